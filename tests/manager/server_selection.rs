@@ -18,6 +18,7 @@ use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    time::Instant,
 };
 
 use crate::{
@@ -52,6 +53,12 @@ impl Reconcile for Configs {
     }
 }
 
+/// Shares the cache of the `ConfigMap`s with the other controller.
+#[controller]
+async fn observer(_config: Arc<ConfigMap>, _cx: Context<observer>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
 /// A request for `ConfigMap`s.
 #[derive(Clone, Debug)]
 struct ConfigRequest {
@@ -81,6 +88,11 @@ impl Cluster {
 
     /// Starts a replica, and returns it with its requests.
     async fn start(&self, replica: &'static str) -> (Replica, Arc<Mutex<Vec<ConfigRequest>>>) {
+        self.start_with(App::new("podset"), replica).await
+    }
+
+    /// Does the same beside other controllers.
+    async fn start_with(&self, app: App, replica: &'static str) -> (Replica, Arc<Mutex<Vec<ConfigRequest>>>) {
         let (faults, requests) = (Faults::default(), Arc::<Mutex<Vec<ConfigRequest>>>::default());
         let noted = requests.clone();
         faults.add(kctl_tests::Fault::Break, move |request| {
@@ -91,8 +103,8 @@ impl Cluster {
         });
         let client = faults.client(&self.contest.server);
         let finished = self.finished.clone();
-        let app = App::new("podset")
-            .controller_with(move |_env| std::future::ready(Ok(Configs { replica, finished: finished.clone() })));
+        let app =
+            app.controller_with(move |_env| std::future::ready(Ok(Configs { replica, finished: finished.clone() })));
         let slots = ShardConfig::new(config(replica), N_SLOTS, ShardBy::NamespaceRange).unwrap();
         let manager = app.manager(client.clone()).await.unwrap().shard(client, slots).unwrap();
         (Replica::start(manager, faults), requests)
@@ -178,6 +190,26 @@ async fn gained_slots_are_watched_before_they_are_listed() {
     }
     assert!(requests.iter().any(|request| !request.is_watch) && !watched.is_empty(), "{requests:?}");
     drop(b);
+}
+
+/// Each move ends a watch. One that ended soon after its request counted as failed, and the next waited longer each time.
+#[tokio::test(start_paused = true)]
+async fn events_arrive_at_once_after_many_moves() {
+    let cluster = Cluster::new(FeatureGates::default().sharded_list_and_watch(true)).await;
+    let app = || App::new("podset").controller::<observer>();
+    let (_a, _requests) = cluster.start_with(app(), "a").await;
+    seconds(5).await;
+    for n in 1..=6 {
+        let (b, _requests) = cluster.start_with(app(), "b").await;
+        seconds(5).await;
+        let changed = Instant::now();
+        assert_eq!(cluster.reaches(2 * n).await, BTreeSet::from(["a", "b"]));
+        assert!(changed.elapsed() < Duration::from_secs(1), "start {n}: {:?}", changed.elapsed());
+        b.stop().await.unwrap();
+        let changed = Instant::now();
+        assert_eq!(cluster.reaches(2 * n + 1).await, BTreeSet::from(["a"]));
+        assert!(changed.elapsed() < Duration::from_secs(1), "stop {n}: {:?}", changed.elapsed());
+    }
 }
 
 #[tokio::test(start_paused = true)]
