@@ -37,7 +37,7 @@ pub(crate) enum SelectedBy {
     Unknown,
     /// The API server confirmed the `shardSelector` of the last list.
     Server,
-    /// The API server ignored it, and this replica skips the objects.
+    /// The API server ignored or rejected it, and this replica skips the objects.
     Replica,
 }
 
