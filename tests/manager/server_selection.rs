@@ -217,7 +217,7 @@ async fn rejected_selector_is_left_out() {
     let cluster = Cluster::new(FeatureGates::default().sharded_list_and_watch(true)).await;
     let ((a, by_a), (b, by_b)) = (cluster.start("a").await, cluster.start("b").await);
     for replica in [&a, &b] {
-        replica.faults.add(kctl_tests::Fault::Refuse(400), |request| request.query.contains("shardSelector="));
+        replica.faults.add(kctl_tests::Fault::Reject(400), |request| request.query.contains("shardSelector="));
     }
     seconds(5).await;
     assert_eq!(cluster.reaches(1).await, BTreeSet::from(["a", "b"]));
