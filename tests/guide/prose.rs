@@ -1,7 +1,7 @@
 //! Plain English: phrases that readers had to decode must not occur in the book, and become rarer elsewhere.
 //!
 //! CONTRIBUTING.md asks writers to avoid these patterns. `LIMITS` has the number of lines with such a phrase in each
-//! crate's docs, which may only decrease.
+//! crate's docs, which may only decrease. CHANGELOG.md has short bullets, so that a user finds a change at a glance.
 
 use std::{
     fs,
@@ -143,6 +143,46 @@ fn docs_of_crates_do_not_get_worse() {
         assert!(n <= limit, "{name}: {n} lines, {limit} were allowed:\n{}", found.join("\n"));
         assert!(n == limit, "{name}: only {n} lines are left: lower its number in `LIMITS` from {limit}");
     }
+}
+
+/// Most words of a bullet in CHANGELOG.md. A longer one is two bullets.
+const BULLET_WORDS_MAX: usize = 25;
+
+/// Most lines of CHANGELOG.md for one version, with its heading.
+const VERSION_LINES_MAX: usize = 80;
+
+/// Returns the bullets of a page with more than [`BULLET_WORDS_MAX`] words. A bullet may go on in indented lines.
+fn long_bullets(page: &str) -> Vec<String> {
+    let mut bullets: Vec<String> = Vec::new();
+    for line in page.lines() {
+        if let Some(bullet) = line.strip_prefix("- ") {
+            bullets.push(bullet.to_owned());
+        } else if let (true, Some(bullet)) = (line.starts_with("  "), bullets.last_mut()) {
+            bullet.push_str(line);
+        }
+    }
+    bullets.retain(|bullet| bullet.split_whitespace().count() > BULLET_WORDS_MAX);
+    bullets
+}
+
+#[test]
+fn changelog_has_short_bullets_and_versions() {
+    let page = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    let long = long_bullets(&page);
+    assert!(long.is_empty(), "say it in {BULLET_WORDS_MAX} words, or in two bullets: {long:#?}");
+    let versions: Vec<&str> = page.split("\n## ").skip(1).collect();
+    assert!(!versions.is_empty(), "no version: the search has to follow the headings");
+    for version in versions {
+        let (name, n_lines) = (version.lines().next().unwrap(), version.lines().count());
+        assert!(n_lines <= VERSION_LINES_MAX, "{name}: {n_lines} lines; merge bullets");
+    }
+}
+
+#[test]
+fn bullets_of_too_many_words_are_found() {
+    let short = vec!["word"; BULLET_WORDS_MAX].join(" ");
+    assert_eq!(long_bullets(&format!("{short} more\n\n- {short}\n")), Vec::<String>::new());
+    assert_eq!(long_bullets(&format!("- {short}\n  more\n- {short}\n")), [format!("{short}  more")]);
 }
 
 #[test]
