@@ -104,7 +104,7 @@ fn every_page_is_in_the_table_of_contents() {
 }
 
 /// Collects the Rust files of the workspace, as paths relative to its root.
-fn rust_files(folder: &Path, found: &mut Vec<String>) {
+pub(crate) fn rust_files(folder: &Path, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();

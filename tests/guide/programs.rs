@@ -3,6 +3,7 @@
 
 mod filters;
 mod format;
+mod glossary;
 mod links;
 mod options;
 mod prose;
