@@ -185,6 +185,20 @@ fn bullets_of_too_many_words_are_found() {
     assert_eq!(long_bullets(&format!("- {short}\n  more\n- {short}\n")), [format!("{short}  more")]);
 }
 
+/// Most words of a page in docs/decisions: what a reader takes in at once.
+const DECISION_WORDS_MAX: usize = 600;
+
+#[test]
+fn decisions_are_one_page_each() {
+    let pages = files(&root().join("docs/decisions"), "md");
+    assert!(pages.len() > 30, "{} decisions", pages.len());
+    // Arrows and the rulers of tables are not words.
+    let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+    let n_words = |page: &PathBuf| fs::read_to_string(page).unwrap().split_whitespace().filter(is_word).count();
+    let long: Vec<_> = pages.iter().filter(|page| n_words(page) > DECISION_WORDS_MAX).collect();
+    assert!(long.is_empty(), "split the decision, or shorten it to {DECISION_WORDS_MAX} words: {long:?}");
+}
+
 #[test]
 fn odd_phrases_are_found() {
     let page = markdown(
