@@ -223,24 +223,23 @@ fn is_repetition(rest: impl Iterator<Item = char>) -> bool {
 mod tests {
     use super::*;
 
-    fn check(patterns: &str, is_taken: bool) {
-        for text in patterns.split_whitespace() {
-            assert_eq!(pattern(text).is_ok(), is_taken, "{text}: {:?}", pattern(text));
-        }
+    /// Returns those of the patterns that are rejected.
+    fn rejected(patterns: &str) -> Vec<&str> {
+        patterns.split_whitespace().filter(|text| pattern(text).is_err()).collect()
     }
 
     #[test]
-    fn patterns_that_go_reads_are_taken() {
+    fn patterns_that_go_reads_are_accepted() {
         let patterns = r"a*? a{2}? (a*)* ^* ^^* \01 \x41 \x{41} \Q**\E \Qa \Qa\E* a\z \_ [^]a] (?i)a (?i:a) (?s-m:a) \p{L}
             \p{greek} \PL (?P<n>a) (?<n>a) a{,5} a{1000} x{2}{ [a~~b] [[a] \< \b{start} [&&] [a-z&&[^b]]
             [[:^alpha:]] [\]] [a\-z] \b+ $*";
-        check(patterns, true);
+        assert_eq!(rejected(patterns), Vec::<&str>::new());
     }
 
     #[test]
     fn patterns_that_only_this_crate_reads_are_rejected() {
         let patterns = r"a** a*?? a{2}{3} a{2}* * (*) \1 a\Z \h \R \X \K \e \cA \é [z-a] [] [a (?u)a (?R)a (?x)ab (?=a) (?#c)
             \pX a{5,2} {2} [a--b] [\b] a{1,1001} \u1234 (a";
-        check(patterns, false);
+        assert_eq!(rejected(patterns), patterns.split_whitespace().collect::<Vec<_>>());
     }
 }

@@ -404,7 +404,7 @@ impl Moves {
         for (what, times, goal) in goals {
             let longest = longest(times);
             let (longest_s, goal_s) = (longest.as_secs_f64(), goal.as_secs());
-            let verdict = verdict(longest <= goal);
+            let verdict = verdict(longest, goal);
             say(&format!(
                 "| {what}: its keys run elsewhere | {longest_s:.2} | {} | {goal_s} | {verdict} |",
                 seconds(times)
@@ -451,12 +451,12 @@ impl Rolling {
         say("\n| rolling update of 3 replicas | | goal | |\n|---|---|---|---|");
         say(&format!("| changes per second, over {:.0} s | {rate:.0} | {} | |", took.as_secs_f64(), options.rate));
         say(&format!("| change until reconciled, 50 %, ms | {p50:.0} | | |"));
-        say(&format!("| … 99 %, ms | {p99:.0} | 2,000 | {} |", verdict(p99 <= 2_000.0)));
+        say(&format!("| … 99 %, ms | {p99:.0} | 2,000 | {} |", verdict(p99, 2_000.0)));
         say(&format!("| … all, ms | {max:.0} | | |"));
-        say(&format!("| changes that were not reconciled | {} | 0 | {} |", lags.n_lost, verdict(lags.n_lost == 0)));
+        say(&format!("| changes that were not reconciled | {} | 0 | {} |", lags.n_lost, verdict(lags.n_lost, 0)));
         say(&format!(
             "| reconciles of one key at once, in the whole run | {n_overlaps} | 0 | {} |",
-            verdict(n_overlaps == 0)
+            verdict(n_overlaps, 0)
         ));
     }
 }
@@ -519,7 +519,7 @@ fn compared(all: &[Figures], options: &FigureOptions, server: &str) {
             let (value, ratio) = (of(figures), of(figures) / of(single));
             let has_goal = figures.n > 1 && !what.starts_with("without");
             let (goal, verdict) =
-                if has_goal { (format!("{goal:.2}"), verdict(ratio <= goal)) } else { (String::new(), "") };
+                if has_goal { (format!("{goal:.2}"), verdict(ratio, goal)) } else { (String::new(), "") };
             say(&format!("| {} | {what} | {value:.1} | {ratio:.2} | {goal} | {verdict} |", figures.n));
         }
     }
@@ -533,7 +533,7 @@ fn compared(all: &[Figures], options: &FigureOptions, server: &str) {
         ];
         for (what, of) in cpu {
             let (value, ratio) = (of(figures), of(figures) / of(single));
-            let (goal, verdict) = if figures.n == 1 { ("", "") } else { ("1.3", verdict(ratio <= 1.3)) };
+            let (goal, verdict) = if figures.n == 1 { ("", "") } else { ("1.3", verdict(ratio, 1.3)) };
             say(&format!("| {} | {what} | {value:.2} | {ratio:.2} | {goal} | {verdict} |", figures.n));
         }
         let Figures { n, create_took, start_took, lists, lags, .. } = figures;
@@ -549,9 +549,9 @@ fn compared(all: &[Figures], options: &FigureOptions, server: &str) {
     }
 }
 
-/// Returns the word that the table shows for a goal.
-fn verdict(is_reached: bool) -> &'static str {
-    if is_reached { "reached" } else { "missed" }
+/// Returns the word that the table shows for a figure that should be at most its goal.
+fn verdict<T: PartialOrd + Copy>(figure: T, goal: T) -> &'static str {
+    if figure <= goal { "reached" } else { "missed" }
 }
 
 /// Prints a line of the result.

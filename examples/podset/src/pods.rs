@@ -40,12 +40,12 @@ pub(crate) fn least_useful_first(pods: &mut [Arc<Pod>]) {
 mod tests {
     use super::*;
 
-    fn pod(name: &str, node: Option<&str>, phase: &str, ready: bool) -> Arc<Pod> {
-        let status = if ready { "True" } else { "False" };
+    /// Creates a pod. `ready` is the status of its condition `Ready`.
+    fn pod(name: &str, node: Option<&str>, phase: &str, ready: &str) -> Arc<Pod> {
         let pod = kctl::json!({
             "metadata": { "name": name },
             "spec": { "containers": [], "nodeName": node },
-            "status": { "phase": phase, "conditions": [{ "type": "Ready", "status": status }] },
+            "status": { "phase": phase, "conditions": [{ "type": "Ready", "status": ready }] },
         });
         Arc::new(kctl::from_json(pod).unwrap())
     }
@@ -53,10 +53,10 @@ mod tests {
     #[test]
     fn unready_pods_go_before_ready_ones() {
         let mut pods = [
-            pod("ready", Some("n"), "Running", true),
-            pod("running", Some("n"), "Running", false),
-            pod("pending", Some("n"), "Pending", false),
-            pod("unscheduled", None, "Pending", false),
+            pod("ready", Some("n"), "Running", "True"),
+            pod("running", Some("n"), "Running", "False"),
+            pod("pending", Some("n"), "Pending", "False"),
+            pod("unscheduled", None, "Pending", "False"),
         ];
         least_useful_first(&mut pods);
         let names: Vec<_> = pods.iter().map(|pod| pod.name_any()).collect();
@@ -65,7 +65,7 @@ mod tests {
 
     #[test]
     fn ended_pods_are_not_active() {
-        assert!(is_active(&pod("a", Some("n"), "Running", true)));
-        assert!(!is_active(&pod("a", Some("n"), "Failed", false)));
+        assert!(is_active(&pod("a", Some("n"), "Running", "True")));
+        assert!(!is_active(&pod("a", Some("n"), "Failed", "False")));
     }
 }

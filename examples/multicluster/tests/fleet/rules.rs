@@ -27,13 +27,12 @@ fn customizations(client: &Client) -> Api<DynamicObject> {
 }
 
 /// Returns a customization that defines how replicas are read (`InterpretReplica`) and written (`ReviseReplica`).
-fn customization(name: &str, kind: (&str, &str), replicas: &str) -> String {
-    let (api_version, kind) = kind;
+fn customization(name: &str, kind: &GroupVersionKind, replicas: &str) -> String {
     json!({
         "apiVersion": "config.karmada.io/v1alpha1", "kind": "ResourceInterpreterCustomization",
         "metadata": { "name": name },
         "spec": {
-            "target": { "apiVersion": api_version, "kind": kind },
+            "target": { "apiVersion": kind.api_version(), "kind": kind.kind },
             "customizations": {
                 "replicaResource": { "luaScript": format!("function GetReplicas(o) {replicas} end") },
                 "replicaRevision": { "luaScript": "function ReviseReplica(o, n) o.spec.replicas = n return o end" },
@@ -60,8 +59,8 @@ pub(crate) async fn customization_changes_the_division(fleet: &Fleet) {
     fleet.patch::<PropagationPolicy>("workloads", json!({ "spec": { "placement": weights } })).await;
     fleet.rest_while(async || fleet.workload_replicas().await == [Some(3); 2]).await;
 
-    let workload = ("workload.example.io/v1alpha1", "Workload");
-    fleet.apply(&customization("workloads", workload, "return o.spec.replicas, nil")).await;
+    let workload = GroupVersionKind::gvk("workload.example.io", "v1alpha1", "Workload");
+    fleet.apply(&customization("workloads", &workload, "return o.spec.replicas, nil")).await;
     fleet.until("three are divided", async || fleet.workload_replicas().await == [Some(1), Some(2)]).await;
 
     let script = "function GetReplicas(o) return 3 * o.spec.replicas, nil end";
@@ -94,7 +93,8 @@ async fn applied_customization_changes_the_division_until_deleted() {
 #[tokio::test(start_paused = true)]
 async fn failing_rules_of_one_kind_block_no_other() {
     let fleet = Fleet::with_web().await;
-    fleet.apply(&customization("broken", ("apps/v1", "Deployment"), "return nil")).await;
+    let deployment = GroupVersionKind::gvk("apps", "v1", "Deployment");
+    fleet.apply(&customization("broken", &deployment, "return nil")).await;
     fleet.rest().await;
     assert_eq!(fleet.replicas("web").await, [Some(2), Some(8)]);
     let has_settings = async || fleet.have::<ConfigMap>("web-settings").await == [true; 2];

@@ -157,15 +157,20 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn pod(uid: &str, ending: bool) -> Pod {
-        let end = ending.then_some("2026-01-01T00:00:00Z");
+    fn pod(uid: &str) -> Pod {
         let owner = kctl::json!({
             "apiVersion": "apps.example.com/v1", "kind": "PodSet", "name": "a", "uid": "a", "controller": true,
         });
         let pod = kctl::json!({
-            "metadata": { "name": uid, "uid": uid, "deletionTimestamp": end, "ownerReferences": [owner] },
+            "metadata": { "name": uid, "uid": uid, "ownerReferences": [owner] },
         });
         kctl::from_json(pod).unwrap()
+    }
+
+    fn deleted_pod(uid: &str) -> Pod {
+        let mut pod = pod(uid);
+        pod.metadata.deletion_timestamp = Some(kctl::from_json(kctl::json!("2026-01-01T00:00:00Z")).unwrap());
+        pod
     }
 
     #[test]
@@ -173,14 +178,14 @@ mod tests {
         let mut ledger = Ledger::default();
         ledger.grows("a", 2);
         for uid in ["1", "2"] {
-            ledger.sees(&pod(uid, false));
+            ledger.sees(&pod(uid));
         }
         assert_eq!(ledger.at_rest("a"), Some(2));
         ledger.has_to_shrink("a", 1);
-        ledger.sees(&pod("1", true));
-        ledger.sees_deleted(&pod("1", true));
+        ledger.sees(&deleted_pod("1"));
+        ledger.sees_deleted(&deleted_pod("1"));
         assert_eq!((ledger.at_rest("a"), ledger.violations()), (Some(1), &[][..]));
-        ledger.sees(&pod("3", false));
+        ledger.sees(&pod("3"));
         assert_eq!(ledger.violations().len(), 1, "it had come down");
     }
 
@@ -188,10 +193,10 @@ mod tests {
     fn set_with_a_terminating_pod_is_not_settled() {
         let mut ledger = Ledger::default();
         ledger.grows("a", 1);
-        ledger.sees(&pod("1", false));
+        ledger.sees(&pod("1"));
         assert_eq!(ledger.take_one("a"), Some(("1".into(), "1".into())));
         assert_eq!(ledger.at_rest("a"), None);
-        ledger.sees_all(&[pod("2", false)]);
+        ledger.sees_all(&[pod("2")]);
         assert_eq!((ledger.at_rest("a"), ledger.n_live()), (Some(1), 1));
     }
 }
