@@ -40,7 +40,7 @@ pub use crate::{
         Writes, WritesOn, WritesStatus, outcome, verb,
     },
     resource_of,
-    spec::{ControllerSpec, Relation, SpecBuilder},
+    spec::{ControllerSpec, PrimaryStatus, Relation, SpecBuilder},
     spec_of, writes_nothing,
 };
 
@@ -295,8 +295,12 @@ macro_rules! spec_of {
         };
         let probe = $crate::__private_0_1::CrdProbe::<$primary>::NEW;
         $crate::__private_0_1::SpecBuilder::<Self>::new($name, ::core::file!(), ::core::line!())
-            .crd((&&probe).crd(), (&&probe).has_status())
-            .status_subresource(<$primary>::KCTL_STATUS_SUBRESOURCE)
+            .crd((&&probe).crd())
+            .status(match ((&&probe).has_status(), <$primary>::KCTL_STATUS_SUBRESOURCE) {
+                (false, _) => $crate::__private_0_1::PrimaryStatus::Absent,
+                (true, true) => $crate::__private_0_1::PrimaryStatus::Subresource,
+                (true, false) => $crate::__private_0_1::PrimaryStatus::WithoutSubresource,
+            })
             .schema((&&probe).schema())
             $(.related(::std::vec::Vec::from([$({
                 let probe = $crate::__private_0_1::CrdProbe::<$kind>::NEW;

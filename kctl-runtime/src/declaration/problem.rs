@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::{
         reconcile::{Cluster, Controller},
-        spec::SpecBuilder,
+        spec::{PrimaryStatus, SpecBuilder},
     };
 
     struct Test;
@@ -145,9 +145,9 @@ mod tests {
 
     #[test]
     fn status_without_its_subresource_is_reported() {
-        let plain = || builder().crd(None, true).status_subresource(false);
-        check(&builder().crd(None, true).build(), None);
-        check(&builder().status_subresource(false).build(), None);
+        let plain = || builder().status(PrimaryStatus::WithoutSubresource);
+        check(&builder().status(PrimaryStatus::Subresource).build(), None);
+        check(&builder().status(PrimaryStatus::Absent).build(), None);
         check(&plain().read_only().build(), None);
         let problem = "`cx.patch_status` has no subresource: `ConfigMap` says `status_subresource = false`";
         check(&plain().build(), Some(problem));

@@ -15,6 +15,18 @@ use crate::{
     store::Change,
 };
 
+/// The status of a controller's primary, in its Rust type and in its CRD.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PrimaryStatus {
+    /// The type has no status.
+    Absent,
+    /// The type has a status, and its CRD serves it as a subresource.
+    Subresource,
+    /// The type has a status, and its CRD has no subresource for it: `status_subresource = false`.
+    WithoutSubresource,
+}
+
 /// The value of `rbac(…)`: one [`PolicyRule`] or a `Vec` of them.
 ///
 /// ```
@@ -134,18 +146,18 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets the CRD of the primary, and whether it has a status subresource.
+    /// Sets the CRD of the primary.
     #[must_use]
-    pub fn crd(mut self, crd: Option<fn() -> CustomResourceDefinition>, has_status: bool) -> Self {
-        self.spec.has_status = has_status;
+    pub fn crd(mut self, crd: Option<fn() -> CustomResourceDefinition>) -> Self {
         self.spec.crd = crd;
         self
     }
 
-    /// Sets whether the CRD serves the status of the primary's type as a subresource.
+    /// Sets how the primary's type and its CRD declare a status; the default is [`PrimaryStatus::Absent`].
     #[must_use]
-    pub fn status_subresource(mut self, is_served: bool) -> Self {
-        self.spec.has_status_subresource = is_served;
+    pub fn status(mut self, status: PrimaryStatus) -> Self {
+        self.spec.has_status = status != PrimaryStatus::Absent;
+        self.spec.has_status_subresource = status != PrimaryStatus::WithoutSubresource;
         self
     }
 

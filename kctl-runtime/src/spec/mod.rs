@@ -40,7 +40,7 @@ mod builder;
 mod owned_by;
 mod relation;
 
-pub use builder::{Definition, Rules, SpecBuilder};
+pub use builder::{Definition, PrimaryStatus, Rules, SpecBuilder};
 pub use relation::Relation;
 
 pub use crate::declaration::{
