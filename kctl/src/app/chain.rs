@@ -27,11 +27,20 @@ use tokio::sync::Notify;
 
 /// API group of both kinds.
 const GROUP: &str = "config.karmada.io";
-/// Kind and plural of Karmada's script customizations.
-const CUSTOMIZATION: (&str, &str) = ("ResourceInterpreterCustomization", "resourceinterpretercustomizations");
-/// Kind and plural of Karmada's webhook configurations.
-const CONFIGURATION: (&str, &str) =
-    ("ResourceInterpreterWebhookConfiguration", "resourceinterpreterwebhookconfigurations");
+
+/// The names of a kind of Karmada.
+#[derive(Clone, Copy)]
+struct KindNames {
+    kind: &'static str,
+    plural: &'static str,
+}
+
+/// Karmada's script customizations.
+const CUSTOMIZATION: KindNames =
+    KindNames { kind: "ResourceInterpreterCustomization", plural: "resourceinterpretercustomizations" };
+/// Karmada's webhook configurations.
+const CONFIGURATION: KindNames =
+    KindNames { kind: "ResourceInterpreterWebhookConfiguration", plural: "resourceinterpreterwebhookconfigurations" };
 /// The layers that come from the control plane.
 pub(super) const FOLLOWED_LAYERS: [LayerKind; 2] = [LayerKind::Configurable, LayerKind::Webhook];
 
@@ -55,7 +64,7 @@ pub(super) fn rules() -> Vec<ExtraRule> {
         // The services of webhooks are in any namespace.
         everywhere: true,
     };
-    vec![read(GROUP, &[CUSTOMIZATION.1, CONFIGURATION.1]), read("", &["services"])]
+    vec![read(GROUP, &[CUSTOMIZATION.plural, CONFIGURATION.plural]), read("", &["services"])]
 }
 
 /// Returns an error if the program has set a layer that [`follow`] sets from the control plane: the first list would
@@ -75,7 +84,7 @@ pub(super) fn check(registry: &Registry) -> Result<()> {
 pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     registry.wait_for(FOLLOWED_LAYERS);
     let source = |kind| Arc::new(Source::new(client.clone(), WatchConfig::new(kind), Arc::default()));
-    let of_group = |(kind, plural): (&str, &str)| {
+    let of_group = |KindNames { kind, plural }: KindNames| {
         source(Kind { group: GROUP.into(), version: "v1alpha1".into(), kind: kind.into(), plural: plural.into() })
     };
     let (customizations, configurations) = (of_group(CUSTOMIZATION), of_group(CONFIGURATION));

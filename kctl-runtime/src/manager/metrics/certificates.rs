@@ -83,9 +83,9 @@ pub(crate) struct ReadCounter {
 
 impl ReadCounter {
     /// Counts a read and, if it failed, an error.
-    pub(crate) fn count(&self, is_ok: bool) {
+    pub(crate) fn count<T, E>(&self, read: &Result<T, E>) {
         self.total.fetch_add(1, Ordering::Relaxed);
-        self.errors.fetch_add((!is_ok).into(), Ordering::Relaxed);
+        self.errors.fetch_add(read.is_err().into(), Ordering::Relaxed);
     }
 
     pub(crate) fn reads(&self) -> CertificateReads {

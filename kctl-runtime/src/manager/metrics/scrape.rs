@@ -42,25 +42,39 @@ impl fmt::Debug for Scrape {
     }
 }
 
+/// The name and the help of a metric.
+#[derive(Clone, Copy)]
+struct Metric {
+    name: &'static str,
+    help: &'static str,
+}
+
+impl Metric {
+    const fn new(name: &'static str, help: &'static str) -> Self {
+        Self { name, help }
+    }
+}
+
+/// Writes a family of gauges.
 fn family<V: EncodeGaugeValue>(
     encoder: &mut DescriptorEncoder<'_>,
-    (name, help): (&str, &str),
+    metric: Metric,
     samples: impl IntoIterator<Item = (Labels, V)>,
 ) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    let mut metric = encoder.encode_descriptor(metric.name, metric.help, None, MetricType::Gauge)?;
     for (labels, value) in samples {
         metric.encode_family(&labels)?.encode_gauge(&value)?;
     }
     Ok(())
 }
 
-/// Writes a family of counters; `name` is without `_total`.
+/// Writes a family of counters; the name of the metric is without `_total`.
 fn counts(
     encoder: &mut DescriptorEncoder<'_>,
-    (name, help): (&str, &str),
+    metric: Metric,
     samples: impl IntoIterator<Item = (Labels, u64)>,
 ) -> fmt::Result {
-    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
+    let mut metric = encoder.encode_descriptor(metric.name, metric.help, None, MetricType::Counter)?;
     for (labels, value) in samples {
         metric.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, u64>(&value, None)?;
     }
@@ -77,7 +91,7 @@ impl Collector for Scrape {
         self.shards(&mut encoder)?;
         self.ring(&mut encoder)?;
         self.election(&mut encoder)?;
-        let build = ("kctl_build_info", "The version of kctl; always 1");
+        let build = Metric::new("kctl_build_info", "The version of kctl; always 1");
         family(&mut encoder, build, [(vec![("version", env!("CARGO_PKG_VERSION").into())], 1_u64)])
     }
 }
@@ -89,17 +103,20 @@ impl Scrape {
         let all = self.0.controllers();
         family(
             encoder,
-            ("controller_runtime_active_workers", "Number of currently used workers per controller"),
+            Metric::new("controller_runtime_active_workers", "Number of currently used workers per controller"),
             all.iter().map(|(spec, queue)| (labels(&spec.name), queue.processing())),
         )?;
         family(
             encoder,
-            ("controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller"),
+            Metric::new(
+                "controller_runtime_max_concurrent_reconciles",
+                "Maximum number of concurrent reconciles per controller",
+            ),
             all.iter().map(|(spec, _)| (labels(&spec.name), spec.concurrency)),
         )?;
         family(
             encoder,
-            ("kctl_failing_keys", "Keys whose last reconcile failed, per controller"),
+            Metric::new("kctl_failing_keys", "Keys whose last reconcile failed, per controller"),
             all.iter().map(|(spec, queue)| (labels(&spec.name), queue.n_failing())),
         )
     }
@@ -128,29 +145,32 @@ impl Scrape {
                 .map(move |(priority, depth)| (priority_labels(priority.to_string()), *depth));
             usual.into_iter().chain(recorded).chain(beyond)
         });
-        family(encoder, ("workqueue_depth", "Current depth of the work queue by priority"), depths)?;
+        family(encoder, Metric::new("workqueue_depth", "Current depth of the work queue by priority"), depths)?;
         let gauge =
             |read: fn(&QueueStats) -> f64| stats.iter().map(move |(name, stats)| (queue_labels(name), read(stats)));
         let count =
             |read: fn(&QueueStats) -> u64| stats.iter().map(move |(name, stats)| (queue_labels(name), read(stats)));
         counts(
             encoder,
-            ("workqueue_adds", "Total number of adds handled by the work queue"),
+            Metric::new("workqueue_adds", "Total number of adds handled by the work queue"),
             count(|stats| stats.adds),
         )?;
         counts(
             encoder,
-            ("workqueue_retries", "Total number of retries handled by the work queue"),
+            Metric::new("workqueue_retries", "Total number of retries handled by the work queue"),
             count(|stats| stats.retries),
         )?;
         family(
             encoder,
-            ("workqueue_unfinished_work_seconds", "Seconds of work that is in progress and was not yet observed"),
+            Metric::new(
+                "workqueue_unfinished_work_seconds",
+                "Seconds of work that is in progress and was not yet observed",
+            ),
             gauge(|stats| stats.unfinished_work.as_secs_f64()),
         )?;
         family(
             encoder,
-            (
+            Metric::new(
                 "workqueue_longest_running_processor_seconds",
                 "Seconds that the longest running reconcile has been running",
             ),
@@ -158,12 +178,12 @@ impl Scrape {
         )?;
         family(
             encoder,
-            ("kctl_workqueue_oldest_waiting_seconds", "Seconds that the oldest ready key has been waiting"),
+            Metric::new("kctl_workqueue_oldest_waiting_seconds", "Seconds that the oldest ready key has been waiting"),
             gauge(|stats| stats.oldest_waiting.as_secs_f64()),
         )?;
         family(
             encoder,
-            ("kctl_workqueue_delayed", "Keys with a delay"),
+            Metric::new("kctl_workqueue_delayed", "Keys with a delay"),
             stats.iter().map(|(name, stats)| (queue_labels(name), stats.delayed)),
         )
     }
@@ -177,43 +197,46 @@ impl Scrape {
             |read: fn(&Source) -> usize| caches.iter().map(move |(labels, source, _)| (labels.clone(), read(source)));
         family(
             encoder,
-            ("kctl_cache_users", "Controllers and watches that share a cache"),
+            Metric::new("kctl_cache_users", "Controllers and watches that share a cache"),
             caches.iter().map(|(labels, _, n_users)| (labels.clone(), *n_users)),
         )?;
-        family(encoder, ("kctl_cache_objects", "Objects in a cache"), size(|source| source.store().len()))?;
+        family(encoder, Metric::new("kctl_cache_objects", "Objects in a cache"), size(|source| source.store().len()))?;
         family(
             encoder,
-            ("kctl_cache_bytes", "Length of the JSON of the objects in a cache"),
+            Metric::new("kctl_cache_bytes", "Length of the JSON of the objects in a cache"),
             size(|source| source.store().n_bytes()),
         )?;
         family(
             encoder,
-            ("kctl_cache_lag_seconds", "Seconds that the next change has waited to enter a cache"),
+            Metric::new("kctl_cache_lag_seconds", "Seconds that the next change has waited to enter a cache"),
             caches.iter().map(|(labels, source, _)| (labels.clone(), source.store().lag().as_secs_f64())),
         )?;
         family(
             encoder,
-            ("kctl_cache_synced", "1 if the first list of a cache is complete"),
+            Metric::new("kctl_cache_synced", "1 if the first list of a cache is complete"),
             each(|source| source.store().is_synced().into()),
         )?;
         family(
             encoder,
-            ("kctl_source_failing", "1 if the list or the watch of a kind fails now"),
+            Metric::new("kctl_source_failing", "1 if the list or the watch of a kind fails now"),
             each(|source| source.health().failure.is_some().into()),
         )?;
         counts(
             encoder,
-            ("kctl_source_undecodable", "Objects that could not be decoded; their last good state stays"),
+            Metric::new("kctl_source_undecodable", "Objects that could not be decoded; their last good state stays"),
             each(|source| source.health().undecodable),
         )?;
         family(
             encoder,
-            ("kctl_source_unreadable_objects", "Objects that can't be decoded now, each with a Warning event"),
+            Metric::new(
+                "kctl_source_unreadable_objects",
+                "Objects that can't be decoded now, each with a Warning event",
+            ),
             size(Source::num_unreadable),
         )?;
         family(
             encoder,
-            ("informer_queued_items", "Number of items that wait to be taken into the cache"),
+            Metric::new("informer_queued_items", "Number of items that wait to be taken into the cache"),
             size(|source| source.store().backlog()),
         )?;
         let help = "Time taken to process events after popping from the queue";
@@ -224,7 +247,10 @@ impl Scrape {
         }
         family(
             encoder,
-            ("informer_store_resource_version", "The 15 least significant digits of the cache's resource version"),
+            Metric::new(
+                "informer_store_resource_version",
+                "The 15 least significant digits of the cache's resource version",
+            ),
             each(|source| source.store().revision() % VERSION_MODULUS),
         )
     }
@@ -237,12 +263,15 @@ impl Scrape {
         let spawned_handlers = self.0.spawned_handlers();
         family(
             encoder,
-            ("kctl_handler_lag_seconds", "Seconds that the next change has waited for `map` and `when` of a relation"),
+            Metric::new(
+                "kctl_handler_lag_seconds",
+                "Seconds that the next change has waited for `map` and `when` of a relation",
+            ),
             spawned_handlers.iter().map(|spawned| (labels(spawned), spawned.lag().as_secs_f64())),
         )?;
         family(
             encoder,
-            ("kctl_handler_waiting", "Changes that wait for `map` and `when` of a relation"),
+            Metric::new("kctl_handler_waiting", "Changes that wait for `map` and `when` of a relation"),
             spawned_handlers.iter().map(|spawned| (labels(spawned), spawned.waiting())),
         )
     }
@@ -282,18 +311,18 @@ impl Scrape {
         let labels = |bound: &str| vec![("bound", bound.to_owned())];
         family(
             encoder,
-            ("kctl_bound_used", "Usage of a bound of the control loop"),
+            Metric::new("kctl_bound_used", "Usage of a bound of the control loop"),
             bounds.iter().map(|(name, used, _)| (labels(name), *used)),
         )?;
         family(
             encoder,
-            ("kctl_bound_limit", "A bound of the control loop"),
+            Metric::new("kctl_bound_limit", "A bound of the control loop"),
             bounds.iter().map(|(name, _, limit)| (labels(name), *limit)),
         )?;
         let dropped = self.0.recorders().iter().map(RecorderView::dropped).sum::<u64>();
         counts(
             encoder,
-            ("kctl_events_dropped", "Events that were dropped because too many waited"),
+            Metric::new("kctl_events_dropped", "Events that were dropped because too many waited"),
             [(vec![], dropped)],
         )
     }
@@ -302,21 +331,29 @@ impl Scrape {
     fn shards(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(shards) = self.0.shards() else { return Ok(()) };
         let n_owned = u32::try_from(shards.n_owned()).unwrap_or(u32::MAX);
-        family(encoder, ("kctl_slots", "Number of slots of the program"), [(vec![], shards.config().slots().count())])?;
-        family(encoder, ("kctl_slots_owned", "Number of slots that this replica owns"), [(vec![], n_owned)])?;
+        family(
+            encoder,
+            Metric::new("kctl_slots", "Number of slots of the program"),
+            [(vec![], shards.config().slots().count())],
+        )?;
+        family(
+            encoder,
+            Metric::new("kctl_slots_owned", "Number of slots that this replica owns"),
+            [(vec![], n_owned)],
+        )?;
         let help = "Number of times that this replica became the owner of a slot";
-        counts(encoder, ("kctl_slots_gained", help), [(vec![], shards.n_gained())])?;
+        counts(encoder, Metric::new("kctl_slots_gained", help), [(vec![], shards.n_gained())])?;
         // The readiness check has the same condition: replicas with other settings hold the common Lease.
         let is_rejected = shards.disagreement().is_some();
         let help = "1 while this replica does not work because others run with other settings or with leader election";
-        family(encoder, ("kctl_slots_rejected", help), [(vec![], u32::from(is_rejected))])
+        family(encoder, Metric::new("kctl_slots_rejected", help), [(vec![], u32::from(is_rejected))])
     }
 
     /// Writes the hand-overs of a shard of a controller ring. Each shard counts the objects that it gave back.
     fn ring(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(ring) = self.0.controller_ring() else { return Ok(()) };
         let help = "Number of objects that this shard handed over because the sharder asked for them";
-        counts(encoder, ("kctl_ring_handed_over", help), [(vec![], ring.n_handed_over())])
+        counts(encoder, Metric::new("kctl_ring_handed_over", help), [(vec![], ring.n_handed_over())])
     }
 
     /// Writes the election, if there is one. A standby reports 0, so that a sum over replicas is the number of leaders.
@@ -325,9 +362,13 @@ impl Scrape {
         let Some(leadership) = self.0.leadership().filter(|_| self.0.shards().is_none()) else { return Ok(()) };
         let labels = || vec![("name", leadership.config().name.clone())];
         let help = "1 if this process is the leader, 0 if it is a candidate";
-        family(encoder, ("leader_election_master_status", help), [(labels(), u32::from(leadership.is_leading()))])?;
+        family(
+            encoder,
+            Metric::new("leader_election_master_status", help),
+            [(labels(), u32::from(leadership.is_leading()))],
+        )?;
         let help = "Renewals of a leader that had to read the lease before";
-        counts(encoder, ("leader_election_slowpath", help), [(labels(), leadership.slow_renewals())])
+        counts(encoder, Metric::new("leader_election_slowpath", help), [(labels(), leadership.slow_renewals())])
     }
 }
 

@@ -106,8 +106,8 @@ pub(crate) struct Tls {
     pub(crate) acceptor: TlsAcceptor,
     certificate: Certificate,
     newest: Arc<Newest>,
-    /// The bytes of both files at the last change, to notice the next one.
-    read: (Vec<u8>, Vec<u8>),
+    /// Both files at the last change, to notice the next one.
+    read: Pem,
     /// Reads of the files, for the metrics.
     counted: Arc<ReadCounter>,
 }
@@ -120,12 +120,12 @@ impl Tls {
     pub(crate) fn new(certificate: Certificate) -> Result<Self, TlsError> {
         let counted = Arc::<ReadCounter>::default();
         let (read, key) = match &certificate {
-            Certificate::SelfSigned => ((Vec::new(), Vec::new()), self_signed()?),
+            Certificate::SelfSigned => (Pem::default(), self_signed()?),
             Certificate::Files { certificate, key } => {
-                let read = (bytes(certificate)?, bytes(key)?);
-                let parsed = parse(certificate, key, &read)?;
-                counted.count(true);
-                (read, parsed)
+                let read = Pem::read(certificate, key)?;
+                let parsed = read.parse(certificate, key);
+                counted.count(&parsed);
+                (read, parsed?)
             }
         };
         let newest = Arc::new(Newest(RwLock::new(Arc::new(key))));
@@ -153,14 +153,13 @@ impl Tls {
         let Certificate::Files { certificate, key } = self.certificate else { return std::future::pending().await };
         loop {
             tokio::time::sleep(LOOK_EVERY).await;
-            let fresh = bytes(&certificate).and_then(|chain| Ok((chain, bytes(&key)?)));
-            let changed = fresh.and_then(|fresh| {
+            let changed = Pem::read(&certificate, &key).and_then(|fresh| {
                 if fresh == self.read {
                     return Ok(None);
                 }
-                Ok(Some((parse(&certificate, &key, &fresh)?, fresh)))
+                Ok(Some((fresh.parse(&certificate, &key)?, fresh)))
             });
-            self.counted.count(changed.is_ok());
+            self.counted.count(&changed);
             match changed {
                 Ok(None) => {}
                 Ok(Some((parsed, fresh))) => {
@@ -180,17 +179,31 @@ fn bytes(file: &Path) -> Result<Vec<u8>, TlsError> {
     std::fs::read(file).map_err(|source| TlsError::File { file: file.into(), source })
 }
 
-/// Parses certificate and key, and checks that they belong together.
-fn parse(file: &Path, key_file: &Path, (chain, key): &(Vec<u8>, Vec<u8>)) -> Result<CertifiedKey, TlsError> {
-    let wrong = |file: &Path, problem: String| TlsError::Content { file: file.into(), problem };
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain).collect();
-    let chain = chain.map_err(|error| wrong(file, error.to_string()))?;
-    if chain.is_empty() {
-        return Err(wrong(file, "there is no certificate in it".into()));
+/// The contents of both files.
+#[derive(Default, PartialEq, Eq)]
+struct Pem {
+    certificate: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl Pem {
+    /// Reads the certificate, then the key.
+    fn read(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
+        Ok(Self { certificate: bytes(certificate)?, key: bytes(key)? })
     }
-    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| wrong(key_file, error.to_string()))?;
-    let provider = ring::default_provider();
-    CertifiedKey::from_der(chain, key, &provider).map_err(|error| wrong(key_file, error.to_string()))
+
+    /// Parses certificate and key, and checks that they belong together. An error names the file.
+    fn parse(&self, file: &Path, key_file: &Path) -> Result<CertifiedKey, TlsError> {
+        let wrong = |file: &Path, problem: String| TlsError::Content { file: file.into(), problem };
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.certificate).collect();
+        let chain = chain.map_err(|error| wrong(file, error.to_string()))?;
+        if chain.is_empty() {
+            return Err(wrong(file, "there is no certificate in it".into()));
+        }
+        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| wrong(key_file, error.to_string()))?;
+        let provider = ring::default_provider();
+        CertifiedKey::from_der(chain, key, &provider).map_err(|error| wrong(key_file, error.to_string()))
+    }
 }
 
 /// Creates a certificate for `localhost` and the loopback addresses.

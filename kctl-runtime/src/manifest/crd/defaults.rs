@@ -15,31 +15,37 @@ use super::{Problem, formats};
 ///
 /// `path` is the place in the object.
 pub(super) fn check(schema: &Value, path: &str) -> Vec<Problem> {
-    violations(schema, path).into_iter().map(|violation| problem(schema, violation)).collect()
+    violations(schema, path).iter().map(|rule| problem(schema, rule)).collect()
 }
 
 /// Returns the problems for which an API server rejects the default of a whole object. It needs `apiVersion` and `kind`.
 pub(super) fn check_object(schema: &Value) -> Vec<Problem> {
     let mut found = violations(schema, "");
     for name in ["apiVersion", "kind"].into_iter().filter(|name| schema["default"].get(name).is_none()) {
-        found.push((String::new(), format!("`{name}` is missing")));
+        found.push(BrokenRule { path: String::new(), reason: format!("`{name}` is missing") });
     }
-    found.into_iter().map(|violation| problem(schema, violation)).collect()
+    found.iter().map(|rule| problem(schema, rule)).collect()
 }
 
-/// Returns the problem of a default whose value at a path breaks a rule of the schema.
-fn problem(schema: &Value, (path, what): (String, String)) -> Problem {
+/// A rule of the schema that the value at a path breaks.
+struct BrokenRule {
+    path: String,
+    reason: String,
+}
+
+/// Returns the problem of a default whose value breaks a rule of the schema.
+fn problem(schema: &Value, rule: &BrokenRule) -> Problem {
     let default = &schema["default"];
-    let display_path = if path.is_empty() { "the object" } else { &path };
+    let display_path = if rule.path.is_empty() { "the object" } else { &rule.path };
     Problem::new(
         display_path,
-        format!("the default {default} is not a value of its field: {what}"),
+        format!("the default {default} is not a value of its field: {}", rule.reason),
         "write another default",
     )
 }
 
-/// Returns the rules of a schema that its default breaks, as pairs of a path and a reason.
-fn violations(schema: &Value, path: &str) -> Vec<(String, String)> {
+/// Returns the rules of a schema that its default breaks.
+fn violations(schema: &Value, path: &str) -> Vec<BrokenRule> {
     let default = &schema["default"];
     let mut found = Vec::new();
     check_value(schema, default, path, SchemaRole::Type, &mut found);
@@ -47,24 +53,24 @@ fn violations(schema: &Value, path: &str) -> Vec<(String, String)> {
     if found.is_empty() {
         let failed = kube_cel::Validator::new().validate(schema, default, None);
         let first = failed.err().and_then(|errors| errors.as_slice().first().map(|error| error.message.clone()));
-        found.extend(first.map(|message| (path.to_owned(), message)));
+        found.extend(first.map(|reason| BrokenRule { path: path.to_owned(), reason }));
     }
     found
 }
 
-/// Checks a value. Problems are pairs of a path and a reason.
-fn check_value(schema: &Value, given: &Value, path: &str, role: SchemaRole, found: &mut Vec<(String, String)>) {
+/// Checks a value, and adds the rules that it breaks.
+fn check_value(schema: &Value, given: &Value, path: &str, role: SchemaRole, found: &mut Vec<BrokenRule>) {
+    let mut push = |reason: String| found.push(BrokenRule { path: path.to_owned(), reason });
     if given.is_null() {
         if schema["nullable"] != true && role == SchemaRole::Type {
-            found.push((path.to_owned(), "it is null".to_owned()));
+            push("it is null".to_owned());
         }
         return;
     }
     if let Some(what) = wrong_type(schema, given) {
-        found.push((path.to_owned(), what));
+        push(what);
         return;
     }
-    let mut push = |what: String| found.push((path.to_owned(), what));
     if let Some(allowed) = schema["enum"].as_array()
         && !allowed.contains(given)
     {
@@ -101,7 +107,7 @@ fn check_value(schema: &Value, given: &Value, path: &str, role: SchemaRole, foun
                     && schema["additionalProperties"] != true
                     && !(schema["x-kubernetes-embedded-resource"] == true && is_type_meta(name))
                 {
-                    found.push((child, "unknown field".to_owned()));
+                    found.push(BrokenRule { path: child, reason: "unknown field".to_owned() });
                 }
             }
         }

@@ -5,14 +5,15 @@ use kctl_runtime::manifest::KindSpec;
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
-use super::{CONFIGURATION, CUSTOMIZATION, GROUP};
+use super::{CONFIGURATION, CUSTOMIZATION, GROUP, KindNames};
 
 type MakeDefinition = fn() -> CustomResourceDefinition;
 
 /// Returns both kinds. Karmada brings its own CRDs; a control plane without it uses these.
 pub(crate) fn kinds() -> [KindSpec; 2] {
     let location = "App::interpreter_chain";
-    let kinds: [(&str, MakeDefinition); 2] = [(CUSTOMIZATION.0, customizations), (CONFIGURATION.0, configurations)];
+    let kinds: [(&str, MakeDefinition); 2] =
+        [(CUSTOMIZATION.kind, customizations), (CONFIGURATION.kind, configurations)];
     kinds.map(|(kind, crd)| {
         let kind = GroupVersionKind::gvk(GROUP, "v1alpha1", kind);
         KindSpec { location: location.into(), kind, crd, schema: None }
@@ -59,12 +60,8 @@ fn object(properties: &Value, required: &[&str]) -> Value {
     schema
 }
 
-fn definition(
-    (kind, plural): (&str, &str),
-    short: &[&str],
-    properties: &Value,
-    required: &str,
-) -> CustomResourceDefinition {
+fn definition(names: KindNames, short: &[&str], properties: &Value, required: &str) -> CustomResourceDefinition {
+    let KindNames { kind, plural } = names;
     let mut schema = object(properties, &[required]);
     for field in ["apiVersion", "kind"] {
         schema["properties"][field] = text();
