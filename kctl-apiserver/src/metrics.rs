@@ -171,7 +171,7 @@ mod tests {
         for path in [&format!("{configs}/none"), "/api/v1/configmaps", configs] {
             server.send_json("GET", path, &Value::Null).await;
         }
-        let response = server.service().ask(Request::get("/metrics"), "").await;
+        let response = server.service().send_request(Request::get("/metrics"), "").await;
         assert_eq!(response.status(), 200);
         let text = response.body();
         let counted = |code: u16, dry_run: &str, scope: &str, verb: &str| {

@@ -68,13 +68,13 @@ impl<'a> Checker<'a> {
 
     /// Checks a node and records its type.
     fn check(&mut self, node: &Node) -> Type {
-        let is = self.found(node);
+        let is = self.infer(node);
         self.types.insert(std::ptr::from_ref(node), is.clone());
         is
     }
 
     /// Checks a node (`check` of upstream's checker).
-    fn found(&mut self, node: &Node) -> Type {
+    fn infer(&mut self, node: &Node) -> Type {
         match &node.is {
             Expr::Null => Type::Null,
             Expr::Bool => Type::Bool,

@@ -47,7 +47,7 @@ fn clauses(at: usize, format: &str, items: &[Item], types: &Checker<'_>) -> Resu
         let Some(item) = items.get(n_clauses) else {
             return Err(here(format!("`%{clause}` has no argument")));
         };
-        if let Some(node) = rejected(clause, &item.node, types) {
+        if let Some(node) = find_rejected(clause, &item.node, types) {
             let why = format!("`%{clause}` does not accept {}", types.type_of(node));
             return Err(Issue { at: node.at, kind: IssueKind::Other(why) });
         }
@@ -65,7 +65,7 @@ fn precision(text: &str) -> Option<&str> {
 }
 
 /// Returns the argument, or the item in it, that a clause does not accept.
-fn rejected<'a>(clause: char, node: &'a Node, types: &Checker<'_>) -> Option<&'a Node> {
+fn find_rejected<'a>(clause: char, node: &'a Node, types: &Checker<'_>) -> Option<&'a Node> {
     if clause == 's' {
         return not_printable(node, types);
     }
@@ -76,7 +76,7 @@ fn rejected<'a>(clause: char, node: &'a Node, types: &Checker<'_>) -> Option<&'a
     (is_known && !accepts(&argument_type.to_string())).then_some(node)
 }
 
-/// Like `rejected`, for `%s`. It looks into list and map literals, whose items are formatted one by one.
+/// Like `find_rejected`, for `%s`. It looks into list and map literals, whose items are formatted one by one.
 fn not_printable<'a>(node: &'a Node, types: &Checker<'_>) -> Option<&'a Node> {
     match (&node.is, types.type_of(node)) {
         (Expr::List(items), _) => items.iter().find_map(|item| not_printable(&item.node, types)),

@@ -138,14 +138,14 @@ impl fmt::Display for Issues {
             if index > 0 {
                 f.write_str("\n")?;
             }
-            shown(&self.expression, issue, f)?;
+            write_issue(&self.expression, issue, f)?;
         }
         Ok(())
     }
 }
 
 /// Writes one error with its line, column and caret.
-fn shown(expression: &str, issue: &Issue, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn write_issue(expression: &str, issue: &Issue, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let before: Vec<char> = expression.chars().take(issue.at).collect();
     let line = before.iter().filter(|letter| **letter == '\n').count();
     let column = before.iter().rev().take_while(|letter| **letter != '\n').count();

@@ -235,16 +235,16 @@ impl Parser {
             Token::Sign("{") => simple(Expr::Map(self.entries()?)),
             // `.name` is an identifier that no container prefixes.
             Token::Sign(".") => match self.take() {
-                Token::Name(name) => self.named(at, name),
+                Token::Name(name) => self.parse_after_name(at, name),
                 _ => None,
             },
-            Token::Name(name) => self.named(at, name),
+            Token::Name(name) => self.parse_after_name(at, name),
             _ => None,
         }
     }
 
     /// Reads what follows an identifier: a call, `has(…)`, or nothing.
-    fn named(&mut self, at: usize, name: String) -> Option<Node> {
+    fn parse_after_name(&mut self, at: usize, name: String) -> Option<Node> {
         match name.as_str() {
             "true" | "false" => return Some(Node { at, is: Expr::Bool }),
             "null" => return Some(Node { at, is: Expr::Null }),

@@ -120,12 +120,12 @@ impl Type {
 
     /// Returns the type with its parameters renumbered, so that two calls don't share them.
     pub(crate) fn instantiated(&self, by: usize) -> Self {
-        self.changed(&|index| Self::Param(index + by))
+        self.map_parameters(&|index| Self::Param(index + by))
     }
 
     /// Replaces each type parameter.
-    fn changed(&self, parameter: &dyn Fn(usize) -> Self) -> Self {
-        let boxed = |inner: &Self| Box::new(inner.changed(parameter));
+    fn map_parameters(&self, parameter: &dyn Fn(usize) -> Self) -> Self {
+        let boxed = |inner: &Self| Box::new(inner.map_parameters(parameter));
         match self {
             Self::Param(index) => parameter(*index),
             Self::Kind(inner) => Self::Kind(boxed(inner)),
@@ -224,7 +224,7 @@ impl Substitution {
     }
 
     /// Returns the type that a parameter stands for, which may contain further parameters.
-    fn found(&self, parameter: usize) -> Option<Type> {
+    fn binding(&self, parameter: usize) -> Option<Type> {
         self.0.get(parameter).cloned().flatten()
     }
 
@@ -238,12 +238,12 @@ impl Substitution {
 
     /// Returns a type with its bound parameters replaced; free ones stay.
     pub(crate) fn resolved(&self, ty: &Type) -> Type {
-        ty.changed(&|index| self.found(index).map_or(Type::Param(index), |found| self.resolved(&found)))
+        ty.map_parameters(&|index| self.binding(index).map_or(Type::Param(index), |found| self.resolved(&found)))
     }
 
     /// Returns a type without parameters: free ones become `dyn`, as after the check of a whole expression.
     pub(crate) fn settled(&self, ty: &Type) -> Type {
-        self.resolved(ty).changed(&|_| Type::Dyn)
+        self.resolved(ty).map_parameters(&|_| Type::Dyn)
     }
 
     /// Unifies arguments with parameters in pairs. Unless all fit, no parameter is bound.
@@ -294,7 +294,7 @@ impl Substitution {
         if *is == Type::Param(parameter) {
             return (true, true);
         }
-        if let Some(found) = self.found(parameter) {
+        if let Some(found) = self.binding(parameter) {
             if *is == found {
                 return (true, true);
             }

@@ -260,7 +260,7 @@ mod tests {
         let apply = async || {
             let request = Request::patch(format!("{configs}/x?fieldManager=test"));
             let request = request.header("content-type", "application/apply-patch+yaml");
-            server.service_as(User::new("pat")).ask(request, config.to_string()).await.status()
+            server.service_as(User::new("pat")).send_request(request, config.to_string()).await.status()
         };
         assert_eq!(apply().await, 403);
         server.succeed("POST", configs, &config).await;

@@ -119,7 +119,7 @@ mod tests {
 
     async fn ask(server: &ApiServer, user: User, method: &str, path: &str, body: &Value) -> (u16, String) {
         let request = Request::builder().method(method).uri(path);
-        let response = server.service_as(user).ask(request, body.to_string()).await;
+        let response = server.service_as(user).send_request(request, body.to_string()).await;
         (response.status().as_u16(), response.into_body())
     }
 

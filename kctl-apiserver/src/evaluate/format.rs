@@ -42,7 +42,7 @@ pub(super) fn format(text: &str, values: &[Cel]) -> EvalResult {
         let (precision, letter, after) = clause_of(clause)?;
         bounds::check_text(out.len())?;
         let invalid = || format!("format: %{letter} does not take a value of type {}", type_name(value));
-        out.push_str(&written(letter, precision, value).ok_or_else(invalid)?);
+        out.push_str(&format_value(letter, precision, value).ok_or_else(invalid)?);
         rest = after;
     }
     out.push_str(rest);
@@ -71,7 +71,7 @@ fn clause_of(clause: &str) -> EvalResult<(Option<usize>, char, &str)> {
 
 /// Formats a value by the letter of a clause; `None` if the letter does not accept a value of this type. Negative
 /// integers are written with their sign, never as two's complement.
-fn written(letter: char, precision: Option<usize>, value: &Cel) -> Option<String> {
+fn format_value(letter: char, precision: Option<usize>, value: &Cel) -> Option<String> {
     Some(match (letter, value) {
         ('s', _) => return string(value),
         ('d', Cel::Int(number)) => number.to_string(),
@@ -84,7 +84,7 @@ fn written(letter: char, precision: Option<usize>, value: &Cel) -> Option<String
         ('b', Cel::UInt(number)) => format!("{number:b}"),
         ('o', Cel::Int(number)) => signed(*number, format!("{:o}", number.unsigned_abs())),
         ('o', Cel::UInt(number)) => format!("{number:o}"),
-        ('X', _) => written('x', precision, value)?.to_ascii_uppercase(),
+        ('X', _) => format_value('x', precision, value)?.to_ascii_uppercase(),
         ('x', Cel::Int(number)) => signed(*number, format!("{:x}", number.unsigned_abs())),
         ('x', Cel::UInt(number)) => format!("{number:x}"),
         ('x', Cel::String(text)) => hex(text.as_bytes()),

@@ -52,8 +52,8 @@ impl<'a> Evaluator<'a> {
             ("_?_:_", [test, _, _]) if matches!(inner.accu_init.expr, Expr::Literal(_)) => {
                 self.exists_one(rounds, test)
             }
-            ("_?_:_", [test, added, _]) => self.made(rounds, Some(test), appended(added).ok_or(NO_OVERLOAD)?),
-            ("_+_", _) => self.made(rounds, None, appended(&inner.loop_step).ok_or(NO_OVERLOAD)?),
+            ("_?_:_", [test, added, _]) => self.build_list(rounds, Some(test), appended(added).ok_or(NO_OVERLOAD)?),
+            ("_+_", _) => self.build_list(rounds, None, appended(&inner.loop_step).ok_or(NO_OVERLOAD)?),
             _ => Err(NO_OVERLOAD.into()),
         }
     }
@@ -91,7 +91,7 @@ impl<'a> Evaluator<'a> {
             "all" => self.all(&rounds, value, Logic::And),
             "exists" => self.all(&rounds, value, Logic::Or),
             "existsOne" | "exists_one" => self.exists_one(rounds, value),
-            "transformList" => self.made(rounds, test, value),
+            "transformList" => self.build_list(rounds, test, value),
             "transformMapEntry" => self.transform_map(rounds, test, value, |_, map| entries_of(&map)),
             _ => self.transform_map(rounds, test, value, entry_with_key),
         }
@@ -140,7 +140,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Returns the list of `value` over the iterations that pass `test`.
-    fn made(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> EvalResult {
+    fn build_list(&mut self, rounds: Vec<Round<'a>>, test: Option<&'a IdedExpr>, value: &'a IdedExpr) -> EvalResult {
         let mut items = Vec::new();
         for round in rounds {
             if test.map_or(Ok(true), |test| self.test(&round, test))? {

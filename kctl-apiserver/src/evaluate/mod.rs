@@ -226,7 +226,7 @@ impl<'a> Evaluator<'a> {
             call.args.iter().map(|argument| self.evaluate(argument)).collect::<EvalResult<_>>()?;
         let name = call.func_name.as_str();
         bounds::check(name, &target, &arguments)?;
-        if let Some(why) = overloads::rejected(name, &target, &arguments) {
+        if let Some(why) = overloads::overload_error(name, &target, &arguments) {
             return Err(why.into());
         }
         if let Some(said) = own(name, &target, &arguments) {

@@ -18,7 +18,7 @@ use super::{NO_OVERLOAD, Target, type_name};
 ///
 /// Functions of a library are looked up by their qualified name, such as `math.greatest`. The error
 /// lists the types of the arguments.
-pub(super) fn rejected(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<String> {
+pub(super) fn overload_error(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<String> {
     let first = target.value();
     let name = match target {
         Target::Library(library) => Cow::Owned(format!("{library}.{name}")),

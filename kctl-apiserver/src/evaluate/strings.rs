@@ -18,11 +18,12 @@ pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<EvalRe
     Some(match (name, arguments) {
         ("charAt", [Cel::Int(position)]) => {
             let letters = letters();
-            index(*position, letters.len()).map(|position| made(&letters[position..letters.len().min(position + 1)]))
+            index(*position, letters.len())
+                .map(|position| cel_string(&letters[position..letters.len().min(position + 1)]))
         }
         ("substring", [Cel::Int(from)]) => {
             let letters = letters();
-            index(*from, letters.len()).map(|from| made(&letters[from..]))
+            index(*from, letters.len()).map(|from| cel_string(&letters[from..]))
         }
         ("substring", [Cel::Int(from), Cel::Int(to)]) if from > to => {
             Err(format!("substring({from}, {to}): empty range").into())
@@ -30,16 +31,16 @@ pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<EvalRe
         ("substring", [Cel::Int(from), Cel::Int(to)]) => {
             let letters = letters();
             let bounds = index(*from, letters.len()).and_then(|from| Ok((from, index(*to, letters.len())?)));
-            bounds.map(|(from, to)| made(&letters[from..to]))
+            bounds.map(|(from, to)| cel_string(&letters[from..to]))
         }
-        ("indexOf", [Cel::String(part)]) => found(&letters(), part, 0, Occurrence::First),
-        ("indexOf", [Cel::String(part), Cel::Int(from)]) => found(&letters(), part, *from, Occurrence::First),
+        ("indexOf", [Cel::String(part)]) => search(&letters(), part, 0, Occurrence::First),
+        ("indexOf", [Cel::String(part), Cel::Int(from)]) => search(&letters(), part, *from, Occurrence::First),
         ("lastIndexOf", [Cel::String(part)]) => match letters() {
             letters if part.is_empty() => Ok(count(letters.len())),
             letters if letters.is_empty() => Ok(Cel::Int(-1)),
-            letters => found(&letters, part, i64::try_from(letters.len() - 1).unwrap_or(i64::MAX), Occurrence::Last),
+            letters => search(&letters, part, i64::try_from(letters.len() - 1).unwrap_or(i64::MAX), Occurrence::Last),
         },
-        ("lastIndexOf", [Cel::String(part), Cel::Int(from)]) => found(&letters(), part, *from, Occurrence::Last),
+        ("lastIndexOf", [Cel::String(part), Cel::Int(from)]) => search(&letters(), part, *from, Occurrence::Last),
         ("replace", [Cel::String(old), Cel::String(new), Cel::Int(n)]) if *n < 0 => {
             Ok(Cel::String(Arc::new(text.replace(old.as_str(), new))))
         }
@@ -66,7 +67,7 @@ fn split(text: &str, by: &str, n_max: i64) -> Cel {
 }
 
 /// Returns a CEL string of these characters.
-fn made(letters: &[char]) -> Cel {
+fn cel_string(letters: &[char]) -> Cel {
     Cel::String(Arc::new(letters.iter().collect()))
 }
 
@@ -92,7 +93,7 @@ enum Occurrence {
 
 /// Returns the index of an occurrence of `part`, seen from `from`; -1 if there is no such occurrence. An empty `part`
 /// is found at `from`.
-fn found(letters: &[char], part: &str, from: i64, which: Occurrence) -> EvalResult {
+fn search(letters: &[char], part: &str, from: i64, which: Occurrence) -> EvalResult {
     let part: Vec<char> = part.chars().collect();
     if part.is_empty() {
         return Ok(Cel::Int(from));

@@ -162,7 +162,7 @@ impl RequestInfo {
 
     /// Returns `true` if the query has `dryRun`. Its value is validated elsewhere: only `All` is allowed.
     pub(crate) fn dry_run(&self) -> bool {
-        self.params.given("dryRun")
+        self.params.is_present("dryRun")
     }
 
     /// Returns namespace and name. For a collection the name is empty, and no object has this key.

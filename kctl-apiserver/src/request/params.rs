@@ -62,7 +62,7 @@ impl Params {
     }
 
     /// Returns the value of a parameter, or the empty string. A caller that has to distinguish `?limit=` from an absent
-    /// `limit` uses `given`.
+    /// `limit` uses `is_present`.
     pub(crate) fn text(&self, name: &str) -> &str {
         self.first.get(name).map_or("", String::as_str)
     }
@@ -73,7 +73,7 @@ impl Params {
     }
 
     /// Returns `true` if the parameter is present.
-    pub(crate) fn given(&self, name: &str) -> bool {
+    pub(crate) fn is_present(&self, name: &str) -> bool {
         self.first.contains_key(name)
     }
 

@@ -328,7 +328,7 @@ impl ApiServer {
         body: impl Into<Bytes>,
     ) -> (u16, Value) {
         let request = Request::builder().method(method).uri(path).header("content-type", media_type);
-        let response = self.service().ask(request, body).await;
+        let response = self.service().send_request(request, body).await;
         (response.status().as_u16(), serde_json::from_str(response.body()).unwrap_or_default())
     }
 
@@ -349,7 +349,11 @@ impl ApiServer {
 #[cfg(test)]
 impl InProcess {
     /// Sends a request of a unit test. Returns the response with its whole body.
-    pub(crate) async fn ask(self, request: http::request::Builder, body: impl Into<Bytes>) -> Response<String> {
+    pub(crate) async fn send_request(
+        self,
+        request: http::request::Builder,
+        body: impl Into<Bytes>,
+    ) -> Response<String> {
         use http_body_util::{BodyExt, Full};
         use tower::ServiceExt;
 

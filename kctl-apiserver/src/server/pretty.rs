@@ -133,7 +133,7 @@ mod tests {
             for (name, value) in headers {
                 request = request.header(*name, *value);
             }
-            let text = server.service().ask(request, "").await.into_body();
+            let text = server.service().send_request(request, "").await.into_body();
             assert_eq!(text.lines().count() > 1, is_indented, "{path} {headers:?}: {text}");
             assert_eq!(text.ends_with('\n'), !is_indented && !path.starts_with("/openapi"), "{path} {headers:?}");
         }

@@ -31,7 +31,7 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     assert_eq!(server.send_json("GET", &format!("{configs}/before"), &Value::Null).await.0, 200);
 
     let ready = async |path: &str| {
-        let response = server.service().ask(Request::get(path), "").await;
+        let response = server.service().send_request(Request::get(path), "").await;
         (response.status().as_u16(), response.into_body())
     };
     let (code, check_error) = ready("/readyz").await;

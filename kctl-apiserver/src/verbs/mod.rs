@@ -199,7 +199,7 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     let mut errors = Errors::default();
     if info.verb == Verb::Patch && info.applies() && info.params.text("fieldManager").is_empty() {
         errors.required("fieldManager", "is required for apply patch");
-    } else if info.verb == Verb::Patch && !info.applies() && info.params.given("force") {
+    } else if info.verb == Verb::Patch && !info.applies() && info.params.is_present("force") {
         errors.forbidden("force", "may only be set for apply patch");
     }
     // The options of a delete are validated together.

@@ -237,7 +237,7 @@ mod tests {
                 ("authentication.k8s.io/v1/tokenreviews", json!({ "token": "x" })),
             ] {
                 let request = Request::post(format!("/apis/{path}")).header("accept", accept);
-                let response = server.service().ask(request, json!({ "spec": spec }).to_string()).await;
+                let response = server.service().send_request(request, json!({ "spec": spec }).to_string()).await;
                 assert_eq!(response.status(), code, "{path}: {accept}");
             }
         }

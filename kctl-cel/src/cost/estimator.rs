@@ -107,7 +107,7 @@ impl<'a> CostEstimator<'a> {
                 let items: Vec<Estimate<'a>> = list.elements.iter().map(|item| self.estimate(item)).collect();
                 let entries = Entries { is_list: true, key: Size::exactly(1), value: any_of(&items) };
                 let of = items.first().map_or(Type::Any, |item| item.r#type.clone());
-                made(LIST, &items, items.len(), entries, Type::List(Rc::new(of)))
+                literal_estimate(LIST, &items, items.len(), entries, Type::List(Rc::new(of)))
             }
             Expr::Map(map) => {
                 let (mut keys, mut values) = (Vec::new(), Vec::new());
@@ -121,7 +121,7 @@ impl<'a> CostEstimator<'a> {
                 let of = values.first().map_or(Type::Any, |value| value.r#type.clone());
                 let n_entries = keys.len();
                 keys.append(&mut values);
-                made(MAP, &keys, n_entries, entries, Type::Map(Rc::new(of)))
+                literal_estimate(MAP, &keys, n_entries, entries, Type::Map(Rc::new(of)))
             }
             Expr::Struct(_) => Estimate::computed(OBJECT, Type::Any),
             Expr::Comprehension(inner) => self.comprehension(inner),
@@ -303,7 +303,13 @@ fn any_of(parts: &[Estimate<'_>]) -> Size {
 }
 
 /// Returns the estimate of a list or map literal. `own` is the cost of creating it.
-fn made<'a>(own: u64, parts: &[Estimate<'a>], n_entries: usize, entries: Entries, r#type: Type<'a>) -> Estimate<'a> {
+fn literal_estimate<'a>(
+    own: u64,
+    parts: &[Estimate<'a>],
+    n_entries: usize,
+    entries: Entries,
+    r#type: Type<'a>,
+) -> Estimate<'a> {
     let cost = sum(parts.iter().map(|part| part.cost)).saturating_add(own);
     Estimate { size: Some(Size::exactly(n_entries as u64)), entries: Some(entries), ..Estimate::computed(cost, r#type) }
 }

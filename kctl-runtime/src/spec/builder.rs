@@ -418,7 +418,7 @@ impl<C: Controller, K> Relation<C, K, SpecBuilder<C>> {
 
     /// Adds this relation to the builder that it began from.
     fn declared(self) -> SpecBuilder<C> {
-        let (mut before, relation) = self.taken();
+        let (mut before, relation) = self.into_parts();
         before.spec.relations.push(relation);
         before
     }

@@ -304,7 +304,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     }
 
     /// Returns the declaration before this relation, and the relation as data.
-    pub(super) fn taken(self) -> (B, RelationSpec) {
+    pub(super) fn into_parts(self) -> (B, RelationSpec) {
         (self.before, self.spec)
     }
 

@@ -213,7 +213,7 @@ impl CertificateMaintainer {
         match answered(path, RESPONSE_TIMEOUT, answer).await? {
             Ok(object) => Ok(Some(object)),
             Err(kube::Error::Api(status)) if status.code == StatusCode::NOT_FOUND => Ok(None),
-            Err(error) => Err(error).context(named(path)),
+            Err(error) => Err(error).context(describe_path(path)),
         }
     }
 
@@ -223,14 +223,14 @@ impl CertificateMaintainer {
         let request = Request::builder().method(Method::PATCH).uri(path).header("content-type", media);
         let request = request.body(serde_json::to_vec(body)?)?;
         let Some(permit) = self.leader.permit() else {
-            return answered(path, RESPONSE_TIMEOUT, self.client.request(request)).await?.context(named(path));
+            return answered(path, RESPONSE_TIMEOUT, self.client.request(request)).await?.context(describe_path(path));
         };
-        let guard = permit.acquire(named(path)).await?;
+        let guard = permit.acquire(describe_path(path)).await?;
         let answer = in_time(&guard, self.client.request(request)).await.ok_or_else(|| late(path, guard.timeout()))?;
         if is_decided(&answer) {
             guard.answered();
         }
-        answer.context(named(path))
+        answer.context(describe_path(path))
     }
 
     /// Applies a Secret without data under a separate field manager, so it overwrites nothing that
@@ -265,7 +265,7 @@ impl CertificateMaintainer {
             let Some(object) = self.get::<Value>(path).await? else { continue };
             if let Some(other) = self.other_service(&object) {
                 if self.reported.lock().insert(path.clone()) {
-                    let (object, service) = (named(path), &self.certificates.service);
+                    let (object, service) = (describe_path(path), &self.certificates.service);
                     tracing::warn!(
                         "{object} refers to Service {other} instead of {}/{service}: its caBundle is not changed",
                         self.namespace
@@ -289,7 +289,7 @@ impl CertificateMaintainer {
             patch.extend(missing.iter().map(|(at, _)| json!({ "op": "add", "path": at, "value": bundle })));
             let path = format!("{path}?fieldManager={}", self.certificates.manager);
             let _patched: Value = self.patch(&path, "application/json-patch+json", &patch.into()).await?;
-            tracing::info!("{} trusts the webhook certificate", named(&path));
+            tracing::info!("{} trusts the webhook certificate", describe_path(&path));
         }
         Ok(all)
     }
@@ -325,7 +325,7 @@ fn is_managed_elsewhere(secret: &Secret, fields: &SecretData) -> bool {
 
 /// Returns the object of a path for messages: `secrets default/web-webhook`,
 /// `customresourcedefinitions webs.example.com`.
-fn named(path: &str) -> String {
+fn describe_path(path: &str) -> String {
     let path = path.split('?').next().unwrap_or_default();
     let parts: Vec<_> = path.split('/').collect();
     match parts[..] {
@@ -342,7 +342,7 @@ async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = 
 
 /// Returns the error of a request without a response in time.
 fn late(path: &str, within: Duration) -> Error {
-    Error::from(format!("{}: no response within {within:?}; retrying", named(path)))
+    Error::from(format!("{}: no response within {within:?}; retrying", describe_path(path)))
 }
 
 /// Returns `true` if the response proves that the write is finished. After a 5xx or a broken connection, the API server

@@ -64,11 +64,11 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     let started = start(server, others, &app, &objects, &options);
     let world = tokio::select! {
         world = started => Some(world?),
-        () = signals.stopped() => None,
+        () = signals.wait_for_stop() => None,
     };
     if !options.until_idle {
         // Returns at once if the signal arrived during the start.
-        signals.stopped().await;
+        signals.wait_for_stop().await;
         #[cfg(feature = "webhook")]
         webhooks.stop().await?;
         if world.is_none() && signals.interrupted() {
@@ -79,7 +79,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
     let Some(world) = world else { std::process::exit(INTERRUPTED) };
     tokio::select! {
         idle = world.idle(options.timeout) => idle?,
-        () = signals.stopped() => std::process::exit(INTERRUPTED),
+        () = signals.wait_for_stop() => std::process::exit(INTERRUPTED),
     }
     // Runs before the webhooks stop, because reading objects may need a conversion.
     let printed = world.objects(&app, &objects).await?;

@@ -39,7 +39,7 @@ pub(crate) async fn install(
 /// Parses a stream of documents, and checks that each has `apiVersion`, `kind` and `metadata.name`.
 pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Result<()> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).context(origin)?;
-    for object in documents.into_iter().flat_map(listed).filter(|document| !document.is_null()) {
+    for object in documents.into_iter().flat_map(split_list).filter(|document| !document.is_null()) {
         for field in ["/apiVersion", "/kind", "/metadata/name"] {
             if object.pointer(field).and_then(Value::as_str).is_none() {
                 return Err(Error::from(format!("{origin}: an object has no `{}`", field[1..].replace('/', "."))));
@@ -52,7 +52,7 @@ pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Re
 
 /// Returns the items of a list, as `kubectl get -o yaml` prints several objects; other documents as
 /// they are.
-fn listed(mut document: Value) -> Vec<Value> {
+fn split_list(mut document: Value) -> Vec<Value> {
     let is_list = document["kind"].as_str().is_some_and(|kind| kind.ends_with("List"));
     match document.get_mut("items") {
         Some(Value::Array(items)) if is_list => std::mem::take(items),

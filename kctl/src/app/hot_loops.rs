@@ -82,7 +82,7 @@ impl HotLoops {
     ///
     /// # Cancel safety
     /// A finding is kept: a later call returns it.
-    pub(crate) async fn found(&self) -> String {
+    pub(crate) async fn wait_for_loop(&self) -> String {
         let mut found = self.found.subscribe();
         // The sender is a field of `self`, so it outlives this wait.
         let first = found.wait_for(Option::is_some).await;
@@ -98,7 +98,7 @@ impl HotLoops {
     }
 
     /// Records the end of a reconcile, and reports a hot loop at the bound.
-    pub(crate) fn ended(&self, report: &Report) {
+    pub(crate) fn record_end(&self, report: &Report) {
         let mut counts = self.counts.lock();
         counts.turn();
         let Some(run) = counts.running.remove(&report.trace.to_string()) else { return };

@@ -21,7 +21,7 @@ fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
         let before = objects.len();
         if path.as_os_str() == "-" {
             let mut text = String::new();
-            bounded(std::io::stdin(), "standard input", &mut text)?;
+            read_bounded(std::io::stdin(), "standard input", &mut text)?;
             parse(&text, "standard input", &mut objects)?;
         } else if path.is_dir() {
             for file in files_of(path)? {
@@ -72,7 +72,7 @@ const FILE_LEN_MAX: u64 = 256 << 20;
 /// Reads a file that the user has named.
 fn text_of(path: &Path) -> Result<String> {
     let mut text = String::new();
-    bounded(std::fs::File::open(path).context(path.display())?, &path.display().to_string(), &mut text)?;
+    read_bounded(std::fs::File::open(path).context(path.display())?, &path.display().to_string(), &mut text)?;
     Ok(text)
 }
 
@@ -80,7 +80,7 @@ fn text_of(path: &Path) -> Result<String> {
 ///
 /// # Errors
 /// The source is longer, can't be read, or is not UTF-8.
-fn bounded(source: impl Read, origin: &str, text: &mut String) -> Result<()> {
+fn read_bounded(source: impl Read, origin: &str, text: &mut String) -> Result<()> {
     let len = source.take(FILE_LEN_MAX + 1).read_to_string(text).context(origin)?;
     if len as u64 > FILE_LEN_MAX {
         return Err(Error::from(format!("{origin}: longer than {FILE_LEN_MAX} bytes; is it a device?")));

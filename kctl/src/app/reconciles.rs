@@ -29,7 +29,7 @@ struct KeyRecord {
 
 impl Reconciles {
     /// Records the end of a reconcile.
-    pub(super) fn ended(&self, report: &Report) {
+    pub(super) fn record_end(&self, report: &Report) {
         let given_up = matches!(report.decision, Decision::Drop).then(|| failure(&report.outcome));
         self.record(&report.controller, &report.key, given_up);
     }

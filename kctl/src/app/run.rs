@@ -59,7 +59,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
             let cluster = client(&app, options.kubeconfig, options.context);
             let metrics = options.manager.metrics_without_manager(&app.metrics, webhook.count_reads(), cluster).await?;
             return tokio::select! {
-                served = webhook.serve(signals.stopped()) => served,
+                served = webhook.serve(signals.wait_for_stop()) => served,
                 () = metrics => Ok(()),
             };
         }
@@ -75,7 +75,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
         };
         // On the heap: both futures are large, and are polled together.
         let manager = Box::pin(run_manager(app, options, &signals, beside));
-        return webhook.serve_beside(manager, signals.stopped()).await;
+        return webhook.serve_beside(manager, signals.wait_for_stop()).await;
     }
     run_manager(app, options, &signals, |_manager, _client, _namespace| {}).await
 }
@@ -93,7 +93,7 @@ async fn run_manager(
     let manager = tokio::select! {
         manager = start(app, options, signals, beside) => manager?,
         // No reconcile has begun, so there is nothing to finish.
-        () = signals.stopped() => {
+        () = signals.wait_for_stop() => {
             ended_unready(signals);
             return Ok(());
         }
@@ -101,7 +101,7 @@ async fn run_manager(
     let health = Health::new(manager.view(), manager.metrics().clone());
     let was_ready = AtomicBool::new(true);
     let stop = async {
-        signals.stopped().await;
+        signals.wait_for_stop().await;
         was_ready.store(health.ready().iter().all(|check| check.result.is_ok()), Ordering::Relaxed);
     };
     manager.run(stop).await?;

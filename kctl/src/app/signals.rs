@@ -90,7 +90,7 @@ impl Signals {
         let (signals, watched) = (self.clone(), Handle::current());
         thread.spawn(async move {
             tokio::select! {
-                () = signals.stopped() => {}
+                () = signals.wait_for_stop() => {}
                 () = wait_until_blocked(&watched) => {
                     let limit = ANSWERS_WITHIN * MISSED_MAX;
                     say_error(&format!("all threads were blocked for {limit:?}: other replicas take over when the Lease has expired"));
@@ -101,7 +101,7 @@ impl Signals {
         });
     }
 
-    pub(super) async fn stopped(&self) {
+    pub(super) async fn wait_for_stop(&self) {
         let mut requested = self.requested.clone();
         if requested.wait_for(Option::is_some).await.is_err() {
             // The thread could not be started: a signal has its default effect.

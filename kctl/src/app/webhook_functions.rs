@@ -18,7 +18,7 @@ use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
 
 pub(super) use self::address::{Address, check_service, hosts};
-use self::address::{check_path, check_same, written};
+use self::address::{check_path, check_same, client_config};
 use super::App;
 
 #[derive(Default)]
@@ -219,7 +219,7 @@ impl App {
     ) -> Result<()> {
         for manifest in manifests.iter_mut().filter(|manifest| manifest.object["kind"] == "CustomResourceDefinition") {
             let mut object = manifest.object.clone();
-            match (self.converts(&object).then(|| written(&object)).flatten(), address) {
+            match (self.converts(&object).then(|| client_config(&object)).flatten(), address) {
                 (Some(_), Address::Default(_)) => continue,
                 (Some(written), Address::Given { client, origin }) => check_same(&object, &written, client, origin)?,
                 (None, _) => {}

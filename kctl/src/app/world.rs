@@ -149,8 +149,8 @@ impl World {
             let manager = manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
             manager.on_begin(Arc::new(move |controller, key, trace| begins.begins(controller, key, trace))).on_end(
                 Arc::new(move |report| {
-                    records.ended(report);
-                    ended.ended(report);
+                    records.record_end(report);
+                    ended.record_end(report);
                 }),
             )
         };
@@ -161,7 +161,7 @@ impl World {
             // hang.
             tokio::select! {
                 biased;
-                hot_loop = hot.found() => tracing::error!("{hot_loop}"),
+                hot_loop = hot.wait_for_loop() => tracing::error!("{hot_loop}"),
                 ended = manager.run(std::future::pending()) => {
                     if let Err(error) = ended {
                         tracing::error!(%error, "the controllers no longer run");
@@ -197,7 +197,7 @@ impl World {
         };
         tokio::select! {
             biased;
-            hot_loop = self.hot_loops.found() => Err(Error::from(hot_loop)),
+            hot_loop = self.hot_loops.wait_for_loop() => Err(Error::from(hot_loop)),
             timed = tokio::time::timeout(timeout, quiet) => timed.map_err(|_elapsed| Error::from(self.busy(timeout))),
         }
     }

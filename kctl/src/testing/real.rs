@@ -134,16 +134,20 @@ impl Footprint {
         let whole = DeleteParams::default();
         let ends = [
             created.remove(&bare, READY_WITHIN).await,
-            gone(Api::<Namespace>::all(bare.clone()).delete(&name, &whole).await, "namespace", &name),
-            gone(Api::<ClusterRole>::all(bare.clone()).delete(&name, &whole).await, "ClusterRole", &name),
-            gone(Api::<ClusterRoleBinding>::all(bare).delete(&name, &whole).await, "ClusterRoleBinding", &name),
+            ignore_missing(Api::<Namespace>::all(bare.clone()).delete(&name, &whole).await, "namespace", &name),
+            ignore_missing(Api::<ClusterRole>::all(bare.clone()).delete(&name, &whole).await, "ClusterRole", &name),
+            ignore_missing(
+                Api::<ClusterRoleBinding>::all(bare).delete(&name, &whole).await,
+                "ClusterRoleBinding",
+                &name,
+            ),
         ];
         cleanup::all(ends).context("the end of a trial")
     }
 }
 
 /// Returns the error of a deletion. An object that does not exist needs none.
-fn gone<T>(deleted: kube::Result<T>, kind: &str, name: &str) -> Result<()> {
+fn ignore_missing<T>(deleted: kube::Result<T>, kind: &str, name: &str) -> Result<()> {
     match deleted {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         other => other.map(drop).context(format!("{kind} {name}")),

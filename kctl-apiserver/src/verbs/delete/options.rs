@@ -77,13 +77,13 @@ impl Options {
 /// and `0` is true.
 fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
     let mut value = json!({});
-    if info.params.given("propagationPolicy") {
+    if info.params.is_present("propagationPolicy") {
         value["propagationPolicy"] = info.params.text("propagationPolicy").into();
     }
-    if info.params.given("orphanDependents") {
+    if info.params.is_present("orphanDependents") {
         value["orphanDependents"] = info.params.flag("orphanDependents").into();
     }
-    if info.params.given("dryRun") {
+    if info.params.is_present("dryRun") {
         value["dryRun"] = info.params.values("dryRun").into();
     }
     if let Some(seconds) = info.params.number("gracePeriodSeconds")? {

@@ -50,7 +50,7 @@ impl ListOptions {
             }
         }
         // `sendInitialEvents` is an option of watches.
-        if info.params.given("sendInitialEvents") {
+        if info.params.is_present("sendInitialEvents") {
             errors.forbidden("sendInitialEvents", "may only be set for a watch");
         }
         StatusError::unless_valid("meta.k8s.io", "ListOptions", "", &errors)

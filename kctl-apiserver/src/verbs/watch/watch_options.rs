@@ -24,7 +24,7 @@ impl<'a> WatchOptions<'a> {
     pub(super) fn from_request(info: &'a RequestInfo) -> Self {
         let (version, matching) = (info.params.text("resourceVersion"), info.params.text("resourceVersionMatch"));
         let by_path = !info.params.flag("watch");
-        let initial = info.params.given("sendInitialEvents").then(|| info.params.flag("sendInitialEvents"));
+        let initial = info.params.is_present("sendInitialEvents").then(|| info.params.flag("sendInitialEvents"));
         if !by_path && initial.is_none() && matching.is_empty() && ["", "0"].contains(&version) {
             return Self { version, by_path, initial: Some(true), matching: NOT_OLDER };
         }

@@ -281,6 +281,6 @@ fn errors_name_the_object_instead_of_its_path() {
         ("/api/v1/namespaces/ops", "namespaces ops"),
     ];
     for (path, expected) in cases {
-        assert_eq!(super::named(path), expected);
+        assert_eq!(super::describe_path(path), expected);
     }
 }

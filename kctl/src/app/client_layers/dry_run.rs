@@ -23,21 +23,22 @@ pub(super) fn rewrite(request: Request<Body>) -> Result<Request<Body>, BoxError>
     let reads = [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method());
     if target.runs() || (!reads && target.is_proxy()) {
         let reason = "it has no dry run; run it without --dry-run";
-        return Err(rejected(request.method(), request.uri(), reason));
+        return Err(dry_run_error(request.method(), request.uri(), reason));
     }
     if reads || target.is_review() {
         return Ok(request);
     }
     let (mut parts, body) = request.into_parts();
     let not_in_memory = "its body is not in memory; send bytes rather than a stream";
-    let body = body.collect().now_or_never().ok_or_else(|| rejected(&parts.method, &parts.uri, not_in_memory))??;
+    let body =
+        body.collect().now_or_never().ok_or_else(|| dry_run_error(&parts.method, &parts.uri, not_in_memory))??;
     let mut body = body.to_bytes();
     // With DeleteOptions in the body of a DELETE, an API server ignores those of the query.
     if parts.method == Method::DELETE && !body.is_empty() {
         let no_options =
             "its body is not a JSON object, so `dryRun` can't be added; send DeleteOptions as JSON, or no body";
         let mut options: Map<String, Value> =
-            serde_json::from_slice(&body).map_err(|_| rejected(&parts.method, &parts.uri, no_options))?;
+            serde_json::from_slice(&body).map_err(|_| dry_run_error(&parts.method, &parts.uri, no_options))?;
         options.insert("dryRun".into(), json!(["All"]));
         body = serde_json::to_vec(&options)?.into();
         parts.headers.remove(CONTENT_LENGTH);
@@ -50,7 +51,7 @@ pub(super) fn rewrite(request: Request<Body>) -> Result<Request<Body>, BoxError>
 }
 
 /// Returns the error for a request that is not sent.
-fn rejected(method: &Method, uri: &Uri, reason: &str) -> BoxError {
+fn dry_run_error(method: &Method, uri: &Uri, reason: &str) -> BoxError {
     format!("--dry-run does not send {method} {}: {reason}", uri.path()).into()
 }
 

@@ -84,7 +84,7 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
     let head_file = folder.join("Chart.yaml");
     let head = read(&head_file)?;
     let dependencies = dependencies(head.as_deref().unwrap_or_default()).context(head_file.display())?;
-    for key in values::unknown(&chart.items, &parsed).into_iter().filter(|key| !is_of(key, &dependencies)) {
+    for key in values::unknown_keys(&chart.items, &parsed).into_iter().filter(|key| !is_of(key, &dependencies)) {
         say!("{}: `{key}` is kept, and no generated template reads it", values_file.display());
     }
     files.push(("values.schema.json".into(), values::schema(&chart.items, &parsed, &dependencies)?));

@@ -124,7 +124,7 @@ impl Template<'_> {
                 text +=
                     &format!("{pad}{{{{- with {value} }}}}\n{pad}interval: {{{{ . | quote }}}}\n{pad}{{{{- end }}}}\n");
             } else {
-                text += &named(line);
+                text += &replace_names(line);
                 text.push('\n');
             }
         }
@@ -135,7 +135,7 @@ impl Template<'_> {
 /// Replaces the placeholders of names in a line.
 ///
 /// A name that is the whole scalar, also in a list, is quoted, because a namespace may be called `1234`.
-fn named(line: &str) -> String {
+fn replace_names(line: &str) -> String {
     let actions = [
         (NAME, "include \"KCTL-CHART.fullname\" ."),
         (NAMESPACE, ".Release.Namespace"),

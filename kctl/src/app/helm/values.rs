@@ -354,13 +354,13 @@ fn has_all(items: &[Item], values: &Value) -> bool {
 /// Returns the keys of `values.yaml` that no generated template reads.
 ///
 /// `global` is not reported: Helm reserves it for the values that a parent chart shares.
-pub(super) fn unknown(items: &[Item], values: &Value) -> Vec<String> {
+pub(super) fn unknown_keys(items: &[Item], values: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for (key, value) in values.as_object().into_iter().flatten().filter(|(key, _)| *key != "global") {
         match items.iter().find(|item| item.key == key).map(|item| &item.node) {
             None => found.push(key.clone()),
             Some(Node::Section(items)) => {
-                found.extend(unknown(items, value).iter().map(|inner| format!("{key}.{inner}")));
+                found.extend(unknown_keys(items, value).iter().map(|inner| format!("{key}.{inner}")));
             }
             Some(Node::Value { .. }) => {}
         }
@@ -478,6 +478,6 @@ resources:
         );
         assert_eq!(keys("/properties/image/properties"), ["arch", "repository", "tag"]);
         assert_eq!(schema["properties"]["image"]["additionalProperties"], false);
-        assert_eq!(unknown(&items(), &values), ["image.arch", "mine"]);
+        assert_eq!(unknown_keys(&items(), &values), ["image.arch", "mine"]);
     }
 }

@@ -32,13 +32,13 @@ impl Address<'_> {
 }
 
 /// Returns the `clientConfig` that a CRD has from `conversion(…)` in `#[resource]`.
-pub(super) fn written(definition: &Value) -> Option<Value> {
+pub(super) fn client_config(definition: &Value) -> Option<Value> {
     definition.pointer("/spec/conversion/webhook/clientConfig").filter(|config| !config.is_null()).cloned()
 }
 
 /// Fails if a CRD sends conversions to a path where `App::conversion` does not answer.
 pub(in crate::app) fn check_path(definition: &Value) -> Result<()> {
-    let Some(written) = written(definition) else { return Ok(()) };
+    let Some(written) = client_config(definition) else { return Ok(()) };
     let path = match written["url"].as_str() {
         Some(url) => url.strip_prefix("https://").and_then(|rest| rest.split_once('/')).map_or("/", |(_, path)| path),
         None => written["service"]["path"].as_str().unwrap_or("/"),
@@ -80,7 +80,9 @@ pub(super) fn check_same(definition: &Value, written: &Value, client: &Client, o
 
 /// Fails if a CRD sends conversions to another Service than the one that the certificate is for.
 pub(in crate::app) fn check_service(definition: &Value, service: &str, namespace: &str) -> Result<()> {
-    let Some(written) = written(definition).filter(|written| written["service"].is_object()) else { return Ok(()) };
+    let Some(written) = client_config(definition).filter(|written| written["service"].is_object()) else {
+        return Ok(());
+    };
     let of = &written["service"];
     if of["name"] == service && of["namespace"] == namespace {
         return Ok(());
@@ -98,7 +100,7 @@ pub(in crate::app) fn check_service(definition: &Value, service: &str, namespace
 /// Returns the hosts by which API servers call the converter of a CRD: the certificate has to be
 /// valid for them.
 pub(in crate::app) fn hosts(definition: &Value) -> Vec<String> {
-    let Some(written) = written(definition) else { return Vec::new() };
+    let Some(written) = client_config(definition) else { return Vec::new() };
     if let Some(url) = written["url"].as_str() {
         let url = url.parse::<http::Uri>().ok();
         return url

@@ -71,13 +71,13 @@ impl Authors {
         true
     }
 
-    /// Records that no code of a process runs until [`thawed`](Self::thawed).
+    /// Records that no code of a process runs until [`thaw`](Self::thaw).
     pub(super) fn freeze(&mut self, process: &str) {
         self.frozen.insert(process.into());
     }
 
     /// Records that all tasks of a process that was frozen have continued.
-    pub(super) fn thawed(&mut self, process: &str) {
+    pub(super) fn thaw(&mut self, process: &str) {
         self.frozen.remove(process);
     }
 
@@ -105,7 +105,7 @@ impl Authors {
     /// A request without a trace, for example one that bypasses the context, is attributed to the
     /// reconciles that run in its process.
     pub(super) fn author(&self, process: &str, trace: &str) -> String {
-        if let Some((controller, key)) = self.named(process, trace) {
+        if let Some((controller, key)) = self.find_by_trace(process, trace) {
             return format!("{process}, {controller} {key}");
         }
         let ended = self.ended.iter().rev().find(|(of, _)| !trace.is_empty() && of == trace);
@@ -124,13 +124,13 @@ impl Authors {
     /// Returns the key of the reconcile that sent a request, also if it has ended. `None` without a trace.
     pub(super) fn key(&self, process: &str, trace: &str) -> Option<&str> {
         let ended = self.ended.iter().rev().find(|(of, _)| !trace.is_empty() && of == trace);
-        let reconcile = self.named(process, trace).or_else(|| ended.map(|(_, reconcile)| reconcile));
+        let reconcile = self.find_by_trace(process, trace).or_else(|| ended.map(|(_, reconcile)| reconcile));
         reconcile.map(|(_controller, key)| key.as_str())
     }
 
     /// Counts a request.
     pub(super) fn asks(&mut self, process: &str, trace: &str, verb: &'static str, resource: &str) {
-        let controller = self.named(process, trace).map_or(OUTSIDE, |(controller, _)| controller).to_owned();
+        let controller = self.find_by_trace(process, trace).map_or(OUTSIDE, |(controller, _)| controller).to_owned();
         *self.n_asked.entry((controller, verb, resource.to_owned())).or_default() += 1;
     }
 
@@ -148,7 +148,7 @@ impl Authors {
         self.running.iter().chain(overtaken).filter(move |(_, running)| running.process == process)
     }
 
-    fn named(&self, process: &str, trace: &str) -> Option<&(String, String)> {
+    fn find_by_trace(&self, process: &str, trace: &str) -> Option<&(String, String)> {
         let mut named = self.reconciles_of(process).filter(|(_, running)| !trace.is_empty() && running.trace == trace);
         named.next().map(|(reconcile, _)| reconcile)
     }
@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(authors.begin("app-0.1", "labels", &key, "t4"), None, "its election has not continued yet");
         assert_eq!(authors.author("app-0.1", "t4"), "app-0.1, labels default/a");
         assert!(!authors.end("app-0.1", "labels", &key));
-        authors.thawed("app-0.1");
+        authors.thaw("app-0.1");
         assert_eq!(authors.begin("app-0.1", "labels", &key, "t5"), Some("app-2.1".into()));
     }
 

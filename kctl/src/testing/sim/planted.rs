@@ -83,15 +83,15 @@ fn reconciled(scenario: &Scenario, servers: &Servers, after: Duration) -> (Durat
 }
 
 /// Returns the finding of a run with one fault.
-fn found(scenario: &Scenario, servers: &Servers, time: Duration, what: Timed) -> Option<Found> {
+fn run_with_fault(scenario: &Scenario, servers: &Servers, time: Duration, what: Timed) -> Option<Found> {
     run(scenario, servers, SEED, &[Fault::At { time, what }], None).found
 }
 
 /// Checks that a fault reveals a bug, and that the protocol without the bug survives it.
 fn check_found(bug: Planted, twin: &Scenario, time: Duration, what: Timed, checker: &str) {
     let servers = prepare(twin).unwrap();
-    assert_eq!(found(twin, &servers, time, what), None, "{what:?}");
-    let finding = found(&twin.clone().planted(bug), &servers, time, what);
+    assert_eq!(run_with_fault(twin, &servers, time, what), None, "{what:?}");
+    let finding = run_with_fault(&twin.clone().planted(bug), &servers, time, what);
     assert_eq!(finding.as_ref().map(|found| found.checker.as_str()), Some(checker), "{finding:?}, {what:?}");
 }
 
@@ -114,11 +114,11 @@ fn clock_that_stops_with_its_process_is_found() {
         let (begun, instance) = reconciled(&twin, &servers, change.after);
         let (time, length) = (begun + Duration::from_millis(100), Duration::from_secs(30));
         let freeze = Timed::Freeze(Freeze { instance, length, order: ThawOrder::Reversed });
-        assert_eq!(found(&twin, &servers, time, freeze), None);
-        let Some(finding) = found(&bug, &servers, time, freeze) else { continue };
+        assert_eq!(run_with_fault(&twin, &servers, time, freeze), None);
+        let Some(finding) = run_with_fault(&bug, &servers, time, freeze) else { continue };
         assert_eq!(finding.checker, "only the owner writes", "{finding:?}");
         for other in [Timed::Partition { instance, length }, slot_lapse(&twin)] {
-            assert_eq!(found(&bug, &servers, time, other), None, "{other:?}");
+            assert_eq!(run_with_fault(&bug, &servers, time, other), None, "{other:?}");
         }
         return;
     }
@@ -157,7 +157,7 @@ fn lost_slot_that_goes_on_is_found() {
     ];
     for other in others {
         let bug = twin.clone().planted(Planted::LossIgnored);
-        assert_eq!(found(&bug, &servers, time, other), None, "{other:?}");
+        assert_eq!(run_with_fault(&bug, &servers, time, other), None, "{other:?}");
     }
 }
 

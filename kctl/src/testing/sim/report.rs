@@ -139,7 +139,7 @@ impl fmt::Display for Failure {
         }
         writeln!(formatter, "timeline:")?;
         let mut next = 0;
-        for index in shown(&self.lines) {
+        for index in select_lines(&self.lines) {
             if index > next {
                 writeln!(formatter, "    ... {} lines", index - next)?;
             }
@@ -150,7 +150,7 @@ impl fmt::Display for Failure {
     }
 }
 
-fn shown(lines: &[Line]) -> BTreeSet<usize> {
+fn select_lines(lines: &[Line]) -> BTreeSet<usize> {
     let n = lines.len();
     if n <= SHOWN_MAX {
         return (0..n).collect();
@@ -183,12 +183,12 @@ mod tests {
             let who = |index| if faults.contains(&index) { "fault" } else { "app-0.1" };
             let lines: Vec<_> = (0..n).map(|index| Line { who: who(index).into(), ..Line::default() }).collect();
             let expected: BTreeSet<_> = expected.iter().flat_map(|(from, to)| *from..*to).collect();
-            assert_eq!(shown(&lines), expected, "{n} lines, faults at {faults:?}");
+            assert_eq!(select_lines(&lines), expected, "{n} lines, faults at {faults:?}");
         }
         let mut left_out = vec![Line::default(); 1_000];
         left_out[500].who = LEFT_OUT.into();
-        assert!(shown(&left_out).contains(&500) && shown(&left_out).len() == FIRST + LAST + 1);
+        assert!(select_lines(&left_out).contains(&500) && select_lines(&left_out).len() == FIRST + LAST + 1);
         let faults = vec![Line { who: "fault".into(), ..Line::default() }; 1_000];
-        assert!(shown(&faults).len() <= SHOWN_MAX);
+        assert!(select_lines(&faults).len() <= SHOWN_MAX);
     }
 }

@@ -36,6 +36,6 @@ impl Shared {
         }
         // Until then some of its tasks do not know that a Lease has expired.
         freezer.thaw(order).await;
-        self.checks.lock().authors.thawed(&process);
+        self.checks.lock().authors.thaw(&process);
     }
 }
