@@ -57,6 +57,7 @@ mod delete;
 mod error;
 mod events;
 mod live;
+mod merge_patch;
 pub(crate) mod missing_bounds;
 pub(crate) mod misuse_diagnostics;
 mod noop_writes;
