@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 use regex::Regex;
 use syn::{ImplItem, Item, ItemImpl, Path, Type, visit::Visit};
 
-use super::{Crate, DEFINITION_DEPTH, Definition, ModulePath, Paths, attributes, text};
+use super::reader::{Crate, DEFINITION_DEPTH, Definition, ModulePath, Paths, attributes, text};
 
 /// The modules before a name. They are left out of the record, which a changed import would change otherwise.
 static MODULES: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?::: ?)?\b(?:[a-z_][a-z0-9_]*::)+").unwrap());
