@@ -18,7 +18,7 @@ fn entries(page: &str) -> Vec<Entry<'_>> {
     let paragraphs = page.split("\n\n").filter_map(|paragraph| paragraph.trim().strip_prefix("**"));
     let entries = paragraphs.map(|paragraph| {
         let (term, definition) = paragraph.split_once("** · ").unwrap_or((paragraph, ""));
-        let code = definition.lines().last().and_then(|line| line.strip_prefix("Code: ")).unwrap_or_default();
+        let code = definition.lines().next_back().and_then(|line| line.strip_prefix("Code: ")).unwrap_or_default();
         Entry { term, code: code.split('`').skip(1).step_by(2).collect() }
     });
     entries.collect()

@@ -180,7 +180,7 @@ fn changelog_has_short_bullets_and_versions() {
 
 #[test]
 fn bullets_of_too_many_words_are_found() {
-    let short = vec!["word"; BULLET_WORDS_MAX].join(" ");
+    let short = ["word"; BULLET_WORDS_MAX].join(" ");
     assert_eq!(long_bullets(&format!("{short} more\n\n- {short}\n")), Vec::<String>::new());
     assert_eq!(long_bullets(&format!("- {short}\n  more\n- {short}\n")), [format!("{short}  more")]);
 }

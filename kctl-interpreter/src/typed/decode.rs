@@ -111,7 +111,7 @@ fn check(rules: Rules, r#type: &Type, value: &Value) -> Result<(), DecodeError> 
         (Type::Pointer(inner), _) => check(rules, inner, value),
         (Type::Struct(name), Value::Object(object)) => {
             let fields = table::fields(name);
-            let values = fields.iter().zip(given(rules, fields, object));
+            let values = fields.iter().zip(field_values(rules, fields, object));
             values.filter_map(|(field, value)| Some((field, value?))).try_for_each(|(field, value)| {
                 check(rules, &field.r#type, value).map_err(|error| error.inside(field.name))
             })
@@ -131,7 +131,7 @@ fn check(rules: Rules, r#type: &Type, value: &Value) -> Result<(), DecodeError> 
 ///
 /// It iterates over the given names, because most fields of a type are absent. With the rules of
 /// `encoding/json` a second pass looks for names in another case.
-fn given<'a>(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> Vec<Option<&'a Value>> {
+fn field_values<'a>(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> Vec<Option<&'a Value>> {
     let mut values = vec![None; fields.len()];
     let mut is_folded = false;
     for (name, value) in object {
@@ -153,7 +153,7 @@ fn given<'a>(rules: Rules, fields: &[Field], object: &'a Map<String, Value>) -> 
 /// Decodes a struct: kept fields are built, all others are checked, and nil fields are left out.
 fn decode_struct(rules: Rules, parts: Parts, name: &str, object: &Map<String, Value>) -> Result<Value, DecodeError> {
     let fields = table::fields(name);
-    let given = given(rules, fields, object);
+    let given = field_values(rules, fields, object);
     let wanted_fields = parts.iter().find(|(of, _)| *of == name).map(|(_, wanted_fields)| *wanted_fields);
     let mut decoded = Vec::with_capacity(wanted_fields.map_or(fields.len(), <[_]>::len));
     for (field, value) in fields.iter().zip(given) {
@@ -182,14 +182,16 @@ fn decode_scalar(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, Pr
         (Type::Any, value) => Ok(value.clone()),
         (Type::Bool, Value::Bool(_)) | (Type::String | Type::IntOrString, Value::String(_)) => Ok(value.clone()),
         (Type::Int32 | Type::Int64, Value::Number(number)) => integer(rules, r#type, number),
-        (Type::IntOrString, Value::Number(number)) => integer(Rules::Json, &Type::Int32, &written(rules, number)),
+        (Type::IntOrString, Value::Number(number)) => {
+            integer(Rules::Json, &Type::Int32, &convert_number(rules, number))
+        }
         (Type::Time, Value::String(text)) => {
             let time = time::parse(text).map_err(Problem::TimeInvalid)?;
             Ok(time.map_or(Value::Null, |time| time.to_string().into()))
         }
         (Type::Quantity, Value::String(text)) => Ok(quantity::reserialized(text.trim())?.into()),
         (Type::Quantity, Value::Number(number)) => {
-            Ok(quantity::reserialized(&written(rules, number).to_string())?.into())
+            Ok(quantity::reserialized(&convert_number(rules, number).to_string())?.into())
         }
         (Type::Quantity, _) => Err(QuantityError::FormatWrong.into()),
         _ => Err(mismatch(rules, r#type, value)),
@@ -199,7 +201,7 @@ fn decode_scalar(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, Pr
 /// Returns a number as a custom decoder of Go receives it. The converter passes 4.0 as 4, because
 /// it has only the value; `encoding/json` passes the digits.
 #[expect(clippy::cast_possible_truncation, reason = "only numbers that fit are converted")]
-fn written(rules: Rules, number: &Number) -> Number {
+fn convert_number(rules: Rules, number: &Number) -> Number {
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0; // 2^53: up to here every whole float is that number
     match number.as_f64() {
         Some(float)

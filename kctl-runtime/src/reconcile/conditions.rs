@@ -78,7 +78,7 @@ impl Conditions {
             type_: kind.into(),
             status: status.into(),
             reason: reason.into(),
-            message: rules::bounded(message),
+            message: rules::truncate(message),
             last_transition_time: since,
             observed_generation: self.generation,
         };

@@ -388,36 +388,36 @@ impl<C: Controller> SpecBuilder<C> {
 impl<C: Controller, K> Relation<C, K, SpecBuilder<C>> {
     /// Ends this relation and begins `owns = L`.
     pub fn owns<L: OwnedBy<C>>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
-        self.declared().owns(text)
+        self.add_relation().owns(text)
     }
 
     /// Ends this relation and begins `watches = L(map = f)`.
     pub fn watches<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
-        self.declared().watches(text)
+        self.add_relation().watches(text)
     }
 
     /// Ends this relation and begins `reads = L`.
     pub fn reads<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
-        self.declared().reads(text)
+        self.add_relation().reads(text)
     }
 
     /// Ends this relation and begins `reads = L(live)`.
     pub fn live<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
-        self.declared().live(text)
+        self.add_relation().live(text)
     }
 
     /// Ends this relation and begins `reads = L(live(cluster))`.
     pub fn live_cluster<L: Readable>(self, text: &str) -> Relation<C, L, SpecBuilder<C>> {
-        self.declared().live_cluster(text)
+        self.add_relation().live_cluster(text)
     }
 
     /// Ends this relation and returns the declaration.
     pub fn build(self) -> ControllerSpec {
-        self.declared().build()
+        self.add_relation().build()
     }
 
     /// Adds this relation to the builder that it began from.
-    fn declared(self) -> SpecBuilder<C> {
+    fn add_relation(self) -> SpecBuilder<C> {
         let (mut before, relation) = self.into_parts();
         before.spec.relations.push(relation);
         before

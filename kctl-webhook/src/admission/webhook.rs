@@ -86,7 +86,7 @@ impl Webhook {
             let sent = if operation == Operation::Delete { &request.old_object } else { &request.object };
             let begun = read::<K>(request, "the object", sent).and_then(|object| {
                 let before = match action {
-                    Action::Mutate => written(request, &object)?,
+                    Action::Mutate => to_json(request, &object)?,
                     Action::Validate => Value::Null,
                 };
                 let admission = Arc::new(Admission::new(request, operation, old(request)?));
@@ -99,7 +99,7 @@ impl Webhook {
                     Err(denied) => return Answer { denied: Some(denied), ..Answer::default() },
                 };
                 let after = match (called.await, action) {
-                    (Ok(object), Action::Mutate) => changed(sent, &before, &object, &shown).map(Some),
+                    (Ok(object), Action::Mutate) => apply_changes(sent, &before, &object, &shown).map(Some),
                     (Ok(_), Action::Validate) => Ok(None),
                     (Err(denied), _) => Err(denied),
                 };
@@ -227,7 +227,7 @@ fn read<K: Kind>(request: &Request, what: &str, value: &Value) -> Result<K, Deni
     })
 }
 
-fn written<K: Kind>(request: &Request, object: &K) -> Result<Value, Denial> {
+fn to_json<K: Kind>(request: &Request, object: &K) -> Result<Value, Denial> {
     serde_json::to_value(object).map_err(|error| serialization_error(&request.shown(), &error))
 }
 
@@ -237,7 +237,7 @@ fn serialization_error(about: &str, error: &serde_json::Error) -> Denial {
 
 /// Applies what the function changed to the object as it was sent: fields that the type does not
 /// know stay.
-fn changed<K: Kind>(mut sent: Value, before: &Value, after: &K, about: &str) -> Result<Value, Denial> {
+fn apply_changes<K: Kind>(mut sent: Value, before: &Value, after: &K, about: &str) -> Result<Value, Denial> {
     let after = serde_json::to_value(after).map_err(|error| serialization_error(about, &error))?;
     change::apply(&mut sent, before, &after);
     Ok(sent)

@@ -217,11 +217,11 @@ pub fn due(
     next.state.authorities.retain(|authority| authority.id == stored.state.serving.by || authority.needed_until > now);
     let newest = &stored.state.authorities[0];
     let signs = newest.id == stored.state.serving.by;
-    if signs && left(newest.not_after, now) < AUTHORITY_LEFT {
+    if signs && remaining_lifetime(newest.not_after, now) < AUTHORITY_LEFT {
         let authority = add_authority(&mut next.state, now)?;
         next.authority_key = authority.key;
     } else if !signs && trusted && now.duration_since(newest.since) >= SETTLE
-        || signs && left(stored.state.serving.not_after, now) < CERTIFICATE_LEFT
+        || signs && remaining_lifetime(stored.state.serving.not_after, now) < CERTIFICATE_LEFT
     {
         sign(&mut next, names, now)?;
     }
@@ -229,7 +229,7 @@ pub fn due(
 }
 
 /// Returns the remaining lifetime; negative after the expiry.
-fn left(until: Timestamp, now: Timestamp) -> SignedDuration {
+fn remaining_lifetime(until: Timestamp, now: Timestamp) -> SignedDuration {
     until.duration_since(now)
 }
 

@@ -190,7 +190,7 @@ impl Scrape {
 
     /// Writes the state of each open cache.
     fn caches(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let caches = self.labelled();
+        let caches = self.label_caches();
         let each =
             |read: fn(&Source) -> u64| caches.iter().map(move |(labels, source, _)| (labels.clone(), read(source)));
         let size =
@@ -279,7 +279,7 @@ impl Scrape {
     /// Returns all caches with their labels and number of users.
     ///
     /// A cache that was opened at run time and has the same labels as a controller's is marked `;watched`.
-    fn labelled(&self) -> Vec<(Labels, Arc<Source>, usize)> {
+    fn label_caches(&self) -> Vec<(Labels, Arc<Source>, usize)> {
         let mut caches: Vec<(Labels, Arc<Source>, usize)> = Vec::new();
         // Caches of controllers come first, and get the plain labels.
         for (source, n_users) in self.0.informers().open() {
@@ -377,7 +377,7 @@ impl Scrape {
 const LABEL_LEN_MAX: usize = 160;
 
 /// Cuts a long label value and appends a hash of the whole, so that two values never become one.
-fn bounded(mut text: String) -> String {
+fn shorten(mut text: String) -> String {
     if text.len() > LABEL_LEN_MAX {
         let end = format!("…({:016x})", FixedState::default().hash_one(&text));
         let most = LABEL_LEN_MAX - end.len();
@@ -400,7 +400,7 @@ fn kind(source: &Source) -> Labels {
     let parts = parts.iter().filter(|(_, value)| !value.is_empty());
     let name = parts.map(|(part, value)| format!("{part}{value}")).collect::<Vec<_>>().join(";");
     vec![
-        ("name", bounded(name)),
+        ("name", shorten(name)),
         ("group", config.kind.group.clone()),
         ("version", config.kind.version.clone()),
         ("resource", config.kind.plural.clone()),
@@ -414,11 +414,11 @@ mod tests {
     #[test]
     fn long_labels_are_cut_and_stay_distinct() {
         let text = |n: usize| "a".repeat(n);
-        assert_eq!(bounded(text(LABEL_LEN_MAX)), text(LABEL_LEN_MAX));
-        let (one, other) = (bounded(text(LABEL_LEN_MAX + 1)), bounded(text(5_000)));
+        assert_eq!(shorten(text(LABEL_LEN_MAX)), text(LABEL_LEN_MAX));
+        let (one, other) = (shorten(text(LABEL_LEN_MAX + 1)), shorten(text(5_000)));
         assert!(one.len() == LABEL_LEN_MAX && other.len() == LABEL_LEN_MAX, "{one} {other}");
         assert!(one != other && one[..100] == other[..100], "{one} {other}");
-        assert!(bounded("ü".repeat(5_000)).len() <= LABEL_LEN_MAX);
-        assert_eq!(bounded(text(5_000)), other, "the same in each process");
+        assert!(shorten("ü".repeat(5_000)).len() <= LABEL_LEN_MAX);
+        assert_eq!(shorten(text(5_000)), other, "the same in each process");
     }
 }

@@ -110,10 +110,10 @@ impl Guard {
         let bearer = bearer.and_then(|value| value.split_once(' '));
         let secret = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
         let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { return Err(unauthorized()) };
-        let user = self.user(secret).await.map_err(|error| unknown(&error))?;
+        let user = self.user(secret).await.map_err(|error| internal_error(&error))?;
         let Some(user) = user else { return Err(unauthorized()) };
         let path = request.uri().path();
-        if self.allows(&user, path).await.map_err(|error| unknown(&error))? {
+        if self.allows(&user, path).await.map_err(|error| internal_error(&error))? {
             return Ok(());
         }
         let who = &user.username;
@@ -170,7 +170,7 @@ fn unauthorized() -> Page {
 }
 
 /// Returns 500, and logs why the decision could not be made. The client may be anyone, so it does not get the reason.
-fn unknown(error: &ApiError) -> Page {
+fn internal_error(error: &ApiError) -> Page {
     tracing::warn!(%error, "failed to authorize a client of /metrics");
     text(StatusCode::INTERNAL_SERVER_ERROR, "the API server could not authorize the request; the log has the reason\n")
 }

@@ -70,7 +70,7 @@ fn all(root: &str, checks: &[Check], query: &str) -> Page {
             }
         };
     }
-    body += &unknown(&excluded, checks);
+    body += &warn_about_unknown(&excluded, checks);
     if failed {
         return text(StatusCode::INTERNAL_SERVER_ERROR, format!("{body}{root} check failed\n"));
     }
@@ -78,7 +78,7 @@ fn all(root: &str, checks: &[Check], query: &str) -> Page {
 }
 
 /// Returns a warning about excluded checks that do not exist: each name once, at most [`UNKNOWN_MAX`] of them.
-fn unknown(excluded: &[&str], checks: &[Check]) -> String {
+fn warn_about_unknown(excluded: &[&str], checks: &[Check]) -> String {
     let is_known = |name: &str| checks.iter().any(|check| check.name == name);
     let unknown: BTreeSet<_> = excluded.iter().copied().filter(|name| !is_known(name)).collect();
     if unknown.is_empty() {

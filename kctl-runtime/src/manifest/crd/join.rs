@@ -37,12 +37,12 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
             ("list kind", one.names.list_kind != other.names.list_kind),
         ] {
             if differs {
-                let what = format!("{} differ in {what}", named(&[root, version]));
+                let what = format!("{} differ in {what}", list_versions(&[root, version]));
                 return Err(error(what, "write the same in both"));
             }
         }
         if let Err((what, help)) = join_metadata(&mut crd, &version.crd) {
-            return Err(error(format!("{} differ in {what}", named(&[root, version])), help));
+            return Err(error(format!("{} differ in {what}", list_versions(&[root, version])), help));
         }
         if version.name() != root.name() {
             crd.spec.versions.extend(version.crd.spec.versions.iter().cloned());
@@ -51,7 +51,7 @@ pub(super) fn join(versions: &[Version]) -> Result<CustomResourceDefinition, Def
             (None, _) => crd.spec.conversion.clone_from(&version.crd.spec.conversion),
             (Some(one), Some(other)) if one != other => {
                 let with = versions.iter().filter(|version| version.crd.spec.conversion.is_some()).collect::<Vec<_>>();
-                let what = format!("{} differ in `conversion(…)`", named(&with));
+                let what = format!("{} differ in `conversion(…)`", list_versions(&with));
                 return Err(error(what, "a kind has one converter: write `conversion(…)` in one of them"));
             }
             (Some(_), _) => {}
@@ -76,19 +76,19 @@ fn stored_version<'a>(
         [] => {
             let all: Vec<&Version> = versions.iter().collect();
             Err(error(
-                format!("none of {} is the storage version", named(&all)),
+                format!("none of {} is the storage version", list_versions(&all)),
                 "leave out `storage = false` in one of them",
             ))
         }
         several => Err(error(
-            format!("{} are both the storage version", named(several)),
+            format!("{} are both the storage version", list_versions(several)),
             "write `storage = false` in all of them but one",
         )),
     }
 }
 
 /// Names versions with their places in the code, for an error.
-fn named(versions: &[&Version]) -> String {
+fn list_versions(versions: &[&Version]) -> String {
     let named: Vec<_> = versions.iter().map(|version| format!("{} ({})", version.name(), version.location)).collect();
     named.join(" and ")
 }

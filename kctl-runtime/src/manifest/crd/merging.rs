@@ -14,7 +14,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-use super::owner::{find, named};
+use super::owner::{find, follow};
 
 const INT_OR_STRING: &str = "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
 
@@ -40,7 +40,7 @@ pub(super) fn complete(crd: &mut CustomResourceDefinition, root: &Value) {
 
 /// Walks along the CRD, which ends where types contain themselves.
 fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
-    let (type_name, node) = named(root, from);
+    let (type_name, node) = follow(root, from);
     if type_name == Some(INT_OR_STRING) {
         // The integer of an `IntOrString` has 32 bits. API servers ignore `format` beside `x-kubernetes-int-or-string`,
         // so bounds replace it.

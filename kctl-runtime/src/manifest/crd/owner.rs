@@ -8,11 +8,11 @@ use serde_json::Value;
 
 /// Follows references and the value of an `Option`.
 pub(super) fn resolve<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
-    named(root, schema).1
+    follow(root, schema).1
 }
 
 /// Does the same and returns the name of the last type. Each definition is followed at most once.
-pub(super) fn named<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>, &'a Value) {
+pub(super) fn follow<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>, &'a Value) {
     let (mut name, mut schema) = (None, schema);
     let mut steps = root["$defs"].as_object().map_or(0, serde_json::Map::len) + 1;
     loop {
@@ -48,13 +48,13 @@ pub(super) fn field(root: &Value, path: &str) -> Option<String> {
         if !name.is_empty() {
             let next = find(root, schema, name)?;
             last = Some(format!("{type_path}.{name}"));
-            let (type_name, below) = named(root, next);
+            let (type_name, below) = follow(root, next);
             type_path = type_name.map_or_else(|| type_path.clone(), ToOwned::to_owned);
             schema = below;
         }
         for _ in 0..segment.matches("[]").count() + segment.matches("{}").count() {
             let below = if schema["items"].is_object() { &schema["items"] } else { &schema["additionalProperties"] };
-            let (type_name, below) = named(root, below);
+            let (type_name, below) = follow(root, below);
             type_path = type_name.map_or_else(|| type_path.clone(), ToOwned::to_owned);
             schema = below;
         }

@@ -77,7 +77,7 @@ pub(super) fn check(
 
 /// Truncates a message to its maximum length. Its length often depends on an error that it quotes, which must not cost
 /// the status.
-pub(super) fn bounded(mut message: String) -> String {
+pub(super) fn truncate(mut message: String) -> String {
     if let Some((end, _)) = message.char_indices().nth(MESSAGE_MAX) {
         let last = message[..end].char_indices().next_back().map_or(0, |(last, _)| last);
         message.truncate(last);
@@ -172,7 +172,7 @@ mod tests {
         for (message, length) in [("ä".repeat(MESSAGE_MAX), MESSAGE_MAX), ("ä".repeat(MESSAGE_MAX + 1), MESSAGE_MAX)]
         {
             let cut = message.chars().count() > MESSAGE_MAX;
-            let message = bounded(message);
+            let message = truncate(message);
             assert_eq!((message.chars().count(), message.ends_with(CUT)), (length, cut));
         }
     }

@@ -120,7 +120,7 @@ impl JobState<'_> {
             n_writes += 1;
         }
         let verdict = self.verdict(now);
-        let wanted = if verdict.is_some() || self.is_suspended() { 0 } else { self.wanted() };
+        let wanted = if verdict.is_some() || self.is_suspended() { 0 } else { self.pods_to_run() };
         // The running Pods of a failed Job count as failed. Ended Pods are released first.
         let counts = verdict.is_some_and(|verdict| !verdict.has_succeeded);
         for pod in self.active.iter().skip(wanted) {
@@ -145,7 +145,7 @@ impl JobState<'_> {
     }
 
     /// Returns the number of Pods that should run.
-    fn wanted(&self) -> usize {
+    fn pods_to_run(&self) -> usize {
         let Some(spec) = &self.job.spec else { return 0 };
         let at_once = usize::try_from(spec.parallelism.unwrap_or(1)).unwrap_or(0);
         match spec.completions {

@@ -51,7 +51,7 @@ pub(super) fn failure(job: &Job, pod: &Pod) -> PodFailure {
     PodFailure::Counts
 }
 
-fn named(pod: &Pod) -> String {
+fn pod_path(pod: &Pod) -> String {
     format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any())
 }
 
@@ -72,7 +72,7 @@ fn fits_codes(codes: &PodFailurePolicyOnExitCodesRequirement, pod: &Pod) -> Opti
         let is_meant = codes.container_name.as_ref().is_none_or(|wanted| wanted == *name);
         is_meant && *code != 0 && fits(*code)
     })?;
-    Some(format!("Container {name} for pod {} failed with exit code {code}", named(pod)))
+    Some(format!("Container {name} for pod {} failed with exit code {code}", pod_path(pod)))
 }
 
 /// Returns the message of a matching rule on conditions.
@@ -84,7 +84,7 @@ fn fits_conditions(patterns: &[PodFailurePolicyOnPodConditionsPattern], pod: &Po
         let status = string(&pattern.status).unwrap_or("True");
         known.iter().any(|condition| condition.type_ == pattern.type_ && condition.status == status)
     })?;
-    Some(format!("Pod {} has condition {}", named(pod), fitting.type_))
+    Some(format!("Pod {} has condition {}", pod_path(pod), fitting.type_))
 }
 
 /// Returns the message of a success policy that is met (`matchSuccessPolicy` of
