@@ -1,0 +1,310 @@
+//! Options of a scenario: its replicas, what is simulated around the app, and what runs may differ in.
+
+use std::time::Duration;
+
+use kctl_runtime::{
+    __private_0_1::Planted,
+    shard::{ShardBy, Slots},
+};
+
+use super::{FailingKeys, Scenario, Simulated};
+
+/// Number of slots in a sharded scenario: few, because each costs a renewal every 2 s of simulated time.
+const SLOTS: u32 = 4;
+
+impl Scenario {
+    /// Runs `n` replicas of the program with leader election, one by default.
+    ///
+    /// With several, plans also contain Leases that a leader fails to renew, writes that arrive
+    /// late, replicas that are stopped and start again, and rolling updates. The checker `only the
+    /// leader writes` is active.
+    ///
+    /// ```
+    /// use kctl::testing::Scenario;
+    ///
+    /// let scenario = Scenario::default().instances(2);
+    /// # let _ = scenario;
+    /// ```
+    #[must_use]
+    pub fn instances(mut self, n: usize) -> Self {
+        self.instances = n.max(1);
+        self
+    }
+
+    /// Runs leaders with a write permit that always grants: a bug that the simulator has to find.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn unfenced(mut self) -> Self {
+        self.unfenced = true;
+        self
+    }
+
+    /// Makes all replicas work: they share the keys by four slots, as with `run --shards`.
+    ///
+    /// The checkers then check each slot: a key never runs twice at once, and only the owner of its
+    /// slot writes for it.
+    ///
+    /// Plans of seeds also contain Leases of slots that are deleted by hand, and processes that
+    /// crash and have slow lists after their restart. Slots move while such a list is on its way,
+    /// and the watch is past it when it arrives. A process may be frozen in a reconcile for longer
+    /// than its Leases last, as by SIGSTOP.
+    ///
+    /// ```
+    /// use kctl::testing::Scenario;
+    ///
+    /// let scenario = Scenario::default().instances(3).sharded();
+    /// # let _ = scenario;
+    /// ```
+    #[must_use]
+    pub fn sharded(self) -> Self {
+        self.sharded_by(ShardBy::Object)
+    }
+
+    /// Makes all replicas work, as [`sharded`](Self::sharded) does, with another division of the keys: by
+    /// [`ShardBy::Namespace`] the objects of a namespace have one owner.
+    ///
+    /// With [`ShardBy::NamespaceRange`] the API server selects the objects of a replica in runs with an even seed.
+    ///
+    /// ```
+    /// use kctl::{app::ShardBy, testing::Scenario};
+    ///
+    /// let scenario = Scenario::default().instances(3).sharded_by(ShardBy::Namespace);
+    /// # let _ = scenario;
+    /// ```
+    #[must_use]
+    pub fn sharded_by(mut self, by: ShardBy) -> Self {
+        self.slots = Some(Slots::new(SLOTS, by));
+        self
+    }
+
+    /// Plants a bug in the protocol of slots, which the simulator has to find.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn planted(mut self, bug: Planted) -> Self {
+        self.planted = Some(bug);
+        self
+    }
+
+    /// Leaves Pods as they were created: no kubelet runs them, on any cluster. Other clusters of an app then have no
+    /// controllers of Deployments, `ReplicaSets` and Jobs either.
+    ///
+    /// By default a Pod becomes ready a second after its creation, and takes its whole grace period
+    /// to terminate.
+    #[must_use]
+    pub fn without_kubelet(mut self) -> Self {
+        self.simulated = Simulated::Nothing;
+        self
+    }
+
+    /// Runs controllers that create Pods for Deployments, `ReplicaSets` and Jobs and report their
+    /// status.
+    ///
+    /// Use it for an app that creates such objects and waits for them. Other clusters of an app
+    /// have these controllers without it, except in a scenario [`without_kubelet`](Self::without_kubelet).
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Sim}};
+    ///
+    /// /// Keeps one Deployment for each `ConfigMap`.
+    /// #[controller(owns = Deployment(apply))]
+    /// async fn webs(config: Arc<ConfigMap>, cx: Context<webs>) -> Result<Action> {
+    ///     cx.owned::<Deployment>().apply(kctl::json!({
+    ///         "metadata": { "name": config.name_any() },
+    ///         "spec": {
+    ///             "selector": { "matchLabels": { "app": "web" } },
+    ///             "template": {
+    ///                 "metadata": { "labels": { "app": "web" } },
+    ///                 "spec": { "containers": [{ "name": "web", "image": "nginx" }] },
+    ///             },
+    ///         },
+    ///     })).await?;
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("webs").controller::<webs>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}")
+    ///     .with_workloads()
+    ///     .settled("a pod", |snapshot| match snapshot.all::<Pod>().len() {
+    ///         1 => Ok(()),
+    ///         n => Err(format!("{n} pods")),
+    ///     });
+    /// let report = Sim::seeds(0..1).run(&scenario)?;
+    /// assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    #[must_use]
+    pub fn with_workloads(mut self) -> Self {
+        self.simulated = Simulated::Workloads;
+        self
+    }
+
+    /// Leaves out restarts on an API server that serves an old state as the newest one.
+    ///
+    /// A list without a `resourceVersion` returns the newest state; API servers promise that. The
+    /// fault breaks the promise, as a restore of etcd from a backup does. Use this method for an
+    /// app that has to rely on it; prefer a live read before an action that can't be undone.
+    #[must_use]
+    pub fn without_outdated_lists(mut self) -> Self {
+        self.outdated_lists = false;
+        self
+    }
+
+    /// Leaves out the faults that set the clock of a process wrong.
+    ///
+    /// Use it for an app that compares [`Context::now`] with times that others wrote, such as
+    /// `metadata.creationTimestamp`, and so relies on clocks that agree.
+    ///
+    /// [`Context::now`]: kctl_runtime::reconcile::Context::now
+    #[must_use]
+    pub fn without_clock_faults(mut self) -> Self {
+        self.clock_faults = false;
+        self
+    }
+
+    /// Allows objects whose reconcile fails once the state has settled.
+    ///
+    /// By default the checker `the app works` reports them: an app whose reconciles always fail changes nothing, so its
+    /// final state is the same in all runs. Use this method for an object that the app rejects on purpose, with a
+    /// [`terminal`](kctl_runtime::reconcile::ResultExt::terminal) error for example.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Sim}};
+    ///
+    /// /// Rejects each `ConfigMap` without a color.
+    /// #[controller]
+    /// async fn colors(config: Arc<ConfigMap>, _cx: Context<colors>) -> Result<Action> {
+    ///     let color = config.data.as_ref().and_then(|data| data.get("color"));
+    ///     color.ok_or("it has no color")?;
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("colors").controller::<colors>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: plain}}");
+    /// let failure = Sim::seeds(0..1).run(&scenario)?.failure().cloned().expect("the key always fails");
+    /// assert_eq!(failure.checker(), "the app works");
+    /// assert!(Sim::seeds(0..1).run(&scenario.allowing_failures())?.failure().is_none());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    #[must_use]
+    pub fn allowing_failures(mut self) -> Self {
+        self.failing_keys = FailingKeys::Allowed;
+        self
+    }
+
+    /// Waits for requeues that come due within this time before the state counts as settled.
+    ///
+    /// That delays each step, each [`settled`](Self::settled) rule and the comparison of final
+    /// states. Use a little more than the longest `Action::requeue` after which a correct app still
+    /// has something to do. By default the state has settled once nothing has changed for 15
+    /// simulated seconds.
+    ///
+    /// An app with a schedule always has a requeue pending. For it the state has settled when
+    /// nothing but what [depends on time](Self::depending_on_time) has changed for this time: the
+    /// app then has run for at least that long.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Sim, Snapshot}};
+    ///
+    /// /// Deletes each ConfigMap an hour after it was created.
+    /// #[controller(primary(delete))]
+    /// async fn expires(config: Arc<ConfigMap>, cx: Context<expires>) -> Result<Action> {
+    ///     let created = config.creation_timestamp().map_or(cx.now(), |time| time.0);
+    ///     let left = Duration::from_secs(3_600).saturating_sub(cx.now().duration_since(created).unsigned_abs());
+    ///     if left.is_zero() {
+    ///         cx.delete().await?;
+    ///         return Ok(Action::await_change());
+    ///     }
+    ///     Ok(Action::requeue(left))
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("expires").controller::<expires>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
+    ///     .without_clock_faults()
+    ///     .waiting_for_requeues(Duration::from_secs(2 * 3_600))
+    ///     .settled("all have expired", |snapshot: &Snapshot| match snapshot.all::<ConfigMap>().len() {
+    ///         0 => Ok(()),
+    ///         n => Err(format!("{n} are left")),
+    ///     });
+    /// let report = Sim::seeds(0..4).run(&scenario)?;
+    /// assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    #[must_use]
+    pub fn waiting_for_requeues(mut self, within: Duration) -> Self {
+        self.requeues_within = within;
+        self
+    }
+
+    /// Excludes objects that depend on when something happens, and all that they own, from
+    /// comparisons.
+    ///
+    /// `resource` is a plural, such as `jobs`; `schedules/status` excludes only the status of a
+    /// resource. Two correct runs may differ in such objects. They are not compared, their changes
+    /// do not keep the state from settling, and writes to them are not needless. Rules of
+    /// [`invariant`](Self::invariant) and [`settled`](Self::settled) still see them.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::Scenario};
+    ///
+    /// // An app that starts a Job each minute: it is watched for five minutes.
+    /// let scenario = Scenario::default()
+    ///     .waiting_for_requeues(Duration::from_secs(300))
+    ///     .depending_on_time("jobs")
+    ///     .depending_on_time("schedules/status");
+    /// # let _ = scenario;
+    /// ```
+    ///
+    /// Another subresource than `status` makes [`Sim::run`](super::super::Sim::run) return an error.
+    #[must_use]
+    pub fn depending_on_time(mut self, resource: &str) -> Self {
+        self.time_dependent.push(resource.into());
+        self
+    }
+
+    /// Excludes a field from the comparison of final states. `pointer` is a JSON pointer, such as
+    /// `/status/attempts`.
+    ///
+    /// Use it for counters and histories, which legitimately differ after a fault. Server-side
+    /// fields, times, uids and generated names are excluded already.
+    ///
+    /// ```
+    /// use kctl::testing::Scenario;
+    ///
+    /// let scenario = Scenario::default().ignoring("/status/attempts").ignoring("/status/history");
+    /// # let _ = scenario;
+    /// ```
+    #[must_use]
+    pub fn ignoring(mut self, pointer: &str) -> Self {
+        self.ignored.push(pointer.into());
+        self
+    }
+
+    /// Allows objects of this resource (its plural) to outlive their primaries.
+    ///
+    /// It covers objects that the app creates, and those that others create for them:
+    /// `keeping("pods")` for the Pods of a Job that the app deletes with `.orphan()`, or
+    /// `keeping("persistentvolumeclaims")` for data that must survive.
+    ///
+    /// ```
+    /// use kctl::testing::Scenario;
+    ///
+    /// let scenario = Scenario::default().keeping("persistentvolumeclaims");
+    /// # let _ = scenario;
+    /// ```
+    #[must_use]
+    pub fn keeping(mut self, plural: &str) -> Self {
+        self.kept.push(plural.into());
+        self
+    }
+
+    /// Sets how many requests the app may send for each change of the state, on average over a run:
+    /// 30 by default.
+    ///
+    /// Raise it for an app that polls an external system through the API server. A run may send 200
+    /// requests more than that.
+    #[must_use]
+    pub fn requests_per_change(mut self, n: u64) -> Self {
+        self.requests_per_change = n;
+        self
+    }
+}
