@@ -5,6 +5,7 @@
 //!
 //! | part of a request | part of `Kind`, with some of its fields |
 //! |---|---|
+//! | admission plugins | `admission` |
 //! | decoding and defaults | `defaults`: `decode_error`, `set`, `later` |
 //! | creation and update | `strategy`: `prepare_create`, `prepare_update`, `new_status`; `metadata`: `names`, `generation` |
 //! | field ownership | `managed_fields`: `filled_in`, `unowned`, `owned_state`, `reset_fields` |
@@ -191,6 +192,15 @@ mod tests {
         assert_eq!(named.len(), ALL.len(), "a kind is listed twice");
         for kind in ALL {
             assert!(registry.any_version(&kind.group_resource()).is_some(), "{} is not served", kind.kind);
+        }
+    }
+
+    /// The variants of `Plugin` are in the order of `AllOrderedPlugins`.
+    #[test]
+    fn plugins_of_each_kind_are_in_upstream_order() {
+        for kind in ALL {
+            let is_sorted = kind.admission.windows(2).all(|pair| pair[0] < pair[1]);
+            assert!(is_sorted, "{}: {:?}", kind.kind, kind.admission);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! The values are in `kinds/<group>/<kind>.rs`. A field that a kind does not name has the value of `DEFAULT`, so that
 //! the kind's file states only what differs.
 
+mod admission;
 mod defaults;
 mod delete;
 mod managed_fields;
@@ -14,6 +15,7 @@ mod table;
 mod validation;
 
 pub(crate) use self::{
+    admission::Plugin,
     defaults::{Defaults, Undecoded},
     delete::{DeleteResponse, DeleteStrategy},
     managed_fields::{ManagedFields, OwnedState},
@@ -44,6 +46,8 @@ pub(crate) struct Kind {
     pub(crate) metadata: Metadata,
     /// The requests that the kind supports.
     pub(crate) requests: Requests,
+    /// The admission plugins that handle writes of the kind, in the order in which they run.
+    pub(crate) admission: &'static [Plugin],
     /// The defaults of fields that were left out.
     pub(crate) defaults: Defaults,
     /// Changes by the server to created and updated objects.
@@ -62,8 +66,6 @@ pub(crate) struct Kind {
     pub(crate) storage: Option<&'static StorageVersion>,
     /// The table that the kind shares with another one, such as Events of both groups.
     pub(crate) shared_table: Option<&'static SharedTable>,
-    /// The template from which the kind's controller makes Pods, as a JSON pointer.
-    pub(crate) pod_template: Option<&'static str>,
 }
 
 impl Kind {
@@ -78,6 +80,7 @@ impl Kind {
         kind: "",
         metadata: Metadata::DEFAULT,
         requests: Requests::DEFAULT,
+        admission: &[],
         defaults: Defaults::DEFAULT,
         strategy: Strategy::DEFAULT,
         validation: Validation::DEFAULT,
@@ -87,7 +90,6 @@ impl Kind {
         quota: Quota::DEFAULT,
         storage: None,
         shared_table: None,
-        pod_template: None,
     };
 
     /// Returns a kind that is answered and never stored. It does not count in quotas, and admission policies do not see

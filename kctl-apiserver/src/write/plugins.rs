@@ -1,6 +1,7 @@
 //! Runs the admission plugins that are on by default, in the order of kube-apiserver.
 //!
-//! Each plugin decides itself which requests it handles. [`admit`] changes objects and [`validate`] rejects them:
+//! A kind lists its plugins (`Kind::admission`), so no plugin compares kinds. [`admit`] changes objects and [`validate`]
+//! rejects them:
 //!
 //! | function | new objects | updated objects |
 //! |---|---|---|
@@ -17,7 +18,7 @@
 //!
 //! Upstream: `AllOrderedPlugins` and `DefaultOffAdmissionPlugins` in `pkg/kubeapiserver/options/plugins.go`.
 
-#![expect(clippy::unnecessary_wraps, reason = "all plugins have the signature of `Admit`")]
+#![expect(clippy::unnecessary_wraps, reason = "all plugins return the same type")]
 
 mod certificates;
 mod default_class;
@@ -39,39 +40,7 @@ use forbid::forbidden;
 pub(super) use forbid::rejection;
 pub(crate) use pod_topology_labels::topology;
 
-use crate::{admission::Attributes, registry::kind::Kind, request::RequestInfo, state::State, status::StatusError};
-
-/// Changes the object of a write, or rejects it (`MutationInterface.Admit`).
-type Admit = fn(&mut State, &mut Mutation<'_>) -> Result<(), StatusError>;
-/// Rejects the object of a write (`ValidationInterface.Validate`).
-type Validate = fn(&State, &Attributes<'_>, &Value) -> Result<(), StatusError>;
-
-/// The plugins that change objects, in the order of `AllOrderedPlugins`.
-const ADMIT: &[Admit] = &[
-    limit_ranger::admit,
-    service_account::admit,
-    taint_nodes_by_condition::admit,
-    priority::admit,
-    default_class::set_storage_class,
-    storage_object_in_use_protection::admit,
-    runtime_class::admit,
-    default_class::set_ingress_class,
-    pod_topology_labels::admit,
-];
-
-/// The plugins that reject objects, in the order of `AllOrderedPlugins`.
-const VALIDATE: &[Validate] = &[
-    limit_ranger::validate,
-    pod_security::validate,
-    priority::validate,
-    persistent_volume_claim_resize::validate,
-    runtime_class::validate,
-    certificates::authorize_approval,
-    certificates::authorize_signing,
-    certificates::authorize_attest,
-    certificates::restrict_subject,
-    pod_resize_validator::validate,
-];
+use crate::{admission::Attributes, registry::kind::Plugin, request::RequestInfo, state::State, status::StatusError};
 
 /// A write that plugins may change.
 pub(super) struct Mutation<'a> {
@@ -84,30 +53,88 @@ pub(super) struct Mutation<'a> {
 }
 
 impl<'a> Mutation<'a> {
-    /// Returns `true` if the write creates an object of the kind.
-    fn creates(&self, kind: &'static Kind) -> bool {
-        self.old.is_none() && self.info.resource.is(kind)
+    /// Returns `true` if the write creates an object.
+    fn creates(&self) -> bool {
+        self.old.is_none()
     }
 
-    /// Returns the stored object if the write updates an object of the kind through the subresource.
-    fn updates(&self, kind: &'static Kind, subresource: &str) -> Option<&'a Value> {
-        self.old.filter(|_| self.info.resource.is(kind) && self.info.subresource == subresource)
+    /// Returns the stored object if the write updates it through the subresource.
+    fn updates(&self, subresource: &str) -> Option<&'a Value> {
+        self.old.filter(|_| self.info.subresource == subresource)
     }
 }
 
-/// Runs the plugins that change objects.
+/// Runs the plugins of the kind that change objects.
 ///
 /// # Errors
 /// Fails with the first plugin that rejects the write.
 pub(super) fn admit(state: &mut State, mut mutation: Mutation<'_>) -> Result<(), StatusError> {
-    ADMIT.iter().try_for_each(|admit| admit(state, &mut mutation))
+    let plugins = mutation.info.resource.kind.admission;
+    plugins.iter().try_for_each(|plugin| admit_by(*plugin, state, &mut mutation))
 }
 
-/// Runs the plugins that reject objects. `DELETE` and `CONNECT` have no object here.
+/// Changes the object of a write by one plugin, or rejects it (`MutationInterface.Admit`).
+fn admit_by(plugin: Plugin, state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+    match plugin {
+        Plugin::LimitRangerForPods => limit_ranger::admit(state, mutation),
+        Plugin::ServiceAccount => service_account::admit(state, mutation),
+        Plugin::TaintNodesByCondition => taint_nodes_by_condition::admit(mutation),
+        Plugin::PriorityForPods => priority::admit(state, mutation),
+        Plugin::DefaultStorageClass => default_class::set_storage_class(state, mutation),
+        Plugin::StorageObjectInUseProtection(finalizer) => storage_object_in_use_protection::admit(mutation, finalizer),
+        Plugin::RuntimeClass => runtime_class::admit(state, mutation),
+        Plugin::DefaultIngressClass => default_class::set_ingress_class(state, mutation),
+        Plugin::PodTopologyLabels => pod_topology_labels::admit(state, mutation),
+        // These only validate.
+        Plugin::LimitRangerForClaims
+        | Plugin::PodSecurityForPods
+        | Plugin::PodSecurityForNamespaces
+        | Plugin::PodSecurityForTemplates(_)
+        | Plugin::PriorityForClasses
+        | Plugin::PersistentVolumeClaimResize
+        | Plugin::CertificateApproval
+        | Plugin::CertificateSigning
+        | Plugin::ClusterTrustBundleAttest
+        | Plugin::CertificateSubjectRestriction
+        | Plugin::PodResizeValidator => Ok(()),
+    }
+}
+
+/// Runs the plugins of the kind that reject objects. `DELETE` and `CONNECT` have no object here.
 ///
 /// # Errors
 /// Fails with the first plugin that rejects the write.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let Some(object) = &attributes.object else { return Ok(()) };
-    VALIDATE.iter().try_for_each(|validate| validate(state, attributes, object))
+    let plugins = attributes.info.resource.kind.admission;
+    plugins.iter().try_for_each(|plugin| validate_by(*plugin, state, attributes, object))
+}
+
+/// Rejects the object of a write if one plugin does (`ValidationInterface.Validate`).
+fn validate_by(plugin: Plugin, state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+    match plugin {
+        Plugin::LimitRangerForPods => limit_ranger::validate_pod(state, attributes, object),
+        Plugin::LimitRangerForClaims => limit_ranger::validate_claim(state, attributes, object),
+        Plugin::PodSecurityForPods => pod_security::validate_pod(state, attributes, object),
+        Plugin::PodSecurityForNamespaces => pod_security::validate_namespace(state, attributes, object),
+        Plugin::PodSecurityForTemplates(pointer) => {
+            pod_security::validate_template(state, attributes, object.pointer(pointer))
+        }
+        Plugin::PriorityForClasses => priority::validate(state, attributes, object),
+        Plugin::PersistentVolumeClaimResize => persistent_volume_claim_resize::validate(state, attributes, object),
+        Plugin::RuntimeClass => runtime_class::validate(state, attributes, object),
+        Plugin::CertificateApproval => certificates::authorize_approval(state, attributes),
+        Plugin::CertificateSigning => certificates::authorize_signing(state, attributes, object),
+        Plugin::ClusterTrustBundleAttest => certificates::authorize_attest(state, attributes, object),
+        Plugin::CertificateSubjectRestriction => certificates::restrict_subject(attributes, object),
+        Plugin::PodResizeValidator => pod_resize_validator::validate(state, attributes, object),
+        // These only change objects.
+        Plugin::ServiceAccount
+        | Plugin::TaintNodesByCondition
+        | Plugin::PriorityForPods
+        | Plugin::DefaultStorageClass
+        | Plugin::StorageObjectInUseProtection(_)
+        | Plugin::DefaultIngressClass
+        | Plugin::PodTopologyLabels => Ok(()),
+    }
 }

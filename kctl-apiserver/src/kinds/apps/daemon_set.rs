@@ -11,7 +11,7 @@ use crate::{
     field_errors::{Errors, text},
     kinds::apps::validation::{always_restarts, is_none},
     registry::kind::{
-        Cell, Defaults, Environment, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Requests, Strategy,
+        Cell, Defaults, Environment, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Plugin, Requests, Strategy,
         TableColumns, Undecoded, Validation,
     },
     validation::{self, declared, selector, status::Numbers},
@@ -26,6 +26,7 @@ pub(crate) static KIND: Kind = Kind {
         complete_bookmark: |object| object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into(),
         ..Requests::DEFAULT
     },
+    admission: &[Plugin::PodSecurityForTemplates("/spec/template")],
     defaults: Defaults {
         decode_error: wrong_template_count,
         set: default,
@@ -61,7 +62,6 @@ pub(crate) static KIND: Kind = Kind {
         Cell::Images("/spec/template"),
         Cell::Labels("/spec/selector"),
     ]),
-    pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
 

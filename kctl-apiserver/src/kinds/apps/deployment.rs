@@ -11,7 +11,7 @@ use crate::{
     field_errors::{Errors, text},
     kinds::apps::validation::{is_none, template_of_set},
     registry::kind::{
-        Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
+        Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Plugin, Requests, Strategy, TableColumns, Validation,
     },
     table::{fields::value_at, labels::query, workload::ready_of_desired},
     validation::{self, declared, status::Numbers},
@@ -23,6 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Deployment",
     metadata: Metadata { counted: &["annotations"], ..Metadata::COUNTED },
     requests: Requests { complete_bookmark: |object| object["spec"]["replicas"] = 0.into(), ..Requests::DEFAULT },
+    admission: &[Plugin::PodSecurityForTemplates("/spec/template")],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, kept_by_status: &["labels"], ..Strategy::DEFAULT },
     validation: Validation {
@@ -44,7 +45,6 @@ pub(crate) static KIND: Kind = Kind {
         Cell::Images("/spec/template"),
         Cell::Computed(|deployment, _| query(value_at(deployment, "/spec/selector")).into()),
     ]),
-    pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
 

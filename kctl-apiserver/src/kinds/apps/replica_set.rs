@@ -8,7 +8,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     kinds::apps::validation::template_of_set,
-    registry::kind::{Defaults, Kind, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, Kind, Metadata, NewStatus, Plugin, Requests, Strategy, TableColumns, Validation},
     table::workload,
     validation,
 };
@@ -19,6 +19,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ReplicaSet",
     metadata: Metadata::COUNTED,
     requests: Requests { complete_bookmark: |object| object["spec"]["replicas"] = 0.into(), ..Requests::DEFAULT },
+    admission: &[Plugin::PodSecurityForTemplates("/spec/template")],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },
     validation: Validation {
@@ -29,7 +30,6 @@ pub(crate) static KIND: Kind = Kind {
         ..super::VALIDATION
     },
     table: TableColumns::cells(&workload::REPLICAS),
-    pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
 

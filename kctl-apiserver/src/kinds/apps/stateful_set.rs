@@ -15,7 +15,7 @@ use crate::{
     kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{
-        Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns, Validation,
+        Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Plugin, Requests, Strategy, TableColumns, Validation,
     },
     table::workload::ready_of_desired,
     validation::{
@@ -31,6 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "StatefulSet",
     metadata: Metadata { names: NameRule::Label, ..Metadata::COUNTED },
     requests: Requests { complete_bookmark: |object| object["spec"]["replicas"] = 0.into(), ..Requests::DEFAULT },
+    admission: &[Plugin::PodSecurityForTemplates("/spec/template")],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },
     validation: Validation {
@@ -49,7 +50,6 @@ pub(crate) static KIND: Kind = Kind {
         Cell::Containers("/spec/template"),
         Cell::Images("/spec/template"),
     ]),
-    pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
 

@@ -13,7 +13,7 @@ use crate::{
     field_errors::Errors,
     kinds::batch::job::{default_failure_policy, validation::job_spec},
     names::NameRule,
-    registry::kind::{Cell, Defaults, Kind, Metadata, NewStatus, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Kind, Metadata, NewStatus, Plugin, Strategy, TableColumns, Validation},
     table::{
         fields::value_at,
         labels::{NONE, UNSET},
@@ -26,6 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "cronjobs",
     kind: "CronJob",
     metadata: Metadata { names: NameRule::CronJob, ..Metadata::COUNTED },
+    admission: &[Plugin::PodSecurityForTemplates("/spec/jobTemplate/spec/template")],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { new_status: NewStatus::Empty, ..Strategy::DEFAULT },
     validation: Validation {
@@ -47,7 +48,6 @@ pub(crate) static KIND: Kind = Kind {
         Cell::Images("/spec/jobTemplate/spec/template"),
         Cell::Labels("/spec/jobTemplate/spec/selector"),
     ]),
-    pod_template: Some("/spec/jobTemplate/spec/template"),
     ..Kind::DEFAULT
 };
 

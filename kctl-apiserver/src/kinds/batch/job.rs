@@ -19,7 +19,7 @@ use crate::{
     defaulting::{add, fill, items, part, pod},
     json_path::set,
     registry::kind::{
-        Defaults, DeleteStrategy, Kind, ManagedFields, Metadata, NewStatus, Requests, Strategy, TableColumns,
+        Defaults, DeleteStrategy, Kind, ManagedFields, Metadata, NewStatus, Plugin, Requests, Strategy, TableColumns,
         Validation,
     },
     validation::warnings,
@@ -31,6 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Job",
     metadata: Metadata { default: label_as_pods, ..Metadata::COUNTED },
     requests: Requests { selectable_fields: &["metadata.namespace", "status.successful"], ..Requests::DEFAULT },
+    admission: &[Plugin::PodSecurityForTemplates("/spec/template")],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy {
         new_status: NewStatus::Empty,
@@ -59,7 +60,6 @@ pub(crate) static KIND: Kind = Kind {
         ..DeleteStrategy::DEFAULT
     },
     table: TableColumns::cells(&table::CELLS),
-    pod_template: Some("/spec/template"),
     ..Kind::DEFAULT
 };
 

@@ -15,8 +15,8 @@ use crate::{
     json_path::set,
     names::NameRule,
     registry::kind::{
-        Cell, Environment, Kind, ManagedFields, Metadata, NewStatus, RequestContext, Requests, Strategy, TableColumns,
-        Validation,
+        Cell, Environment, Kind, ManagedFields, Metadata, NewStatus, Plugin, RequestContext, Requests, Strategy,
+        TableColumns, Validation,
     },
     table::{
         age::human,
@@ -32,6 +32,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "CertificateSigningRequest",
     metadata: Metadata { names: NameRule::PathSegment, ..Metadata::DEFAULT },
     requests: Requests { selectable_fields: &["spec.signerName"], ..Requests::DEFAULT },
+    admission: &[Plugin::CertificateApproval, Plugin::CertificateSigning, Plugin::CertificateSubjectRestriction],
     strategy: Strategy {
         new_status: NewStatus::Empty,
         finish_create: identify,

@@ -17,7 +17,7 @@ use crate::{
     names::{NameRule, check_label_value},
     registry::kind::{
         Cell, Defaults, DeleteResponse, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
-        Requests, Strategy, TableColumns, Validation,
+        Plugin, Requests, Strategy, TableColumns, Validation,
     },
 };
 
@@ -26,6 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Namespace",
     metadata: Metadata { names: NameRule::Label, has_defaults: true, ..Metadata::DEFAULT },
     requests: Requests { selectable_fields: &["status.phase"], is_own_namespace: true, ..Requests::DEFAULT },
+    admission: &[Plugin::PodSecurityForNamespaces],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy {
         prepare_create,

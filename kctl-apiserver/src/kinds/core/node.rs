@@ -13,8 +13,8 @@ use crate::{
     defaulting::{add, part},
     json_path::{remove, set},
     registry::kind::{
-        Cell, ConnectTarget, Defaults, Environment, Kind, ManagedFields, NewStatus, Requests, Strategy, TableColumns,
-        Validation,
+        Cell, ConnectTarget, Defaults, Environment, Kind, ManagedFields, NewStatus, Plugin, Requests, Strategy,
+        TableColumns, Validation,
     },
     table::{
         age::UNKNOWN,
@@ -32,6 +32,7 @@ pub(crate) static KIND: Kind = Kind {
         connect_target: ConnectTarget::Kubelet,
         ..Requests::DEFAULT
     },
+    admission: &[Plugin::TaintNodesByCondition],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy {
         new_status: NewStatus::AsSent,

@@ -15,13 +15,14 @@ use crate::{
     defaulting::{add, fill, part, pod},
     json_path::set,
     kinds::core::persistent_volume_claim::{CLASS_IS_A_FIELD, CLASS_OF_CLAIM},
-    registry::kind::{Defaults, DeleteStrategy, Environment, Kind, Strategy, TableColumns, Validation},
+    registry::kind::{Defaults, DeleteStrategy, Environment, Kind, Plugin, Strategy, TableColumns, Validation},
     validation::warnings::old_labels_of_terms,
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "persistentvolumes",
     kind: "PersistentVolume",
+    admission: &[Plugin::StorageObjectInUseProtection("kubernetes.io/pv-protection")],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { prepare_create, set_status_times, ..Strategy::DEFAULT },
     validation: Validation {

@@ -17,8 +17,8 @@ use crate::{
     json_path::set,
     kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
     registry::kind::{
-        Cell, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Quota, Strategy, TableColumns,
-        Validation,
+        Cell, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Plugin, Quota, Strategy,
+        TableColumns, Validation,
     },
     table::{fields::text, labels::UNSET},
     validation::warnings::claim,
@@ -27,6 +27,12 @@ use crate::{
 pub(crate) static KIND: Kind = Kind {
     resource: "persistentvolumeclaims",
     kind: "PersistentVolumeClaim",
+    admission: &[
+        Plugin::LimitRangerForClaims,
+        Plugin::DefaultStorageClass,
+        Plugin::StorageObjectInUseProtection("kubernetes.io/pvc-protection"),
+        Plugin::PersistentVolumeClaimResize,
+    ],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { prepare_create, prepare_update, ..Strategy::DEFAULT },
     validation: Validation {

@@ -25,7 +25,7 @@ use crate::{
     json_path::{push, set},
     registry::kind::{
         CreatedSubresource, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
-        Quota, RequestContext, Requests, Strategy, TableColumns, Validation,
+        Plugin, Quota, RequestContext, Requests, Strategy, TableColumns, Validation,
     },
     validation::warnings,
 };
@@ -52,6 +52,15 @@ pub(crate) static KIND: Kind = Kind {
         created_subresources: &[("binding", CreatedSubresource::Binding), ("eviction", CreatedSubresource::Eviction)],
         ..Requests::DEFAULT
     },
+    admission: &[
+        Plugin::LimitRangerForPods,
+        Plugin::ServiceAccount,
+        Plugin::PodSecurityForPods,
+        Plugin::PriorityForPods,
+        Plugin::RuntimeClass,
+        Plugin::PodTopologyLabels,
+        Plugin::PodResizeValidator,
+    ],
     defaults: Defaults { set: defaulting::pod::pod, set_once: Some("qosClass"), ..Defaults::DEFAULT },
     strategy: Strategy {
         prepare_create,

@@ -5,7 +5,7 @@
 use crate::{
     defaulting,
     field::Field,
-    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Metadata, Plugin, TableColumns, Validation},
     validation::{self, warnings},
 };
 
@@ -13,6 +13,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "podtemplates",
     kind: "PodTemplate",
     metadata: Metadata::COUNTED,
+    admission: &[Plugin::PodSecurityForTemplates("/template")],
     defaults: Defaults { set: |object| defaulting::pod::template(object, "template"), ..Defaults::DEFAULT },
     validation: Validation {
         validate: |object, errors| validation::pod::template(&Field::new(&object["template"], "template", errors)),
@@ -27,6 +28,5 @@ pub(crate) static KIND: Kind = Kind {
         Cell::Images("/template"),
         Cell::Labels("/template/metadata/labels"),
     ]),
-    pod_template: Some("/template"),
     ..Kind::DEFAULT
 };

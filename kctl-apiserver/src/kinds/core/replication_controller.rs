@@ -10,7 +10,7 @@ use crate::{
     field_errors::Errors,
     kinds::apps::validation::always_restarts,
     names::NameRule,
-    registry::kind::{Defaults, DeleteStrategy, Kind, Metadata, Requests, TableColumns, Validation},
+    registry::kind::{Defaults, DeleteStrategy, Kind, Metadata, Plugin, Requests, TableColumns, Validation},
     table::workload,
     validation::{self, selector, warnings},
 };
@@ -20,6 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ReplicationController",
     metadata: Metadata { names: NameRule::SubdomainOnceWhole, has_defaults: true, ..Metadata::COUNTED },
     requests: Requests { selectable_fields: &["metadata.namespace", "status.replicas"], ..Requests::DEFAULT },
+    admission: &[Plugin::PodSecurityForTemplates("/spec/template")],
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation {
         validates_spec_only: true,
@@ -33,7 +34,6 @@ pub(crate) static KIND: Kind = Kind {
     },
     delete: DeleteStrategy { orphans_dependents: true, ..DeleteStrategy::DEFAULT },
     table: TableColumns::cells(&workload::REPLICAS),
-    pod_template: Some("/spec/template"),
     quota: super::counted_by_name!("replicationcontrollers"),
     ..Kind::DEFAULT
 };

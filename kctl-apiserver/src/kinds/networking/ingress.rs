@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::{
     kinds::core::service::table::balancer_addresses,
-    registry::kind::{Cell, Kind, Metadata, TableColumns, Validation},
+    registry::kind::{Cell, Kind, Metadata, Plugin, TableColumns, Validation},
     table::{
         fields::{SHOWN_MAX, list, text},
         labels::NONE,
@@ -21,6 +21,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "ingresses",
     kind: "Ingress",
     metadata: Metadata::COUNTED,
+    admission: &[Plugin::DefaultIngressClass],
     validation: Validation {
         validate: validation::ingress,
         validate_create: validation::new_ingress,

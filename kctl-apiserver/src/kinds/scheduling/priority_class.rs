@@ -12,7 +12,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     registry::kind::{
-        Cell, Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, TableColumns, Validation,
+        Cell, Defaults, DeleteStrategy, Generation, Kind, ManagedFields, Metadata, Plugin, TableColumns, Validation,
     },
     validation::declared,
 };
@@ -22,6 +22,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "priorityclasses",
     kind: "PriorityClass",
     metadata: Metadata { generation: Generation::Fixed, ..Metadata::DEFAULT },
+    admission: &[Plugin::PriorityForClasses],
     defaults: Defaults {
         set: |object| defaulting::add(object, "preemptionPolicy", "PreemptLowerPriority"),
         ..Defaults::DEFAULT

@@ -9,13 +9,14 @@ use crate::{
     field::Field,
     field_errors::Errors,
     kinds::storage::validate_parameters,
-    registry::kind::{Cell, DeleteStrategy, Kind, TableColumns, Validation},
+    registry::kind::{Cell, DeleteStrategy, Kind, Plugin, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     group: "storage.k8s.io",
     resource: "volumeattributesclasses",
     kind: "VolumeAttributesClass",
+    admission: &[Plugin::StorageObjectInUseProtection("kubernetes.io/vac-protection")],
     validation: Validation { validate, validate_update, ..Validation::DEFAULT },
     delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[Cell::Name, Cell::Text("/driverName"), Cell::Age]),

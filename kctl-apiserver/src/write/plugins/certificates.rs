@@ -9,7 +9,6 @@ use super::rejection;
 use crate::{
     admission::Attributes,
     field_errors::text,
-    kinds::certificates::{certificate_signing_request, cluster_trust_bundle},
     metadata::only_mutates_gc_fields,
     request::Operation,
     state::State,
@@ -25,11 +24,7 @@ const ADMINISTRATORS: &str = "system:masters";
 
 /// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests. The signer is that of
 /// the stored request, which the write cannot change.
-pub(super) fn authorize_approval(
-    state: &State,
-    attributes: &Attributes<'_>,
-    _object: &Value,
-) -> Result<(), StatusError> {
+pub(super) fn authorize_approval(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let Some(old) = old_request(attributes, "approval") else { return Ok(()) };
     require(state, attributes, "approve", text(&old["spec"]["signerName"]))
 }
@@ -49,7 +44,7 @@ pub(super) fn authorize_signing(state: &State, attributes: &Attributes<'_>, obje
 pub(super) fn authorize_attest(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let signer = text(&object["spec"]["signerName"]);
     let only_mutates_gc_fields = attributes.old.as_deref().is_some_and(|old| only_mutates_gc_fields(old, object));
-    if !attributes.info.resource.is(&cluster_trust_bundle::KIND) || signer.is_empty() || only_mutates_gc_fields {
+    if signer.is_empty() || only_mutates_gc_fields {
         return Ok(());
     }
     require(state, attributes, "attest", signer)
@@ -57,14 +52,10 @@ pub(super) fn authorize_attest(state: &State, attributes: &Attributes<'_>, objec
 
 /// `CertificateSubjectRestriction`: rejects a new request for a client certificate of an administrator. Upstream:
 /// `Plugin.Validate` in `plugin/pkg/admission/certificates/subjectrestriction/admission.go`.
-pub(super) fn restrict_subject(_: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+pub(super) fn restrict_subject(attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     let is_new = attributes.operation == Operation::Create && info.subresource.is_empty();
-    if is_new
-        && info.resource.is(&certificate_signing_request::KIND)
-        && object["spec"]["signerName"] == OF_CLIENTS
-        && names_administrators(text(&object["spec"]["request"]))
-    {
+    if is_new && object["spec"]["signerName"] == OF_CLIENTS && names_administrators(text(&object["spec"]["request"])) {
         let why = format!("use of {OF_CLIENTS} signer with {ADMINISTRATORS} group is not allowed");
         return Err(rejection(attributes, &why));
     }
@@ -73,9 +64,7 @@ pub(super) fn restrict_subject(_: &State, attributes: &Attributes<'_>, object: &
 
 /// Returns the stored `CertificateSigningRequest` that the request changes through the subresource.
 fn old_request<'a>(attributes: &'a Attributes<'_>, subresource: &str) -> Option<&'a Value> {
-    let info = attributes.info;
-    let is_it = info.resource.is(&certificate_signing_request::KIND) && info.subresource == subresource;
-    attributes.old.as_deref().filter(|_| is_it)
+    attributes.old.as_deref().filter(|_| attributes.info.subresource == subresource)
 }
 
 /// Rejects the request with `Forbidden` unless its user may do this to the signer.

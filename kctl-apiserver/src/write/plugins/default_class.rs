@@ -10,11 +10,7 @@ use serde_json::Value;
 use super::Mutation;
 use crate::{
     field_errors::text,
-    kinds::{
-        core::persistent_volume_claim::{self, CLASS_OF_CLAIM},
-        networking::{ingress, ingress_class},
-        storage::storage_class,
-    },
+    kinds::{core::persistent_volume_claim::CLASS_OF_CLAIM, networking::ingress_class, storage::storage_class},
     registry::kind::Kind,
     state::State,
     status::StatusError,
@@ -23,7 +19,7 @@ use crate::{
 /// Sets the `StorageClass` of a new `PersistentVolumeClaim` without one. The beta annotation still marks a default.
 pub(super) fn set_storage_class(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let marks = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-    if mutation.creates(&persistent_volume_claim::KIND) && !has_class(mutation, CLASS_OF_CLAIM, "storageClassName") {
+    if mutation.creates() && !has_class(mutation, CLASS_OF_CLAIM, "storageClassName") {
         set_default(state, mutation, "storageClassName", &storage_class::KIND, &marks);
     }
     Ok(())
@@ -32,7 +28,7 @@ pub(super) fn set_storage_class(state: &mut State, mutation: &mut Mutation<'_>) 
 /// Sets the `IngressClass` of a new Ingress without one.
 pub(super) fn set_ingress_class(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let (annotation, mark) = ("kubernetes.io/ingress.class", "ingressclass.kubernetes.io/is-default-class");
-    if mutation.creates(&ingress::KIND) && !has_class(mutation, annotation, "ingressClassName") {
+    if mutation.creates() && !has_class(mutation, annotation, "ingressClassName") {
         set_default(state, mutation, "ingressClassName", &ingress_class::KIND, &[mark]);
     }
     Ok(())

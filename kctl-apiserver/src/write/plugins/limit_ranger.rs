@@ -29,27 +29,30 @@ fn is_being_deleted(object: &Value) -> bool {
 
 /// Sets the defaults of a new or resized Pod. A Pod that is being deleted gets no limits.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
-    if mutation.creates(&pod::KIND) || mutation.updates(&pod::KIND, "resize").is_some_and(|old| !is_being_deleted(old))
-    {
+    if mutation.creates() || mutation.updates("resize").is_some_and(|old| !is_being_deleted(old)) {
         fill(state, &mutation.info.namespace, mutation.object);
     }
     Ok(())
 }
 
-/// Checks new and resized Pods, and `PersistentVolumeClaims`. Objects that are being deleted are not checked. An update
-/// of a claim is checked, since it may increase the request.
-pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
-    let info = attributes.info;
-    if attributes.old.as_deref().is_some_and(is_being_deleted) {
+/// Checks new and resized Pods. A Pod that is being deleted is not checked.
+pub(super) fn validate_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+    let write = (attributes.operation, attributes.info.subresource.as_str());
+    let is_checked = matches!(write, (Operation::Create, "") | (Operation::Update, "resize"));
+    if !is_checked || attributes.old.as_deref().is_some_and(is_being_deleted) {
         return Ok(());
     }
-    match (attributes.operation, info.subresource.as_str()) {
-        (Operation::Create, "") | (Operation::Update, "resize") if info.resource.is(&pod::KIND) => {
-            check_pod(state, attributes, object)
-        }
-        (_, "") if info.resource.is(&persistent_volume_claim::KIND) => check_claim(state, attributes, object),
-        _ => Ok(()),
+    check_pod(state, attributes, pod)
+}
+
+/// Checks `PersistentVolumeClaims`. A claim that is being deleted is not checked. An update is checked, since it may
+/// increase the request.
+pub(super) fn validate_claim(state: &State, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
+    let is_whole = attributes.info.subresource.is_empty();
+    if !is_whole || attributes.old.as_deref().is_some_and(is_being_deleted) {
+        return Ok(());
     }
+    check_claim(state, attributes, claim)
 }
 
 /// Returns the `LimitRanges` of a namespace, by name. Defaults of a range that comes later do not override those of an
@@ -128,7 +131,7 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
                 compare("container", limit, &Side::Requests.amounts(container), &Side::Limits.amounts(container));
             }
         }
-        for limit in limits(&range, "Pod") {
+        for limit in limits(&range, pod::KIND.kind) {
             compare("pod", limit, &of_pod(Side::Requests), &of_pod(Side::Limits));
         }
         reject_all(attributes, &errors)?;
@@ -141,7 +144,7 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
 fn check_claim(state: &State, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
     let requests = Side::Requests.amounts(&claim["spec"]);
     for range in ranges(state, &attributes.info.namespace) {
-        let limits = limits(&range, "PersistentVolumeClaim");
+        let limits = limits(&range, persistent_volume_claim::KIND.kind);
         let errors: Vec<String> = limits.flat_map(|limit| beyond("claim", limit, &requests, &requests)).collect();
         reject_all(attributes, &errors)?;
     }

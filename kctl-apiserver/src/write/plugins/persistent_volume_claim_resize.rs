@@ -9,10 +9,7 @@ use super::rejection;
 use crate::{
     admission::Attributes,
     field_errors::text,
-    kinds::{
-        core::persistent_volume_claim::{self, class_of_claim},
-        storage::storage_class,
-    },
+    kinds::{core::persistent_volume_claim::class_of_claim, storage::storage_class},
     quantity,
     state::State,
     status::StatusError,
@@ -21,9 +18,8 @@ use crate::{
 /// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it. A smaller request
 /// is left to validation. An update that changes the class at the same time may not expand the claim.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, new: &Value) -> Result<(), StatusError> {
-    let info = attributes.info;
-    let is_claim = info.resource.is(&persistent_volume_claim::KIND) && info.subresource.is_empty();
-    let Some(old) = attributes.old.as_deref().filter(|_| is_claim) else { return Ok(()) };
+    let is_whole = attributes.info.subresource.is_empty();
+    let Some(old) = attributes.old.as_deref().filter(|_| is_whole) else { return Ok(()) };
     let request = |claim: &Value| quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
     let size = |claim: &Value| request(claim).unwrap_or_default();
     if size(new) <= size(old) {

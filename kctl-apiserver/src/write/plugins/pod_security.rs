@@ -32,18 +32,14 @@ const PODS_LEN_MAX: usize = 3000;
 /// them.
 const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
-/// Checks the object of a request. Workloads are never rejected, only their Pods.
-pub(super) fn validate(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
+/// Checks the Pod template of a workload. Workloads are never rejected, only their Pods.
+pub(super) fn validate_template(
+    state: &State,
+    attributes: &Attributes<'_>,
+    template: Option<&Value>,
+) -> Result<(), StatusError> {
     let info = attributes.info;
-    let is_whole = info.subresource.is_empty();
-    if info.resource.is(&namespace::KIND) && is_whole {
-        return check_namespace(state, attributes, object);
-    }
-    if info.resource.is(&pod::KIND) && !OTHER_SUBRESOURCES.contains(&info.subresource.as_str()) {
-        return check_pod(state, attributes, object);
-    }
-    let template = info.resource.kind.pod_template.and_then(|pointer| object.pointer(pointer));
-    if let Some(template) = template.filter(|template| is_whole && template.is_object()) {
+    if let Some(template) = template.filter(|template| info.subresource.is_empty() && template.is_object()) {
         report_violations(attributes, &policy_of(state, &info.namespace), template);
     }
     Ok(())
@@ -76,7 +72,10 @@ fn report_violations(attributes: &Attributes<'_>, policy: &Policy, template: &Va
 
 /// Checks a Pod against the enforced standard. An update without new images is allowed, so that a stricter policy does
 /// not block existing Pods.
-fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+pub(super) fn validate_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+    if OTHER_SUBRESOURCES.contains(&attributes.info.subresource.as_str()) {
+        return Ok(());
+    }
     let policy = policy_of(state, &attributes.info.namespace);
     if attributes.old.as_ref().is_some_and(|old| !runs_other_images(old, pod)) {
         return Ok(());
@@ -108,12 +107,19 @@ fn runs_other_images(old: &Value, pod: &Value) -> bool {
 
 /// Validates the labels of a namespace, and warns about existing Pods that violate a stricter standard. Invalid labels
 /// that existed before are accepted. Updates that raise the level or change the version cause warnings.
-fn check_namespace(state: &State, attributes: &Attributes<'_>, namespace: &Value) -> Result<(), StatusError> {
+pub(super) fn validate_namespace(
+    state: &State,
+    attributes: &Attributes<'_>,
+    namespace: &Value,
+) -> Result<(), StatusError> {
+    if !attributes.info.subresource.is_empty() {
+        return Ok(());
+    }
     let policy = Policy::from_labels(&namespace["metadata"]["labels"]);
     let before = attributes.old.as_ref().map(|old| Policy::from_labels(&old["metadata"]["labels"]));
     let was_wrong = before.as_ref().is_some_and(|before| before.errors == policy.errors);
     if !policy.errors.is_empty() && !was_wrong {
-        return Err(StatusError::invalid("", "Namespace", &attributes.name, &policy.errors));
+        return Err(StatusError::invalid("", namespace::KIND.kind, &attributes.name, &policy.errors));
     }
     let Some(before) = before.filter(|_| attributes.operation == Operation::Update) else { return Ok(()) };
     let (was, is) = (before.enforce, policy.enforce);

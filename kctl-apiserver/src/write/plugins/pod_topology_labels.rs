@@ -6,19 +6,14 @@
 use serde_json::{Map, Value};
 
 use super::Mutation;
-use crate::{
-    field_errors::text,
-    kinds::core::{node, pod},
-    state::State,
-    status::StatusError,
-};
+use crate::{field_errors::text, kinds::core::node, state::State, status::StatusError};
 
 /// Labels that are copied from a node to its Pods.
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 /// Sets the labels of a new Pod that names a node.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
-    if mutation.creates(&pod::KIND) {
+    if mutation.creates() {
         for (label, value) in topology(state, text(&mutation.object["spec"]["nodeName"])) {
             mutation.object["metadata"]["labels"][label] = value;
         }

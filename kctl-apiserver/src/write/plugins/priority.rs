@@ -6,11 +6,7 @@ use serde_json::Value;
 
 use super::{Mutation, forbidden, rejection};
 use crate::{
-    admission::Attributes,
-    kinds::{core::pod, scheduling::priority_class},
-    request::RequestInfo,
-    state::State,
-    status::StatusError,
+    admission::Attributes, kinds::scheduling::priority_class, request::RequestInfo, state::State, status::StatusError,
 };
 
 /// The preemption policy of a `PriorityClass` that names none, and of a Pod without a class.
@@ -18,10 +14,10 @@ const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
 /// Sets the priority of a new Pod, and keeps that of an updated one.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
-    if mutation.creates(&pod::KIND) {
+    if mutation.creates() {
         return give_priority(state, mutation.info, mutation.object);
     }
-    if let Some(old) = mutation.updates(&pod::KIND, "") {
+    if let Some(old) = mutation.updates("") {
         // A client that replaces a Pod may omit these fields. Validation reports a changed value.
         for name in ["priority", "preemptionPolicy"] {
             if mutation.object["spec"][name].is_null() && !old["spec"][name].is_null() {
@@ -67,7 +63,7 @@ fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(
 /// Checks that at most one `PriorityClass` is the global default (`validatePriorityClass`).
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, class: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
-    if !info.resource.is(&priority_class::KIND) || !info.subresource.is_empty() || class["globalDefault"] != true {
+    if !info.subresource.is_empty() || class["globalDefault"] != true {
         return Ok(());
     }
     let name = &class["metadata"]["name"];

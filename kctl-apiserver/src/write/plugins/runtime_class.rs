@@ -8,12 +8,7 @@ use serde_json::Value;
 
 use super::{Mutation, forbidden, rejection};
 use crate::{
-    admission::Attributes,
-    amounts,
-    field_errors::text,
-    kinds::{core::pod, node::runtime_class},
-    request::Operation,
-    state::State,
+    admission::Attributes, amounts, field_errors::text, kinds::node::runtime_class, request::Operation, state::State,
     status::StatusError,
 };
 
@@ -32,7 +27,7 @@ fn no_class(named: &str) -> String {
 /// Sets the overhead, node selector and tolerations of a new Pod's `RuntimeClass` (`setOverhead`, `setScheduling`).
 /// Conflicts between Pod and class are `Forbidden`. Tolerations are merged, those of the Pod first.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
-    if !mutation.creates(&pod::KIND) {
+    if !mutation.creates() {
         return Ok(());
     }
     let (info, pod) = (mutation.info, &mut *mutation.object);
@@ -100,8 +95,7 @@ const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 /// Checks that the overhead of a new Pod is that of its `RuntimeClass` (`validateOverhead`). Runs after webhooks, which
 /// may have changed the overhead.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    let info = attributes.info;
-    if attributes.operation != Operation::Create || !info.subresource.is_empty() || !info.resource.is(&pod::KIND) {
+    if attributes.operation != Operation::Create || !attributes.info.subresource.is_empty() {
         return Ok(());
     }
     let class = match runtime_class(state, pod) {

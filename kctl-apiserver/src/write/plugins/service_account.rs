@@ -14,7 +14,7 @@ use crate::{
     },
     field_errors::text,
     json_path::push,
-    kinds::core::{pod, service_account},
+    kinds::core::service_account,
     request::RequestInfo,
     state::State,
     status::StatusError,
@@ -38,7 +38,7 @@ const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 
 /// Completes a new Pod. The plugin is off if its controller is off, because then no account exists.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
-    if mutation.creates(&pod::KIND) && state.controllers.runs(Controller::ServiceAccount) {
+    if mutation.creates() && state.controllers.runs(Controller::ServiceAccount) {
         return fill(state, mutation.info, mutation.object);
     }
     Ok(())

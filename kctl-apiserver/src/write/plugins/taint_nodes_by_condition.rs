@@ -5,12 +5,12 @@
 use serde_json::{Value, json};
 
 use super::Mutation;
-use crate::{json_path::push, kinds::core::node, state::State, status::StatusError};
+use crate::{json_path::push, status::StatusError};
 
 /// Taints a new Node as not ready (`addNotReadyTaint`). The node controller removes the taint when the condition
 /// `Ready` is `True`. A taint that was sent is not added twice.
-pub(super) fn admit(_: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
-    if !mutation.creates(&node::KIND) {
+pub(super) fn admit(mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+    if !mutation.creates() {
         return Ok(());
     }
     let taint = json!({ "key": "node.kubernetes.io/not-ready", "effect": "NoSchedule" });
