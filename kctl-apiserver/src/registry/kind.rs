@@ -25,7 +25,7 @@ pub(crate) use self::{
     storage::{SharedTable, StorageVersion},
     strategy::{Environment, NewStatus, Part, RequestContext, Strategy},
     table::{Cell, Printer, TableColumns},
-    validation::Validation,
+    validation::{Grants, Validation},
 };
 use super::Resource;
 use crate::status::GroupResource;
@@ -153,11 +153,5 @@ impl Resource {
     /// Returns the part of the object that a subresource writes, such as `ephemeralcontainers` and `resize` of Pods.
     pub(crate) fn part(&self, subresource: &str) -> Option<&'static Part> {
         self.kind.strategy.parts.iter().find(|part| part.subresource == subresource)
-    }
-
-    /// Returns `true` if the resource has the rules of this kind. Kinds are compared by address: each has one static
-    /// value.
-    pub(crate) fn is(&self, kind: &'static Kind) -> bool {
-        std::ptr::eq(self.kind, kind)
     }
 }

@@ -11,10 +11,7 @@ use serde_json::Value;
 
 use crate::{
     field_errors::{Errors, FieldError},
-    kinds::{
-        core::namespace,
-        resource::{resource_claim, resource_claim_template},
-    },
+    kinds::core::namespace,
     request::RequestInfo,
     state::State,
 };
@@ -29,24 +26,17 @@ const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.
 /// device with admin access is reported. An update of a claim's spec is not checked, since the spec is immutable. An
 /// allocation that had admin access before keeps it.
 pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Errors {
-    let is_claim = info.resource.is(&resource_claim::KIND);
-    let is_template = info.resource.is(&resource_claim_template::KIND);
-    let none = Value::Null;
+    let Some(requests) = info.resource.kind.validation.device_requests else { return Errors::default() };
     // Upstream reports the path of a template as that of a claim.
     let (list, path, field) = match old {
-        None if is_claim => (&new["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
-        None if is_template => (&new["spec"]["spec"]["devices"]["requests"], REQUESTS, "/exactly"),
-        Some(old)
-            if is_claim
-                && info.subresource == "status"
-                && !has_admin(&old["status"]["allocation"]["devices"]["results"]) =>
-        {
-            (&new["status"]["allocation"]["devices"]["results"], RESULTS, "")
+        None => (new.pointer(requests), REQUESTS, "/exactly"),
+        Some(old) if info.subresource == "status" && !has_admin(&old["status"]["allocation"]["devices"]["results"]) => {
+            (Some(&new["status"]["allocation"]["devices"]["results"]), RESULTS, "")
         }
-        _ => (&none, "", ""),
+        Some(_) => return Errors::default(),
     };
     let is_admin = |request: &Value| request.pointer(&format!("{field}/adminAccess")) == Some(&Value::Bool(true));
-    let first = list.as_array().and_then(|list| list.iter().position(is_admin));
+    let first = list.and_then(Value::as_array).and_then(|list| list.iter().position(is_admin));
     let unmarked = first.filter(|_| {
         let namespace = state.object(&namespace::KIND, "", &info.namespace);
         namespace.is_none_or(|namespace| namespace["metadata"]["labels"][LABEL] != "true")

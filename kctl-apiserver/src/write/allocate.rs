@@ -20,7 +20,7 @@ const NODE_PORTS: std::ops::RangeInclusive<i64> = 30_000..=32_767;
 /// # Errors
 /// `Invalid` for addresses and families that the cluster does not have, and for taken addresses.
 pub(super) fn check_new(state: &State, info: &RequestInfo, write: &Write) -> Result<(), StatusError> {
-    if write.is_new() && info.resource.is(&service::KIND) {
+    if write.is_new() && info.resource.kind.strategy.allocates_ports {
         return cluster_ips::check(state, info, None, &write.object);
     }
     Ok(())
@@ -32,9 +32,10 @@ pub(super) fn check_new(state: &State, info: &RequestInfo, write: &Write) -> Res
 /// # Errors
 /// `Invalid` for requested addresses and ports that can't be allocated.
 pub(super) fn allocate(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
-    (info.resource.kind.strategy.allocate)(state, &mut write.object);
-    let allocates_ports = write.is_new() || info.subresource.is_empty();
-    if !info.resource.is(&service::KIND) || !allocates_ports {
+    let strategy = &info.resource.kind.strategy;
+    (strategy.allocate)(state, &mut write.object);
+    let is_whole = write.is_new() || info.subresource.is_empty();
+    if !strategy.allocates_ports || !is_whole {
         return Ok(());
     }
     if let Some(old) = write.old() {
@@ -70,7 +71,7 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
         if !NODE_PORTS.contains(&port) || is_repeated || taken.contains(&port) {
             let why = format!("must be a free port from {} to {}", NODE_PORTS.start(), NODE_PORTS.end());
             let field_error = FieldError::invalid(&format!("spec.ports[{index}].nodePort"), &port.into(), &why);
-            return Err(StatusError::invalid("", "Service", &name, &[field_error]));
+            return Err(StatusError::invalid("", service::KIND.kind, &name, &[field_error]));
         }
     }
     taken.extend(ports(service));

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use crate::{
     authorizer::{self, Attributes, RBAC},
-    kinds::rbac::{cluster_role, cluster_role_binding, role, role_binding},
+    kinds::rbac::{cluster_role, role},
     metadata,
+    registry::kind::Grants,
     request::{RequestInfo, User},
     state::State,
     status::{GroupResource, StatusError},
@@ -22,30 +23,29 @@ use crate::{
 /// referenced role. The group `system:masters` is exempt. The error lists the missing rights.
 pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Result<(), StatusError> {
     let resource = &info.resource;
-    if resource.id.group != RBAC || authorizer::is_admin(&info.caller.user) {
+    let Some(grants) = resource.kind.validation.grants else { return Ok(()) };
+    if authorizer::is_admin(&info.caller.user) {
         return Ok(());
     }
     if old.is_some_and(|old| metadata::only_mutates_gc_fields(old, object)) {
         return Ok(());
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let (rules, may) = if resource.is(&role::KIND) || resource.is(&cluster_role::KIND) {
-        (object["rules"].clone(), may(state, info, "escalate", &resource.id.resource, name))
-    } else if resource.is(&role_binding::KIND) || resource.is(&cluster_role_binding::KIND) {
-        let reference = &object["roleRef"];
-        let name = reference["name"].as_str().unwrap_or_default();
-        let (kind, namespace) = match reference["kind"].as_str() {
-            Some("ClusterRole") => (&cluster_role::KIND, ""),
-            _ => (&role::KIND, info.namespace.as_str()),
-        };
-        let may = may(state, info, "bind", kind.resource, name);
-        let Some(role) = state.object(kind, namespace, name) else {
-            // Upstream names the resource of the binding here, not of the role.
-            return if may { Ok(()) } else { Err(StatusError::not_found(&resource.id, name)) };
-        };
-        (role["rules"].clone(), may)
-    } else {
-        return Ok(());
+    let (rules, may) = match grants {
+        Grants::Rules => (object["rules"].clone(), may(state, info, "escalate", &resource.id.resource, name)),
+        Grants::ReferencedRole => {
+            let reference = &object["roleRef"];
+            let name = reference["name"].as_str().unwrap_or_default();
+            let is_of_cluster = reference["kind"] == cluster_role::KIND.kind;
+            let (kind, namespace) =
+                if is_of_cluster { (&cluster_role::KIND, "") } else { (&role::KIND, info.namespace.as_str()) };
+            let may = may(state, info, "bind", kind.resource, name);
+            let Some(role) = state.object(kind, namespace, name) else {
+                // Upstream names the resource of the binding here, not of the role.
+                return if may { Ok(()) } else { Err(StatusError::not_found(&resource.id, name)) };
+            };
+            (role["rules"].clone(), may)
+        }
     };
     if may {
         return Ok(());

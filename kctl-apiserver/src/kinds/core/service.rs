@@ -49,6 +49,7 @@ pub(crate) static KIND: Kind = Kind {
         prepare_create: |_, object| forget_traffic(object),
         prepare_update,
         allocate: allocate_address,
+        allocates_ports: true,
         ..Strategy::DEFAULT
     },
     validation: Validation {

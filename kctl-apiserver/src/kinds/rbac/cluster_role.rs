@@ -6,13 +6,17 @@
 //!
 //! Upstream: `pkg/registry/rbac/clusterrole/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
-use crate::registry::kind::{Defaults, Kind, ManagedFields, Undecoded, Validation};
+use crate::registry::kind::{Defaults, Grants, Kind, ManagedFields, Undecoded, Validation};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "clusterroles",
     kind: "ClusterRole",
     defaults: Defaults { later: &[("/rules", Undecoded::AsDefault)], ..Defaults::DEFAULT },
-    validation: Validation { validate: super::validation::cluster_role, ..Validation::DEFAULT },
+    validation: Validation {
+        grants: Some(Grants::Rules),
+        validate: super::validation::cluster_role,
+        ..Validation::DEFAULT
+    },
     managed_fields: ManagedFields { filled_in: &["/rules"], ..ManagedFields::DEFAULT },
     ..super::RBAC
 };

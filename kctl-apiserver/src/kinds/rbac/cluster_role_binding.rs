@@ -4,7 +4,7 @@
 
 use crate::{
     metadata::Scope,
-    registry::kind::{Defaults, Kind, Validation},
+    registry::kind::{Defaults, Grants, Kind, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -12,6 +12,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ClusterRoleBinding",
     defaults: Defaults { set: super::defaults::binding, ..Defaults::DEFAULT },
     validation: Validation {
+        grants: Some(Grants::ReferencedRole),
         validate: |object, errors| super::validation::binding(object, Scope::Cluster, errors),
         ..Validation::DEFAULT
     },

@@ -4,7 +4,7 @@
 
 use crate::{
     metadata::Scope,
-    registry::kind::{Defaults, Kind, ManagedFields, Undecoded, Validation},
+    registry::kind::{Defaults, Grants, Kind, ManagedFields, Undecoded, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -12,6 +12,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Role",
     defaults: Defaults { later: &[("/rules", Undecoded::AsDefault)], ..Defaults::DEFAULT },
     validation: Validation {
+        grants: Some(Grants::Rules),
         validate: |object, errors| super::validation::role(object, Scope::Namespaced, errors),
         ..Validation::DEFAULT
     },

@@ -7,7 +7,7 @@
 
 use crate::{
     metadata::Scope,
-    registry::kind::{Defaults, Kind, Validation},
+    registry::kind::{Defaults, Grants, Kind, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -15,6 +15,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "RoleBinding",
     defaults: Defaults { set: super::defaults::binding, ..Defaults::DEFAULT },
     validation: Validation {
+        grants: Some(Grants::ReferencedRole),
         validate: |object, errors| super::validation::binding(object, Scope::Namespaced, errors),
         ..Validation::DEFAULT
     },

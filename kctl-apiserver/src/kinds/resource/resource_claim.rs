@@ -27,6 +27,7 @@ pub(crate) static KIND: Kind = Kind {
         ..Strategy::DEFAULT
     },
     validation: Validation {
+        device_requests: Some("/spec/devices/requests"),
         validate_create: validation::validate_create,
         validate_status: status::status,
         ..Validation::DEFAULT

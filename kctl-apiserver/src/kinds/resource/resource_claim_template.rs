@@ -19,6 +19,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "ResourceClaimTemplate",
     defaults: Defaults { set: super::defaults::claim_template, ..Defaults::DEFAULT },
     validation: Validation {
+        device_requests: Some("/spec/spec/devices/requests"),
         validate_create,
         validate_update: |old, new, errors| Field::new(&new["spec"], "spec", errors).immutable(&old["spec"]),
         ..Validation::DEFAULT

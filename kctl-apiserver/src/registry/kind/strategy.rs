@@ -61,6 +61,8 @@ pub(crate) struct Strategy {
     pub(crate) finish_update: fn(&dyn Environment, &Value, &mut Value),
     /// Allocates values for a new or changed object, such as a cluster IP.
     pub(crate) allocate: fn(&mut dyn Environment, &mut Value),
+    /// The object has cluster IPs and node ports, which `write/allocate.rs` checks and allocates.
+    pub(crate) allocates_ports: bool,
     /// Sets names and labels that contain a generated name. The first argument is the object as it was sent.
     pub(crate) set_generated_name: fn(&Value, &mut Value),
     /// A list that is stored as `null` when it is empty, as a JSON pointer.
@@ -86,6 +88,7 @@ impl Strategy {
         prepare_update: |_, _, _| {},
         finish_update: |_, _, _| {},
         allocate: |_, _| {},
+        allocates_ports: false,
         set_generated_name: |_, _| {},
         null_when_empty: None,
     };

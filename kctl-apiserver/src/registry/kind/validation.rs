@@ -15,6 +15,11 @@ pub(crate) type ValidateChange = fn(&Value, &Value, &mut Errors);
 /// The validation of a kind, in the order in which it runs.
 #[expect(clippy::struct_excessive_bools, reason = "each is a rule of its own, with its name in kube-apiserver")]
 pub(crate) struct Validation {
+    /// The permissions that an object grants, which its writer must hold (`write/escalation.rs`).
+    pub(crate) grants: Option<Grants>,
+    /// The requests for devices, as a JSON pointer. Only a labelled namespace allows admin access in them
+    /// (`write/admin_access.rs`).
+    pub(crate) device_requests: Option<&'static str>,
     /// The metadata is validated only if the rest of the object is valid.
     pub(crate) validates_metadata_last: bool,
     /// `validate` checks only the name and the specification, so an unchanged specification is not validated again.
@@ -46,6 +51,8 @@ pub(crate) struct Validation {
 impl Validation {
     /// Every object is valid.
     pub(crate) const DEFAULT: Self = Self {
+        grants: None,
+        device_requests: None,
         validates_metadata_last: false,
         validates_spec_only: false,
         validates_subresources: false,
@@ -60,4 +67,13 @@ impl Validation {
         warn: |_, _, _| {},
         warns_once_per_generation: false,
     };
+}
+
+/// The permissions that an object grants.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Grants {
+    /// Those in the `rules` of the object: a role.
+    Rules,
+    /// Those of the role in `roleRef`: a binding.
+    ReferencedRole,
 }

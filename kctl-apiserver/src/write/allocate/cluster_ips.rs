@@ -35,7 +35,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     }
     let spec = &service["spec"];
     let name = service["metadata"]["name"].as_str().unwrap_or_default();
-    let rejected = |errors: &[FieldError]| StatusError::unless_valid("", "Service", name, errors);
+    let rejected = |errors: &[FieldError]| StatusError::unless_valid("", info.resource.kind.kind, name, errors);
     rejected(&validation::addresses_of_service(&service))?;
     let list = |name: &str| spec[name].as_array().cloned().unwrap_or_default();
     let (addresses, families) = (list("clusterIPs"), list("ipFamilies"));
