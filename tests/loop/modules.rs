@@ -117,9 +117,16 @@ fn modules_of_each_crate_import_in_one_direction() {
     }
 }
 
-/// String literals of `kctl-apiserver` that name a built-in resource, outside `kinds/` and tests. The number may only
-/// decrease.
-const LITERALS_OUTSIDE_KINDS: usize = 17;
+/// String literals of `kctl-apiserver` that are the name of a built-in resource (`"pods"`), its kind (`"Pod"`) or a
+/// subresource (`"pods/log"`), outside `kinds/` and tests. The number may only decrease.
+///
+/// These are left:
+/// - fields with the name of a resource: `secrets` of a service account (3), `endpoints` of slices and volumes (2),
+///   `namespaces` of affinity terms and paths (2), `pods` of metrics (1);
+/// - modules below `kinds`: names of amounts (7), sources of volumes and claims (3), the Event as an owner (1), the
+///   columns of kinds without columns (1);
+/// - the `Event` of audit logs (1), which is another kind, and the parameters of logs (1), which are data.
+const LITERALS_OUTSIDE_KINDS: usize = 22;
 
 #[test]
 fn built_in_resources_are_named_in_their_kinds() {
@@ -128,17 +135,30 @@ fn built_in_resources_are_named_in_their_kinds() {
     let listed = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../kctl-apiserver/data/resources.json"));
     let groups: Vec<serde_json::Value> = serde_json::from_str(&listed.unwrap()).unwrap();
     let resources = groups.iter().flat_map(|group| group["resources"].as_array().unwrap());
-    let names: BTreeSet<String> = resources
-        .map(|one| format!("\"{}\"", one["name"].as_str().unwrap().split('/').next().unwrap_or_default()))
+    let literals: BTreeSet<String> = resources
+        .flat_map(|one| {
+            let name = one["name"].as_str().unwrap();
+            // The kinds of subresources, such as `Scale`, are types that several resources share.
+            let kind = one["kind"].as_str().filter(|_| !name.contains('/'));
+            [Some(name), kind].into_iter().flatten().map(|one| format!("\"{one}\""))
+        })
         .collect();
-    let mut found = 0;
+    assert!(["\"pods\"", "\"Pod\"", "\"pods/log\""].iter().all(|one| literals.contains(*one)), "{literals:?}");
+    let mut found = Vec::new();
     for (path, text) in files {
-        if !path.contains("/src/kinds/") && !path["kctl-apiserver/src".len()..].contains("tests") {
+        let is_test = path["kctl-apiserver/src".len()..].contains("tests") || path.ends_with("/store/full_disk.rs");
+        if !path.contains("/src/kinds/") && !is_test {
             let code = code(&text);
-            found += names.iter().map(|name| code.matches(name.as_str()).count()).sum::<usize>();
+            let counted =
+                literals.iter().map(|literal| (path.clone(), literal, code.matches(literal.as_str()).count()));
+            found.extend(counted.filter(|(_, _, count)| *count > 0));
         }
     }
-    assert_eq!(found, LITERALS_OUTSIDE_KINDS, "more: move the rule to the kind's file; fewer: lower the number");
+    let n_found: usize = found.iter().map(|(_, _, count)| count).sum();
+    assert_eq!(
+        n_found, LITERALS_OUTSIDE_KINDS,
+        "more: use `KIND.kind`, or move the rule to the kind's file; fewer: lower the number: {found:?}"
+    );
 }
 
 /// Comparisons with a built-in kind in `kctl-apiserver`, outside the kinds. The number may only decrease: a rule of one

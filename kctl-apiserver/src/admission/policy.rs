@@ -23,14 +23,12 @@ use crate::{
         cost::{Budget, CostExceeded},
     },
     evaluate::{EvaluationError, weight},
+    kinds::admissionregistration::validating_admission_policy,
     request::RequestInfo,
     selector::selects,
     state::State,
     status::{GroupResource, StatusError},
 };
-
-/// The kind as messages spell it.
-const KIND: &str = "ValidatingAdmissionPolicy";
 
 /// A failed validation of a policy.
 struct Violation {
@@ -127,6 +125,7 @@ fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'
 /// Fails with the first denial.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut denial = None;
+    let kind = validating_admission_policy::KIND.kind;
     for bound in bound(state, attributes.info, "validating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
         if !bound.fits(state, attributes) {
@@ -143,7 +142,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
             Ok(all) => all,
             Err(_) if ignores => continue,
             Err(why) => {
-                deny(format!("{} denied request: {why}", bound.named(KIND)), "");
+                deny(format!("{} denied request: {why}", bound.named(kind)), "");
                 continue;
             }
         };
@@ -158,10 +157,10 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         let violations = all.iter().flat_map(|params| violations(state, &bound, params.as_deref(), shown));
         for Violation { message, reason, part } in violations {
             if part == FailedPart::Validation && bound.does("Warn") {
-                attributes.info.round.warn(&format!("Validation failed for {}: {message}", bound.named(KIND)));
+                attributes.info.round.warn(&format!("Validation failed for {}: {message}", bound.named(kind)));
             }
             if part == FailedPart::Annotation || bound.does("Deny") {
-                deny(format!("{} denied request: {message}", bound.named(KIND)), &reason);
+                deny(format!("{} denied request: {message}", bound.named(kind)), &reason);
             }
         }
     }

@@ -12,7 +12,10 @@ use serde_json::Value;
 
 use crate::{
     key,
-    kinds::rbac::{cluster_role, cluster_role_binding, role, role_binding},
+    kinds::{
+        core::service_account,
+        rbac::{cluster_role, cluster_role_binding, role, role_binding},
+    },
     registry::Kind,
     request::User,
     store::{Key, Store},
@@ -180,17 +183,18 @@ fn bound_rules(
         let Some(subject) = bound(binding, user) else { continue };
         let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());
         let name = reference["name"].as_str().unwrap_or_default().to_owned();
-        let role = match (reference["kind"].as_str(), namespace) {
-            (Some("ClusterRole"), _) => role_of(&cluster_role::KIND, &(String::new(), name)),
-            (Some("Role"), Some(namespace)) => role_of(&role::KIND, &(namespace.into(), name)),
+        let role_kind = reference["kind"].as_str().unwrap_or_default();
+        let role = match namespace {
+            _ if role_kind == cluster_role::KIND.kind => role_of(&cluster_role::KIND, &(String::new(), name)),
+            Some(namespace) if role_kind == role::KIND.kind => role_of(&role::KIND, &(namespace.into(), name)),
             _ => None,
         };
         let own = binding["metadata"]["name"].as_str().unwrap_or_default();
         let (kind, own) = match namespace {
-            Some(namespace) => ("RoleBinding", format!("{own}/{namespace}")),
-            None => ("ClusterRoleBinding", own.to_owned()),
+            Some(namespace) => (role_binding::KIND.kind, format!("{own}/{namespace}")),
+            None => (cluster_role_binding::KIND.kind, own.to_owned()),
         };
-        let (role_kind, role_name) = (reference["kind"].as_str().unwrap_or_default(), &reference["name"]);
+        let role_name = &reference["name"];
         let reason: Arc<str> =
             format!("RBAC: allowed by {kind} {own:?} of {role_kind} {role_name} to {subject}").into();
         if role.is_none() {
@@ -214,7 +218,7 @@ fn bound(binding: &Value, user: &User) -> Option<String> {
         match subject["kind"].as_str().unwrap_or_default() {
             "User" => (name == user.name).then(|| format!("User {name:?}")),
             "Group" => user.groups.iter().any(|group| group == name).then(|| format!("Group {name:?}")),
-            "ServiceAccount" => {
+            kind if kind == service_account::KIND.kind => {
                 // A RoleBinding need not repeat its namespace: `appliesToUser` in pkg/registry/rbac/validation/rule.go.
                 let named = subject["namespace"].as_str().filter(|named| !named.is_empty());
                 let namespace = named.or(binding["metadata"]["namespace"].as_str()).unwrap_or_default();

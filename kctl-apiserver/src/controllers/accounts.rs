@@ -82,7 +82,7 @@ fn create_account(store: &mut Store, namespace: &str) {
         return;
     }
     let metadata = metadata(store, namespace, DEFAULT_ACCOUNT);
-    store.put(&resource, key, json!({ "kind": "ServiceAccount", "apiVersion": "v1", "metadata": metadata }));
+    store.put(&resource, key, json!({ "kind": service_account::KIND.kind, "apiVersion": "v1", "metadata": metadata }));
 }
 
 /// Creates or restores the `ConfigMap` with the server's certificate authority. Other annotations of an existing
@@ -95,7 +95,7 @@ fn publish(store: &mut Store, namespace: &str, authority: &str) {
         None => {
             let mut metadata = metadata(store, namespace, ROOT_CA);
             metadata["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
-            let new = json!({ "kind": "ConfigMap", "apiVersion": "v1", "metadata": metadata, "data": data });
+            let new = json!({ "kind": config_map::KIND.kind, "apiVersion": "v1", "metadata": metadata, "data": data });
             let new = WRITER.created(store, &resource, new);
             store.put(&resource, key, new);
         }

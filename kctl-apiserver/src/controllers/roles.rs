@@ -64,7 +64,8 @@ pub(super) fn aggregate(store: &mut Store) {
             force: true,
         };
         let name = &role["metadata"]["name"];
-        let mut applied = json!({ "kind": "ClusterRole", "apiVersion": api_version, "metadata": { "name": name } });
+        let mut applied =
+            json!({ "kind": cluster_role::KIND.kind, "apiVersion": api_version, "metadata": { "name": name } });
         if !rules.is_empty() {
             applied["rules"] = rules.into();
         }

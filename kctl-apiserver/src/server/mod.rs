@@ -87,7 +87,7 @@ impl ApiServer {
         let mut state = State::new(clock, seed);
         for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
             let namespace = json!({
-                "kind": "Namespace",
+                "kind": namespace::KIND.kind,
                 "apiVersion": "v1",
                 "metadata": {
                     "name": name,

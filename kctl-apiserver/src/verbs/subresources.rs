@@ -7,7 +7,9 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     admission::{self, Attributes},
-    apply, kinds, lifecycle,
+    apply,
+    kinds::core::{node, pod},
+    lifecycle,
     registry::{TypeMeta, kind::CreatedSubresource},
     request::{Operation, RequestInfo},
     state::State,
@@ -87,21 +89,21 @@ pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Val
     if name.is_empty() {
         return Err(StatusError::bad_request("Name parameter required."));
     }
-    let pod = state.object(&kinds::core::pod::KIND, &info.namespace, name);
+    let pod = state.object(&pod::KIND, &info.namespace, name);
     let pod = pod.ok_or_else(|| StatusError::not_found(&pods(), name))?;
     bind(state, info, name, &pod, binding)
 }
 
 /// Returns the resource `pods`.
 fn pods() -> GroupResource {
-    kinds::core::pod::KIND.group_resource()
+    pod::KIND.group_resource()
 }
 
 /// Validates a Binding (`ValidatePodBinding`). Upstream returns 500 for an invalid one. A kind other than `Node` is
 /// invalid; the empty one counts as `Node`.
 fn check_binding(binding: &Value) -> Result<(), StatusError> {
     let text = |field: &str| binding["target"][field].as_str().unwrap_or_default();
-    if ["", "Node"].contains(&text("kind")) && !text("name").is_empty() {
+    if ["", node::KIND.kind].contains(&text("kind")) && !text("name").is_empty() {
         return Ok(());
     }
     let why = format!("target: must name a Node, found kind {:?} and name {:?}", text("kind"), text("name"));
@@ -124,12 +126,14 @@ fn bind(
     let node = binding["target"]["name"].as_str().unwrap_or_default();
     let bound = pod["spec"]["nodeName"].as_str().unwrap_or_default();
     if !bound.is_empty() {
+        let subresource = GroupResource::new("", &format!("{}/binding", pod::KIND.resource));
         let why = format!("pod {name} is already assigned to node {bound:?}");
-        return Err(StatusError::conflict(&GroupResource::new("", "pods/binding"), name, &why));
+        return Err(StatusError::conflict(&subresource, name, &why));
     }
     let mut new = Value::clone(pod);
     new["spec"]["nodeName"] = node.into();
-    let of_node = if binding["target"]["kind"] == "Node" { write::topology(state, node) } else { Map::new() };
+    let is_node = binding["target"]["kind"] == node::KIND.kind;
+    let of_node = if is_node { write::topology(state, node) } else { Map::new() };
     for field in ["labels", "annotations"] {
         let sent = binding["metadata"][field].as_object().into_iter().flatten();
         for (key, value) in sent.chain(of_node.iter().filter(|_| field == "labels")) {

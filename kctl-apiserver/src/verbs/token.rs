@@ -141,6 +141,25 @@ fn invalid(name: &str, field: &str, value: &Value, why: &str) -> StatusError {
     StatusError::invalid("authentication.k8s.io", "TokenRequest", name, &[FieldError::invalid(field, value, why)])
 }
 
+/// The kind of an object to which a token can be bound.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum BoundKind {
+    Pod,
+    Secret,
+    Node,
+}
+
+impl BoundKind {
+    /// Returns the rules of the kind.
+    fn rules(self) -> &'static Kind {
+        match self {
+            Self::Pod => &pod::KIND,
+            Self::Secret => &secret::KIND,
+            Self::Node => &node::KIND,
+        }
+    }
+}
+
 /// Returns the object to which a token is bound: the token is valid only while the object exists. A Pod must run as the
 /// account. The bound Pod's node is recorded with it, with an empty uid if the Node does not exist.
 fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
@@ -159,36 +178,33 @@ fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, 
         Some((group, version)) if !version.contains('/') => group,
         _ => "",
     };
-    let (bound_kind, namespace) = match (group, kind) {
-        ("", "Pod") => (&pod::KIND, info.namespace.as_str()),
-        ("", "Secret") => (&secret::KIND, info.namespace.as_str()),
-        ("", "Node") => (&node::KIND, ""),
-        _ => {
-            let why = format!("spec.boundObjectRef: must be a Pod, Secret or Node, found {kind:?} of {api_version:?}");
-            return Err(StatusError::bad_request(why));
-        }
+    let kinds = [BoundKind::Pod, BoundKind::Secret, BoundKind::Node].into_iter();
+    let Some(bound_kind) = kinds.filter(|_| group.is_empty()).find(|bound_kind| bound_kind.rules().kind == kind) else {
+        let why = format!("spec.boundObjectRef: must be a Pod, Secret or Node, found {kind:?} of {api_version:?}");
+        return Err(StatusError::bad_request(why));
     };
+    let namespace = if bound_kind == BoundKind::Node { "" } else { info.namespace.as_str() };
     if name.is_empty() {
         return Err(StatusError::bad_request("Name parameter required."));
     }
-    let object = find(bound_kind, namespace, name)?;
+    let object = find(bound_kind.rules(), namespace, name)?;
     let named = Named::from_object(&object);
-    if kind == "Pod" && object["spec"]["serviceAccountName"] != info.name.as_str() {
+    if bound_kind == BoundKind::Pod && object["spec"]["serviceAccountName"] != info.name.as_str() {
         let why = format!("spec.boundObjectRef: pod {name:?} does not run as service account {:?}", info.name);
         return Err(StatusError::bad_request(why));
     }
     let subject = Subject { resource: &GroupResource::new(group, kind), name };
     precondition::check_uid(subject, &reference["uid"], &object["metadata"]["uid"])?;
-    match kind {
-        "Pod" => {
+    match bound_kind {
+        BoundKind::Pod => {
             let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
             let existing = find(&node::KIND, "", node).map(|node| Named::from_object(&node));
             let unknown = |_| Named { name: node.to_owned(), uid: String::new() };
             about.node = (!node.is_empty()).then(|| existing.unwrap_or_else(unknown));
             about.pod = Some(named);
         }
-        "Secret" => about.secret = Some(named),
-        _ => about.node = Some(named),
+        BoundKind::Secret => about.secret = Some(named),
+        BoundKind::Node => about.node = Some(named),
     }
     Ok(about)
 }
