@@ -43,6 +43,7 @@ mod type_names;
 mod uncertain;
 mod undecodable;
 mod unreadable;
+mod value_lists;
 mod watch;
 mod world;
 mod writes;

@@ -21,6 +21,7 @@ use crate::{
         ConnectTarget, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Quota,
         Requests, Strategy, TableColumns, Undecoded, Validation,
     },
+    validation::declared,
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -115,9 +116,8 @@ fn keep_families(old: &Value, new: &mut Value) {
 /// Drops the internal traffic policy of an `ExternalName` Service, which has no traffic.
 fn forget_traffic(service: &mut Value) {
     let spec = &mut service["spec"];
-    if spec["type"] == "ExternalName"
-        && ["Cluster", "Local"].iter().any(|policy| spec["internalTrafficPolicy"] == *policy)
-    {
+    let policies = || declared::values("core.v1.ServiceSpec", "internalTrafficPolicy").into_iter();
+    if spec["type"] == "ExternalName" && policies().any(|policy| spec["internalTrafficPolicy"] == policy) {
         set(spec, "internalTrafficPolicy", None);
     }
 }

@@ -106,8 +106,10 @@ fn validate_addresses(spec: &Field<'_>) {
     }
     let (first, all, families) = (spec.at("clusterIP"), spec.at("clusterIPs"), spec.at("ipFamilies"));
     all.required_if(!first.is_empty() && all.is_empty());
+    let mut known_families = declared::values("core.v1.ServiceSpec", "ipFamilies");
     // The OpenAPI document has the empty string, too, which is rejected.
-    families.items().for_each(|family| family.one_of(&["IPv4", "IPv6"]));
+    known_families.retain(|family| !family.is_empty());
+    families.items().for_each(|family| family.one_of(&known_families));
     families.unique(|family| family);
     spec.at("ipFamilyPolicy").one_of(&declared::values("core.v1.ServiceSpec", "ipFamilyPolicy"));
     let (n_all, is_none) = (all.items().count(), all[0] == "None");
