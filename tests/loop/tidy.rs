@@ -234,6 +234,39 @@ fn functions_take_no_bool_or_tuple_parameters() {
     assert!(stale.is_empty(), "remove these from `FLAGS_ALLOWED`: {stale:?}");
 }
 
+/// The parameters of `kctl-apiserver` that are a `bool`, by file. `docs/decisions/parameters-are-enums.md` has their
+/// classes: conditions of functions `…_if`, a signature of serde, and a public setter.
+const BOOL_PARAMETERS: [(&str, &[&str]); 3] = [
+    ("kctl-apiserver/src/decode/duplicates.rs", &["_: bool"]),
+    ("kctl-apiserver/src/feature_gates.rs", &["is_enabled: bool"]),
+    (
+        "kctl-apiserver/src/field.rs",
+        &[
+            "is_invalid: bool",
+            "is_invalid: bool",
+            "is_required: bool",
+            "is_required: bool",
+            "is_forbidden: bool",
+            "is_duplicate: bool",
+            "is_missing: bool",
+            "is_unsupported: bool",
+        ],
+    ),
+];
+
+#[test]
+fn api_server_takes_listed_bool_parameters_alone() {
+    let files = sources("kctl-apiserver/src").into_iter();
+    let tested = files.filter(|(path, _)| !path.contains("/tests")).map(|(path, text)| (path, code(&text)));
+    let (none, mut n_found): (&[&str], usize) = (&[], 0);
+    for (path, code) in tested {
+        let listed = BOOL_PARAMETERS.iter().find(|(file, _)| *file == path).map_or(none, |(_, listed)| *listed);
+        assert_eq!(flags(&code), listed, "{path}: write an enum, a struct or two functions");
+        n_found += listed.len();
+    }
+    assert_eq!(n_found, 10, "the search has to follow the code");
+}
+
 /// Returns function parameters of type `bool` or tuple, including references to them. Closures are not checked.
 fn flags(text: &str) -> Vec<&str> {
     let mut found = Vec::new();

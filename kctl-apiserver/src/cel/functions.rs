@@ -16,7 +16,7 @@ use crate::evaluate::{SECONDS, TYPE, type_name};
 const TYPES: [&str; 10] =
     ["bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string", "type"];
 /// Returns a timestamp at a time since 1970, with a UTC offset of `minutes`; `None` if chrono cannot represent it.
-pub(crate) fn timestamp((since_1970, minutes): (SignedDuration, i64)) -> Option<Cel> {
+pub(crate) fn timestamp(since_1970: SignedDuration, minutes: i64) -> Option<Cel> {
     let nanoseconds = u32::try_from(since_1970.subsec_nanos()).ok();
     let (seconds, nanoseconds) = match nanoseconds {
         Some(nanoseconds) => (since_1970.as_secs(), nanoseconds),
@@ -74,11 +74,11 @@ pub(super) fn add(context: &mut Context<'static>) {
         Cel::Timestamp(_) => Ok(value),
         Cel::Int(seconds) => {
             let time = Some(*seconds).filter(|seconds| SECONDS.contains(seconds));
-            let time = time.and_then(|seconds| timestamp((SignedDuration::from_secs(seconds), 0)));
+            let time = time.and_then(|seconds| timestamp(SignedDuration::from_secs(seconds), 0));
             time.ok_or_else(|| ExecutionError::function_error("timestamp", "timestamp overflow"))
         }
         Cel::String(text) => kctl_apimachinery::time::parse_with_offset(text)
-            .and_then(timestamp)
+            .and_then(|(since_1970, minutes)| timestamp(since_1970, minutes))
             .map_or_else(|| invalid(text, "timestamp"), Ok),
         _ => Err(ExecutionError::NoSuchOverload),
     });

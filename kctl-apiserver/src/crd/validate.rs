@@ -258,13 +258,13 @@ fn validate_list(schema: Schema, items: &[Value], path: &str, past: Option<Corre
             });
         }
     }
-    validate_size(schema, ("minItems", "maxItems"), items.len(), path, &mut outcome.errors);
+    validate_size(schema, ITEMS, items.len(), path, &mut outcome.errors);
 }
 
 /// Validates the fields of an object, their number and `required`, which a null satisfies.
 fn validate_object(schema: Schema, value: &Value, path: &str, past: Option<CorrelatedValue>, outcome: &mut Outcome) {
     let Some(fields) = value.as_object() else { return };
-    validate_size(schema, ("minProperties", "maxProperties"), fields.len(), path, &mut outcome.errors);
+    validate_size(schema, PROPERTIES, fields.len(), path, &mut outcome.errors);
     let join = |name: &str| match path {
         // Only a default can be a map at the root.
         "" if schema.property(name).is_none() && schema.additional_properties().is_some() => format!(".{name}"),
@@ -288,12 +288,26 @@ fn validate_object(schema: Schema, value: &Value, path: &str, past: Option<Corre
     }
 }
 
+/// The keywords that bound the number of items or fields.
+#[derive(Clone, Copy)]
+struct SizeKeywords {
+    /// The keyword of the lowest valid number.
+    min: &'static str,
+    /// The keyword of the highest valid number.
+    max: &'static str,
+}
+
+/// The bounds of a list.
+const ITEMS: SizeKeywords = SizeKeywords { min: "minItems", max: "maxItems" };
+/// The bounds of an object.
+const PROPERTIES: SizeKeywords = SizeKeywords { min: "minProperties", max: "maxProperties" };
+
 /// Checks the number of items or fields. Too few is `FieldValueInvalid`, too many `FieldValueTooMany`.
-fn validate_size(schema: Schema, (min, max): (&str, &str), n: usize, path: &str, errors: &mut Errors) {
-    if let Some(min) = bound(schema, min).filter(|&min| n < min) {
+fn validate_size(schema: Schema, keywords: SizeKeywords, n: usize, path: &str, errors: &mut Errors) {
+    if let Some(min) = bound(schema, keywords.min).filter(|&min| n < min) {
         errors.invalid(path, &n.into(), &format!("must have at least {min} items"));
     }
-    if let Some(max) = bound(schema, max).filter(|&max| n > max) {
+    if let Some(max) = bound(schema, keywords.max).filter(|&max| n > max) {
         errors.too_many(path, n, max);
     }
 }

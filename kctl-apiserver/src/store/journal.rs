@@ -255,7 +255,8 @@ impl Journal {
     /// Fails if the disk still rejects writes.
     pub(super) fn write_missed(
         &mut self,
-        (resource, key): &(GroupResource, Key),
+        resource: &GroupResource,
+        key: &Key,
         revision: u64,
         object: Option<&[u8]>,
     ) -> io::Result<()> {
@@ -458,7 +459,7 @@ mod tests {
         journal.tidy(0);
         let missed = journal.missed().unwrap();
         assert_eq!(missed.1, key("one"));
-        let error = journal.write_missed(&missed, 4, None).unwrap_err().to_string();
+        let error = journal.write_missed(&missed.0, &missed.1, 4, None).unwrap_err().to_string();
         assert!(error.contains(FILE), "{error}");
         // The disk has only the beginning of the line that it rejected.
         File::options().append(true).open(folder.join(FILE)).unwrap().write_all(b"{\"revision\":3,\"gro").unwrap();
@@ -466,7 +467,7 @@ mod tests {
         journal.append(&resource, &key("two"), 5, None);
         for (name, object) in [("one", None), ("three", Some(&br#"{"n":5}"#[..])), ("two", None)] {
             assert_eq!(journal.missed(), Some((resource.clone(), key(name))), "in an order");
-            journal.write_missed(&(resource.clone(), key(name)), 5, object).unwrap();
+            journal.write_missed(&resource, &key(name), 5, object).unwrap();
         }
         assert_eq!(journal.missed(), None);
         drop(journal);

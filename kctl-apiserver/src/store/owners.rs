@@ -117,7 +117,8 @@ impl Owners {
     pub(super) fn changed(
         &mut self,
         registry: &Registry,
-        (resource, key): (&GroupResource, &Key),
+        resource: &GroupResource,
+        key: &Key,
         before: Option<&Value>,
         after: Option<&Value>,
     ) {

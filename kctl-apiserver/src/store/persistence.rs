@@ -56,7 +56,7 @@ impl Store {
         self.revision = folder.revision;
         self.compacted = folder.revision;
         for ((resource, key), object) in std::mem::take(&mut folder.objects) {
-            self.owners.changed(&self.registry, (&resource, &key), None, Some(&object));
+            self.owners.changed(&self.registry, &resource, &key, None, Some(&object));
             let table = self.table(&resource);
             table.objects.insert(key, Arc::new(Object::new(&Arc::new(object))));
             table.last_change = folder.revision;
@@ -112,10 +112,9 @@ impl Store {
     /// Fails if the disk still rejects them: further changes would be lost when the process ends.
     pub(crate) fn write_missed(&mut self) -> io::Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        while let Some(missed) = journal.missed() {
-            let (resource, key) = &missed;
-            let object = self.tables.get(resource).and_then(|table| table.objects.get(key));
-            journal.write_missed(&missed, self.revision, object.map(|object| object.written()))?;
+        while let Some((resource, key)) = journal.missed() {
+            let object = self.tables.get(&resource).and_then(|table| table.objects.get(&key));
+            journal.write_missed(&resource, &key, self.revision, object.map(|object| object.written()))?;
         }
         Ok(())
     }

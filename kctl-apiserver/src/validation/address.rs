@@ -63,47 +63,64 @@ pub(crate) fn endpoint(address: &Field<'_>) {
     address.invalid_if(is_wrong, detail);
 }
 
-/// Parses a CIDR range into its address and the length of its prefix.
-///
-/// `None` for a string without `/`, an invalid address, or a prefix length beyond 32 (IPv4) or 128
-/// (IPv6). Bits beyond the prefix may be set: `10.9.8.7/24` is parsed, since interface addresses
-/// have this form. Leading zeros in the prefix length are accepted here and checked by the callers.
-pub(crate) fn range(text: &str) -> Option<(IpAddr, u32)> {
-    let (address, bits) = text.split_once('/')?;
-    let address = parse(address)?;
-    let most = if address.is_ipv4() { 32 } else { 128 };
-    // Rust's `parse` would also accept a sign.
-    let bits = Some(bits).filter(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()))?;
-    let bits = bits.parse().ok().filter(|bits| *bits <= most)?;
-    Some((address, bits))
+/// A CIDR range: an address and the length of the prefix. Bits beyond the prefix may be set, since interface addresses
+/// have this form: `10.9.8.7/24`.
+#[derive(Clone, Copy)]
+pub(crate) struct Cidr {
+    /// The address before the `/`.
+    pub(crate) address: IpAddr,
+    /// The number of bits that all addresses of the range share: at most 32 (IPv4) or 128 (IPv6).
+    pub(crate) prefix_len: u32,
+}
+
+impl Cidr {
+    /// Parses a CIDR range.
+    ///
+    /// `None` for a string without `/`, an invalid address, or a prefix length beyond 32 (IPv4) or 128
+    /// (IPv6). Leading zeros in the prefix length are accepted here and checked by the callers.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = text.split_once('/')?;
+        let address = parse(address)?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        // Rust's `parse` would also accept a sign.
+        let bits = Some(bits).filter(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()))?;
+        let prefix_len = bits.parse().ok().filter(|bits| *bits <= most)?;
+        Some(Self { address, prefix_len })
+    }
+
+    /// Returns `true` if a bit beyond the prefix is set.
+    fn has_host_bits(self) -> bool {
+        match self.address {
+            IpAddr::V4(four) => u32::from(four).checked_shl(self.prefix_len).unwrap_or(0) != 0,
+            IpAddr::V6(six) => u128::from(six).checked_shl(self.prefix_len).unwrap_or(0) != 0,
+        }
+    }
+
+    /// Returns `true` if the range is a strict subset of another.
+    ///
+    /// Equal ranges are not a strict subset, and ranges of different IP families never contain each other. The
+    /// address bits are compared after shifting out all bits beyond the prefix of `whole`.
+    pub(crate) fn is_strict_subset_of(self, whole: Self) -> bool {
+        let bits_of = |address: IpAddr| match address {
+            IpAddr::V4(four) => u128::from(u32::from(four)) << 96,
+            IpAddr::V6(six) => u128::from(six),
+        };
+        let prefix_of = |range: Self| bits_of(range.address).checked_shr(128 - whole.prefix_len).unwrap_or(0);
+        self.address.is_ipv4() == whole.address.is_ipv4()
+            && self.prefix_len > whole.prefix_len
+            && prefix_of(self) == prefix_of(whole)
+    }
 }
 
 /// Validates a CIDR range for fields that once were lenient (`IsValidCIDRForLegacyField`): `10.9.8.0/24` is valid,
 /// `10.9.8.7/24` is not.
 pub(crate) fn legacy_range(value: &Field<'_>) {
     let (before, len) = value.text().split_once('/').unwrap_or_default();
-    let is_strict = |(address, bits): (IpAddr, u32)| {
-        let beyond = match address {
-            IpAddr::V4(four) => u128::from(u32::from(four).checked_shl(bits).unwrap_or(0)),
-            IpAddr::V6(six) => u128::from(six).checked_shl(bits).unwrap_or(0),
-        };
-        beyond == 0 && !is_mapped(address) && !has_zeros(before) && (len.len() == 1 || !len.starts_with('0'))
+    let is_strict = |range: Cidr| {
+        let is_plain = len.len() == 1 || !len.starts_with('0');
+        !range.has_host_bits() && !is_mapped(range.address) && !has_zeros(before) && is_plain
     };
     let detail = "must be a CIDR range such as 10.9.8.0/24 or 2001:db8::/64, without leading 0s or bits beyond the \
                   prefix length, not IPv4-mapped";
-    value.invalid_if(!range(value.text()).is_some_and(is_strict), detail);
-}
-
-/// Returns `true` if one range is a strict subset of another.
-///
-/// `part` and `whole` are pairs of address and prefix length, as `range` returns them. Equal ranges
-/// are not a strict subset, and ranges of different IP families never contain each other. The
-/// address bits are compared after shifting out all bits beyond the prefix of `whole`.
-pub(crate) fn is_part(part: (IpAddr, u32), whole: (IpAddr, u32)) -> bool {
-    let bits_of = |address: IpAddr| match address {
-        IpAddr::V4(four) => u128::from(u32::from(four)) << 96,
-        IpAddr::V6(six) => u128::from(six),
-    };
-    let prefix_of = |address: IpAddr| bits_of(address).checked_shr(128 - whole.1).unwrap_or(0);
-    part.0.is_ipv4() == whole.0.is_ipv4() && part.1 > whole.1 && prefix_of(part.0) == prefix_of(whole.0)
+    value.invalid_if(!Cidr::parse(value.text()).is_some_and(is_strict), detail);
 }

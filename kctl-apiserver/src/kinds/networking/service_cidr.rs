@@ -9,7 +9,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     registry::kind::{Cell, Kind, Strategy, TableColumns, Validation},
-    validation::address,
+    validation::address::{self, Cidr},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
 fn validate_create(object: &Value, errors: &mut Errors) {
     let ranges = Field::new(&object["spec"]["cidrs"], "spec.cidrs", errors);
     let families: Vec<_> =
-        ranges.items().map(|range| address::range(range.text()).map(|(ip, _)| ip.is_ipv4())).collect();
+        ranges.items().map(|range| Cidr::parse(range.text()).map(|range| range.address.is_ipv4())).collect();
     if families.is_empty() {
         return ranges.required();
     }

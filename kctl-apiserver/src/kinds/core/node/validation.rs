@@ -8,7 +8,10 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
-    validation::{address, declared, resources},
+    validation::{
+        address::{self, Cidr},
+        declared, resources,
+    },
 };
 
 /// Maximum number of Pod ranges of a node: one of each IP family.
@@ -98,7 +101,7 @@ fn validate_features(list: &Field<'_>) {
 fn validate_ranges(ranges: &Field<'_>) {
     ranges.items().for_each(|range| range.check(address::legacy_range));
     let families: Vec<bool> =
-        ranges.items().filter_map(|range| address::range(range.text())).map(|(ip, _)| ip.is_ipv4()).collect();
+        ranges.items().filter_map(|range| Cidr::parse(range.text())).map(|range| range.address.is_ipv4()).collect();
     let are_of_one = families.len() > 1 && families.iter().all(|family| *family == families[0]);
     let detail = "may specify no more than one CIDR for each IP family";
     ranges.invalid_if(are_of_one || families.len() > RANGES_MAX, detail);

@@ -7,7 +7,10 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::Errors,
-    validation::{address, ports, selector},
+    validation::{
+        address::{self, Cidr},
+        ports, selector,
+    },
 };
 
 /// Directions of traffic, each with the field that lists the peers of a rule.
@@ -68,10 +71,10 @@ fn validate_block(block: &Field<'_>) {
         return;
     }
     range.check(address::legacy_range);
-    let Some(whole) = address::range(range.text()) else { return };
+    let Some(whole) = Cidr::parse(range.text()) else { return };
     for part in block.at("except").items() {
         if part.passes(address::legacy_range) {
-            let is_part = address::range(part.text()).is_none_or(|part| address::is_part(part, whole));
+            let is_part = Cidr::parse(part.text()).is_none_or(|part| part.is_strict_subset_of(whole));
             part.invalid_if(!is_part, "must be a strict subset of `cidr`");
         }
     }

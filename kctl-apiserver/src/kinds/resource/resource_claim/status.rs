@@ -15,7 +15,8 @@ use crate::{
     },
     names::NameRule,
     validation::{
-        address, affinity, entries,
+        address::{Cidr, is_mapped},
+        affinity, entries,
         format::{driver, pool_name},
         status,
     },
@@ -93,9 +94,9 @@ fn validate_devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
 ///
 /// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no IPv4-mapped address.
 fn validate_interface_address(value: &Field<'_>) {
-    let canonical = address::range(value.text()).map(|(host, bits)| {
-        let bits = if address::is_mapped(host) { bits.saturating_sub(96) } else { bits };
-        format!("{}/{bits}", host.to_canonical())
+    let canonical = Cidr::parse(value.text()).map(|Cidr { address, prefix_len }| {
+        let bits = if is_mapped(address) { prefix_len.saturating_sub(96) } else { prefix_len };
+        format!("{}/{bits}", address.to_canonical())
     });
     let is_other = canonical.as_deref() != Some(value.text());
     let form = canonical.as_deref().unwrap_or("10.9.8.7/24 or 2001:db8::1/64");
