@@ -31,6 +31,13 @@ use kctl_runtime::{
 
 use super::{debug::DebugOptions, rbac_check::Extra};
 
+/// The number of slots of `--shards` without a number.
+///
+/// These are four slots per replica for up to four replicas. With fewer slots per replica the shares differ by more, and a
+/// rolling update moves each slot more often. Each slot costs 0.5 Lease writes per second, so all 16 cost 8. Up to 16
+/// replicas have a slot; a larger program sets a number.
+pub(super) const SLOTS_DEFAULT: &str = "16";
+
 /// The settings of the manager.
 #[derive(clap::Args, Default)]
 pub(super) struct ManagerOptions {
@@ -55,8 +62,16 @@ pub(super) struct ManagerOptions {
     /// The time between two attempts to acquire or renew the Lease [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
-    /// Split the objects into N slots (1–256) that all replicas share; 0 disables sharding [default: the value of `App::sharded`, or 0]
-    #[arg(long, value_name = "N", value_parser = n_slots, help_heading = "Leader election")]
+    /// Split the objects into N slots (1–256; 16 without N) that all replicas share; 0 disables sharding [default: the value of
+    /// `App::sharded`, or 0]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = n_slots,
+        num_args = 0..=1,
+        default_missing_value = SLOTS_DEFAULT,
+        help_heading = "Leader election"
+    )]
     shards: Option<u32>,
     /// Let all replicas reconcile, as shards of this ring of kubernetes-controller-sharding. The host name is the name of the shard,
     /// unless --leader-election-identity sets another
@@ -425,9 +440,13 @@ mod tests {
             options.set_slots_of_app(of_app.map(|n| (n, ShardBy::Namespace)));
             options.slots()
         };
-        let cases: [(&[&str], Option<u32>, Option<u32>); 6] = [
+        let cases: [(&[&str], Option<u32>, Option<u32>); 10] = [
             (&[], None, None),
             (&["--shards=16"], None, Some(16)),
+            (&["--shards", "4"], None, Some(4)),
+            (&["--shards"], None, Some(16)),
+            (&["--shards", "--watch-list"], None, Some(16)),
+            (&["--shards"], Some(8), Some(16)),
             (&[], Some(8), Some(8)),
             (&["--shards=16"], Some(8), Some(16)),
             (&["--shards=0"], Some(8), None),

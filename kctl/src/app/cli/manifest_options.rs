@@ -10,6 +10,7 @@ use kctl_runtime::{
 
 use crate::app::{
     App, names,
+    options::{SLOTS_DEFAULT, n_slots},
     output::{BreakingOptions, OutputOptions},
 };
 
@@ -112,8 +113,16 @@ pub(super) struct DeployOptions {
     /// name of the roles. `generate-rbac` prints only the rules
     #[arg(long)]
     pub(super) leader_elect: bool,
-    /// Split the objects into N slots (1–256) that all replicas share; 0 disables sharding [default: the value of `App::sharded`, or 0]
-    #[arg(long, value_name = "N", value_parser = crate::app::options::n_slots, conflicts_with = "leader_elect")]
+    /// Split the objects into N slots (1–256; 16 without N) that all replicas share; 0 disables sharding [default: the value of
+    /// `App::sharded`, or 0]
+    #[arg(
+        long,
+        value_name = "N",
+        value_parser = n_slots,
+        num_args = 0..=1,
+        default_missing_value = SLOTS_DEFAULT,
+        conflicts_with = "leader_elect"
+    )]
     pub(super) shards: Option<u32>,
     /// Serve `/metrics` over TLS, only to clients that may `get` the nonresource URL /metrics
     #[arg(long)]
