@@ -83,7 +83,7 @@ struct Added {
     files: Vec<(PathBuf, String)>,
     /// The module to declare next to `App::new(…)`.
     module: String,
-    /// The call on the app, such as `.controller::<tea_room::reconcile_tearoom>()`.
+    /// The call on the app, such as `.controller::<tea_room::reconcile_tea_room>()`.
     call: String,
     /// Features of kctl that the code needs.
     features: &'static [&'static str],

@@ -20,7 +20,7 @@ use self::{
     workspace::set_workspace,
 };
 pub(crate) use self::{
-    names::{NAME_LEN_MAX, TAKEN, capitalized, is_group, is_kind, is_name, is_taken, plural},
+    names::{NAME_LEN_MAX, TAKEN, capitalized, is_group, is_kind, is_name, is_taken, plural, snake_case},
     rustfmt::{format_file, formatted},
 };
 use crate::Failure;
@@ -155,7 +155,7 @@ fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     if !is_group(group) {
         return Err(NewFailure::Group(group.clone()));
     }
-    let function = format!("reconcile_{}", kind.to_ascii_lowercase());
+    let function = format!("reconcile_{}", snake_case(&kind));
     let kctl = dependency(options.kctl.as_deref())?;
     let names = [("name", &name), ("group", group), ("kind", &kind), ("function", &function), ("kctl", &kctl)];
     let fill = |text: &str| {
@@ -191,7 +191,7 @@ mod tests {
     fn kind_and_function_are_made_from_the_name() {
         let files = project(&options("web-site2")).unwrap();
         let main = &files.iter().find(|(file, _)| *file == "src/main.rs").unwrap().1;
-        for expected in ["kind = \"WebSite2\"", "async fn reconcile_website2(", APP, COMMIT] {
+        for expected in ["kind = \"WebSite2\"", "async fn reconcile_web_site2(", APP, COMMIT] {
             assert!(main.contains(expected), "{expected}");
         }
         // `${{ … }}` is an expression of the workflow.

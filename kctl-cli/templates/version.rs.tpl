@@ -9,7 +9,7 @@ pub struct {{kind}}Spec {
 
 /// Converts a `{{kind}}` of version `{{old}}` to `{{version}}`.
 #[conversion]
-pub fn {{lower}}_to_{{version}}(object: {{path}}::{{kind}}) -> {{kind}} {
+pub fn {{snake}}_to_{{version}}(object: {{path}}::{{kind}}) -> {{kind}} {
     {{kind}} {
         metadata: object.metadata,
         spec: {{kind}}Spec {
@@ -22,7 +22,7 @@ pub fn {{lower}}_to_{{version}}(object: {{path}}::{{kind}}) -> {{kind}} {
 /// Converts a `{{kind}}` of version `{{version}}` to `{{old}}`. A field that `{{old}}` lacks has to be kept somewhere, for
 /// example in an annotation, or it is lost when the object is stored.
 #[conversion]
-pub fn {{lower}}_from_{{version}}(object: {{kind}}) -> {{path}}::{{kind}} {
+pub fn {{snake}}_from_{{version}}(object: {{kind}}) -> {{path}}::{{kind}} {
     {{path}}::{{kind}} {
         metadata: object.metadata,
         spec: {{path}}::{{kind}}Spec {
@@ -44,7 +44,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn both_versions_show_the_same_spec() {
         let app = App::new("test").kind::<{{path}}::{{kind}}>().kind::<{{kind}}>();
-        let app = app.conversion::<({{lower}}_to_{{version}}, {{lower}}_from_{{version}})>();
+        let app = app.conversion::<({{snake}}_to_{{version}}, {{snake}}_from_{{version}})>();
         let server = TestServer::start_with(app, include_str!("{{sample}}")).await.unwrap();
         let (old, new): (Api<{{path}}::{{kind}}>, Api<{{kind}}>) =
             ({{api}}(server.client()), {{api}}(server.client()));

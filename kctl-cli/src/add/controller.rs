@@ -1,7 +1,7 @@
 //! `kctl add controller`: a kind with its controller, tests and a sample.
 
 use super::{Added, error::AddFailure, project::Project, sample::fill, source::Kind};
-use crate::new::{TAKEN, capitalized, is_group, is_kind, is_name, is_taken, plural};
+use crate::new::{TAKEN, capitalized, is_group, is_kind, is_name, is_taken, plural, snake_case};
 
 /// Names of the root files of crates, which no module can have.
 const ROOTS: [&str; 2] = ["lib", "main"];
@@ -34,14 +34,14 @@ impl Project {
             return Err(AddFailure::Group(group.into()));
         }
         let lower = kind.to_ascii_lowercase();
-        for name in [plural(&lower), lower.clone()] {
+        for name in [plural(&lower), lower] {
             let has_name = |known: &&Kind| known.group == group && known.resource_names.contains(&name);
             if let Some(known) = self.kinds.iter().find(has_name) {
                 let (known, file) = (known.name.clone(), self.file_of(known));
                 return Err(AddFailure::SameNames { kind, known, file, name });
             }
         }
-        let function = format!("reconcile_{lower}");
+        let function = format!("reconcile_{}", snake_case(&kind));
         let module = name.replace('-', "_");
         let fill =
             |text: &str| fill(text, &[("name", name), ("group", group), ("kind", &kind), ("function", &function)]);

@@ -61,7 +61,7 @@ fn controller_is_added_and_nothing_else_changes() {
     folder.add(controller("bar")).unwrap();
     let expected = MAIN.replace("use kctl", "mod bar;\nmod tea_room;\n\nuse kctl").replace(
             ".controller::<reconcile_shop>()",
-            ".controller::<reconcile_shop>()\n        .controller::<tea_room::reconcile_tearoom>()\n        .controller::<bar::reconcile_bar>()",
+            ".controller::<reconcile_shop>()\n        .controller::<tea_room::reconcile_tea_room>()\n        .controller::<bar::reconcile_bar>()",
         );
     let sorted = |text: &str| text.replace("mod tea_room;\nmod bar;", "mod bar;\nmod tea_room;");
     assert_eq!(sorted(&folder.text("src/main.rs")), expected);
@@ -259,6 +259,31 @@ fn webhook_needs_a_kind_and_a_feature() {
     let call = ".admission::<(shop_webhook::default_shop, shop_webhook::validate_shop)>()";
     assert!(folder.text("src/main.rs").contains(call));
     assert!(folder.text("src/shop_webhook.rs").contains("use crate::Shop;"));
+}
+
+#[test]
+fn files_of_one_kind_begin_alike() {
+    let folder = Folder::new("spelling", MAIN);
+    folder.add(controller("tea-room")).unwrap();
+    let kind = "TeaRoom".to_owned();
+    folder.add(Addition::Version { version: "v1".into(), kind: Some(kind.clone()) }).unwrap();
+    // A file that kctl wrote before it separated the words.
+    write(&folder.0.join("src/tearoom_webhook.rs"), "").unwrap();
+    let error = folder.add(Addition::Webhook { kind: kind.clone() }).unwrap_err();
+    assert!(error.starts_with("src/tearoom_webhook.rs already exists"), "{error}");
+    std::fs::remove_file(folder.0.join("src/tearoom_webhook.rs")).unwrap();
+    folder.add(Addition::Webhook { kind }).unwrap();
+    for (file, function) in [
+        ("src/tea_room.rs", "fn reconcile_tea_room("),
+        ("src/tea_room_v1.rs", "fn tea_room_to_v1("),
+        ("src/tea_room_webhook.rs", "fn validate_tea_room("),
+    ] {
+        assert!(folder.text(file).contains(function), "{file}");
+    }
+    let main = folder.text("src/main.rs");
+    for module in ["mod tea_room;", "mod tea_room_v1;", "mod tea_room_webhook;"] {
+        assert!(main.contains(module), "{module}\n{main}");
+    }
 }
 
 #[test]

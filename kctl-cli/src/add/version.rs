@@ -1,6 +1,7 @@
 //! A new version of a kind: a copy of its spec, and conversions in both directions.
 
 use super::{Added, error::AddFailure, project::Project, source::Kind};
+use crate::new::snake_case;
 
 /// Template of a module with the new version, its conversions and tests of both directions.
 const VERSION: &str = include_str!("../../templates/version.rs.tpl");
@@ -53,8 +54,8 @@ impl Project {
         if !kind.needs.hidden.is_empty() {
             return Err(AddFailure::Private { names: kind.needs.hidden.join("`, `"), file: self.file_of(kind) });
         }
-        let lower = kind.name.to_ascii_lowercase();
-        let module = format!("{lower}_{version}");
+        let snake = snake_case(&kind.name);
+        let module = format!("{snake}_{version}");
         let has_status = kind.options.iter().any(|(name, _)| name == "status");
         let copied: Vec<String> = fields.iter().map(|(name, _)| format!("{name}: object.spec.{name},")).collect();
         let declared: Vec<String> = fields.iter().map(|(_, field)| format!("{field},")).collect();
@@ -72,13 +73,13 @@ impl Project {
                 ("path", &kind.path),
                 ("old", &kind.version),
                 ("version", version),
-                ("lower", &lower),
+                ("snake", &snake),
             ],
         );
         Ok(Added {
             files: vec![(format!("src/{module}.rs").into(), text)],
             call: format!(
-                ".kind::<{module}::{}>().conversion::<({module}::{lower}_to_{version}, {module}::{lower}_from_{version})>()",
+                ".kind::<{module}::{}>().conversion::<({module}::{snake}_to_{version}, {module}::{snake}_from_{version})>()",
                 kind.name
             ),
             module,

@@ -1,6 +1,9 @@
 //! `kctl add webhook`: defaulting and validation of a kind of the project.
 
+use std::path::Path;
+
 use super::{Added, error::AddFailure, project::Project};
+use crate::new::snake_case;
 
 /// Template of a module that defaults and validates a kind of the project.
 const WEBHOOK: &str = include_str!("../../templates/webhook.rs.tpl");
@@ -9,15 +12,23 @@ impl Project {
     /// Generates defaulting and validation of a declared kind, with tests if the kind has a sample.
     ///
     /// The code needs the feature `webhook` of kctl, which [`Project::apply`] turns on.
+    ///
+    /// # Errors
+    /// The kind is unknown, or an earlier version of kctl wrote its webhooks to a file without underscores,
+    /// `tearoom_webhook.rs`: the kind would have both.
     pub(super) fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
         let kind = self.kind(kind)?;
-        let lower = kind.name.to_ascii_lowercase();
-        let module = format!("{lower}_webhook");
-        let names = [("kind", &*kind.name), ("path", &*kind.path), ("group", &*kind.group), ("lower", &*lower)];
+        let former = format!("src/{}_webhook.rs", kind.name.to_ascii_lowercase());
+        if self.is_there(Path::new(&former))? {
+            return Err(AddFailure::Exists(former.into()));
+        }
+        let snake = snake_case(&kind.name);
+        let module = format!("{snake}_webhook");
+        let names = [("kind", &*kind.name), ("path", &*kind.path), ("group", &*kind.group), ("snake", &*snake)];
         let text = self.with_sample(kind, WEBHOOK, &names);
         Ok(Added {
             files: vec![(format!("src/{module}.rs").into(), text)],
-            call: format!(".admission::<({module}::default_{lower}, {module}::validate_{lower})>()"),
+            call: format!(".admission::<({module}::default_{snake}, {module}::validate_{snake})>()"),
             module,
             features: &["webhook"],
             next: "cargo test".into(),

@@ -129,9 +129,39 @@ pub(crate) fn capitalized(part: &str) -> String {
     first.to_ascii_uppercase() + rest
 }
 
+/// Returns a kind in the case of Rust's modules and functions: `TeaRoom` is `tea_room`, and `HTTPRoute` is `http_route`.
+pub(crate) fn snake_case(kind: &str) -> String {
+    let letters: Vec<char> = kind.chars().collect();
+    let mut name = String::with_capacity(kind.len() + 4);
+    for (index, letter) in letters.iter().enumerate() {
+        let follows_word = index > 0 && !letters[index - 1].is_ascii_uppercase();
+        // The last upper case letter of an abbreviation begins the next word.
+        let ends_abbreviation = index > 0 && letters.get(index + 1).is_some_and(char::is_ascii_lowercase);
+        if letter.is_ascii_uppercase() && (follows_word || ends_abbreviation) {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
 #[cfg(test)]
 mod tests {
-    use super::plural;
+    use super::{plural, snake_case};
+
+    #[test]
+    fn kinds_become_names_of_modules() {
+        for (kind, expected) in [
+            ("Shop", "shop"),
+            ("TeaRoom", "tea_room"),
+            ("WebSite2", "web_site2"),
+            ("HTTPRoute", "http_route"),
+            ("SHOP", "shop"),
+            ("A", "a"),
+        ] {
+            assert_eq!(snake_case(kind), expected);
+        }
+    }
 
     #[test]
     fn plural_is_formed_as_by_kube_derive() {
