@@ -26,11 +26,12 @@ pub(crate) use self::{
 use crate::Failure;
 
 /// Files of a new project, with `{{…}}` in place of the user's names.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("Cargo.toml", include_str!("../templates/Cargo.toml.tpl")),
     ("src/main.rs", include_str!("../templates/main.rs.tpl")),
     ("sample.yaml", include_str!("../templates/sample.yaml.tpl")),
     ("clippy.toml", include_str!("../templates/clippy.toml.tpl")),
+    (TOOLCHAIN, include_str!("../templates/rust-toolchain.toml.tpl")),
     ("README.md", include_str!("../templates/README.md.tpl")),
     ("Dockerfile", include_str!("../templates/dockerfile.tpl")),
     (".dockerignore", include_str!("../templates/dockerignore.tpl")),
@@ -42,6 +43,9 @@ const FILES: [(&str, &str); 10] = [
 
 /// The workflow of GitHub Actions, which GitHub reads at the root of a repository alone.
 const WORKFLOW: &str = ".github/workflows/ci.yml";
+
+/// The version of Rust. CI fails on a warning of clippy, and each release of Rust adds lints.
+const TOOLCHAIN: &str = "rust-toolchain.toml";
 
 #[derive(Args)]
 pub(crate) struct Options {
@@ -84,7 +88,8 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let (is_tracked, is_repository) = (is_in_repository(folder), has_repository(folder));
     let vcs = options.vcs.unwrap_or(if is_tracked { Vcs::None } else { Vcs::Git });
     let runs_workflow = vcs == Vcs::Git || is_repository || !is_tracked;
-    texts.retain(|(file, _)| file != WORKFLOW || runs_workflow);
+    let pins_rust = !has_toolchain_above(folder);
+    texts.retain(|(file, _)| (file != WORKFLOW || runs_workflow) && (file != TOOLCHAIN || pins_rust));
     for (file, text) in texts {
         write(&folder.join(file), &text)?;
     }
@@ -110,6 +115,13 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
 fn has_files(path: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(path) else { return path.exists() };
     entries.flatten().any(|entry| !REPOSITORIES.iter().any(|name| entry.file_name() == *name))
+}
+
+/// Returns `true` if a folder above pins the version of Rust. A file in the project would override it.
+fn has_toolchain_above(folder: &Path) -> bool {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_error| folder.into());
+    let mut above = folder.ancestors().skip(1);
+    above.any(|folder| [TOOLCHAIN, "rust-toolchain"].iter().any(|name| folder.join(name).is_file()))
 }
 
 /// Returns the name of the project: that of the option, or the last component of the path. For an existing folder, such as

@@ -11,6 +11,9 @@ the final state:
 
     cargo test
 
+`rust-toolchain.toml` pins the version of Rust, and the `Dockerfile` the same one, so that a new release of Rust does not break CI. To
+move, change both and fix what clippy reports.
+
 `KUBECONFIG=/dev/null cargo test` also keeps other clients in your code away from a real cluster; `dev` does that by itself.
 
 Run it on this machine, against the cluster of your kubeconfig:

@@ -1,5 +1,6 @@
 # The image of {{name}}: docker build --build-arg COMMIT="$(git rev-parse --short HEAD)" -t registry.example.com/{{name}}:1 .
-FROM rust:1-slim-bookworm AS build
+# The version of rust-toolchain.toml.
+FROM rust:1.95-slim-bookworm AS build
 WORKDIR /src
 # The dependencies alone: this layer is reused until Cargo.toml or Cargo.lock changes.
 COPY Cargo.toml Cargo.lock ./

@@ -169,6 +169,19 @@ fn project_in_a_cargo_workspace_leaves_it_intact() {
 }
 
 #[test]
+fn version_of_rust_is_pinned_once() {
+    let folder = Folder::new("toolchain");
+    created(&folder.0, &["web", "--vcs", "none"]);
+    let toolchain = folder.0.join("web/rust-toolchain.toml");
+    let pinned = fs::read_to_string(&toolchain).unwrap();
+    let version = pinned.lines().find_map(|line| line.strip_prefix("channel = \"")?.strip_suffix('"')).unwrap();
+    let docker = fs::read_to_string(folder.0.join("web/Dockerfile")).unwrap();
+    assert!(docker.contains(&format!("\nFROM rust:{version}-slim-bookworm AS build\n")), "{version}: {docker}");
+    created(&folder.0.join("web"), &["tools/inner", "--vcs", "none"]);
+    assert!(!folder.0.join("web/tools/inner/rust-toolchain.toml").exists(), "the folder above pins it");
+}
+
+#[test]
 fn generated_code_has_the_default_format() {
     let folder = Folder::new("format");
     for name in ["web", "a-project-with-a-name-that-makes-lines-long"] {

@@ -66,6 +66,21 @@ fn pages_name_the_current_kube_apiserver() {
     assert!(n_current >= 5, "only {n_current} were found");
 }
 
+/// The lints of a new project are those that this repository's generated code was tested with.
+#[test]
+fn new_projects_pin_the_rust_of_this_repository() {
+    let channel = |file: &str| {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("channel = \"")?.strip_suffix('"')).unwrap().to_owned()
+    };
+    let ours = channel("rust-toolchain.toml");
+    let (minor, _patch) = ours.rsplit_once('.').unwrap();
+    let theirs = channel("kctl-cli/templates/rust-toolchain.toml.tpl");
+    assert_eq!(theirs, minor, "set the version in kctl-cli/templates");
+    let docker = fs::read_to_string(root().join("kctl-cli/templates/dockerfile.tpl")).unwrap();
+    assert!(docker.contains(&format!("FROM rust:{minor}-")), "set the version in kctl-cli/templates/dockerfile.tpl");
+}
+
 /// The version in examples for users of an older cluster.
 const OLDER: &str = "v1_34";
 

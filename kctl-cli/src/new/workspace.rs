@@ -34,7 +34,9 @@ fn workspace_of(folder: &Path) -> Option<PathBuf> {
     let folder = folder.canonicalize().ok()?;
     folder.ancestors().skip(1).find(|above| above.join("Cargo.toml").exists())?;
     let mut cargo = Command::new("cargo");
-    cargo.args(["locate-project", "--workspace", "--message-format", "plain"]).current_dir(&folder);
+    // From the folder above: within the project, rustup might first download the toolchain that the project pins.
+    cargo.args(["locate-project", "--workspace", "--message-format", "plain", "--manifest-path"]);
+    cargo.arg(folder.join("Cargo.toml")).current_dir(folder.parent()?);
     let output = cargo.stderr(Stdio::null()).output().ok().filter(|output| output.status.success())?;
     let root = PathBuf::from(String::from_utf8(output.stdout).ok()?.trim()).parent()?.canonicalize().ok()?;
     (root != folder).then_some(root)
