@@ -318,6 +318,60 @@ mod tests {
         }
     }
 
+    /// Returns the lines `run: …` of GitHub's workflows and of their blocks `run: |`, with the name of the file.
+    fn workflow_commands() -> Vec<(String, String)> {
+        let folder = process::root().join(".github/workflows");
+        let mut commands = Vec::new();
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let file = entry.unwrap().path();
+            let name = file.file_name().unwrap().to_string_lossy().into_owned();
+            for line in std::fs::read_to_string(&file).unwrap().lines() {
+                let command = line.trim().trim_start_matches("- ").trim_start_matches("run: ");
+                commands.push((name.clone(), command.to_owned()));
+            }
+        }
+        commands
+    }
+
+    /// Replaces each `${{ … }}` of a workflow by a word.
+    fn with_values(command: &str) -> String {
+        let parts = command.split("${{").enumerate();
+        parts
+            .map(|(index, part)| if index == 0 { part } else { part.split_once("}}").unwrap().1 })
+            .collect::<Vec<_>>()
+            .join("x")
+    }
+
+    #[test]
+    fn commands_of_workflows_are_those_of_xtask() {
+        let mut n_commands = 0;
+        for (file, command) in workflow_commands() {
+            let Some(arguments) = command.strip_prefix("cargo xtask ") else { continue };
+            let arguments = with_values(arguments);
+            let parsed = Cli::try_parse_from(["cargo xtask"].into_iter().chain(arguments.split(' ')));
+            assert!(parsed.is_ok(), "{file}: {command}: {}", parsed.err().unwrap());
+            n_commands += 1;
+        }
+        assert!(n_commands > 20, "{n_commands}");
+        assert_eq!(with_values("dist --target ${{ matrix.target }} --x"), "dist --target x --x");
+    }
+
+    #[test]
+    fn release_workflow_runs_documented_commands() {
+        let documented = std::fs::read_to_string(process::root().join("RELEASING.md")).unwrap();
+        let mut n_commands = 0;
+        for (file, command) in workflow_commands() {
+            // The runner has no terminal to confirm at, and another job has built the packages.
+            let command = command.replace(" --no-confirm", "").replace(" --no-verify", "");
+            if file == "release.yml" && (command.starts_with("cargo release ") || command.starts_with("cargo install "))
+            {
+                assert!(documented.contains(&format!("\n    {command}\n")), "RELEASING.md lacks `{command}`");
+                n_commands += 1;
+            }
+        }
+        assert_eq!(n_commands, 5);
+    }
+
     /// Collects the reasons of ignored tests in the Rust files below a folder, with the path of each.
     fn reasons(folder: &std::path::Path, found: &mut Vec<(String, String)>) {
         for entry in std::fs::read_dir(folder).unwrap() {
