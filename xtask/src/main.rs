@@ -15,6 +15,7 @@ mod release;
 mod shards;
 mod shared_build;
 mod sizes;
+mod soak;
 mod steps;
 mod tools;
 
@@ -104,6 +105,14 @@ enum Command {
     /// Kills, stops and freezes three active replicas on a real kube-apiserver, and checks by its audit log that only the owner of
     /// a key wrote. Needs Linux and what `server` needs.
     Chaos(shards::Chaos),
+    /// Kills the operator of `examples/podset` again and again on a real kube-apiserver that crashes twice, and checks that no set ever
+    /// has a Pod too many, and that all settle. Needs what `server` needs.
+    Soak {
+        #[command(flatten)]
+        options: Options,
+        #[command(flatten)]
+        size: soak::Soak,
+    },
     /// Sets the next version of all crates, with the changelog, the pages that name it, and the private module of macros.
     /// RELEASING.md says when. Seconds.
     Bump {
@@ -185,7 +194,12 @@ enum StepCommand {
     Helm(Options),
     /// Compares a real kube-apiserver with the recorded answers that the embedded one has to give. Needs what `server` needs,
     /// and kubectl for one test. 7 minutes, and 8 for the first start.
-    Conformance(Options),
+    Conformance {
+        #[command(flatten)]
+        options: Options,
+        #[command(flatten)]
+        version: real_server::Version,
+    },
     /// Runs operators and clients on a real kube-apiserver. Needs what `server` and `interop` need. 10 minutes, and 8 for the
     /// first start.
     RealServer {
@@ -248,7 +262,9 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Browser(options) => alone(options, |gate| Step::Browser.run(gate)),
         StepCommand::Interop(options) => alone(options, |gate| Step::Interop.run(gate)),
         StepCommand::Helm(options) => alone(options, |gate| Step::Helm.run(gate)),
-        StepCommand::Conformance(options) => alone(options, |gate| Step::Conformance.run(gate)),
+        StepCommand::Conformance { options, version } => {
+            alone(options, |gate| real_server::conformance_of(gate, version.complete()?.as_deref()))
+        }
         StepCommand::RealServer { options, version } => {
             alone(options, |gate| real_server::suites(gate, version.complete()?.as_deref()))
         }
@@ -277,6 +293,7 @@ fn run(command: Command) -> Result {
         }
         Command::BenchShards { arguments } => shards::figures(&arguments),
         Command::Chaos(options) => shards::chaos(&options),
+        Command::Soak { options, size } => alone(options, |gate| soak::run(gate, &size)),
         Command::Bump { level } => bump::run(level),
         Command::Kubernetes(arguments) => kubernetes::run(&arguments),
     }
@@ -393,8 +410,10 @@ mod tests {
         // Tests of users have no xtask: `on_a_real_server` is a part of their names, by which a step selects those here.
         let has_step = |(_path, reason): &(String, String)| {
             let step = reason.split_once("cargo xtask ").map(|(_, rest)| rest.trim_end_matches('"'));
-            step.is_some_and(|step| Step::ALL.iter().any(|known| known.name() == step))
-                || reason.contains("takes an hour")
+            // A workflow runs it each week.
+            let is_soak =
+                |step: &str| reason.contains("takes an hour") && Cli::command().find_subcommand(step).is_some();
+            step.is_some_and(|step| Step::ALL.iter().any(|known| known.name() == step) || is_soak(step))
                 || reason.contains("cargo test on_a_real_server")
         };
         let mut found = Vec::new();

@@ -176,6 +176,11 @@ impl Servers {
         }
     }
 
+    /// Returns the command that crashes a server, which is back after a second.
+    pub(crate) fn crash_command(&self, name: &str) -> String {
+        format!("{} {} 1", root().join("tests/envtest/restart").display(), self.path(name).display())
+    }
+
     /// Starts a control plane and two members, and returns the environment variables with their kubeconfigs.
     fn fleet(&mut self, name: &str) -> Result<[(&'static str, OsString); 3]> {
         Ok([
@@ -220,13 +225,21 @@ fn skips_without_kubectl(gate: &mut Gate, test: &'static str) -> Vec<&'static st
     vec!["--skip", test]
 }
 
-/// Compares a real server with the recorded answers that the embedded one has to give. Other versions of Kubernetes than the
-/// recorded one answer differently.
+/// Compares a real server of the recorded version with the recorded answers that the embedded one has to give.
 ///
 /// # Errors
 /// A server does not start, or a test fails.
 pub(crate) fn conformance(gate: &mut Gate) -> Result {
-    let Some(mut servers) = Servers::prepare(gate, None)? else { return Ok(()) };
+    conformance_of(gate, None)
+}
+
+/// Does the same with another version, `None` for the recorded one. Other minor versions of Kubernetes answer differently, so a
+/// later patch version is the only useful one.
+///
+/// # Errors
+/// A server does not start, or a test fails.
+pub(crate) fn conformance_of(gate: &mut Gate, version: Option<&str>) -> Result {
+    let Some(mut servers) = Servers::prepare(gate, version)? else { return Ok(()) };
     let skips = skips_without_kubectl(gate, "example_manifests_apply_to_real_server");
     let server = servers.up_with("conformance", "--feature-gates=ShardedListAndWatch=true")?;
     cargo_test(&["--test", "conformance", "--test", "definitions", "--", "--include-ignored"])
@@ -250,7 +263,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
     let named = |kubeconfig| [("KUBECONFIG", kubeconfig)];
 
     let podset = named(servers.up("podset")?);
-    let crash = format!("{} {} 1", root().join("tests/envtest/restart").display(), servers.path("podset").display());
+    let crash = servers.crash_command("podset");
     cargo_test(&["--test", "cluster", "--", "--ignored"])
         .envs(&podset)
         .env("KCTL_CRASH_API_SERVER", crash)

@@ -1,8 +1,8 @@
 //! The soak test: many sets on a real API server while the operator is killed repeatedly and the API server crashes.
 //!
-//! `KCTL_CRASH_API_SERVER` is the command that crashes the API server and starts it again. Without it, the soak test
-//! fails.
-//! `KUBECONFIG=… KCTL_CRASH_API_SERVER=… cargo test --release -p podset --test soak -- --ignored --nocapture`.
+//! `cargo xtask soak` starts the API server and runs it, and so does a workflow each week. For a server of your own, set
+//! `KUBECONFIG` and `KCTL_CRASH_API_SERVER`, the command that crashes the API server and starts it again:
+//! `cargo test --release -p podset --test soak -- --ignored --nocapture`.
 //! `KCTL_SOAK_SETS`, `KCTL_SOAK_PODS`, `KCTL_SOAK_SECONDS` and `KCTL_SOAK_SEED` default to 1,000, 10,000, 300 and 1. If
 //! `KCTL_PROGRAM` names a `kctl` program, its `kctl kubelet` runs the pods. Otherwise the test runs a simulated kubelet
 //! itself.
@@ -251,7 +251,7 @@ async fn settle(server: &Server) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes an hour, and needs KUBECONFIG and KCTL_CRASH_API_SERVER"]
+#[ignore = "takes an hour: cargo xtask soak"]
 async fn sets_keep_their_pods_through_repeated_crashes() {
     let size = Size::from_env();
     let mut numbers = Numbers(size.seed);
