@@ -59,11 +59,11 @@ const _: () = assert!(
 
 /// The tag of keys that are queued because their object was in the initial list, or because this replica gained their
 /// slot.
-pub const TAG_INITIAL: u32 = 1 << 2;
+pub(crate) const TAG_INITIAL: u32 = 1 << 2;
 /// The tag of keys that a resync queued.
-pub const TAG_RESYNC: u32 = 1 << 3;
+pub(crate) const TAG_RESYNC: u32 = 1 << 3;
 /// The tag of keys that were queued from outside, by [`trigger`].
-pub const TAG_TRIGGERED: u32 = 1 << 4;
+pub(crate) const TAG_TRIGGERED: u32 = 1 << 4;
 /// The bit of the tag for changes of the primary. The bits above it belong to the other relations.
 const TAG_PRIMARY_BIT: usize = 6;
 /// All tags that stand for a changed object.
@@ -109,7 +109,7 @@ pub fn for_object(queue: WorkQueue<ObjectKey>) -> Handler {
     })
 }
 
-/// Enqueues a key from outside of the loop, with the normal priority and [`TAG_TRIGGERED`]. A key that waits in a backoff
+/// Enqueues a key from outside of the loop, with the normal priority and the tag of triggers. A key that waits in a backoff
 /// runs now.
 ///
 /// Use it for events that no watch reports, for example a webhook of an external service.

@@ -59,12 +59,16 @@ pub use graph::{Format as GraphFormat, graph};
 pub use manager::{ManagerOptions, manager_rbac};
 pub use monitoring::monitoring;
 pub use rbac::{
-    Permission, PermissionScope, PermissionTarget, RbacOptions, Rule, all_permissions, knows_subresources,
-    lacks_subresource, permissions, permissions_of_rule, rbac, rbac_of, rule_problem, rules, subresource_problem,
-    user_roles, verbs_of,
+    Permission, PermissionScope, PermissionTarget, RbacOptions, Rule, permissions, rbac, rbac_of, rules, user_roles,
 };
+// `kctl` alone needs these. They are hidden, so that they are not a part of the API.
+#[doc(hidden)]
+pub use rbac::{all_permissions, lacks_subresource, permissions_of_rule, rule_problem, subresource_problem, verbs_of};
 pub use resources::{Quantities, QuantityError, Resources};
-pub use ring::{controller_ring, deployment_in_ring, ring_permissions, ring_rbac};
+pub use ring::{controller_ring, ring_rbac};
+#[doc(hidden)]
+pub use ring::{deployment_in_ring, ring_permissions};
+#[doc(hidden)]
 pub use webhook::{webhook_permissions, webhook_rbac};
 
 /// A manifest and the file that it belongs into.

@@ -97,7 +97,7 @@ use crate::{object::Kind, transport::Operation};
 /// them whole.
 ///
 /// It is `defaultPageSize` in client-go's `tools/pager/pager.go`.
-pub const PAGE_LEN: u32 = 500;
+pub(crate) const PAGE_LEN: u32 = 500;
 
 /// The `Accept` header of lists that need only metadata. Servers without that form send whole objects.
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";

@@ -231,7 +231,7 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets `finalizer = "…"`. [`finalizer_problem`](super::finalizer_problem) checks the name.
+    /// Sets `finalizer = "…"`. `kctl` checks the name before it runs the controller.
     #[must_use]
     pub fn finalizer(mut self, finalizer: impl Into<String>) -> Self {
         self.spec.finalizer = Some(finalizer.into());

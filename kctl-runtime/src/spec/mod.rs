@@ -44,6 +44,8 @@ pub use builder::{Definition, PrimaryStatus, Rules, SpecBuilder};
 pub use relation::Relation;
 
 pub use crate::declaration::{
-    ControllerSpec, ExtraRule, Mapper, Predicate, RelationKind, RelationSpec, declaration_problem, finalizer_problem,
-    finalizer_warning,
+    ControllerSpec, ExtraRule, Mapper, Predicate, RelationKind, RelationSpec, declaration_problem,
 };
+// `kctl` and the manager check declarations by these. They are hidden, so that they are not a part of the API.
+#[doc(hidden)]
+pub use crate::declaration::{finalizer_problem, finalizer_warning};

@@ -10,9 +10,9 @@ use crate::{
 /// Label of a shard's Lease; its value is the name of the ring.
 pub const RING_LABEL: &str = "alpha.sharding.timebertt.dev/controllerring";
 /// Prefix of the label that assigns an object to a shard; the name of the ring follows.
-pub const SHARD_LABEL_PREFIX: &str = "shard.alpha.sharding.timebertt.dev/";
+const SHARD_LABEL_PREFIX: &str = "shard.alpha.sharding.timebertt.dev/";
 /// Prefix of the label by which the sharder requests the return of an object; the name of the ring follows.
-pub const DRAIN_LABEL_PREFIX: &str = "drain.alpha.sharding.timebertt.dev/";
+const DRAIN_LABEL_PREFIX: &str = "drain.alpha.sharding.timebertt.dev/";
 /// Longest name of a ring and of a shard, in bytes: both are parts of labels.
 const NAME_LEN_MAX: usize = 63;
 

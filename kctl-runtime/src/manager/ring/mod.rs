@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use kube::Client;
 
-pub use config::{DRAIN_LABEL_PREFIX, RING_LABEL, RingConfig, RingError, SHARD_LABEL_PREFIX};
+pub use config::{RING_LABEL, RingConfig, RingError};
 
 use super::{
     Manager, View,

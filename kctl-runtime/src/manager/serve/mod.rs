@@ -38,7 +38,9 @@ use tokio_rustls::TlsAcceptor;
 
 use super::metrics::Metrics;
 
-pub use address::{BindError, bind, check_address};
+#[doc(hidden)] // `kctl` alone checks an address before it binds it
+pub use address::check_address;
+pub use address::{BindError, bind};
 pub(crate) use guard::Guard;
 pub(crate) use pages::{health, metrics};
 pub(crate) use tls::Tls;

@@ -34,7 +34,7 @@ pub use permission::{
     verbs_of,
 };
 pub use rule::{Rule, rules};
-pub use subresource::{knows_subresources, lacks_subresource, subresource_problem};
+pub use subresource::{lacks_subresource, subresource_problem};
 pub use user_roles::user_roles;
 
 use super::Manifest;

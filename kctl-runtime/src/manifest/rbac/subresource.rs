@@ -44,7 +44,7 @@ pub fn lacks_subresource(group: &str, version: &str, plural: &str, subresource: 
 /// Returns `true` if the subresources of all kinds of a group and version are known.
 ///
 /// That holds for stable versions of Kubernetes' own groups.
-pub fn knows_subresources(group: &str, version: &str) -> bool {
+fn knows_subresources(group: &str, version: &str) -> bool {
     resources::has_group(group) && !version.contains("alpha") && !version.contains("beta")
 }
 
