@@ -11,7 +11,7 @@ pub(crate) use super::names::NameRule;
 use crate::{
     field::Field,
     field_errors::{Errors, pairs, text},
-    validation::entries,
+    json_path::entries,
 };
 
 /// Maximum number of bytes of all keys and values of the annotations (`TotalAnnotationSizeLimitB`). Labels have no such

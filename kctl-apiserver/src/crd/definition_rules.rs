@@ -15,8 +15,8 @@ use super::{approved, bundle, is_established, selectable, structural};
 use crate::{
     field::Field,
     field_errors::{Errors, FieldError, text},
+    json_path::entries,
     names::NameRule,
-    validation::entries,
     webhook_client::{client_config, review_versions},
 };
 

@@ -13,7 +13,7 @@ use super::{statements, structural::ALTERNATIVES};
 use crate::{
     field::Field,
     field_errors::{Errors, text},
-    validation::entries,
+    json_path::entries,
 };
 
 /// The types that a schema may have; `null` is not among them.

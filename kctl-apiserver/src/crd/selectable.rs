@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{field::Field, field_errors::text, validation::entries};
+use crate::{field::Field, field_errors::text, json_path::entries};
 
 /// Maximum number of selectable fields of one version (`MaxSelectableFields`).
 const FIELDS_LEN_MAX: usize = 8;

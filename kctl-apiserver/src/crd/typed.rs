@@ -128,5 +128,5 @@ fn kind(schema: &Value) -> Option<ListKind> {
 
 /// Parses a timestamp; `None` if it is invalid.
 fn time(text: &str) -> Option<Cel> {
-    kctl_apimachinery::time::parse_with_offset(text).and_then(timestamp)
+    kctl_apimachinery::time::parse_with_offset(text).and_then(|(since_1970, minutes)| timestamp(since_1970, minutes))
 }

@@ -15,9 +15,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     field::Field,
     field_errors::{pairs, text},
+    json_path::entries,
     names::NameRule,
     validation::{
-        declared, entries,
+        declared,
         selector::{self, Operators},
     },
 };

@@ -20,8 +20,9 @@ use serde_json::Value;
 
 use crate::{
     field::Field,
+    json_path::entries,
     names::NameRule,
-    validation::{entries, environment, mounts, ports, probe, resources, security, volume::DeclaredVolume},
+    validation::{environment, mounts, ports, probe, resources, security, volume::DeclaredVolume},
 };
 
 /// Maximum number of restart rules of a container.

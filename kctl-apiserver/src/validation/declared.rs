@@ -35,9 +35,8 @@ use crate::{
     field,
     field_errors::{Errors, pairs, text},
     go,
-    json_path::JsonPath,
+    json_path::{JsonPath, entries},
     schema::name_of,
-    validation::entries,
 };
 
 /// Validates an object without its status. `old` is the object before an update. Custom resources have no rules here.

@@ -8,8 +8,9 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::text,
+    json_path::entries,
     names::NameRule,
-    validation::{all_containers, config_key, downward, entries, paths},
+    validation::{all_containers, config_key, downward, paths},
 };
 
 /// The fields of `valueFrom`, of which exactly one is set.

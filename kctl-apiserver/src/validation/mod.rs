@@ -82,14 +82,6 @@ pub(crate) fn domain_prefixed(field: &str, path: &str) -> Errors {
     Errors::collect(|errors| Field::new(&path.into(), field, errors).domain_prefixed())
 }
 
-/// Iterates over the items of a list with their indexes; another value has no items.
-///
-/// `null`, an absent field and a value of another type all have no items. A caller that must reject an empty list
-/// checks for `None` from the first `next()`.
-pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
-    list.as_array().into_iter().flatten().enumerate()
-}
-
 /// Iterates over init containers, containers and ephemeral containers of the spec of a Pod.
 pub(crate) fn all_containers<'a>(spec: &Field<'a>) -> impl Iterator<Item = Field<'a>> + use<'a> {
     ["initContainers", "containers", "ephemeralContainers"].map(|list| spec.at(list).items()).into_iter().flatten()

@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::text,
-    validation::{declared, entries, paths, volume::DeclaredVolume},
+    json_path::entries,
+    validation::{declared, paths, volume::DeclaredVolume},
 };
 
 /// The privilege of a container on its host.

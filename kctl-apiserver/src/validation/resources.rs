@@ -14,9 +14,9 @@ use crate::{
     amounts::{self, Side},
     field::Field,
     field_errors::{pairs, text},
+    json_path::entries,
     names::{NameRule, check_qualified_name},
     quantity,
-    validation::entries,
 };
 
 /// Resources that are counted in whole numbers.

@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::text,
-    validation::{all_containers, entries, paths, windows},
+    json_path::entries,
+    validation::{all_containers, paths, windows},
 };
 
 /// Greatest id of a user or group, 2,147,483,647 (`IsValidUserID`). The kernel has 32 bits;

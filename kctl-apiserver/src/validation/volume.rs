@@ -12,10 +12,11 @@ use std::collections::BTreeSet;
 use crate::{
     field::Field,
     field_errors::text,
+    json_path::entries,
     metadata,
     names::NameRule,
     validation::{
-        downward, entries, paths, selector, signer, volume_claim,
+        downward, paths, selector, signer, volume_claim,
         volume_source::{self, SourceOwner},
     },
 };

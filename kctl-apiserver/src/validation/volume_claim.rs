@@ -7,8 +7,9 @@
 
 use crate::{
     field::Field,
+    json_path::entries,
     names::NameRule,
-    validation::{declared, entries, resources, selector},
+    validation::{declared, resources, selector},
 };
 
 /// Validates the specification of a claim or of a claim template.

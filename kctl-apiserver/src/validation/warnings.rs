@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::{field_errors::text, quantity, registry::Resource, validation::entries};
+use crate::{field_errors::text, json_path::entries, quantity, registry::Resource};
 
 /// Deprecated volume sources.
 const DEPRECATED: &[&str] =

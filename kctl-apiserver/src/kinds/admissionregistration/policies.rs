@@ -12,11 +12,12 @@ use crate::{
     cel::type_of,
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     kinds::admissionregistration::webhooks::{
         compiles, expression_rule, match_conditions, request_environment, rule_with_operations, selectors,
     },
     names::NameRule,
-    validation::{entries, selector},
+    validation::selector,
 };
 
 /// The type of `variables`, whose fields are those of the policy.

@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     kinds,
-    validation::entries,
 };
 
 /// The suffix of names of configurations in files (`StaticConfigSuffix`).

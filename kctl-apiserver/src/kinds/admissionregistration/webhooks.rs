@@ -12,9 +12,10 @@ use crate::{
     cel::{Problem, problem},
     field::Field,
     field_errors::Errors,
+    json_path::entries,
     names::NameRule,
     registry::kind::Validation,
-    validation::{entries, selector},
+    validation::selector,
     webhook_client::{client_config, review_versions},
 };
 

@@ -17,10 +17,9 @@ use serde_json::Value;
 use crate::{
     crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, Propagation},
-    json_path::push_once,
+    json_path::{entries, push_once},
     registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Metadata, Strategy, TableColumns, Validation},
     table::fields,
-    validation::entries,
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{
     defaulting::{add, fill, is_text, items, part, pod},
-    json_path::set,
+    json_path::{entries, set},
     kinds::core::persistent_volume_claim,
     names::NameRule,
     registry::kind::{
@@ -19,7 +19,6 @@ use crate::{
     },
     table::workload::ready_of_desired,
     validation::{
-        entries,
         status::Numbers,
         warnings::{claim, template},
     },

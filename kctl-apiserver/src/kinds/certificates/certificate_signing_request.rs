@@ -12,7 +12,7 @@ pub(crate) mod validation;
 use serde_json::Value;
 
 use crate::{
-    json_path::set,
+    json_path::{entries, set},
     names::NameRule,
     registry::kind::{
         Cell, Environment, Kind, ManagedFields, Metadata, NewStatus, Plugin, RequestContext, Requests, Strategy,
@@ -23,7 +23,6 @@ use crate::{
         fields::{condition, text, value_at},
         labels::NONE,
     },
-    validation::entries,
 };
 
 pub(crate) static KIND: Kind = Kind {

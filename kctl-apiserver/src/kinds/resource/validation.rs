@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kctl_cel::{Environment, Type};
 
-use crate::{cel::type_of, field::Field, field_errors::text, validation::entries};
+use crate::{cel::type_of, field::Field, field_errors::text, json_path::entries};
 
 /// Longest CEL expression of a selector, in bytes (`CELSelectorExpressionMaxLength`): 10 KiB.
 const EXPRESSION_LEN_MAX: usize = 10 * 1024;

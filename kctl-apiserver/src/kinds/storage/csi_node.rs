@@ -9,8 +9,9 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     registry::kind::{Cell, DeleteStrategy, Kind, NewStatus, Strategy, TableColumns, Validation},
-    validation::{entries, format},
+    validation::format,
 };
 
 pub(crate) static KIND: Kind = Kind {

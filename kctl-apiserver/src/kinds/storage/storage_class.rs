@@ -10,8 +10,9 @@ use crate::{
     defaulting::add,
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     registry::kind::{Cell, Defaults, DeleteStrategy, Kind, TableColumns, Validation},
-    validation::{entries, warnings::old_label},
+    validation::warnings::old_label,
 };
 
 pub(crate) static KIND: Kind = Kind {

@@ -9,9 +9,10 @@ use serde_json::{Value, json};
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     kinds::apps::validation::{always_restarts, is_none, selector_fits},
     names::NameRule,
-    validation::{declared, entries, pod, volume_claim},
+    validation::{declared, pod, volume_claim},
 };
 
 /// Validates that `podManagementPolicy` is unchanged. Tags of the API make the other fields immutable.

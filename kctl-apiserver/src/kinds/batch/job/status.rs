@@ -14,7 +14,7 @@ use super::indexes::{RULE, intervals, strict_interval};
 use crate::{
     field::Field,
     field_errors::{Errors, text},
-    validation::entries,
+    json_path::entries,
 };
 
 /// The rule for the terminal conditions.

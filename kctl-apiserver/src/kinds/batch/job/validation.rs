@@ -13,8 +13,9 @@ use super::indexes::{RULE, interval, intervals};
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     names::NameRule,
-    validation::{entries, pod, selector},
+    validation::{pod, selector},
 };
 
 /// Validates that the immutable fields are unchanged (`FieldValueInvalid`; `ValidateJobSpecUpdate`).

@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::Errors,
-    validation::{entries, signer},
+    json_path::entries,
+    validation::signer,
     x509::{Certificate, Request, pem},
 };
 

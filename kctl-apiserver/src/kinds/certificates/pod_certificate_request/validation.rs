@@ -8,8 +8,9 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     names::NameRule,
-    validation::{entries, signer, status},
+    validation::{signer, status},
     x509::{Certificate, KeyKind, Request, pem},
 };
 

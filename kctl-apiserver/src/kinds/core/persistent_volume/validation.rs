@@ -8,9 +8,10 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     names::NameRule,
     validation::{
-        affinity, entries, paths, resources,
+        affinity, paths, resources,
         volume_claim::access_modes,
         volume_source::{self, SourceOwner},
         warnings::OLD_LABELS,

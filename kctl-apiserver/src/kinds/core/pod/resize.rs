@@ -3,7 +3,12 @@
 
 use serde_json::Value;
 
-use crate::{defaulting, field::Field, field_errors::Errors, json_path::set, validation::entries};
+use crate::{
+    defaulting,
+    field::Field,
+    field_errors::Errors,
+    json_path::{entries, set},
+};
 
 /// Resources that can change while a Pod runs.
 const SIZES: [&str; 2] = ["cpu", "memory"];

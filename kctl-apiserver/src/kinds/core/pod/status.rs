@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     names::NameRule,
-    validation::{address, entries, security},
+    validation::{address, security},
 };
 
 /// Longest message about the health of a device, in bytes (`ResourceHealthMessageMaxLength`).

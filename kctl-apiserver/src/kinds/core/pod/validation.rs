@@ -17,7 +17,8 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, pairs},
-    validation::{affinity, container, entries},
+    json_path::entries,
+    validation::{affinity, container},
 };
 
 /// Rejects fields that a new Pod may not have.

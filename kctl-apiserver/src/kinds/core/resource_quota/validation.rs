@@ -10,8 +10,9 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, pairs, text},
+    json_path::entries,
     quantity,
-    validation::{declared, entries, resources},
+    validation::{declared, resources},
 };
 
 /// Scopes that a quota cannot have together.

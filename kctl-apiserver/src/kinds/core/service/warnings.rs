@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::{field_errors::text, validation::entries};
+use crate::{field_errors::text, json_path::entries};
 
 /// Adds the warnings of `GetWarningsForService` (`pkg/api/service/warnings.go`).
 ///

@@ -8,9 +8,10 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     kinds::core::endpoints::validate_port,
     names::NameRule,
-    validation::{address, entries},
+    validation::address,
 };
 
 /// Maximum number of endpoints of a slice (`maxEndpoints`).

@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     kinds::resource::{
         resource_claim::validation::{configurations, names, toleration, validate_request_name},
         validation::{bindings, validate_driver},
@@ -16,7 +17,7 @@ use crate::{
     names::NameRule,
     validation::{
         address::{Cidr, is_mapped},
-        affinity, entries,
+        affinity,
         format::{driver, pool_name},
         status,
     },

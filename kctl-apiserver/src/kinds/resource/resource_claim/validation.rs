@@ -20,9 +20,10 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
+    json_path::entries,
     kinds::resource::validation::{opaque, selectors},
     names::NameRule,
-    validation::{entries, format::fully_qualified},
+    validation::format::fully_qualified,
 };
 
 /// Validates a new claim. An update cannot change the spec, so it does not validate it again.

@@ -10,13 +10,14 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::{Errors, pairs},
+    json_path::entries,
     kinds::resource::{
         resource_slice::request_policy,
         validation::{bindings, taint},
     },
     names::NameRule,
     validation::{
-        affinity, entries,
+        affinity,
         format::{driver, pool_name, qualified},
     },
 };
