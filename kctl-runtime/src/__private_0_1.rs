@@ -17,7 +17,9 @@ pub use serde;
 pub use serde_json;
 
 pub use crate::freezer::{Freezer, ThawOrder};
+#[cfg(feature = "planted")]
 pub use crate::manager::shards::Planted;
+#[cfg(feature = "planted")]
 use crate::manager::{
     Manager,
     lease::{ElectionConfig, ElectionError},
@@ -49,6 +51,7 @@ pub use crate::{
 ///
 /// # Errors
 /// The configuration contradicts itself.
+#[cfg(feature = "planted")]
 pub fn elect_unfenced(manager: Manager, config: ElectionConfig) -> core::result::Result<Manager, ElectionError> {
     manager.elect_unfenced(config)
 }
@@ -64,6 +67,7 @@ pub fn in_time<T>(guard: &WriteGuard, request: impl Future<Output = T>) -> impl 
 ///
 /// # Errors
 /// The configuration contradicts itself.
+#[cfg(feature = "planted")]
 pub fn shard_planted(
     manager: Manager,
     client: kube::Client,

@@ -239,6 +239,21 @@ mod tests {
         assert!(sets.len() > 4 && sets.iter().any(|set| set.ends_with(",webhook")), "{sets:?}");
     }
 
+    /// Their code leaves out the write permit, so no program may contain it.
+    #[test]
+    fn only_the_simulator_has_planted_bugs() {
+        let runtime = manifest("kctl-runtime").unwrap();
+        assert!(names(&runtime).contains(&"planted") && !runtime.contains("default = [\"planted"), "{runtime}");
+        let enabling: Vec<String> = CRATES
+            .iter()
+            .flat_map(|krate| manifest(krate).unwrap().lines().map(str::to_owned).collect::<Vec<_>>())
+            .filter(|line| line.contains("kctl-runtime/planted"))
+            .collect();
+        assert!(matches!(&enabling[..], [sim] if sim.starts_with("sim = ")), "{enabling:?}");
+        let kctl = manifest("kctl").unwrap();
+        assert!(!kctl.lines().any(|line| line.starts_with("default = ") && line.contains("sim")));
+    }
+
     #[test]
     fn each_crate_with_features_is_checked() {
         for folder in std::fs::read_dir(root()).unwrap().flatten() {

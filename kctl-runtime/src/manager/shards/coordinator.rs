@@ -116,12 +116,12 @@ impl Coordinator {
 
     pub(in crate::manager) fn plant(mut self, bug: Planted) -> Self {
         self.planted = Some(bug);
-        if bug == Planted::AnotherHash {
+        if Planted::AnotherHash.is_in(Some(bug)) {
             let (config, common) = ((*self.config).clone().with_another_hash(), self.tenures.common());
             self.tenures = Arc::new(Tenures::new(config.slots(), common));
             self.config = Arc::new(config);
         }
-        if bug == Planted::FrozenClock {
+        if Planted::FrozenClock.is_in(Some(bug)) {
             let clock = Arc::new(Mutex::new(Instant::now()));
             let common = self.tenures.common().with_clock(&clock);
             self.tenures = Arc::new(Tenures::new(self.config.slots(), common));
@@ -143,8 +143,8 @@ impl Coordinator {
     /// Limits the caches of these controllers to the slots of this replica where their readers allow it.
     pub(in crate::manager) fn limit_caches<'a>(&self, envs: impl Iterator<Item = &'a Arc<Env>>, whole: &[Kind]) {
         let bug = match self.planted {
-            Some(Planted::OvertakenListIgnored) => Some(CacheBug::OvertakenListIgnored),
-            Some(Planted::WatchKept) => Some(CacheBug::WatchKept),
+            planted if Planted::OvertakenListIgnored.is_in(planted) => Some(CacheBug::OvertakenListIgnored),
+            planted if Planted::WatchKept.is_in(planted) => Some(CacheBug::WatchKept),
             _ => None,
         };
         limit(envs, &self.tenures, whole, bug);

@@ -1,4 +1,4 @@
-//! Bugs in the protocol, which tests of the simulator plant to show that it finds them.
+//! Bugs in the protocol, which tests of the simulator plant to show that it finds them. They need the feature `planted`.
 
 /// A bug in the protocol of slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,4 +18,12 @@ pub enum Planted {
     FrozenClock,
     /// A replica whose Lease of a slot has expired goes on with the keys of that slot.
     LossIgnored,
+}
+
+impl Planted {
+    /// Returns `true` if this bug is planted. Without the feature `planted` no bug is, and the compiler removes the code of
+    /// all of them.
+    pub(crate) fn is_in(self, planted: Option<Self>) -> bool {
+        cfg!(feature = "planted") && planted == Some(self)
+    }
 }

@@ -55,13 +55,13 @@ impl Holder {
             _lost = &mut election => None,
             release = serve => Some(release),
         };
-        if self.planted == Some(Planted::HandOverAtOnce) && release.is_some() {
+        if Planted::HandOverAtOnce.is_in(self.planted) && release.is_some() {
             let _sent = stop.send(true);
             election.await;
             self.wait_until_idle(slot).await;
             return self.end(slot);
         }
-        if self.planted == Some(Planted::LossIgnored) && release.is_none() {
+        if Planted::LossIgnored.is_in(self.planted) && release.is_none() {
             drop(wanted.wait_for(|wanted| !wanted).await);
             return self.end(slot);
         }
@@ -83,7 +83,7 @@ impl Holder {
     /// Returns `false` if a reconcile goes on although it was cut off. The Lease is not released then, but expires.
     async fn hand_over(&self, tenure: &Tenure) -> bool {
         self.tenures.drain(tenure);
-        if self.planted == Some(Planted::HandOverAtOnce) {
+        if Planted::HandOverAtOnce.is_in(self.planted) {
             return true;
         }
         let slot = tenure.slot();
