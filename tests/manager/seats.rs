@@ -49,9 +49,14 @@ async fn without_owner(replicas: &[&Replica], time: Duration) -> BTreeMap<u32, D
 /// Starts three replicas, and crashes the third. Its seat keeps its holder.
 async fn world_after_a_crash() -> (World, Replica, Replica) {
     let world = World::new(Duration::from_millis(20)).await;
-    let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
+    let mut replicas = Vec::new();
+    // They take the seats in this order.
+    for name in ["a", "b", "c"] {
+        replicas.push(world.start(name).await);
+        sleep(Duration::from_millis(100)).await;
+    }
     seconds(5).await;
-    let [a, b, c] = replicas;
+    let Ok([a, b, c]) = <[Replica; 3]>::try_from(replicas) else { panic!("three have started") };
     assert!([&a, &b, &c].iter().all(|replica| replica.n_owned() > 0));
     c.crash().await;
     (world, a, b)

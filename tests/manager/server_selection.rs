@@ -54,7 +54,7 @@ impl Reconcile for Configs {
 }
 
 /// Shares the cache of the `ConfigMap`s with the other controller.
-#[controller]
+#[controller(name = "observer")]
 async fn observer(_config: Arc<ConfigMap>, _cx: Context<observer>) -> Result<Action> {
     Ok(Action::await_change())
 }

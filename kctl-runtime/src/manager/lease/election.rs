@@ -551,8 +551,11 @@ impl Election {
             self.step = Step::Wait((now + wait).min(deadline));
             return;
         }
-        // A renewal that skipped the read may have failed because the Lease changed, so the next try reads it.
-        let fast = self.leading.is_some() && updating && self.lease.is_some();
+        // A renewal that skipped the read may have failed because the Lease changed, so the next try reads it. Processes
+        // that hold a Lease together always read it. Two that renew it at the same time would do so each time, so the one
+        // that lost waits for a moment.
+        let meets_others = self.holders == Holders::Together && conflict;
+        let fast = self.leading.is_some() && updating && self.lease.is_some() && !meets_others;
         if fast && self.leading.is_some_and(|term| term.deadline.is_none_or(|deadline| now < deadline)) {
             self.lease = None;
             return self.send(LeaseRequest::Get, now);
