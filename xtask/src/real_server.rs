@@ -11,14 +11,10 @@ use crate::{
     Result,
     gate::Gate,
     process::{Run, find, root, scratch},
-    release::{VERSION, resolve},
+    release::{GOGC, VERSION, resolve},
     shards,
     steps::{cargo_test, clients, path_with_helm},
 };
-
-/// The growth of the heap, in percent, after which Go's garbage collector runs in the servers of the suites. Go's default of
-/// 100 doubles the CPU time of a start. Benchmarks keep the default.
-pub(crate) const GOGC: &str = "400";
 
 /// The version of the server.
 #[derive(Args)]

@@ -6,7 +6,7 @@ use clap::Args;
 use crate::{
     Result,
     process::{Run, cargo, root, target},
-    real_server, release,
+    release,
 };
 
 /// Options of the gate's short chaos run: fewer objects, and Leases short enough to expire several times in half a
@@ -48,7 +48,7 @@ pub(crate) fn short_chaos(version: Option<&str>) -> Result {
         .args(["--workspace", "--test", "browser", "--bin", "shards-bench", "--bin", "shards-podset"])
         .run()?;
     let run = in_target(Run::new(target().join("debug/shards-bench")).arg("chaos").args(SHORT));
-    let run = run.env("GOGC", real_server::GOGC);
+    let run = run.env("GOGC", release::GOGC);
     match version {
         Some(version) => run.env(release::VERSION, version),
         None => run,
