@@ -1,4 +1,4 @@
-//! Each example controller survives single faults and 64 combinations of faults.
+//! Each example controller survives single faults and 24 combinations of faults, 200 every night.
 
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc};
 
@@ -69,7 +69,7 @@ fn scaled(scenario: Scenario) -> Scenario {
     )
 }
 
-#[kctl::test(seeds = 64)]
+#[kctl::test(seeds = 24)]
 fn quickstart_survives_simulated_faults() -> Scenario {
     scaled(quickstart())
 }
@@ -141,7 +141,7 @@ fn run_waits_for_owner_of_each_slot() {
     assert!(report.injected() > 0);
 }
 
-#[kctl::test(seeds = 64)]
+#[kctl::test(seeds = 24)]
 fn podset_survives_simulated_faults() -> Scenario {
     scaled(podset())
 }
@@ -187,7 +187,7 @@ fn restarter() -> Scenario {
         })
 }
 
-#[kctl::test(seeds = 64)]
+#[kctl::test(seeds = 24)]
 fn config_restarter_survives_simulated_faults() -> Scenario {
     restarter()
 }

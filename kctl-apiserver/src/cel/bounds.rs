@@ -40,7 +40,7 @@ pub(crate) fn exceeded_limit(expression: &str) -> Option<String> {
 }
 
 /// Returns the part of an expression after the string literal with which it begins. `before` is the letter before the
-/// literal: there are no escapes in a literal after `r`.
+/// literal. After `r`, a literal has no escapes.
 ///
 /// A line break ends a literal that is not in triple quotes. Such an expression is not valid, but the parser goes on after
 /// the error, so the rest has to be measured.
