@@ -11,6 +11,8 @@ impl NotListedYet {
         // A program that aborts would end without a message.
         #[cfg(panic = "abort")]
         panic!("{text}");
+        // In a task that the reconcile has spawned, nothing else reports it.
+        tracing::debug!("{text}");
         #[cfg(not(panic = "abort"))]
         std::panic::resume_unwind(Box::new(Self(text)));
     }

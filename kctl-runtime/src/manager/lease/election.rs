@@ -29,6 +29,8 @@
 //! Two processes may still *act* at the same time, because a paused process does not look at its clock. That is what
 //! [`WritePermit`](crate::writer::WritePermit) is for.
 
+mod holders;
+
 use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
@@ -37,9 +39,13 @@ use tokio::time::Instant;
 
 use super::{ElectionConfig, LeaseRequest, Record, config::JITTER};
 use crate::writer::ApiError;
+pub(in crate::manager) use holders::{Holders, other_process};
+use holders::{PROCESS, process_number};
 
 /// Wait before the Lease is read again after a conflict (client-go, `retry.DefaultRetry`).
 const CONFLICT_AGAIN_AFTER: Duration = Duration::from_millis(10);
+/// Random part of that wait, as a multiple of it.
+const CONFLICT_JITTER: f64 = 4.0;
 
 /// A response or another event that drives an [`Election`].
 ///
@@ -118,6 +124,14 @@ pub enum End {
     Lost(String),
 }
 
+/// State of the news about the holder of the last record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Publication {
+    Done,
+    /// The record came from elsewhere and may be outdated, so a read has to confirm it first.
+    Pending,
+}
+
 /// The state of an election between two inputs.
 ///
 /// Perform [`step`](Self::step), pass the result to [`handle`](Self::handle), and repeat until
@@ -156,7 +170,9 @@ pub struct Election {
     seen: Option<(Record, Instant)>,
     /// The last record that a watch of the Lease has shown, and when. It may be older or newer than the last read.
     watched: Option<(Record, Instant)>,
-    /// `true` if that record is one that this process wrote. Invariant: `false` before a record was seen.
+    /// Whether the holder of `seen` was published.
+    publication: Publication,
+    /// `true` if the record of `seen` is one that this process wrote. Invariant: `false` before a record was seen.
     seen_is_own: bool,
     /// `true` if the Lease did not exist at the last read.
     gone: bool,
@@ -185,44 +201,6 @@ enum Acquisition {
     /// One of them got no response, so this process may hold the Lease.
     Unknown,
 }
-
-/// The processes that may hold the Lease under one identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::manager) enum Holders {
-    /// Only this process: no other one has its identity.
-    One,
-    /// Processes that hold it together: a renewal by one of them counts for all.
-    Together,
-    /// One process at a time, but others may have its identity: an earlier process of the same Pod, or one that was
-    /// misconfigured. An annotation with the number of the process tells them apart.
-    Numbered { process: u64 },
-}
-
-impl Holders {
-    /// Reads the record of a Lease. If another process holds it under the same identity, the holder in the record says so.
-    pub(in crate::manager) fn record(self, identity: &str, lease: &Value) -> Record {
-        let mut record = Record::read(lease);
-        if let Self::Numbered { process } = self
-            && record.holder() == identity
-            && lease["metadata"]["annotations"][PROCESS] != process_number(process)
-        {
-            record.holder_identity = Some(other_process(identity));
-        }
-        record
-    }
-}
-
-/// Returns the holder of a Lease that another process holds under the same identity.
-pub(in crate::manager) fn other_process(identity: &str) -> String {
-    format!("another process with the identity {identity}")
-}
-
-fn process_number(process: u64) -> String {
-    format!("{process:016x}")
-}
-
-/// Annotation of a Lease with a number of the process that holds it.
-const PROCESS: &str = "kctl.dev/process";
 
 /// The last failed request.
 ///
@@ -264,6 +242,7 @@ impl Election {
             lease: None,
             seen: None,
             watched: None,
+            publication: Publication::Done,
             seen_is_own: false,
             gone: false,
             is_new: false,
@@ -291,6 +270,7 @@ impl Election {
     /// first read.
     pub(super) fn with_observed_record(mut self, record: Record, observed_at: Instant) -> Self {
         self.seen_is_own = record.holder() == self.config.identity;
+        self.publication = Publication::Pending;
         self.seen = Some((record, observed_at));
         self
     }
@@ -461,6 +441,10 @@ impl Election {
         }
         if self.is_held(now) {
             self.failure = None;
+            // Whoever chose this Lease because it seemed free has to learn that its holder lives.
+            if std::mem::replace(&mut self.publication, Publication::Done) == Publication::Pending {
+                effects.push(Effect::Holder(self.seen_holder().into()));
+            }
             return self.retry_later(now, effects);
         }
         self.read_succeeded();
@@ -562,9 +546,16 @@ impl Election {
         }
         self.retry_later(now, effects);
         let reads_soon = lost_race && self.holders != Holders::One;
-        if let (Step::Wait(until), true) = (&mut self.step, reads_soon || (conflict && self.leading.is_some())) {
-            *until = (*until).min(now + CONFLICT_AGAIN_AFTER);
+        if matches!(self.step, Step::Wait(_)) && (reads_soon || (conflict && self.leading.is_some())) {
+            // Several replicas may have lost at the same time. Without the random part they would meet again.
+            let again = CONFLICT_AGAIN_AFTER.mul_f64(1.0 + CONFLICT_JITTER * self.random());
+            let Step::Wait(until) = &mut self.step else { return };
+            *until = (*until).min(now + again);
         }
+    }
+
+    fn seen_holder(&self) -> &str {
+        self.seen.as_ref().map_or("", |(record, _)| record.holder())
     }
 
     /// Returns `true` if another process held the Lease and it has not expired since (`isLeaseValid`).
@@ -649,6 +640,7 @@ impl Election {
             return;
         }
         if self.seen.as_ref().map(|(previous, _)| previous.holder()) != Some(record.holder()) {
+            self.publication = Publication::Done;
             effects.push(Effect::Holder(record.holder().into()));
         }
         self.seen = Some((record, observed_at));

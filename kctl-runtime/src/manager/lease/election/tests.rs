@@ -60,3 +60,20 @@ fn joining_processes_keep_lease_new_one_retry_period() {
     let of_new: Vec<_> = elections.iter().map(Election::is_of_new_lease).collect();
     assert_eq!(of_new, [true, true, false, false, false], "they joined 1.5 s apart, and the retry period is 2 s");
 }
+
+/// Without it, a replica would wait for a seat that it took for free, while another one is free.
+#[test]
+fn live_holder_of_seemingly_free_lease_is_published() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let lease = |renewed: &str| {
+        let spec = json!({ "holderIdentity": "b", "leaseDurationSeconds": 15, "renewTime": renewed });
+        json!({ "metadata": { "resourceVersion": renewed }, "spec": spec })
+    };
+    let now = start + Duration::from_secs(20);
+    let mut election = Election::new(config(), now).with_observed_record(Record::read(&lease("1")), start);
+    let effects = election.handle(Input::Found(lease("2")), now, wall);
+    assert_eq!(effects, [Effect::Holder("b".into())], "it has renewed the Lease since");
+    let again = now + Duration::from_secs(5);
+    election.handle(Input::Woke, again, wall);
+    assert_eq!(election.handle(Input::Found(lease("3")), again, wall), [], "once");
+}
