@@ -182,9 +182,9 @@ impl<'a> LabelParser<'a> {
         Some(Requirement { key, operator, values })
     }
 
-    /// Parses the integer of a comparison.
+    /// Parses the integer of a comparison. A sign is not valid in a label value, so `-3` is an error (`validateLabelValue`).
     fn integer(&mut self) -> Option<String> {
-        Some(self.word()).filter(|word| word.parse::<i64>().is_ok()).map(str::to_owned)
+        Some(self.word()).filter(|word| is_label_value(word) && word.parse::<i64>().is_ok()).map(str::to_owned)
     }
 
     /// Parses a label key.
@@ -266,6 +266,7 @@ mod tests {
             ",a",
             "=a",
             "a>b",
+            "tier<-3",
             "a b",
             "a within (b)",
             "a/b/c=d",

@@ -38,7 +38,8 @@ impl<'a> LabelParser<'a> {
             return self.value();
         }
         if self.eat(">") || self.eat("<") {
-            return self.word().parse::<i64>().is_ok();
+            let word = self.word();
+            return is_label_value(word) && word.parse::<i64>().is_ok();
         }
         matches!(self.word(), "in" | "notin") && self.values()
     }
@@ -155,7 +156,7 @@ mod tests {
             "app in (db, web)",
             "app notin (db,web)",
             "tier>1",
-            "tier<-3",
+            "tier<3",
             " app = web , !other ",
             "app=",
             "app in ()",
@@ -171,6 +172,7 @@ mod tests {
             ",a",
             "=a",
             "a>b",
+            "tier<-3",
             "a b",
             "a within (b)",
             "a/b/c=d",

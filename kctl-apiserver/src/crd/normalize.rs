@@ -9,7 +9,7 @@
 
 use std::sync::LazyLock;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     go::{self, is_zero},
@@ -58,7 +58,14 @@ fn normalize(schema: &mut Value) {
             "x-kubernetes-validations" => value.as_array_mut().into_iter().flatten().for_each(normalize_rule),
             "not" | "items" | "additionalProperties" | "additionalItems" => normalize(value),
             "properties" | "patternProperties" | "definitions" | "dependencies" => {
-                value.as_object_mut().into_iter().flatten().for_each(|(_, below)| normalize(below));
+                let is_of_schemas = key != "dependencies";
+                for (_, below) in value.as_object_mut().into_iter().flatten() {
+                    // Go decodes `null` in a map of schemas to an empty schema.
+                    if is_of_schemas && below.is_null() {
+                        *below = json!({});
+                    }
+                    normalize(below);
+                }
             }
             _ => {}
         }
