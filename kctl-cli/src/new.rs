@@ -100,11 +100,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     if let Some(kctl) = dependency(options.kctl.as_deref())?.strip_prefix("path = ") {
         say!(
-            "note: Cargo.toml depends on kctl by path ({kctl}); an image build needs a version or a git source instead"
+            "note: Cargo.toml depends on kctl by path ({kctl}); CI and an image build need a version or a git source instead"
         );
     }
     let folder = folder.display();
     say!("created {folder}. Try it: cd {folder} && cargo run -- dev -f sample.yaml --until-idle");
+    say!("commit Cargo.lock, which that writes: CI and the image use it (`--locked`)");
     let checked = if runs_workflow { "; the workflow in .github checks that it matches the code" } else { "" };
     say!("deploy/ has the manifests, and README.md the command that generates them again{checked}");
     Ok(())
@@ -117,11 +118,14 @@ fn has_files(path: &Path) -> bool {
     entries.flatten().any(|entry| !REPOSITORIES.iter().any(|name| entry.file_name() == *name))
 }
 
-/// Returns `true` if a folder above pins the version of Rust. A file in the project would override it.
+/// Returns `true` if a folder above, in the same repository, pins the version of Rust. A file in the project would override
+/// it. Files outside of the repository are not there in CI.
 fn has_toolchain_above(folder: &Path) -> bool {
     let folder = std::path::absolute(folder).unwrap_or_else(|_error| folder.into());
-    let mut above = folder.ancestors().skip(1);
-    above.any(|folder| [TOOLCHAIN, "rust-toolchain"].iter().any(|name| folder.join(name).is_file()))
+    let above: Vec<&Path> = folder.ancestors().skip(1).collect();
+    let root = above.iter().position(|folder| has_repository(folder));
+    let in_repository = above.iter().take(root.map_or(0, |root| root + 1));
+    in_repository.flat_map(|folder| [folder.join(TOOLCHAIN), folder.join("rust-toolchain")]).any(|file| file.is_file())
 }
 
 /// Returns the name of the project: that of the option, or the last component of the path. For an existing folder, such as

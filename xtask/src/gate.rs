@@ -7,7 +7,7 @@
 use crate::{Options, Result, ledger::Ledger};
 
 /// Prefix of the `#[ignore]` reason of tests that no step of the gate runs.
-const BY_HAND: &str = "takes an hour";
+const BY_HAND: &str = "runs each week";
 
 /// Something that a step needs and that this machine lacks.
 struct LeftOut {
@@ -109,7 +109,7 @@ mod tests {
         gate.ledger.read("     Running go.rs (target/debug/deps/interop-0)");
         gate.ledger.read("test a ... ignored, needs Go: cargo xtask interop");
         gate.ledger.read("test b ... ignored, needs KUBECONFIG: cargo xtask real-server");
-        gate.ledger.read("test c ... ignored, takes an hour");
+        gate.ledger.read("test c ... ignored, runs each week");
         gate.leave_out("Go is not installed", &["needs Go"]);
         assert_eq!(gate.forgotten(), ["  interop: b (needs KUBECONFIG: cargo xtask real-server)"]);
     }

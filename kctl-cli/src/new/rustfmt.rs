@@ -15,9 +15,11 @@ pub(crate) fn format_file(file: &Path) {
 
 /// Returns source as rustfmt formats it; `None` without rustfmt, or if it cannot be parsed.
 ///
-/// rustfmt gets it on standard input, because it would format the modules of a named file as well.
+/// rustfmt gets it on standard input, because it would format the modules of a named file as well. It runs outside of the
+/// project, whose `rust-toolchain.toml` may name a version of Rust that is not installed.
 pub(crate) fn formatted(source: &str) -> Option<String> {
     let mut rustfmt = Command::new("rustfmt");
+    rustfmt.current_dir(std::env::temp_dir());
     rustfmt.args(["--edition", "2024"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = rustfmt.spawn().ok()?;
     // rustfmt reads all of its input before it writes, so neither side waits for the other.

@@ -251,7 +251,7 @@ async fn settle(server: &Server) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "takes an hour: cargo xtask soak"]
+#[ignore = "runs each week: cargo xtask soak"]
 async fn sets_keep_their_pods_through_repeated_crashes() {
     let size = Size::from_env();
     let mut numbers = Numbers(size.seed);
