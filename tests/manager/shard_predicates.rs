@@ -1,7 +1,11 @@
 //! Keys that a replica reconciles when it gains slots: the same as a leader at its start.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
+use futures::FutureExt;
 use kctl::{
     kube::{
         Api, Client,
@@ -13,6 +17,7 @@ use kctl::{
 use kctl_tests::Faults;
 use parking_lot::Mutex;
 use serde_json::json;
+use tokio::time::sleep;
 
 use crate::{
     contest::{Contest, config, seconds},
@@ -101,4 +106,67 @@ async fn gained_slots_queue_the_keys_of_a_start() {
     let sharded = reconciled(&["a", "b"], shard).await;
     assert_eq!(sharded[0], expected, "the first replica gains all slots");
     assert!(!sharded[1].is_empty() && sharded[1].is_subset(&expected), "{:?}", sharded[1]);
+}
+
+const N_SECRETS: usize = 600;
+/// Simulated time in which the mapper sees one object.
+const MAPPING_TAKES: Duration = Duration::from_millis(10);
+
+static IS_SLOW: AtomicBool = AtomicBool::new(false);
+static N_MAPPED: AtomicUsize = AtomicUsize::new(0);
+
+/// Moves the simulated clock while it runs, if it is slow.
+fn slow_mapper(_secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    if IS_SLOW.load(Ordering::Relaxed) {
+        // The first poll moves the clock.
+        let _yields = tokio::time::advance(MAPPING_TAKES).now_or_never();
+        N_MAPPED.fetch_add(1, Ordering::Relaxed);
+    }
+    Vec::new()
+}
+
+#[controller(watches = Secret(map = slow_mapper), primary(when = is_ours))]
+async fn sifted(_config: Arc<ConfigMap>, _cx: Context<sifted>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[tokio::test(start_paused = true)]
+async fn later_slots_do_not_wait_for_mappers_of_earlier_ones() {
+    let contest = Contest::new();
+    let names = |class: &str| (0..24).map(|number| format!("{class}-{number}")).collect::<BTreeSet<_>>();
+    for class in ["ours", "other"] {
+        for name in names(class) {
+            create_config(&contest.client, &name, class, &[]).await;
+        }
+    }
+    for number in 0..N_SECRETS {
+        create_secret(&contest.client, json!({ "name": format!("secret-{number}") })).await;
+    }
+    let (mut replicas, reconciled) = (Vec::new(), Arc::<Mutex<BTreeSet<String>>>::default());
+    for replica in ["a", "b", "c"] {
+        let (faults, noted) = (Faults::default(), reconciled.clone());
+        let client = faults.client(&contest.server);
+        let manager = App::new("podset").controller::<sifted>().manager(client.clone()).await.unwrap();
+        let manager = manager.shard(client, shards(replica, N_SLOTS)).unwrap().on_end(Arc::new(move |report| {
+            if replica == "a" {
+                noted.lock().insert(report.key.name.to_string());
+            }
+        }));
+        replicas.push(Replica::start(manager, faults));
+        sleep(Duration::from_millis(100)).await;
+    }
+    seconds(5).await;
+    let Ok([a, b, c]) = <[Replica; 3]>::try_from(replicas) else { panic!("three have started") };
+    IS_SLOW.store(true, Ordering::Relaxed);
+    b.stop().await.unwrap();
+    while N_MAPPED.load(Ordering::Relaxed) == 0 {
+        sleep(Duration::from_millis(10)).await;
+    }
+    c.stop().await.unwrap();
+    while *reconciled.lock() != names("ours") {
+        let n_mapped = N_MAPPED.load(Ordering::Relaxed);
+        assert!(n_mapped < N_SECRETS, "{} of 24 keys after {n_mapped} objects", reconciled.lock().len());
+        sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(a.n_owned(), 8);
 }

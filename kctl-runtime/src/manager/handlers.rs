@@ -145,14 +145,11 @@ pub(super) fn enqueue_all(env: &Env, queue: &WorkQueue<ObjectKey>) {
     }
 }
 
-/// Queues the objects of these slots, which this replica has just begun to own: those that a start queues.
-///
-/// An object whose addition the predicate of the primary drops is queued only if another relation enqueues it. These
-/// relations are asked only if there is such an object, because a mapper has to see all objects of its kind.
-pub(super) async fn enqueue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]) {
-    let add = |key: ObjectKey| {
-        queue.add(Add::new(key).priority(handler::PRIORITY_INITIAL).tags(handler::TAG_INITIAL));
-    };
+/// Queues the objects of these slots, which this replica has just begun to own, as a start does. Returns those whose addition
+/// the predicate of the primary drops: they are queued only if another relation enqueues them
+/// ([`enqueue_by_relations`]).
+pub(super) async fn enqueue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots: &[u32]) -> BTreeSet<ObjectKey> {
+    let add = |key: ObjectKey| add_initial(queue, key);
     let mut objects = env.primary.store().all();
     objects.retain(|object| slots.contains(&env.gate.slot(object.key())));
     let mut left: BTreeSet<ObjectKey> = objects.iter().map(|object| object.key().clone()).collect();
@@ -170,18 +167,40 @@ pub(super) async fn enqueue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots
             }
         }
     }
-    let (mut relation, mut others) = (&env.spec.primary, env.sources.iter());
-    loop {
-        for turn in objects.chunks(handler::HANDLED_AT_ONCE) {
-            for key in initial_keys(env, relation, turn).await {
-                if left.remove(&key) {
-                    add(key);
-                }
+    enqueue_by(env, queue, &env.spec.primary, &objects, &mut left).await;
+    left
+}
+
+/// Queues those of these primaries that an object of another relation enqueues. Mappers see all objects of their kinds, so
+/// it may take long.
+pub(super) async fn enqueue_by_relations(env: &Env, queue: &WorkQueue<ObjectKey>, mut left: BTreeSet<ObjectKey>) {
+    for (relation, source) in &env.sources {
+        if left.is_empty() {
+            return;
+        }
+        enqueue_by(env, queue, relation, &source.store().all(), &mut left).await;
+    }
+}
+
+/// Queues those of these primaries that one of the objects enqueues through a relation, and removes them from `left`.
+async fn enqueue_by(
+    env: &Env,
+    queue: &WorkQueue<ObjectKey>,
+    relation: &RelationSpec,
+    objects: &[Arc<Stored>],
+    left: &mut BTreeSet<ObjectKey>,
+) {
+    for turn in objects.chunks(handler::HANDLED_AT_ONCE) {
+        for key in initial_keys(env, relation, turn).await {
+            if left.remove(&key) {
+                add_initial(queue, key);
             }
         }
-        let Some((other, source)) = others.next().filter(|_| !left.is_empty()) else { return };
-        (relation, objects) = (other, source.store().all());
     }
+}
+
+fn add_initial(queue: &WorkQueue<ObjectKey>, key: ObjectKey) {
+    queue.add(Add::new(key).priority(handler::PRIORITY_INITIAL).tags(handler::TAG_INITIAL));
 }
 
 /// Returns the keys that objects of an initial list enqueue through one relation. A panic of `map` or `when` is logged,

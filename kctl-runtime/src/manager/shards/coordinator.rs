@@ -1,6 +1,10 @@
 //! Takes a seat, watches the Leases of the app, and starts and ends a task for each slot that this replica should own.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use kube::Client;
 use parking_lot::Mutex;
@@ -26,7 +30,7 @@ use crate::{
     key::ObjectKey,
     manager::{
         Clock,
-        handlers::enqueue_slots,
+        handlers::{enqueue_by_relations, enqueue_slots},
         lease::{
             ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing, Record, Watched,
         },
@@ -477,7 +481,28 @@ fn source(client: Client, config: &ShardConfig) -> Source {
 
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
 /// tenures that have ended, and the records of their uncertain writes and applied states. Never returns.
+///
+/// Mappers may have to see all objects of a kind before all keys of a slot are queued. Slots that are gained meanwhile don't
+/// wait for that.
 pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>) {
+    // The primaries to map to. As a set they are at most all primaries, however often slots move during a scan.
+    let (left, has_more) = (Mutex::new(BTreeSet::new()), Notify::new());
+    let open = open_gates(tenures, env, queue, |more| {
+        left.lock().extend(more);
+        has_more.notify_one();
+    });
+    let scan = async {
+        loop {
+            has_more.notified().await;
+            let primaries = std::mem::take(&mut *left.lock());
+            enqueue_by_relations(env, queue, primaries).await;
+        }
+    };
+    tokio::join!(open, scan);
+}
+
+/// Does the work of [`serve_new_slots`], apart from the keys that other relations may queue: `left` takes these.
+async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, left: impl Fn(BTreeSet<ObjectKey>)) {
     let mut n_dropped = 0;
     loop {
         let n_changes = tenures.n_changes();
@@ -504,7 +529,10 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
             env.gate.open(tenure);
         }
         let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
-        enqueue_slots(env, queue, &slots).await;
+        let dropped = enqueue_slots(env, queue, &slots).await;
+        if !dropped.is_empty() {
+            left(dropped);
+        }
     }
 }
 
