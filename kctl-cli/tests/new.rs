@@ -177,8 +177,11 @@ fn version_of_rust_is_pinned_once() {
     let version = pinned.lines().find_map(|line| line.strip_prefix("channel = \"")?.strip_suffix('"')).unwrap();
     let docker = fs::read_to_string(folder.0.join("web/Dockerfile")).unwrap();
     assert!(docker.contains(&format!("\nFROM rust:{version}-slim-bookworm AS build\n")), "{version}: {docker}");
+    created(&folder.0.join("web"), &["tools/outside", "--vcs", "none"]);
+    assert!(folder.0.join("web/tools/outside/rust-toolchain.toml").exists(), "the folder above is not in CI");
+    fs::create_dir(folder.0.join("web/.git")).unwrap();
     created(&folder.0.join("web"), &["tools/inner", "--vcs", "none"]);
-    assert!(!folder.0.join("web/tools/inner/rust-toolchain.toml").exists(), "the folder above pins it");
+    assert!(!folder.0.join("web/tools/inner/rust-toolchain.toml").exists(), "the repository pins it");
 }
 
 #[test]

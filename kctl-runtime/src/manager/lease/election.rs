@@ -170,7 +170,7 @@ pub struct Election {
     seen: Option<(Record, Instant)>,
     /// The last record that a watch of the Lease has shown, and when. It may be older or newer than the last read.
     watched: Option<(Record, Instant)>,
-    /// Whether the holder of `seen` was published.
+    /// Tells if the holder of `seen` was published.
     publication: Publication,
     /// `true` if the record of `seen` is one that this process wrote. Invariant: `false` before a record was seen.
     seen_is_own: bool,
