@@ -131,7 +131,7 @@ async fn sifted(_config: Arc<ConfigMap>, _cx: Context<sifted>) -> Result<Action>
 }
 
 #[tokio::test(start_paused = true)]
-async fn later_slots_do_not_wait_for_mappers_of_earlier_ones() {
+async fn later_slots_do_not_wait_for_earlier_mappers() {
     let contest = Contest::new();
     let names = |class: &str| (0..24).map(|number| format!("{class}-{number}")).collect::<BTreeSet<_>>();
     for class in ["ours", "other"] {
