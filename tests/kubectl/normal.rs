@@ -71,6 +71,7 @@ static MESSAGES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
         format!(r#"^(error: failed to \w+ \w+: \S+ "[^"]*" is invalid: \S+ (?:{error_type}))"#),
         format!(r"^(The .* is invalid:)(?: (\S+: (?:{error_type}))|.)"),
         format!(r"^(\* \S+: (?:{error_type}))"),
+        r"^(error: Apply failed) with ".to_owned(),
         r"^(Warning:) ".to_owned(),
     ]
     .iter()
@@ -121,6 +122,7 @@ mod tests {
             ("Error from server (Forbidden): x:\n{APIGroups:[\"\"]}\n", "Error from server (Forbidden)\n"),
             ("Error from server: x: errors:\n  .a[b=\"c\"].d: field not declared in schema\n", "Error from server\n"),
             ("Warning: unknown field \"a\"\n", "Warning:\n"),
+            ("error: Apply failed with 1 conflict: conflict with \"b\": .c\n", "error: Apply failed\n"),
         ];
         for (printed, expected) in cases {
             assert_eq!(meaning(printed), expected);
