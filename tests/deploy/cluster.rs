@@ -82,11 +82,27 @@ impl Cluster {
         self.tasks.spawn(Workloads::new(self.admin.clone()).run());
     }
 
-    /// Applies an object, in this namespace unless the object names another one.
+    /// Applies an object, in this namespace unless the object names another one. After a CRD, waits until its objects can
+    /// be listed: a busy server begins to serve them seconds later.
     pub(crate) async fn apply(&self, object: &Json, namespace: &str) {
         let (api, kind, name) = (&object["apiVersion"], &object["kind"], &object["metadata"]["name"]);
         let applied = self.try_apply(object, namespace).await;
         applied.unwrap_or_else(|error| panic!("{api} {kind} {name}: {error}"));
+        if kind == "CustomResourceDefinition" {
+            let (spec, names) = (&object["spec"], &object["spec"]["names"]);
+            let text = |value: &Json| value.as_str().unwrap().to_owned();
+            for version in spec["versions"].as_array().unwrap().iter().filter(|version| version["served"] == true) {
+                let kind = GroupVersionKind::gvk(&text(&spec["group"]), &text(&version["name"]), &text(&names["kind"]));
+                self.is_served(&ApiResource::from_gvk_with_plural(&kind, &text(&names["plural"]))).await;
+            }
+        }
+    }
+
+    /// Waits until the objects of a kind can be listed.
+    async fn is_served(&self, resource: &ApiResource) {
+        let of = Api::<DynamicObject>::all_with(self.admin.clone(), resource);
+        let served = || async { of.list(&ListParams::default()).await.is_ok() };
+        until(&format!("{} is served", resource.kind), served).await;
     }
 
     /// Applies an object, and returns the error if the server rejects it.
@@ -105,8 +121,7 @@ impl Cluster {
 
     /// Applies an object once its kind is served.
     pub(crate) async fn apply_soon(&self, object: &Json, namespace: &str) {
-        let served = || async { self.api(object, namespace).list(&ListParams::default()).await.is_ok() };
-        until(&format!("{} is served", object["kind"]), served).await;
+        self.is_served(&resource(object)).await;
         self.apply(object, namespace).await;
     }
 
@@ -139,9 +154,7 @@ impl Cluster {
     }
 
     fn api(&self, object: &Json, namespace: &str) -> Api<DynamicObject> {
-        let (version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
-        let (group, version) = version.split_once('/').unwrap_or(("", version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        let (kind, resource) = (object["kind"].as_str().unwrap(), resource(object));
         let of_the_cluster = ["CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Namespace", "Cluster"];
         if of_the_cluster.contains(&kind) || kind.ends_with("WebhookConfiguration") {
             return Api::all_with(self.admin.clone(), &resource);
@@ -175,6 +188,13 @@ impl Cluster {
         kubeconfig["users"] = json!([{ "name": account, "user": { "token": answer["status"]["token"] } }]);
         kubeconfig.to_string()
     }
+}
+
+/// Returns the resource of an object, with the plural that follows from its kind.
+fn resource(object: &Json) -> ApiResource {
+    let (version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
+    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
 }
 
 /// Returns a client for a kubeconfig.
