@@ -389,6 +389,22 @@ mod tests {
         assert_eq!(n_commands, 5);
     }
 
+    /// A continued release compares the crates with those of the dated commit. Git compares nothing for a pathspec that
+    /// matches no file.
+    #[test]
+    fn continued_release_compares_all_published_files() {
+        let commands = workflow_commands();
+        let pathspecs = commands.iter().find_map(|(file, command)| {
+            let arguments = command.strip_prefix("git diff --quiet ").filter(|_| file == "release.yml")?;
+            Some(arguments.split_once(" -- ")?.1.replace('\'', ""))
+        });
+        let pathspecs = pathspecs.expect("release.yml has a line `git diff --quiet … -- PATHSPECS`");
+        let listed = process::Run::new("git").args(["ls-files", "--"]).args(pathspecs.split(' ')).read().unwrap();
+        for file in ["Cargo.toml", "Cargo.lock", "kctl/Cargo.toml", "kctl-runtime/src/lib.rs", "kctl-cli/README.md"] {
+            assert!(listed.lines().any(|line| line == file), "{pathspecs} lists no {file}");
+        }
+    }
+
     /// Collects the reasons of ignored tests in the Rust files below a folder, with the path of each.
     fn reasons(folder: &std::path::Path, found: &mut Vec<(String, String)>) {
         for entry in std::fs::read_dir(folder).unwrap() {
