@@ -9,13 +9,17 @@ use kctl::{
     prelude::*,
     spec::ControllerSpec,
 };
-use kctl_runtime::manifest::user_roles;
+use kctl_runtime::manifest::{KindSpec, user_roles};
 
 #[resource(group = "x.io", version = "v1", kind = "Box", namespaced, status = "BoxStatus")]
 struct BoxSpec {}
 
 #[schema]
 struct BoxStatus {}
+
+/// A kind without a controller.
+#[resource(group = "x.io", version = "v1", kind = "Lid", namespaced)]
+struct LidSpec {}
 
 macro_rules! idle {
     ($($name:ident: $primary:ty, ($($options:tt)*);)*) => { $(
@@ -99,6 +103,11 @@ fn everything() -> PolicyRule {
 
 fn spec<C: kctl::reconcile::Controller>() -> ControllerSpec {
     C::spec()
+}
+
+/// Returns the kind that a controller reconciles, if it has a CRD.
+fn kinds<C: kctl::reconcile::Controller>() -> Vec<KindSpec> {
+    KindSpec::from_spec(&spec::<C>()).into_iter().collect()
 }
 
 fn options() -> RbacOptions {
@@ -267,7 +276,7 @@ fn generated_rules_have_comments_and_roles_have_labels() {
     let labels = [("team".to_owned(), "a".to_owned())].into();
     let mut options = options();
     options.labels = labels;
-    let mut manifests = user_roles(&[spec::<custom>(), spec::<only_read>()], &options).unwrap();
+    let mut manifests = user_roles(&kinds::<custom>(), &options).unwrap();
     let manager = kctl::manifest::ManagerOptions::default().with_leader_election().with_metrics();
     manifests.extend(kctl::manifest::manager_rbac(&options, manager).unwrap());
     let roles: Vec<_> = manifests.iter().filter(|manifest| manifest.object["rules"].is_array()).collect();
@@ -279,7 +288,7 @@ fn generated_rules_have_comments_and_roles_have_labels() {
             assert!(lines[rule - 1].starts_with("# "), "{file}: {yaml}");
         }
     }
-    assert!(manifests[0].yaml.contains("# custom: its primary, for people\n# only_read: its primary, for people\n"));
+    assert!(manifests[0].yaml.contains("# kind Box, for people\n"));
 }
 
 #[test]
@@ -295,12 +304,20 @@ fn labels_and_user_roles_are_added_on_request() {
         .collect();
     assert_eq!(labelled, ["rbac/clusterrole-app.yaml"]);
 
-    let people = user_roles(&[spec::<custom>(), spec::<plain>()], &options()).unwrap();
+    let people = user_roles(&kinds::<custom>(), &options()).unwrap();
     assert_eq!(
         rules(&people),
         ["*: [x.io] boxes: get,list,watch", "*: [x.io] boxes: create,delete,deletecollection,patch,update"]
     );
-    assert_eq!(user_roles(&[spec::<plain>()], &options()).unwrap(), []);
+    assert_eq!(user_roles(&kinds::<plain>(), &options()).unwrap(), []);
+}
+
+#[test]
+fn user_roles_include_kinds_without_controllers_once() {
+    let app = App::new("app").controller::<custom>().controller::<only_read>().kind::<Lid>().kind::<Box>();
+    let view = &user_roles(&app.kinds(), &options()).unwrap()[..1];
+    assert_eq!(rules(view), ["*: [x.io] boxes: get,list,watch", "*: [x.io] lids: get,list,watch"]);
+    assert_eq!(rules(&user_roles(&App::new("app").kind::<Lid>().kinds(), &options()).unwrap()).len(), 2);
 }
 
 #[test]

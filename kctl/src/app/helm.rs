@@ -152,7 +152,7 @@ fn add_roles<'a>(
     let annotations = "  {{- with .Values.serviceAccount.annotations }}\n  annotations:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
     add("templates/serviceaccount.yaml", account.replacen("metadata:\n", &format!("metadata:\n{annotations}"), 1));
     add("templates/rbac/role.yaml", template(".Values.rbac.create").render(&roles)?);
-    let user_roles = manifest::user_roles(&specs, names)?;
+    let user_roles = manifest::user_roles(&app.kinds(), names)?;
     if !user_roles.is_empty() {
         add("templates/rbac/user-roles.yaml", template(".Values.rbac.userRoles").render(&user_roles)?);
     }
@@ -442,14 +442,39 @@ fn name_actions(lines: &str) -> String {
 mod tests {
     use std::{collections::BTreeSet, sync::Arc};
 
-    use k8s_openapi::api::core::v1::ConfigMap;
+    use k8s_openapi::{
+        api::core::v1::ConfigMap, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    };
     use kctl_runtime::reconcile::{Action, Context};
+    use kube::core::GroupVersionKind;
 
     use super::*;
 
     #[crate::controller(crate = crate)]
     async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
         Ok(Action::await_change())
+    }
+
+    /// Returns the CRD of a kind without a controller.
+    fn lid_crd() -> CustomResourceDefinition {
+        let schema = json!({ "type": "object", "properties": { "spec": { "type": "object" } } });
+        serde_json::from_value(json!({
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": { "name": "lids.x.io" },
+            "spec": {
+                "group": "x.io",
+                "names": { "kind": "Lid", "plural": "lids", "singular": "lid" },
+                "scope": "Namespaced",
+                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": schema } }],
+            },
+        }))
+        .unwrap()
+    }
+
+    fn lid() -> manifest::KindSpec {
+        let kind = GroupVersionKind::gvk("x.io", "v1", "Lid");
+        manifest::KindSpec { location: "helm.rs".into(), kind, crd: lid_crd, schema: None }
     }
 
     fn chart_of(app: &App) -> Chart {
@@ -477,8 +502,10 @@ mod tests {
     }
 
     #[test]
-    fn templates_without_kinds_read_exactly_the_values() {
-        for app in [App::new("web"), App::new("web").controller::<idle>()] {
+    fn templates_read_exactly_the_values() {
+        let mut without_controller = App::new("web");
+        without_controller.kinds.push(lid());
+        for app in [App::new("web"), App::new("web").controller::<idle>(), without_controller] {
             let chart = chart_of(&app);
             let rows = values::rows(&chart.items, &Value::Null);
             let read: BTreeSet<_> = chart.files.iter().flat_map(|file| read_values(&file.text)).collect();

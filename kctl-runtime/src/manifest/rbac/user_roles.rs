@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 
 use super::{Manifest, RbacOptions, Rule, role, rule::merged};
-use crate::spec::ControllerSpec;
+use crate::manifest::KindSpec;
 
-/// Returns `ClusterRoles` to view and to edit the controllers' custom resources.
+/// Returns `ClusterRoles` to view and to edit custom resources.
+///
+/// `kinds` are those of an app with a CRD, also without a controller. Versions of a kind share a rule.
 ///
 /// Labels aggregate them into the built-in roles `view`, `edit` and `admin` (Kubernetes documentation,
-/// "Aggregated `ClusterRoles`"), so people need no further binding. Empty without custom resources.
+/// "Aggregated `ClusterRoles`"), so people need no further binding. Empty without kinds.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -19,23 +21,21 @@ use crate::spec::ControllerSpec;
 /// #     type Verbs = ();
 /// #     fn spec() -> ControllerSpec { SpecBuilder::<Self>::new("Settings", file!(), line!()).build() }
 /// # }
-/// use kctl_runtime::manifest::{RbacOptions, user_roles};
+/// use kctl_runtime::manifest::{KindSpec, RbacOptions, user_roles};
 ///
 /// // A ConfigMap is built in: the cluster has roles for it already.
-/// assert!(user_roles(&[Settings::spec()], &RbacOptions::default())?.is_empty());
+/// let kinds: Vec<KindSpec> = KindSpec::from_spec(&Settings::spec()).into_iter().collect();
+/// assert!(user_roles(&kinds, &RbacOptions::default())?.is_empty());
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 /// An object cannot be written as YAML.
-pub fn user_roles(
-    specs: &[ControllerSpec],
-    options: &RbacOptions,
-) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
-    let custom: Vec<_> = specs.iter().filter(|spec| spec.crd.is_some()).collect();
-    if custom.is_empty() {
+pub fn user_roles(kinds: &[KindSpec], options: &RbacOptions) -> Result<Vec<Manifest>, serde_saphyr::SerializeError> {
+    if kinds.is_empty() {
         return Ok(Vec::new());
     }
+    let plurals: Vec<_> = kinds.iter().map(|kind| (&kind.kind, (kind.crd)().spec.names.plural)).collect();
     let roles: [(&str, &[&str], &[&str]); 2] = [
         ("view", &["get", "list", "watch"], &["view", "edit", "admin"]),
         ("edit", &["create", "delete", "deletecollection", "patch", "update"], &["edit", "admin"]),
@@ -46,14 +46,14 @@ pub fn user_roles(
         options.labels.extend(targets.iter().map(label));
         // CRDs are installed on the cluster that the program is started against.
         options.cluster.clear();
-        let rule = |spec: &&ControllerSpec| Rule {
-            groups: BTreeSet::from([spec.primary.kind.group.clone()]),
-            resources: BTreeSet::from([spec.primary.kind.plural.clone()]),
+        let rules = plurals.iter().map(|(kind, plural)| Rule {
+            groups: BTreeSet::from([kind.group.clone()]),
+            resources: BTreeSet::from([plural.clone()]),
             verbs: verbs.iter().map(ToString::to_string).collect(),
-            because: BTreeSet::from([format!("{}: its primary, for people", spec.name)]),
+            because: BTreeSet::from([format!("kind {}, for people", kind.kind)]),
             ..Rule::default()
-        };
-        let rules = merged(custom.iter().map(rule).collect());
+        });
+        let rules = merged(rules.collect());
         role("ClusterRole", &format!("{}-{suffix}", options.name), &options, None, &rules)
     };
     roles.into_iter().map(manifest).collect()

@@ -115,7 +115,7 @@ pub(super) async fn generate_rbac(mut app: App, options: GenerateRbacOptions) ->
         return crate::app::diff_cluster::diff(&client, &permissions, &manifests, &options).await;
     }
     if roles.user_roles {
-        manifests.extend(manifest::user_roles(&specs, &options)?);
+        manifests.extend(manifest::user_roles(&app.kinds(), &options)?);
     }
     let suffixes = [&OWN_SUFFIXES[..], &["-view", "-edit"]].concat();
     write_manifests(&manifests, &out, &Owned { name: &options.name, suffixes: &suffixes, folders: &[] })
