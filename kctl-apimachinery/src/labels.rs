@@ -198,13 +198,16 @@ impl<'a> LabelParser<'a> {
         Some(self.word()).filter(|value| !begins_with_operator && is_label_value(value)).map(str::to_owned)
     }
 
-    /// Parses a list of values in parentheses.
+    /// Parses a list of values in parentheses, which may be empty, as in `()` and `(,a)` (`parseIdentifiersList`). A value
+    /// that is listed twice is kept once.
     fn values(&mut self) -> Option<Vec<String>> {
         let mut values = Vec::new();
         let mut is_open = self.eat("(");
         while is_open {
-            let value = self.word();
-            values.push(Some(value).filter(|value| is_label_value(value))?.to_owned());
+            let value = Some(self.word()).filter(|value| is_label_value(value))?.to_owned();
+            if !values.contains(&value) {
+                values.push(value);
+            }
             if self.eat(")") {
                 return Some(values);
             }
@@ -262,6 +265,8 @@ mod tests {
             "a in",
             "a in (b",
             "a in b)",
+            "a in (b c)",
+            "a in (,b",
             "a,",
             ",a",
             "=a",
@@ -288,6 +293,12 @@ mod tests {
             ("!a", "DoesNotExist", &[]),
             ("a in (x, y)", "In", &["x", "y"]),
             ("a notin (x)", "NotIn", &["x"]),
+            ("a in ()", "In", &[""]),
+            ("a in (,x)", "In", &["", "x"]),
+            ("a in (x,)", "In", &["x", ""]),
+            ("a in (x,,)", "In", &["x", ""]),
+            ("a in (x,,x,,y)", "In", &["x", "", "y"]),
+            ("a in (in,notin)", "In", &["in", "notin"]),
         ] {
             let parsed = parse(selector).unwrap();
             let [wanted] = &parsed[..] else { panic!("{selector}: {parsed:?}") };

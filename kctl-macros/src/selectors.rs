@@ -160,6 +160,9 @@ mod tests {
             " app = web , !other ",
             "app=",
             "app in ()",
+            "app in (,web)",
+            "app in (web,,)",
+            "app notin (web,,db)",
             "example.com/app=web",
         ] {
             assert!(is_label_selector(selector), "{selector}");
@@ -168,6 +171,8 @@ mod tests {
             "a in",
             "a in (b",
             "a in b)",
+            "a in (b c)",
+            "a in (,b",
             "a,",
             ",a",
             "=a",
