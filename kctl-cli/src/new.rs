@@ -90,7 +90,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let runs_workflow = vcs == Vcs::Git || is_repository || !is_tracked;
     let pins_rust = !has_toolchain_above(folder);
     texts.retain(|(file, _)| (file != WORKFLOW || runs_workflow) && (file != TOOLCHAIN || pins_rust));
+    let is_absent = |file: &&str| !texts.iter().any(|(kept, _)| kept == *file);
+    let absent: Vec<&str> = [WORKFLOW, TOOLCHAIN].into_iter().filter(is_absent).collect();
     for (file, text) in texts {
+        let text = if file == "README.md" { without_paragraphs_about(&absent, &text) } else { text };
         write(&folder.join(file), &text)?;
     }
     set_workspace(folder)?;
@@ -100,7 +103,7 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     }
     if let Some(kctl) = dependency(options.kctl.as_deref())?.strip_prefix("path = ") {
         say!(
-            "note: Cargo.toml depends on kctl by path ({kctl}); CI and an image build need a version or a git source instead"
+            "note: Cargo.toml depends on kctl by path ({kctl}); CI and an image build need a version or a git source instead, and a Cargo.lock written after that change"
         );
     }
     let folder = folder.display();
@@ -109,6 +112,12 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let checked = if runs_workflow { "; the workflow in .github checks that it matches the code" } else { "" };
     say!("deploy/ has the manifests, and README.md the command that generates them again{checked}");
     Ok(())
+}
+
+/// Returns a page without the paragraphs that name a file that the project does not have.
+fn without_paragraphs_about(absent: &[&str], page: &str) -> String {
+    let is_kept = |paragraph: &&str| !absent.iter().any(|file| paragraph.contains(&format!("`{file}`")));
+    page.split("\n\n").filter(is_kept).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Returns `true` if the path is a file, or a folder with other things than a repository: those are never mixed with a

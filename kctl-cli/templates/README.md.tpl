@@ -34,6 +34,8 @@ after a change of the kind, of the declaration or of the image:
 
     cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy
 
-With `--check` at its end, as in CI, this command compares and changes nothing. If you change its options, such as the image or
-`--namespace`, change them in `.github/workflows/ci.yml` too. For changes by hand, such as a label, write a kustomization that has
-`deploy` as its resource.
+With `--check` at its end, this command compares and changes nothing.
+
+CI runs it so. If you change its options, such as the image or `--namespace`, change them in `.github/workflows/ci.yml` too.
+
+For changes by hand, such as a label, write a kustomization that has `deploy` as its resource.

@@ -104,6 +104,9 @@ fn workflow_is_written_only_where_github_reads_it() {
         let said = created(&place, arguments);
         assert_eq!(place.join(arguments[0]).join(".github").exists(), has_workflow, "{arguments:?}");
         assert_eq!(said.contains("the workflow in .github"), has_workflow, "{arguments:?}: {said}");
+        let readme = fs::read_to_string(place.join(arguments[0]).join("README.md")).unwrap();
+        assert_eq!(readme.contains("ci.yml"), has_workflow, "{arguments:?}: {readme}");
+        assert!(readme.ends_with("has `deploy` as its resource.\n"), "{readme}");
     }
     assert!(folder.0.join("alone/inner/deploy/kustomization.yaml").exists(), "manifests need no workflow");
     let head = fs::read_to_string(folder.0.join("alone/.git/HEAD")).unwrap();
@@ -182,6 +185,10 @@ fn version_of_rust_is_pinned_once() {
     fs::create_dir(folder.0.join("web/.git")).unwrap();
     created(&folder.0.join("web"), &["tools/inner", "--vcs", "none"]);
     assert!(!folder.0.join("web/tools/inner/rust-toolchain.toml").exists(), "the repository pins it");
+    for (project, is_named) in [("web", true), ("web/tools/inner", false)] {
+        let readme = fs::read_to_string(folder.0.join(project).join("README.md")).unwrap();
+        assert_eq!(readme.contains("rust-toolchain.toml"), is_named, "{project}: {readme}");
+    }
 }
 
 #[test]
