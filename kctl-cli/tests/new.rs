@@ -202,3 +202,17 @@ fn generated_code_has_the_default_format() {
         assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stdout));
     }
 }
+
+#[test]
+fn missing_rustfmt_is_noted() {
+    let folder = Folder::new("unformatted");
+    let note = "run `cargo fmt` before you commit";
+    let mut kctl = Command::new(env!("CARGO_BIN_EXE_kctl"));
+    kctl.args(["new", "web", "--vcs", "none"]).current_dir(&folder.0);
+    // A folder without programs.
+    let output = kctl.env("PATH", &folder.0).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.contains(note), "{said}");
+    let said = created(&folder.0, &["other", "--vcs", "none"]);
+    assert!(!said.contains(note), "{said}");
+}

@@ -6,10 +6,12 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Formats a file, since line lengths depend on the names. Does nothing without rustfmt.
+/// Formats a file, since line lengths depend on the names. Without rustfmt it prints a note: `cargo fmt --check` of the
+/// project's workflow would fail.
 pub(crate) fn format_file(file: &Path) {
-    if let Some(formatted) = std::fs::read_to_string(file).ok().and_then(|source| formatted(&source)) {
-        let _unchanged = std::fs::write(file, formatted);
+    let formatted = std::fs::read_to_string(file).ok().and_then(|source| formatted(&source));
+    if formatted.is_none_or(|formatted| std::fs::write(file, formatted).is_err()) {
+        say!("note: rustfmt could not format {}; run `cargo fmt` before you commit", file.display());
     }
 }
 
