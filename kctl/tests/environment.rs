@@ -11,6 +11,7 @@ use std::{
 use gate::{GATES, gated};
 use kctl::{kube::Client, prelude::*};
 
+#[path = "app/gate.rs"]
 mod gate;
 
 /// Creates a client for the cluster of the environment, which the compiler can't prevent.

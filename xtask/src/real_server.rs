@@ -260,7 +260,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
 
     let podset = named(servers.up("podset")?);
     let crash = servers.crash_command("podset");
-    cargo_test(&["--test", "cluster", "--", "--ignored"])
+    cargo_test(&["--test", "operator", "cluster::", "--", "--ignored"])
         .envs(&podset)
         .env("KCTL_CRASH_API_SERVER", crash)
         .tests(&mut gate.ledger, 2)?;

@@ -38,7 +38,7 @@ pub(crate) fn run(gate: &mut Gate, size: &Soak) -> Result {
     let kubeconfig = servers.up("soak")?;
     let crash = servers.crash_command("soak");
     cargo("test")
-        .args(["--release", "-p", "podset", "--test", "soak", "--", "--ignored", "--nocapture"])
+        .args(["--release", "-p", "podset", "--test", "operator", "soak::", "--", "--ignored", "--nocapture"])
         .env("KUBECONFIG", kubeconfig)
         .env("KCTL_CRASH_API_SERVER", crash)
         .env("KCTL_SOAK_SETS", size.sets.to_string())

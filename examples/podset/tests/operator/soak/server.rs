@@ -19,7 +19,7 @@ use kctl::{
 };
 use podset::PodSet;
 
-use crate::ledger::Ledger;
+use super::ledger::Ledger;
 
 /// Wait before a request is repeated.
 const REPEAT_AFTER: Duration = Duration::from_millis(200);
@@ -84,7 +84,7 @@ impl Server {
 
     pub(crate) async fn create_set(&self, name: &str, replicas: usize) {
         self.ledger.lock().unwrap().grows(name, replicas);
-        let mut set: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
+        let mut set: PodSet = kctl::from_yaml(include_str!("../../../web.yaml")).unwrap();
         (set.metadata.name, set.metadata.namespace) = (Some(name.into()), None);
         set.spec.replicas = replicas.try_into().unwrap();
         let labels = BTreeMap::from([("set".to_owned(), name.to_owned())]);

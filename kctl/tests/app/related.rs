@@ -1,6 +1,6 @@
 //! Kinds that an app only watches or reads: a test server installs their CRDs if their Rust types have one.
 
-use gate::{GATES, gated};
+use crate::gate::{GATES, gated};
 use kctl::{
     kube::{
         Api,
@@ -9,8 +9,6 @@ use kctl::{
     prelude::*,
     testing::{Scenario, Sim, TestServer},
 };
-
-mod gate;
 
 /// A kind of another program.
 #[resource(group = "other.example.com", version = "v1", kind = "Zone", namespaced)]

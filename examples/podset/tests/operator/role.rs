@@ -14,7 +14,7 @@ use podset::PodSet;
 async fn everything_that_it_does(trial: &Trial) -> Result<()> {
     let (sets, pods) =
         (Api::<PodSet>::default_namespaced(trial.client()), Api::<Pod>::default_namespaced(trial.client()));
-    let mut web: PodSet = kctl::from_yaml(include_str!("../web.yaml"))?;
+    let mut web: PodSet = kctl::from_yaml(include_str!("../../web.yaml"))?;
     web.metadata.namespace = None;
     web.spec.template.spec.get_or_insert_default().termination_grace_period_seconds = Some(1);
     sets.create(&PostParams::default(), &web).await?;

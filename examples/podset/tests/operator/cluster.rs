@@ -87,7 +87,7 @@ async fn set_is_scaled_healed_and_deleted() {
 
     let sets = Api::<PodSet>::namespaced(client.clone(), &namespace);
     let pods = Api::<Pod>::namespaced(client.clone(), &namespace);
-    let mut web: PodSet = kctl::from_yaml(include_str!("../web.yaml")).unwrap();
+    let mut web: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
     web.metadata.namespace = None;
     let template = web.spec.template.spec.as_mut().unwrap();
     template.termination_grace_period_seconds = Some(1);
@@ -179,7 +179,7 @@ async fn killed_operator_never_creates_an_extra_pod() {
     let kubelet = tokio::spawn(Kubelet::new(client.clone(), "podset-crash").run());
     let sets = Api::<PodSet>::namespaced(client.clone(), &namespace);
     let pods = Api::<Pod>::namespaced(client.clone(), &namespace);
-    let mut web: PodSet = kctl::from_yaml(include_str!("../web.yaml")).unwrap();
+    let mut web: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
     web.metadata.namespace = None;
     web.spec.replicas = 0;
     web.spec.template.spec.as_mut().unwrap().termination_grace_period_seconds = Some(0);

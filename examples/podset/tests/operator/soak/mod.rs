@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask soak` starts the API server and runs it, and so does a workflow each week. For a server of your own, set
 //! `KUBECONFIG` and `KCTL_CRASH_API_SERVER`, the command that crashes the API server and starts it again:
-//! `cargo test --release -p podset --test soak -- --ignored --nocapture`.
+//! `cargo test --release -p podset --test operator soak:: -- --ignored --nocapture`.
 //! `KCTL_SOAK_SETS`, `KCTL_SOAK_PODS`, `KCTL_SOAK_SECONDS` and `KCTL_SOAK_SEED` default to 1,000, 10,000, 300 and 1. If
 //! `KCTL_PROGRAM` names a `kctl` program, its `kctl kubelet` runs the pods. Otherwise the test runs a simulated kubelet
 //! itself.
@@ -21,8 +21,7 @@ use futures::StreamExt;
 use kctl::{apiserver::Kubelet, kube::Client, prelude::*};
 use tokio::time::Instant;
 
-use operator::Operator;
-use server::Server;
+use self::{operator::Operator, server::Server};
 
 /// Lifetime of an operator process before it is killed, in milliseconds.
 const LIFE: std::ops::Range<u64> = 10_000..15_000;

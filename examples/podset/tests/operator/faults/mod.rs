@@ -11,6 +11,7 @@ use std::{
     process::{Output, Stdio},
 };
 
+use self::program::{Running, eventually, install, podset, ready, served, signal};
 use kctl::{
     kube::{
         Api, Client,
@@ -19,7 +20,6 @@ use kctl::{
     prelude::*,
 };
 use podset::PodSet;
-use program::{Running, eventually, install, podset, ready, served, signal};
 
 /// Runs a program that should end by itself. Returns its exit status and its standard error.
 fn failed(arguments: &[&str]) -> (Option<i32>, String) {
@@ -54,7 +54,7 @@ fn broken_yaml_is_named_by_file_and_line() {
 
 #[test]
 fn malformed_object_is_named_with_its_field() {
-    let text = include_str!("../../web.yaml").replace("replicas: 3", "replicas: three");
+    let text = include_str!("../../../web.yaml").replace("replicas: 3", "replicas: three");
     let (status, text) = failed(&["dev", "-f", file("shape.yaml", &text).to_str().unwrap(), "--until-idle"]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains("PodSet web") && text.contains("spec.replicas"), "{text}");
@@ -85,7 +85,7 @@ async fn run_reports_missing_crd_and_recovers_after_installation() {
     let remedy = "generate-crds | kubectl apply --server-side -f -`";
     assert!(said.contains("no podsets.apps.example.com/v1") && said.contains(remedy), "{said}");
     install(&client).await;
-    let web: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
+    let web: PodSet = kctl::from_yaml(include_str!("../../../web.yaml")).unwrap();
     Api::default_namespaced(client.clone()).create(&PostParams::default(), &web).await.unwrap();
     ready(&client, 3).await;
     program.says("works again");
@@ -97,7 +97,7 @@ async fn termination_between_writes_leaves_no_partial_set() {
     let (server, kubeconfig, _serving) = served("terminated").await;
     let client = Client::new(server.service(), "default");
     install(&client).await;
-    let mut web: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
+    let mut web: PodSet = kctl::from_yaml(include_str!("../../../web.yaml")).unwrap();
     web.spec.replicas = 40;
     Api::default_namespaced(client.clone()).create(&PostParams::default(), &web).await.unwrap();
     let pods = Api::<Pod>::default_namespaced(client.clone());
@@ -112,7 +112,7 @@ async fn termination_between_writes_leaves_no_partial_set() {
 
 #[test]
 fn dev_interrupted_before_idle_exits_with_130() {
-    let never = file("never.yaml", &include_str!("../../web.yaml").replace("replicas: 3", "replicas: 2000"));
+    let never = file("never.yaml", &include_str!("../../../web.yaml").replace("replicas: 3", "replicas: 2000"));
     let mut child = podset(&["dev", "-f", never.to_str().unwrap(), "--until-idle", "--timeout", "10m"])
         .stderr(Stdio::piped())
         .stdout(Stdio::null())

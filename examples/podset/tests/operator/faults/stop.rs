@@ -13,7 +13,7 @@ use kctl::{
 use podset::PodSet;
 use tokio::time::Instant;
 
-use crate::program::{Running, WITHIN, eventually, install, ready, served};
+use super::program::{Running, WITHIN, eventually, install, ready, served};
 
 /// A `ClusterRole` with the permissions of the program.
 const ROLE: &str = "
@@ -40,7 +40,7 @@ webhooks:
 ";
 
 async fn web(client: &Client) {
-    let web: PodSet = kctl::from_yaml(include_str!("../../web.yaml")).unwrap();
+    let web: PodSet = kctl::from_yaml(include_str!("../../../web.yaml")).unwrap();
     Api::default_namespaced(client.clone()).create(&PostParams::default(), &web).await.unwrap();
 }
 

@@ -17,7 +17,7 @@ use kctl::{
 };
 use podset::PodSet;
 
-const WEB: &str = include_str!("../web.yaml");
+const WEB: &str = include_str!("../../web.yaml");
 
 struct World {
     server: TestServer,
