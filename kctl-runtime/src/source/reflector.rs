@@ -34,129 +34,30 @@
 //!
 //! `reflector_model.rs` checks them with random sequences of responses against a model of an API server.
 
+mod backoff;
+mod errors;
+mod protocol;
+
 use std::{sync::Arc, time::Duration};
 
 use super::Presence;
 use crate::{
     object::Stored,
     store::{Delta, Scope},
-    transport::ApiError,
 };
+use backoff::{BACKOFF_MIN, Backoff};
+pub(super) use errors::wants_pages;
+pub use protocol::{Effect, Input, Request};
 
-/// First wait after a failure (client-go, `reflector.go`, `NewReflectorWithOptions`).
-const BACKOFF_MIN: Duration = Duration::from_millis(800);
-/// Longest wait after a failure, without jitter. It is reached with the seventh failure in a row.
-const BACKOFF_MAX: Duration = Duration::from_secs(30);
-/// A watch that lasted this long was healthy: the next failure has the first wait again (client-go, `reflector.go`,
-/// `NewReflectorWithOptions`: the backoff resets after two minutes).
-const HEALTHY_AFTER: Duration = Duration::from_secs(120);
-
-/// First and longest wait for a kind that the server does not serve. After its CRD was installed, the kind is found
-/// within that time.
-const ABSENT_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
-/// Number of 404s in a row, about twelve seconds, after which the CRD counts as deleted, and with it all objects. A
-/// starting API server also answers 404 before it has read its CRDs.
-const ABSENT_ANSWERS: u32 = 5;
-/// Number of 404s in a row, a second apart, after which an optional kind counts as not installed if it was never
-/// listed. The number is small because users lose no objects that they knew. A starting kube-apiserver 1.36 does not
-/// answer 404 for a kind that exists (429 and 503, in three restarts).
-const ABSENT_ANSWERS_AT_START: u32 = 2;
 /// Number of lists of the newest state in a row that are older than a known version, after which the API server's state
 /// counts as restored from a backup.
 const BEHIND_ANSWERS: u32 = 2;
-
 /// Number of truncated lists in a row after which lists are paged: the server, or a proxy, does not send so much at
 /// once.
 const BROKEN_LISTS: u32 = 2;
 
 /// A server that streams its state never pauses for this long within it.
 pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
-
-/// The next request to the API server.
-///
-/// The driver turns it into a URL. Selectors and namespace are the same for all of them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Request {
-    /// A watch that begins with the complete, newest state (`sendInitialEvents=true`).
-    Stream,
-    /// The complete state in one list.
-    Whole {
-        /// The oldest acceptable version (`resourceVersionMatch=NotOlderThan`); `None` requests the newest state.
-        version: Option<String>,
-    },
-    /// One page of a list.
-    List {
-        /// At least this version; `None` is the newest state.
-        version: Option<String>,
-        /// The `continue` token; `None` for the first page.
-        token: Option<String>,
-    },
-    /// A watch.
-    Watch {
-        /// Events after this version.
-        version: String,
-    },
-    /// A list with `limit=1` of the newest state. Its version shows if a server that did not answer has gone back to an
-    /// earlier state.
-    Probe,
-}
-
-/// A response or an event of the API server.
-///
-/// A driver reports every end of a request with one of `Page`, `Failed`, `Cut`, `Broken` or `Closed`. The other inputs
-/// are events of a watch that continues.
-#[derive(Debug)]
-pub enum Input {
-    /// A list, or one page of it.
-    Page {
-        /// The objects of this page.
-        objects: Vec<Arc<Stored>>,
-        /// The version of the whole list.
-        version: String,
-        /// Set when there are more pages.
-        token: Option<String>,
-    },
-    /// A watch event with an object that was added or modified.
-    Applied(Arc<Stored>),
-    /// A watch event with the last state of a deleted object.
-    Deleted(Arc<Stored>),
-    /// A bookmark: everything up to this version was sent.
-    Bookmark(String),
-    /// The bookmark that ends the initial state of a stream.
-    Synced(String),
-    /// The request failed before its response began.
-    Failed(ApiError),
-    /// The response of a list began and broke off.
-    Cut(ApiError),
-    /// The watch sent an `ERROR` event, or a line that cannot be read.
-    Broken {
-        /// The error.
-        error: ApiError,
-        /// The time for which it was open.
-        lasted: Duration,
-    },
-    /// The watch ended without an error, as watches do.
-    Closed {
-        /// Time for which it was open.
-        lasted: Duration,
-        /// Is `true` if it sent at least one event.
-        any: bool,
-    },
-}
-
-/// An action that the caller performs before the next request.
-///
-/// Perform all of them in the order of the list. At most one of them is [`Wait`](Self::Wait) or [`Next`](Self::Next),
-/// and it is the last.
-#[derive(Debug)]
-pub enum Effect {
-    /// Send the delta to the store.
-    Emit(Delta),
-    /// End the present request and wait, then send [`Reflector::request`]. The driver adds jitter.
-    Wait(Duration),
-    /// End the present request, and send the next one at once.
-    Next,
-}
 
 /// The state of the protocol between two answers: call [`request`](Self::request), perform it, and pass each response to
 /// [`handle`](Self::handle).
@@ -179,8 +80,8 @@ pub struct Reflector {
     pages: bool,
     /// Number of whole lists in a row that broke off. Invariant: at most [`BROKEN_LISTS`].
     broken: u32,
-    /// Number of failures since the last healthy watch. The wait grows with it.
-    failures: u32,
+    /// The wait after the next failure.
+    backoff: Backoff,
     /// Number of 404s in a row.
     absent: u32,
     /// Number of lists in a row that are older than a known version. Invariant: below [`BEHIND_ANSWERS`] between inputs.
@@ -211,7 +112,7 @@ impl Reflector {
             streams: false,
             pages: false,
             broken: 0,
-            failures: 0,
+            backoff: Backoff::default(),
             absent: 0,
             behind: 0,
             expired: 0,
@@ -341,16 +242,16 @@ impl Reflector {
             Input::Failed(error) => self.failed(&error),
             Input::Cut(error) => self.list_interrupted(&error),
             Input::Broken { error, lasted } => {
-                self.was_healthy_for(lasted);
+                self.backoff.reset_if_healthy(lasted);
                 self.failed(&error)
             }
             Input::Closed { lasted, .. } if self.request == Request::Stream => self.stream_closed(lasted),
             // A server that ends watches at once is probably overloaded, so the next request waits.
             Input::Closed { lasted, any: false } if lasted < Duration::from_secs(1) => {
-                vec![Effect::Wait(self.next_wait())]
+                vec![Effect::Wait(self.backoff.next_wait())]
             }
             Input::Closed { lasted, .. } => {
-                self.was_healthy_for(lasted);
+                self.backoff.reset_if_healthy(lasted);
                 vec![Effect::Next]
             }
         }
@@ -438,133 +339,11 @@ impl Reflector {
     fn stream_closed(&mut self, lasted: Duration) -> Vec<Effect> {
         self.objects.clear();
         if lasted < STREAM_SILENCE_MAX {
-            return vec![Effect::Wait(self.next_wait())];
+            return vec![Effect::Wait(self.backoff.next_wait())];
         }
         // A server that ignores `sendInitialEvents` never sends the bookmark that ends the initial state.
         self.fall_back();
         vec![Effect::Next]
-    }
-
-    /// Resets the backoff after a watch that lasted. A list that works is not enough: the watch may fail each time.
-    fn was_healthy_for(&mut self, lasted: Duration) {
-        if lasted >= HEALTHY_AFTER {
-            self.failures = 0;
-        }
-    }
-
-    /// Handles a 404: the server does not serve the kind.
-    ///
-    /// The first 404 makes the store incomplete, so that no controller acts on objects that may be gone. Their deletion
-    /// is reported only when it is certain. Deletions cannot be taken back: reconcilers would create all owned objects
-    /// again.
-    fn kind_not_served(&mut self) -> Vec<Effect> {
-        self.relist(None);
-        self.absent = self.absent.saturating_add(1);
-        let mut effects = Vec::new();
-        if self.last.is_some() {
-            // The cache is incomplete from the first 404 on, which pauses its controllers. Its objects go with the last one.
-            effects.extend((self.absent == 1).then(|| Effect::Emit(Delta::Open(self.scope.clone()))));
-        }
-        let is_certain = match (self.last.is_some(), self.presence) {
-            (true, _) => self.absent == ABSENT_ANSWERS,
-            (false, Presence::Optional) => self.absent == ABSENT_ANSWERS_AT_START,
-            (false, Presence::Required) => false,
-        };
-        if is_certain {
-            effects.push(Effect::Emit(match self.presence {
-                Presence::Required => Delta::Clear(self.scope.clone()),
-                Presence::Optional => Delta::Absent(self.scope.clone()),
-            }));
-        }
-        let (first, longest) = ABSENT_WAIT;
-        effects.push(Effect::Wait(first.saturating_mul(1 << (self.absent - 1).min(8)).min(longest)));
-        effects
-    }
-
-    /// Chooses the next request and the wait after an error.
-    ///
-    /// | Request | Error | Next |
-    /// |---|---|---|
-    /// | any | 404 | list, with the waits of a missing kind |
-    /// | whole list | 400, 405, 413, 422 | pages, at once |
-    /// | list, page | 410, or 504 `Too large resource version` | newest state; at once unless that was requested |
-    /// | list, page | other | list again after the wait |
-    /// | watch | 410 | list of at least the last version, at once; after the wait if the last watch expired too |
-    /// | watch | no response | probe after the wait |
-    /// | watch | 429, unreadable line | same watch after the wait |
-    /// | watch | other | list after the wait |
-    /// | stream | 400, 405, 422 | list, at once |
-    ///
-    /// A `Retry-After` of the response prolongs the wait, and never shortens it.
-    fn failed(&mut self, error: &ApiError) -> Vec<Effect> {
-        if error.is_not_found() {
-            return self.kind_not_served();
-        }
-        let wait = error.retry_after().unwrap_or_default();
-        match &self.request {
-            // The server does not support streams: list from now on.
-            Request::Stream if matches!(error.code(), Some(400 | 405 | 422)) => {
-                self.fall_back();
-                vec![Effect::Next]
-            }
-            Request::Stream => {
-                self.objects.clear();
-                vec![Effect::Wait(self.next_wait().max(wait))]
-            }
-            Request::Whole { version } if wants_pages(error) => {
-                let version = version.clone();
-                self.pages = true;
-                self.relist(version);
-                vec![Effect::Next]
-            }
-            Request::Whole { version } if error.is_expired() || is_ahead(error) => {
-                let can_continue = version.is_some();
-                self.relist(None);
-                if can_continue { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
-            }
-            Request::List { version, token } if error.is_expired() || is_ahead(error) => {
-                // The page or version has expired, or this server has not reached it. The newest state is always available.
-                let can_continue = version.is_some() || token.is_some();
-                self.relist(None);
-                if can_continue { vec![Effect::Next] } else { vec![Effect::Wait(self.next_wait())] }
-            }
-            Request::Whole { .. } | Request::List { .. } => {
-                // Pages of different lists have different versions, so the list starts again.
-                self.relist(self.last.clone());
-                vec![Effect::Wait(self.next_wait().max(wait))]
-            }
-            Request::Watch { .. } if error.is_expired() => {
-                self.relist(self.last.clone());
-                // The list after the last 410 was of no use, and the next one may be as well.
-                self.expired = self.expired.saturating_add(1);
-                vec![if self.expired > 1 { Effect::Wait(self.next_wait().max(wait)) } else { Effect::Next }]
-            }
-            Request::Watch { .. } if matches!(error, ApiError::Unanswered { .. }) => {
-                // The server may have been restored from a backup. A watch from a version in its future would stay silent.
-                self.request = Request::Probe;
-                vec![Effect::Wait(self.next_wait().max(wait))]
-            }
-            Request::Watch { .. } if error.code() == Some(429) || error.code().is_none() => {
-                vec![Effect::Wait(self.next_wait().max(wait))]
-            }
-            Request::Probe => vec![Effect::Wait(self.next_wait().max(wait))],
-            Request::Watch { .. } => {
-                self.relist(self.last.clone());
-                vec![Effect::Wait(self.next_wait().max(wait))]
-            }
-        }
-    }
-
-    /// Handles a list that broke off.
-    ///
-    /// Proxies and load balancers limit the size or the time of a response. A whole list that breaks off twice in a row
-    /// is therefore requested in pages, from then on.
-    fn list_interrupted(&mut self, error: &ApiError) -> Vec<Effect> {
-        if matches!(self.request, Request::Whole { .. }) {
-            self.broken += 1;
-            self.pages |= self.broken >= BROKEN_LISTS;
-        }
-        self.failed(error)
     }
 
     /// Starts again with the whole state. A version is a lower bound for a list. A stream is always of the newest
@@ -585,24 +364,6 @@ impl Reflector {
         self.streams = false;
         self.relist(None);
     }
-
-    /// Returns the wait after this failure, 0.8 s doubled each time up to 30 s, and counts it.
-    fn next_wait(&mut self) -> Duration {
-        let wait = BACKOFF_MIN.saturating_mul(1 << self.failures.min(16)).min(BACKOFF_MAX);
-        self.failures = self.failures.saturating_add(1);
-        wait
-    }
-}
-
-/// Returns `true` if a whole list was rejected as such, by the server or by a proxy, and not only for now.
-pub(super) fn wants_pages(error: &ApiError) -> bool {
-    matches!(error.code(), Some(400 | 405 | 413 | 422))
-}
-
-/// Returns `true` if the server has not reached the requested version: it was restored from a backup, or is late
-/// (client-go, `reflector.go`, `isTooLargeResourceVersionError`).
-fn is_ahead(error: &ApiError) -> bool {
-    error.code() == Some(504) && error.has_cause("ResourceVersionTooLarge", "")
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Tests of the requests that follow each sequence of responses.
 
 use super::*;
+use crate::transport::ApiError;
 
 fn page(version: &str, token: Option<&str>) -> Input {
     Input::Page { objects: Vec::new(), version: version.into(), token: token.map(Into::into) }

@@ -1,0 +1,145 @@
+//! Chooses the next request after a request that failed.
+
+use std::time::Duration;
+
+use super::{BROKEN_LISTS, Effect, Reflector, Request};
+use crate::{source::Presence, store::Delta, transport::ApiError};
+
+/// First and longest wait for a kind that the server does not serve. After its CRD was installed, the kind is found
+/// within that time.
+const ABSENT_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
+/// Number of 404s in a row, about twelve seconds, after which the CRD counts as deleted, and with it all objects. A
+/// starting API server also answers 404 before it has read its CRDs.
+const ABSENT_ANSWERS: u32 = 5;
+/// Number of 404s in a row, a second apart, after which an optional kind counts as not installed if it was never
+/// listed. The number is small because users lose no objects that they knew. A starting kube-apiserver 1.36 does not
+/// answer 404 for a kind that exists (429 and 503, in three restarts).
+const ABSENT_ANSWERS_AT_START: u32 = 2;
+
+impl Reflector {
+    /// Chooses the next request and the wait after an error.
+    ///
+    /// | Request | Error | Next |
+    /// |---|---|---|
+    /// | any | 404 | list, with the waits of a missing kind |
+    /// | whole list | 400, 405, 413, 422 | pages, at once |
+    /// | list, page | 410, or 504 `Too large resource version` | newest state; at once unless that was requested |
+    /// | list, page | other | list again after the wait |
+    /// | watch | 410 | list of at least the last version, at once; after the wait if the last watch expired too |
+    /// | watch | no response | probe after the wait |
+    /// | watch | 429, unreadable line | same watch after the wait |
+    /// | watch | other | list after the wait |
+    /// | stream | 400, 405, 422 | list, at once |
+    ///
+    /// A `Retry-After` of the response prolongs the wait, and never shortens it.
+    pub(super) fn failed(&mut self, error: &ApiError) -> Vec<Effect> {
+        if error.is_not_found() {
+            return self.kind_not_served();
+        }
+        let wait = error.retry_after().unwrap_or_default();
+        match &self.request {
+            // The server does not support streams: list from now on.
+            Request::Stream if matches!(error.code(), Some(400 | 405 | 422)) => {
+                self.fall_back();
+                vec![Effect::Next]
+            }
+            Request::Stream => {
+                self.objects.clear();
+                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
+            }
+            Request::Whole { version } if wants_pages(error) => {
+                let version = version.clone();
+                self.pages = true;
+                self.relist(version);
+                vec![Effect::Next]
+            }
+            Request::Whole { version } if error.is_expired() || is_ahead(error) => {
+                let can_continue = version.is_some();
+                self.relist(None);
+                if can_continue { vec![Effect::Next] } else { vec![Effect::Wait(self.backoff.next_wait())] }
+            }
+            Request::List { version, token } if error.is_expired() || is_ahead(error) => {
+                // The page or version has expired, or this server has not reached it. The newest state is always available.
+                let can_continue = version.is_some() || token.is_some();
+                self.relist(None);
+                if can_continue { vec![Effect::Next] } else { vec![Effect::Wait(self.backoff.next_wait())] }
+            }
+            Request::Whole { .. } | Request::List { .. } => {
+                // Pages of different lists have different versions, so the list starts again.
+                self.relist(self.last.clone());
+                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
+            }
+            Request::Watch { .. } if error.is_expired() => {
+                self.relist(self.last.clone());
+                // The list after the last 410 was of no use, and the next one may be as well.
+                self.expired = self.expired.saturating_add(1);
+                vec![if self.expired > 1 { Effect::Wait(self.backoff.next_wait().max(wait)) } else { Effect::Next }]
+            }
+            Request::Watch { .. } if matches!(error, ApiError::Unanswered { .. }) => {
+                // The server may have been restored from a backup. A watch from a version in its future would stay silent.
+                self.request = Request::Probe;
+                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
+            }
+            Request::Watch { .. } if error.code() == Some(429) || error.code().is_none() => {
+                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
+            }
+            Request::Probe => vec![Effect::Wait(self.backoff.next_wait().max(wait))],
+            Request::Watch { .. } => {
+                self.relist(self.last.clone());
+                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
+            }
+        }
+    }
+
+    /// Handles a 404: the server does not serve the kind.
+    ///
+    /// The first 404 makes the store incomplete, so that no controller acts on objects that may be gone. Their deletion
+    /// is reported only when it is certain. Deletions cannot be taken back: reconcilers would create all owned objects
+    /// again.
+    pub(super) fn kind_not_served(&mut self) -> Vec<Effect> {
+        self.relist(None);
+        self.absent = self.absent.saturating_add(1);
+        let mut effects = Vec::new();
+        if self.last.is_some() {
+            // The cache is incomplete from the first 404 on, which pauses its controllers. Its objects go with the last one.
+            effects.extend((self.absent == 1).then(|| Effect::Emit(Delta::Open(self.scope.clone()))));
+        }
+        let is_certain = match (self.last.is_some(), self.presence) {
+            (true, _) => self.absent == ABSENT_ANSWERS,
+            (false, Presence::Optional) => self.absent == ABSENT_ANSWERS_AT_START,
+            (false, Presence::Required) => false,
+        };
+        if is_certain {
+            effects.push(Effect::Emit(match self.presence {
+                Presence::Required => Delta::Clear(self.scope.clone()),
+                Presence::Optional => Delta::Absent(self.scope.clone()),
+            }));
+        }
+        let (first, longest) = ABSENT_WAIT;
+        effects.push(Effect::Wait(first.saturating_mul(1 << (self.absent - 1).min(8)).min(longest)));
+        effects
+    }
+
+    /// Handles a list that broke off.
+    ///
+    /// Proxies and load balancers limit the size or the time of a response. A whole list that breaks off twice in a row
+    /// is therefore requested in pages, from then on.
+    pub(super) fn list_interrupted(&mut self, error: &ApiError) -> Vec<Effect> {
+        if matches!(self.request, Request::Whole { .. }) {
+            self.broken += 1;
+            self.pages |= self.broken >= BROKEN_LISTS;
+        }
+        self.failed(error)
+    }
+}
+
+/// Returns `true` if a whole list was rejected as such, by the server or by a proxy, and not only for now.
+pub(in crate::source) fn wants_pages(error: &ApiError) -> bool {
+    matches!(error.code(), Some(400 | 405 | 413 | 422))
+}
+
+/// Returns `true` if the server has not reached the requested version: it was restored from a backup, or is late
+/// (client-go, `reflector.go`, `isTooLargeResourceVersionError`).
+fn is_ahead(error: &ApiError) -> bool {
+    error.code() == Some(504) && error.has_cause("ResourceVersionTooLarge", "")
+}
