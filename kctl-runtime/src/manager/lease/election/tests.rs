@@ -1,5 +1,7 @@
 //! Tests of elections whose Lease is watched, or held by several processes.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::*;

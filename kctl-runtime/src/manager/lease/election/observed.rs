@@ -1,0 +1,98 @@
+//! The record of the Lease that this process saw last, and when it expires.
+
+use tokio::time::Instant;
+
+use super::Effect;
+use crate::manager::lease::Record;
+
+/// State of the news about the holder of the last record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Publication {
+    #[default]
+    Done,
+    /// The record came from elsewhere and may be outdated, so a read has to confirm it first.
+    Pending,
+}
+
+/// The Lease as this process last saw it.
+#[derive(Debug, Default)]
+pub(super) struct Observed {
+    /// The last record, and when this process saw it change.
+    seen: Option<(Record, Instant)>,
+    /// The last record that a watch of the Lease has shown, and when. It may be older or newer than the last read.
+    watched: Option<(Record, Instant)>,
+    /// Tells if the holder of `seen` was published.
+    publication: Publication,
+    /// `true` if the record of `seen` is one that this process wrote. Invariant: `false` before a record was seen.
+    pub(super) is_own: bool,
+    /// `true` if the Lease did not exist at the last read.
+    pub(super) is_gone: bool,
+}
+
+impl Observed {
+    /// Makes it count from when this process saw this record change, rather than from its own first read.
+    pub(super) fn assume(self, record: Record, observed_at: Instant, identity: &str) -> Self {
+        let is_own = record.holder() == identity;
+        Self { seen: Some((record, observed_at)), publication: Publication::Pending, is_own, ..self }
+    }
+
+    /// Sets the last record that a watch of the Lease has shown, and when.
+    pub(super) fn set_watched(&mut self, watched: Option<(Record, Instant)>) {
+        self.watched = watched;
+    }
+
+    /// Returns the last record.
+    pub(super) fn record(&self) -> Option<&Record> {
+        self.seen.as_ref().map(|(record, _)| record)
+    }
+
+    /// Notes a record if it changed. Only the local time of the change counts; the times in it are those of
+    /// another clock.
+    pub(super) fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
+        let watched = self.watched.as_ref().filter(|(watched, _)| *watched == record);
+        let observed_at = watched.map_or(now, |(_, watched_at)| now.min(*watched_at));
+        if let Some((_, seen_at)) = self.seen.as_mut().filter(|(previous, _)| *previous == record) {
+            *seen_at = observed_at.min(*seen_at);
+            return;
+        }
+        if self.record().map(Record::holder) != Some(record.holder()) {
+            self.publication = Publication::Done;
+            effects.push(Effect::Holder(record.holder().into()));
+        }
+        self.seen = Some((record, observed_at));
+    }
+
+    /// Returns the holder to publish after a read has confirmed an assumed record. A process that chose this Lease
+    /// because it seemed free has to learn that its holder lives.
+    pub(super) fn confirm_holder(&mut self) -> Option<Effect> {
+        let is_pending = std::mem::replace(&mut self.publication, Publication::Done) == Publication::Pending;
+        is_pending.then(|| Effect::Holder(self.record().map_or("", Record::holder).into()))
+    }
+
+    /// Records that a read found no Lease. The first such read restarts the lease duration.
+    pub(super) fn record_deletion(&mut self, now: Instant) {
+        if let Some((_, observed_at)) = self.seen.as_mut().filter(|_| !self.is_gone) {
+            *observed_at = now;
+        }
+        self.is_gone = true;
+    }
+
+    /// Returns `true` if another process held the Lease and it has not expired since (`isLeaseValid`).
+    pub(super) fn is_held(&self, now: Instant) -> bool {
+        self.expiry_of_other().is_some_and(|expiry| expiry > now)
+    }
+
+    /// Returns when the Lease of another process expires or has expired, `None` without such a holder.
+    pub(super) fn expiry_of_other(&self) -> Option<Instant> {
+        let (record, observed_at) = self.seen.as_ref()?;
+        let is_other = !record.holder().is_empty() && !self.is_own;
+        is_other.then(|| *observed_at + record.duration())
+    }
+
+    /// Checks the invariants of the fields between two inputs.
+    pub(super) fn check(&self) {
+        debug_assert!(!self.is_own || self.seen.is_some(), "a record that was written was seen");
+        let is_pending = self.publication == Publication::Pending;
+        debug_assert!(!is_pending || self.seen.is_some(), "a holder to publish has a record");
+    }
+}

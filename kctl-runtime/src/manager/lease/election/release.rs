@@ -1,0 +1,47 @@
+//! Releases the Lease when the process stops.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Acquisition, Effect, Election, End};
+use crate::manager::lease::{LeaseRequest, Record};
+
+impl Election {
+    /// Ends the election. Releases the Lease first, if this process leads and may release it.
+    ///
+    /// A Lease that is not released is taken over after `lease_duration`; a released one at once. A candidate whose write
+    /// may have acquired the Lease releases it too: nothing would work under it.
+    pub(super) fn release(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        let is_unknown = self.acquisition == Acquisition::Unknown || self.is_acquiring();
+        let may_hold = self.leading.is_some() || is_unknown;
+        if !may_hold || !self.config.release_on_stop {
+            return self.end(End::Stopped, effects);
+        }
+        self.releasing = Some(now + self.config.renew_deadline);
+        self.send(LeaseRequest::Get, now);
+    }
+
+    /// Releases the Lease that was read, unless another process holds it by now.
+    pub(super) fn release_read(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
+        match self.observed.record() {
+            Some(record) if self.observed.is_own => {
+                let next = Record::released(record, wall).update(&self.config, lease);
+                self.send(LeaseRequest::Update(next), now);
+            }
+            _ => self.end(End::Stopped, effects),
+        }
+    }
+
+    /// Handles the read of a missing Lease during a release.
+    pub(super) fn release_missing(&mut self, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
+        if self.leading.is_none() {
+            return self.end(End::Stopped, effects);
+        }
+        // The held Lease was deleted by hand. Without a record, a process that starts later could not know that it is
+        // free.
+        let transitions = Record { lease_transitions: Some(0), ..Record::default() };
+        let released = Record::released(&transitions, wall);
+        self.send(LeaseRequest::Create(released.create(&self.config)), now);
+    }
+}

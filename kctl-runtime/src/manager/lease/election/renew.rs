@@ -1,0 +1,78 @@
+//! Acquires the Lease and renews it in time.
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use super::{Effect, Election, End, Holders, Step};
+use crate::manager::lease::{LeaseRequest, Record};
+
+/// The time for which this process leads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Term {
+    /// End of the Lease by the local clock. Counted from before the request, because others may have seen the
+    /// record that early.
+    pub(super) until: Instant,
+    /// Deadline of the renewal that is under way. Invariant: not after `until`.
+    pub(super) deadline: Option<Instant>,
+}
+
+impl Election {
+    /// Starts a try (`tryAcquireOrRenew`): a leader renews without reading, a candidate reads.
+    ///
+    /// A leader sends its update with the `resourceVersion` of its last one. That saves a read per renewal, and fails
+    /// with a conflict if anything else wrote the Lease.
+    pub(super) fn attempt(&mut self, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
+        if self.releasing.is_some() {
+            return self.send(LeaseRequest::Get, now);
+        }
+        let renewal = now + self.config.renew_deadline;
+        let Some(term) = &mut self.leading else { return self.send(LeaseRequest::Get, now) };
+        let deadline = *term.deadline.get_or_insert(renewal.min(term.until));
+        if now >= deadline {
+            return self.lose(effects);
+        }
+        match (&self.lease, self.observed.record()) {
+            (Some(lease), Some(record)) if self.holders != Holders::Together => {
+                let next = Record::held(&self.config, record, wall).update(&self.config, lease);
+                self.send(LeaseRequest::Update(self.with_annotations(next)), now);
+            }
+            _ => self.send(LeaseRequest::Get, now),
+        }
+    }
+
+    /// Writes this process into a Lease that was read, as its holder or one of its holders.
+    pub(super) fn join_or_acquire(
+        &mut self,
+        lease: &Value,
+        record: &Record,
+        now: Instant,
+        wall: Timestamp,
+        effects: &mut Vec<Effect>,
+    ) {
+        if self.leading.is_some() && self.holders != Holders::Together {
+            effects.push(Effect::SlowPath);
+        }
+        let mut next = Record::held(&self.config, record, wall);
+        if self.holders == Holders::Together && self.leading.is_none() && self.is_new {
+            // Joining does not renew the Lease: for the next process that joins, it is as new as for this one.
+            next.acquire_time.clone_from(&next.renew_time);
+        }
+        self.send(LeaseRequest::Update(self.with_annotations(next.update(&self.config, lease))), now);
+    }
+
+    /// Notes that this process leads until this instant, and waits for the next renewal.
+    pub(super) fn lead_until(&mut self, until: Instant, now: Instant, effects: &mut Vec<Effect>) {
+        debug_assert!(self.leading.is_none_or(|term| term.until <= until), "a renewal does not shorten the Lease");
+        self.leading = Some(Term { until, deadline: None });
+        effects.push(Effect::Leading(until));
+        self.step = Step::Wait(now + self.config.retry_period);
+    }
+
+    /// Ends the election because the renew deadline has passed.
+    pub(super) fn lose(&mut self, effects: &mut Vec<Effect>) {
+        let within = self.config.renew_deadline;
+        let cause = self.failure.take().map_or_else(|| "no answer".into(), |failure| failure.text);
+        self.end(End::Lost(format!("{} was not renewed within {within:?}: {cause}", self.lease())), effects);
+    }
+}
