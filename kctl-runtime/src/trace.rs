@@ -110,7 +110,7 @@ impl Default for Traces {
 
 impl Traces {
     /// Returns a generator that repeats the same traces for the same seed, for simulations.
-    pub(crate) fn of_seed(seed: u64) -> Self {
+    pub(crate) fn from_seed(seed: u64) -> Self {
         Self { seed: [seed, !seed], n_given: AtomicU64::new(0) }
     }
 
@@ -152,6 +152,6 @@ mod tests {
         let taken = |traces: &Traces| (0..1_000).map(|_| traces.next().id()).collect::<Vec<_>>();
         let (random, other) = (taken(&Traces::default()), taken(&Traces::default()));
         assert_eq!(random.iter().chain(&other).collect::<HashSet<_>>().len(), 2_000);
-        assert_eq!(taken(&Traces::of_seed(7)), taken(&Traces::of_seed(7)));
+        assert_eq!(taken(&Traces::from_seed(7)), taken(&Traces::from_seed(7)));
     }
 }

@@ -15,11 +15,11 @@ struct Seen {
 }
 
 impl QueueObserver for Seen {
-    fn waited(&self, wait: Duration) {
+    fn observe_queue_duration(&self, wait: Duration) {
         self.waited.lock().push(wait);
     }
 
-    fn worked(&self, work: Duration) {
+    fn observe_work_duration(&self, work: Duration) {
         self.worked.lock().push(work);
     }
 }

@@ -22,7 +22,7 @@ async fn source_waits_while_the_deltas_are_full() {
     assert!(timeout(Duration::from_secs(60), one_more).await.is_err());
 
     tokio::spawn(store.clone().write());
-    store.acknowledged(delta(DELTAS_MAX + 2)).await;
+    store.push_and_wait(delta(DELTAS_MAX + 2)).await;
     assert_eq!((store.backlog(), store.revision()), (0, DELTAS_MAX as u64 + 2));
 }
 
@@ -38,7 +38,7 @@ async fn store_lag_is_age_of_oldest_queued_event() {
     assert!(timeout(Duration::from_secs(3), store.push(delta(DELTAS_MAX + 1))).await.is_err());
     assert_eq!(store.lag(), Duration::from_secs(10));
     tokio::spawn(store.clone().write());
-    store.acknowledged(delta(DELTAS_MAX + 2)).await;
+    store.push_and_wait(delta(DELTAS_MAX + 2)).await;
     assert_eq!((store.lag(), store.backlog()), (Duration::ZERO, 0));
 }
 
@@ -48,7 +48,7 @@ async fn second_writer_of_a_store_does_nothing() {
     tokio::spawn(store.clone().write());
     seconds(1).await;
     assert!(timeout(Duration::from_secs(1), store.clone().write()).await.is_ok(), "it returns at once");
-    store.acknowledged(delta(7)).await;
+    store.push_and_wait(delta(7)).await;
     assert_eq!(store.revision(), 7);
 }
 

@@ -47,7 +47,7 @@ fn names(pods: impl Iterator<Item = Arc<Pod>>) -> Vec<String> {
 }
 
 async fn replace(shared: &SharedStore, objects: Vec<Arc<Stored>>, version: &str) {
-    shared.acknowledged(Delta::Replace(None, objects, version.into())).await;
+    shared.push_and_wait(Delta::Replace(None, objects, version.into())).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -57,10 +57,10 @@ async fn index_follows_the_values_of_an_object() {
     replace(&shared, vec![colored("x", "a", 1, "red-blue"), colored("x", "b", 2, "blue")], "2").await;
     assert_eq!(names(pods.by_index(by_color, "red")), ["a"]);
     assert_eq!(names(pods.by_index(by_color, "blue")), ["a", "b"]);
-    shared.acknowledged(Delta::Apply(colored("x", "a", 3, "red"))).await;
+    shared.push_and_wait(Delta::Apply(colored("x", "a", 3, "red"))).await;
     assert_eq!(names(pods.by_index(by_color, "red")), ["a"]);
     assert_eq!(names(pods.by_index(by_color, "blue")), ["b"]);
-    shared.acknowledged(Delta::Delete(colored("x", "a", 4, "red"))).await;
+    shared.push_and_wait(Delta::Delete(colored("x", "a", 4, "red"))).await;
     assert_eq!(names(pods.by_index(by_color, "red")), [""; 0]);
 }
 
@@ -86,7 +86,7 @@ async fn panicking_index_function_costs_only_its_object() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_color);
     replace(&shared, vec![colored("x", "a", 1, "planted"), colored("x", "b", 2, "red")], "2").await;
-    shared.acknowledged(Delta::Apply(colored("x", "c", 3, "red"))).await;
+    shared.push_and_wait(Delta::Apply(colored("x", "c", 3, "red"))).await;
     assert_eq!(names(pods.by_index(by_color, "red")), ["b", "c"]);
     assert_eq!(pods.len(), 3);
 }
@@ -131,7 +131,7 @@ async fn replaced_object_is_freed_after_its_last_reader() {
     let weak = Arc::downgrade(&first);
     replace(&shared, vec![first], "1").await;
     let read = shared.get(&ObjectKey::new(Some("x"), "a"));
-    shared.acknowledged(Delta::Apply(colored("x", "a", 2, "red"))).await;
+    shared.push_and_wait(Delta::Apply(colored("x", "a", 2, "red"))).await;
     yield_now().await;
     assert!(weak.upgrade().is_some());
     drop(read);

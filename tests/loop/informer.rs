@@ -48,7 +48,7 @@ async fn late_handler_gets_initial_objects_then_each_change() {
     store.push(Delta::Apply(stored("a", 3))).await;
     let _delivered = store.subscribe(noting(&late)).await;
     store.push(Delta::Apply(stored("b", 4))).await;
-    store.acknowledged(Delta::Delete(stored("a", 5))).await;
+    store.push_and_wait(Delta::Delete(stored("a", 5))).await;
     assert_eq!(early.take(), ["initial +a@1", "initial +b@2", "~a@3", "~b@4", "-a@5"]);
     assert_eq!(late.take(), ["initial +a@3", "initial +b@2", "~b@4", "-a@5"]);
 }
@@ -76,7 +76,7 @@ fn replaying(known: &Arc<Mutex<BTreeMap<ObjectKey, String>>>, complaints: &Log) 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn handlers_added_under_load_miss_and_repeat_nothing() {
     let (store, _writer) = store();
-    store.acknowledged(replace(&[], "0")).await;
+    store.push_and_wait(replace(&[], "0")).await;
     let writing = tokio::spawn({
         let store = store.clone();
         async move {
@@ -98,7 +98,7 @@ async fn handlers_added_under_load_miss_and_repeat_nothing() {
         all.push(known);
     }
     writing.await.unwrap();
-    store.acknowledged(Delta::Bookmark(None, "5000".into())).await;
+    store.push_and_wait(Delta::Bookmark(None, "5000".into())).await;
     let expected: BTreeMap<ObjectKey, String> =
         store.all().iter().map(|object| (object.key().clone(), object.meta().resource_version.to_string())).collect();
     assert!(expected.len() > 3, "{expected:?}");
@@ -113,7 +113,7 @@ async fn handler_has_synced_after_its_last_initial_object() {
     let (store, _writer) = store();
     let log = Log::default();
     let mut delivered = Box::pin(store.subscribe(noting(&log)).await.delivered());
-    store.acknowledged(Delta::Bookmark(None, "1".into())).await;
+    store.push_and_wait(Delta::Bookmark(None, "1".into())).await;
     assert!(timeout(Duration::from_secs(60), &mut delivered).await.is_err(), "nothing was listed");
     store.push(replace(&[("a", 1), ("b", 2)], "2")).await;
     delivered.await;
@@ -131,15 +131,15 @@ async fn only_the_first_list_is_initial() {
     let log = Log::default();
     let _delivered = store.subscribe(noting(&log)).await;
     store.push(replace(&[("a", 1)], "2")).await;
-    store.acknowledged(replace(&[("a", 1), ("b", 3)], "4")).await;
+    store.push_and_wait(replace(&[("a", 1), ("b", 3)], "4")).await;
     assert_eq!(log.take(), ["initial +a@1", "+b@3"]);
-    store.push(Delta::Open(None)).await;
-    store.acknowledged(replace(&[("a", 5), ("b", 3)], "6")).await;
+    store.push(Delta::Incomplete(None)).await;
+    store.push_and_wait(replace(&[("a", 5), ("b", 3)], "6")).await;
     assert_eq!(log.take(), ["~a@5"], "the first list after a 404 brings changes");
-    for delta in [Delta::Open(None), Delta::Clear(None)] {
+    for delta in [Delta::Incomplete(None), Delta::Clear(None)] {
         store.push(delta).await;
     }
-    store.acknowledged(replace(&[("a", 7)], "8")).await;
+    store.push_and_wait(replace(&[("a", 7)], "8")).await;
     assert_eq!(log.take(), ["-a@5", "-b@3", "initial +a@7"], "the kind was deleted, and is installed again");
 }
 
@@ -152,7 +152,7 @@ async fn first_list_of_each_namespace_is_initial() {
     let listed =
         |version: usize| Delta::Replace(Some("default".into()), vec![stored("a", version)], version.to_string());
     store.push(listed(1)).await;
-    store.acknowledged(listed(3)).await;
+    store.push_and_wait(listed(3)).await;
     assert_eq!(log.take(), ["initial +a@1", "~a@3"], "though the other namespace is not listed yet");
 }
 
@@ -165,7 +165,7 @@ async fn changes_are_delivered_one_by_one_in_order() {
     for delta in deltas {
         store.push(delta).await;
     }
-    store.acknowledged(Delta::Delete(stored("a", 4))).await;
+    store.push_and_wait(Delta::Delete(stored("a", 4))).await;
     assert_eq!(log.take(), ["+a@2", "~a@3", "-a@4"]);
 }
 
@@ -175,14 +175,14 @@ async fn delete_of_unknown_object_is_not_reported() {
     let log = Log::default();
     let _delivered = store.subscribe(noting(&log)).await;
     store.push(replace(&[], "1")).await;
-    store.acknowledged(Delta::Delete(stored("a", 4))).await;
+    store.push_and_wait(Delta::Delete(stored("a", 4))).await;
     assert!(log.take().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn handlers_see_the_whole_list_with_deletes_first() {
     let (store, _writer) = store();
-    store.acknowledged(replace(&[("a", 1), ("b", 2), ("c", 3)], "3")).await;
+    store.push_and_wait(replace(&[("a", 1), ("b", 2), ("c", 3)], "3")).await;
     let (log, reader) = (Log::default(), store.clone());
     let seen = log.clone();
     let handler: Handler = Arc::new(move |change, origin| {
@@ -193,7 +193,7 @@ async fn handlers_see_the_whole_list_with_deletes_first() {
         }
     });
     store.subscribe(handler).await.delivered().await;
-    store.acknowledged(replace(&[("d", 9), ("b", 8), ("c", 3)], "9")).await;
+    store.push_and_wait(replace(&[("d", 9), ("b", 8), ("c", 3)], "9")).await;
     assert_eq!(log.take(), ["a true of bcd", "d false of bcd", "b false of bcd"]);
 }
 
@@ -214,7 +214,7 @@ async fn panicking_handler_alone_misses_one_change() {
     store.subscribe(panicking).await.delivered().await;
     let _delivered = store.subscribe(noting(&good)).await;
     store.push(Delta::Apply(stored("b", 3))).await;
-    store.acknowledged(Delta::Apply(stored("a", 4))).await;
+    store.push_and_wait(Delta::Apply(stored("a", 4))).await;
     assert_eq!(bad.take(), ["initial +a@1", "~a@4"]);
     assert_eq!(good.take(), ["initial +a@1", "initial +b@2", "~b@3", "~a@4"]);
 }
@@ -222,13 +222,13 @@ async fn panicking_handler_alone_misses_one_change() {
 #[tokio::test(start_paused = true)]
 async fn stopped_store_reports_nothing_and_blocks_no_caller() {
     let (store, writer) = store();
-    store.acknowledged(replace(&[("a", 1)], "1")).await;
+    store.push_and_wait(replace(&[("a", 1)], "1")).await;
     writer.abort();
     yield_now().await;
     let log = Log::default();
     let late = async { store.subscribe(noting(&log)).await.delivered().await };
     assert!(timeout(Duration::from_secs(1), late).await.is_ok());
-    assert!(timeout(Duration::from_secs(1), store.acknowledged(Delta::Apply(stored("b", 2)))).await.is_ok());
+    assert!(timeout(Duration::from_secs(1), store.push_and_wait(Delta::Apply(stored("b", 2)))).await.is_ok());
     assert!(log.take().is_empty());
     assert_eq!(store.len(), 1, "what it had can still be read");
 }
@@ -244,7 +244,7 @@ async fn store_version_is_that_of_its_applied_events() {
         // An own write does not prove that earlier changes by others were seen.
         (Delta::Written(stored("b", 13)), 11),
     ] {
-        store.acknowledged(delta).await;
+        store.push_and_wait(delta).await;
         assert_eq!(store.revision(), version);
     }
     writer.abort();

@@ -201,17 +201,17 @@ async fn initial_list_is_queued_behind_live_changes() {
         (item.key.name.to_string(), item.priority)
     };
     store.push(Delta::Replace(None, vec![stored("a", "1"), stored("b", "2")], "2".into())).await;
-    store.acknowledged(Delta::Apply(stored("c", "3"))).await;
+    store.push_and_wait(Delta::Apply(stored("c", "3"))).await;
     let all = [take().await, take().await, take().await];
     let low = handler::PRIORITY_INITIAL;
     assert_eq!(all, [("c".into(), 0), ("a".into(), low), ("b".into(), low)]);
     // A list without changes queues nothing.
     store
-        .acknowledged(Delta::Replace(None, vec![stored("a", "1"), stored("b", "2"), stored("c", "3")], "9".into()))
+        .push_and_wait(Delta::Replace(None, vec![stored("a", "1"), stored("b", "2"), stored("c", "3")], "9".into()))
         .await;
     assert_eq!(queue.stats().keys, 0);
     // A deleted object is queued by its key.
-    store.acknowledged(Delta::Replace(None, vec![], "10".into())).await;
+    store.push_and_wait(Delta::Replace(None, vec![], "10".into())).await;
     let keys = [take().await.0, take().await.0, take().await.0];
     assert_eq!(keys, ["a", "b", "c"]);
     assert!(store.get(&ObjectKey::new(Some("default"), "a")).is_none());

@@ -72,7 +72,7 @@ fn world() -> World {
     runtime.spawn(shared.clone().write());
     runtime.block_on(async {
         let all = (0..PODS).map(|n| stored(n, n + 1)).collect();
-        shared.acknowledged(Delta::Replace(None, all, PODS.to_string())).await;
+        shared.push_and_wait(Delta::Replace(None, all, PODS.to_string())).await;
     });
     World { runtime, shared, pods }
 }
@@ -112,7 +112,7 @@ fn update(bencher: Bencher<'_, '_>) {
                 let last = updates.len() - 1;
                 for (n, update) in updates.into_iter().enumerate() {
                     if n == last {
-                        world.shared.acknowledged(Delta::Apply(update)).await;
+                        world.shared.push_and_wait(Delta::Apply(update)).await;
                     } else {
                         world.shared.push(Delta::Apply(update)).await;
                     }

@@ -142,7 +142,8 @@ pub fn for_relation(
         if !passes(&relation, change) {
             return;
         }
-        for (key, effects) in concerned(&relation, change, PrimaryKind { kind: &kind, namespaced }, &primaries) {
+        for (key, effects) in affected_primaries(&relation, change, PrimaryKind { kind: &kind, namespaced }, &primaries)
+        {
             add(&queue, change, key, effects, (index, origin));
         }
     })
@@ -159,7 +160,7 @@ pub(crate) fn keys_of(
         return Vec::new();
     }
     let primary = PrimaryKind { kind: &primary.kind, namespaced: primary.namespaced };
-    concerned(relation, change, primary, primaries).into_keys().collect()
+    affected_primaries(relation, change, primary, primaries).into_keys().collect()
 }
 
 #[derive(Clone, Copy)]
@@ -197,7 +198,7 @@ struct PrimaryKind<'a> {
     namespaced: bool,
 }
 
-fn concerned(
+fn affected_primaries(
     relation: &RelationSpec,
     change: &Change<Stored>,
     primary: PrimaryKind<'_>,

@@ -47,7 +47,7 @@ impl Manager {
     /// # Errors
     /// As [`elect`](Self::elect).
     pub fn elect_by(mut self, client: Client, config: ElectionConfig) -> Result<Self, ElectionError> {
-        let elector = Elector::new(client, config, self.settable.clock())?;
+        let elector = Elector::new(client, config, self.shared_options.clock())?;
         self.sole_lease.set("elect")?;
         self.permit.bind(&elector.leadership().permit());
         self.elector = Some(elector);
@@ -94,7 +94,7 @@ impl Manager {
     #[cfg(feature = "planted")]
     pub(crate) fn elect_unfenced(mut self, config: ElectionConfig) -> Result<Self, ElectionError> {
         self.sole_lease.set("elect")?;
-        self.elector = Some(Elector::new(self.client.clone(), config, self.settable.clock())?);
+        self.elector = Some(Elector::new(self.client.clone(), config, self.shared_options.clock())?);
         Ok(self)
     }
 
@@ -138,7 +138,7 @@ impl Manager {
         config: ShardConfig,
         bug: Option<Planted>,
     ) -> Result<Self, ElectionError> {
-        let clock = self.settable.clock();
+        let clock = self.shared_options.clock();
         let elector = Elector::new(client.clone(), config.settings(), clock.clone())?.with_shared_identity();
         let elector = elector.with_role(config.role_options());
         self.sole_lease.set("shard")?;

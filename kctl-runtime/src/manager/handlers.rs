@@ -240,7 +240,7 @@ fn enqueue_tagged(env: &Env, queue: &WorkQueue<ObjectKey>, tag: u32) {
 /// Calls the function each time the kind of a store appears or disappears. Never returns.
 async fn on_served_change(store: &SharedStore, mut n_changes: u64, queue: impl Fn()) {
     loop {
-        n_changes = store.served_change(n_changes).await;
+        n_changes = store.wait_for_served_change(n_changes).await;
         queue();
     }
 }

@@ -143,7 +143,7 @@ impl Health {
         let at_run_time = cache_paths(&opened).into_iter().map(|name| format!("store-watch-{name}")).zip(&opened);
         for (name, source) in of_controllers.chain(at_run_time) {
             let store = source.store();
-            let stuck = self.stuck_for(&name, (store.backlog() > 0).then(|| store.applied()));
+            let stuck = self.stuck_for(&name, (store.backlog() > 0).then(|| store.n_applied()));
             checks.push((name, "deltas wait and none is taken", stuck));
         }
         for (n, spawned) in self.view.spawned_handlers().iter().enumerate() {

@@ -246,7 +246,7 @@ impl Manager {
             Page::Metrics => Server::open(metrics()),
             Page::Debug(hosts) => {
                 let (app, view, health) = (self.name.clone(), view.clone(), health());
-                let (history, clock) = (self.history.clone(), self.settable.clock());
+                let (history, clock) = (self.history.clone(), self.shared_options.clock());
                 Server::open(Debug { app, view, health, history, clock, hosts }.pages())
             }
             Page::SecureMetrics(client, tls) => {

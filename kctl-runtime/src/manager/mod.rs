@@ -75,8 +75,8 @@ mod options;
 mod register;
 pub mod ring;
 pub mod serve;
-mod settable;
 pub mod shards;
+mod shared_options;
 mod unreadable;
 mod unused;
 mod view;
@@ -99,8 +99,8 @@ use self::{
     metrics::Metrics,
     register::Registered,
     ring::RingView,
-    settable::Settable,
     shards::Coordinator,
+    shared_options::SharedOptions,
 };
 use crate::{
     object::Kind,
@@ -149,7 +149,7 @@ pub struct Manager {
     clusters: BTreeMap<String, Client>,
     /// Field manager of all writes and reporting controller of all events.
     name: String,
-    settable: Arc<Settable>,
+    shared_options: Arc<SharedOptions>,
     metrics: Metrics,
     history: Arc<History>,
     /// Shared by all writers. It is bound to the Lease by [`Manager::elect`], even after controllers were added.
@@ -203,7 +203,7 @@ impl Manager {
             client,
             clusters: BTreeMap::new(),
             name: name.into(),
-            settable: Settable::new(observer),
+            shared_options: SharedOptions::new(observer),
             metrics: Metrics::default(),
             history: Arc::default(),
             permit: WritePermit::always(),

@@ -43,7 +43,7 @@ impl Manager {
     /// Timers, backoff and the election are not affected: they use tokio's clock, which tests can pause.
     #[must_use]
     pub fn clock(self, clock: Clock) -> Self {
-        self.settable.set_clock(clock);
+        self.shared_options.set_clock(clock);
         self
     }
 
@@ -52,14 +52,14 @@ impl Manager {
     /// Together with [`on_end`](Self::on_end) it can open and close a span of a tracing system.
     #[must_use]
     pub fn on_begin(self, begun: BeginObserver) -> Self {
-        self.settable.set_begun(begun);
+        self.shared_options.set_begun(begun);
         self
     }
 
     /// Adds a function that is called after each reconcile, after the earlier ones.
     #[must_use]
     pub fn on_end(self, ended: Observer) -> Self {
-        self.settable.add_ended(ended);
+        self.shared_options.add_ended(ended);
         self
     }
 
@@ -80,7 +80,7 @@ impl Manager {
     /// Recorded runs of the simulator compare trace ids, so they need the same ones.
     #[must_use]
     pub fn trace_seed(self, seed: u64) -> Self {
-        self.settable.seed_traces(seed);
+        self.shared_options.seed_traces(seed);
         self
     }
 

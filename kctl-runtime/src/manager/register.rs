@@ -55,7 +55,7 @@ impl Manager {
             env: env.clone(),
             queue: queue.clone(),
             observer: self.observer(),
-            begun: self.settable.begun(),
+            begun: self.shared_options.begun(),
         });
         let handlers = Handlers::new(&env, &queue);
         self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers });
@@ -74,7 +74,7 @@ impl Manager {
             self.client_of(&spec.primary.cluster).clone(),
             &self.name,
             &spec.name,
-            self.settable.clock(),
+            self.shared_options.clock(),
             self.permit.clone(),
         );
         self.recorders.push(Box::pin(sending));
@@ -87,11 +87,11 @@ impl Manager {
             raw: Mutex::default(),
             recorder,
             warn_after_failures: self.warn_after_failures.clone(),
-            traces: self.settable.traces(),
+            traces: self.shared_options.traces(),
             applied: Applied::default(),
             clusters: self.clusters.clone(),
             noop_writes: NoopWrites::default(),
-            clock: self.settable.clock(),
+            clock: self.shared_options.clock(),
             stopping: self.stopping.subscribe(),
             gate: Gate::default(),
         });
@@ -107,8 +107,8 @@ impl Manager {
     /// Returns the observer of reconciles. Metrics are recorded first, so that an observer that panics does not lose
     /// them.
     fn observer(&self) -> Observer {
-        let (metrics, callback) = (self.metrics.clone(), self.settable.ended());
-        let (history, clock) = (self.history.clone(), self.settable.clock());
+        let (metrics, callback) = (self.metrics.clone(), self.shared_options.ended());
+        let (history, clock) = (self.history.clone(), self.shared_options.clock());
         Arc::new(move |report| {
             metrics.count(report);
             history.record(report, &*clock);

@@ -140,7 +140,7 @@ impl Stored {
     /// because a reader may look at any field, `managedFields` aside.
     pub(crate) fn equals_except_version(&self, other: &Self) -> bool {
         let both_slim = self.slim.is_some() && self.slim == other.slim;
-        both_slim && self.meta.equals_except_version(&other.meta) && self.kept() == other.kept()
+        both_slim && self.meta.equals_except_version(&other.meta) && self.json_text() == other.json_text()
     }
 
     /// Shares parts with other objects of the store and compresses the JSON where that pays.
@@ -186,7 +186,7 @@ impl Stored {
     /// # Ok::<(), kctl_runtime::object::DecodeError>(())
     /// ```
     pub fn json(&self) -> Cow<'_, str> {
-        let text = self.kept();
+        let text = self.json_text();
         match self.slim {
             None => text,
             Some(n_metadata) => Cow::Owned(field_mask::json(&self.meta, &text, n_metadata as usize)),
@@ -194,7 +194,7 @@ impl Stored {
     }
 
     /// Returns the kept string, decompressed.
-    fn kept(&self) -> Cow<'_, str> {
+    fn json_text(&self) -> Cow<'_, str> {
         match &self.text {
             Text::Plain(text) => Cow::Borrowed(text),
             Text::Compressed(compressed) => Cow::Owned(compressed.text()),

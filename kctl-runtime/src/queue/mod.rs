@@ -197,8 +197,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// struct Runs(AtomicUsize);
     ///
     /// impl QueueObserver for Runs {
-    ///     fn waited(&self, _wait: Duration) {}
-    ///     fn worked(&self, _work: Duration) {
+    ///     fn observe_queue_duration(&self, _wait: Duration) {}
+    ///     fn observe_work_duration(&self, _work: Duration) {
     ///         self.0.fetch_add(1, Ordering::Relaxed);
     ///     }
     /// }
@@ -380,7 +380,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
                         self.shared.ready.notify_one();
                     }
                     if let Some(observer) = &self.shared.observer {
-                        observer.waited(waited);
+                        observer.observe_queue_duration(waited);
                     }
                     return Some(item);
                 }
@@ -404,7 +404,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.wake(wake);
         self.shared.done.notify_waiters();
         if let Some(observer) = &self.shared.observer {
-            observer.worked(worked);
+            observer.observe_work_duration(worked);
         }
     }
 

@@ -73,8 +73,8 @@ pub struct QueueKeys<K> {
 pub trait QueueObserver: Send + Sync {
     /// A worker took a key this long after it became ready (`workqueue_queue_duration_seconds`). A key that was added
     /// while it was processed has waited since that add.
-    fn waited(&self, wait: Duration);
+    fn observe_queue_duration(&self, wait: Duration);
 
     /// A worker handed a key back this long after it took it (`workqueue_work_duration_seconds`).
-    fn worked(&self, work: Duration);
+    fn observe_work_duration(&self, work: Duration);
 }

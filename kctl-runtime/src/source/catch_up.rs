@@ -99,7 +99,7 @@ impl Source {
             let (mut wait, mut n_opaque) = (AGAIN.0, 0);
             // Retries end when the namespace is removed from the scopes; its deletion may be why the list fails.
             while self.scopes().has(&scope) {
-                if has_gained && !self.reselect(&scope, n_moves).await {
+                if has_gained && !self.reopen_watch(&scope, n_moves).await {
                     continue;
                 }
                 let current = async {
@@ -237,10 +237,10 @@ impl Source {
     async fn relist(&self, scope: &Scope) -> Result<(), ApiError> {
         // From before the store remembers deletes until it has the list.
         let _listing = Listing::begin(&self.n_lists);
-        self.store().acknowledged(Delta::Listing(scope.clone())).await;
+        self.store().push_and_wait(Delta::Listing(scope.clone())).await;
         let (objects, version) = self.partial_state(scope).await?;
         if self.filter().is_some_and(|filter| filter.bug == Some(CacheBug::OvertakenListIgnored)) {
-            self.store().acknowledged(Delta::Replace(scope.clone(), objects, version)).await;
+            self.store().push_and_wait(Delta::Replace(scope.clone(), objects, version)).await;
             return Ok(());
         }
         if self.store().join(scope.clone(), objects, version).await { Ok(()) } else { Err(self.list_overtaken()) }
@@ -330,10 +330,10 @@ mod tests {
         let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
         tokio::spawn(source.store().clone().write());
         let cached = source.accept(&item(5)).unwrap();
-        source.store().acknowledged(Delta::Replace(None, vec![cached], "8".into())).await;
+        source.store().push_and_wait(Delta::Replace(None, vec![cached], "8".into())).await;
         let event = async {
             tokio::time::sleep(wait).await;
-            source.store().acknowledged(Delta::Written(source.accept(&item(9)).unwrap())).await;
+            source.store().push_and_wait(Delta::Written(source.accept(&item(9)).unwrap())).await;
         };
         tokio::join!(source.compare(), event);
         n_lists.load(Ordering::Relaxed) as usize
@@ -354,7 +354,7 @@ mod tests {
             let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
             let _readers = source.view::<Pod>();
             tokio::spawn(source.store().clone().write());
-            source.store().acknowledged(Delta::Replace(None, Vec::new(), "10".into())).await;
+            source.store().push_and_wait(Delta::Replace(None, Vec::new(), "10".into())).await;
             if is_reported {
                 let event = format!(r#"{{"type":"ADDED","object":{item}}}"#);
                 source.read_event(event.as_bytes(), &Reflector::new(None), &mut Vec::new()).unwrap();

@@ -64,7 +64,7 @@ pub(crate) struct Filter {
 /// The metadata that decides.
 #[derive(Deserialize, Default, Debug, PartialEq)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Head<'a> {
+pub(super) struct ObjectHead<'a> {
     #[serde(borrow)]
     pub(super) name: Cow<'a, str>,
     #[serde(borrow)]
@@ -145,8 +145,8 @@ impl Filter {
     }
 
     /// Returns the metadata of an object that is not selected. JSON without readable metadata is left to the decoder.
-    pub(super) fn not_selected<'a>(&self, json: &'a str) -> Option<Head<'a>> {
-        let head = Head::read(json).filter(|head| !head.name.is_empty())?;
+    pub(super) fn not_selected<'a>(&self, json: &'a str) -> Option<ObjectHead<'a>> {
+        let head = ObjectHead::read(json).filter(|head| !head.name.is_empty())?;
         let owners = head.owner_references.iter().flatten();
         let mut controllers = owners.filter(|owner| owner.controller == Some(true)).map(|owner| Controller {
             group: owner.api_version.rsplit_once('/').map_or("", |(group, _)| group),
@@ -178,7 +178,7 @@ impl Filter {
     }
 }
 
-impl<'a> Head<'a> {
+impl<'a> ObjectHead<'a> {
     /// Reads `metadata`, and nothing that follows it: API servers send it before `spec` and `status`.
     fn read(json: &'a str) -> Option<Self> {
         let mut head = None;
@@ -193,7 +193,7 @@ impl<'a> Head<'a> {
     }
 }
 
-struct UntilMetadata<'a, 'h>(&'h mut Option<Head<'a>>);
+struct UntilMetadata<'a, 'h>(&'h mut Option<ObjectHead<'a>>);
 
 #[derive(Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
@@ -290,13 +290,15 @@ mod tests {
 
     #[test]
     fn metadata_is_read_without_what_follows_it() {
-        let head = Head::read(r#"{"metadata":{"name":"a","resourceVersion":"7","labels":{}},"spec":not even JSON"#);
+        let head =
+            ObjectHead::read(r#"{"metadata":{"name":"a","resourceVersion":"7","labels":{}},"spec":not even JSON"#);
         let head = head.unwrap();
         assert_eq!((&*head.name, &*head.resource_version), ("a", "7"));
-        let last = Head::read(r#"{"spec":{"metadata":{"name":"b"}},"metadata":{"name":"a","ownerReferences":null}}"#);
+        let last =
+            ObjectHead::read(r#"{"spec":{"metadata":{"name":"b"}},"metadata":{"name":"a","ownerReferences":null}}"#);
         assert_eq!(last.unwrap().name, "a");
         for unreadable in ["", "[]", "{}", r#"{"metadata":3}"#, r#"{"metadata":{"name":"#] {
-            assert_eq!(Head::read(unreadable), None, "{unreadable}");
+            assert_eq!(ObjectHead::read(unreadable), None, "{unreadable}");
         }
     }
 }

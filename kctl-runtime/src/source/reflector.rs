@@ -101,7 +101,7 @@ impl Default for Reflector {
 impl Reflector {
     /// Creates a reflector of one namespace, or of all with `None`. It starts with a list.
     ///
-    /// The kind is [`Presence::Required`] until [`with`](Self::with) changes that.
+    /// The kind is [`Presence::Required`] until [`with_presence`](Self::with_presence) changes that.
     pub fn new(scope: Scope) -> Self {
         Self {
             scope,
@@ -153,7 +153,7 @@ impl Reflector {
     /// ```
     /// use kctl_runtime::{writer::ApiError, source::{Effect, Input, Presence, Reflector}, store::Delta};
     ///
-    /// let mut reflector = Reflector::new(None).with(Presence::Optional);
+    /// let mut reflector = Reflector::new(None).with_presence(Presence::Optional);
     /// let missing = || Input::Failed(ApiError::rejected("list gateways", 404, None, "404 page not found"));
     /// // A starting API server may answer 404 for a moment, so one answer is not enough.
     /// assert!(matches!(reflector.handle(missing())[..], [Effect::Wait(_)]));
@@ -161,7 +161,7 @@ impl Reflector {
     /// assert!(matches!(effects[..], [Effect::Emit(Delta::Absent(_)), Effect::Wait(_)]));
     /// ```
     #[must_use]
-    pub fn with(self, presence: Presence) -> Self {
+    pub fn with_presence(self, presence: Presence) -> Self {
         Self { presence, ..self }
     }
 
@@ -228,24 +228,24 @@ impl Reflector {
             Input::Deleted(_) | Input::Bookmark(_) if self.request == Request::Stream => Vec::new(),
             Input::Synced(version) => self.end_initial_events(version),
             Input::Applied(object) => {
-                self.seen(object.meta().resource_version.to_string());
+                self.watch_from(object.meta().resource_version.to_string());
                 vec![Effect::Emit(Delta::Apply(object))]
             }
             Input::Deleted(object) => {
-                self.seen(object.meta().resource_version.to_string());
+                self.watch_from(object.meta().resource_version.to_string());
                 vec![Effect::Emit(Delta::Delete(object))]
             }
             Input::Bookmark(version) => {
-                self.seen(version.clone());
+                self.watch_from(version.clone());
                 vec![Effect::Emit(Delta::Bookmark(self.scope.clone(), version))]
             }
-            Input::Failed(error) => self.failed(&error),
+            Input::Failed(error) => self.handle_error(&error),
             Input::Cut(error) => self.list_interrupted(&error),
             Input::Broken { error, lasted } => {
                 self.backoff.reset_if_healthy(lasted);
-                self.failed(&error)
+                self.handle_error(&error)
             }
-            Input::Closed { lasted, .. } if self.request == Request::Stream => self.stream_closed(lasted),
+            Input::Closed { lasted, .. } if self.request == Request::Stream => self.handle_stream_end(lasted),
             // A server that ends watches at once is probably overloaded, so the next request waits.
             Input::Closed { lasted, any: false } if lasted < Duration::from_secs(1) => {
                 vec![Effect::Wait(self.backoff.next_wait())]
@@ -296,7 +296,7 @@ impl Reflector {
         self.broken = 0;
         if !self.newest || !self.is_behind(&version) {
             self.behind = 0;
-            self.seen(version.clone());
+            self.watch_from(version.clone());
             return vec![Effect::Emit(Delta::Replace(scope, objects, version))];
         }
         self.behind += 1;
@@ -306,7 +306,7 @@ impl Reflector {
             return vec![Effect::Wait(BACKOFF_MIN)];
         }
         self.behind = 0;
-        self.seen(version.clone());
+        self.watch_from(version.clone());
         vec![Effect::Emit(Delta::Restore(scope, objects, version))]
     }
 
@@ -327,7 +327,7 @@ impl Reflector {
     }
 
     /// Records a version, from which the next watch continues.
-    fn seen(&mut self, version: String) {
+    fn watch_from(&mut self, version: String) {
         self.last = Some(version.clone());
         self.request = Request::Watch { version };
     }
@@ -336,7 +336,7 @@ impl Reflector {
     ///
     /// The state is thrown away: a server may have been stopped. A stream that took longer than [`STREAM_SILENCE_MAX`]
     /// shows that the server does not know the option.
-    fn stream_closed(&mut self, lasted: Duration) -> Vec<Effect> {
+    fn handle_stream_end(&mut self, lasted: Duration) -> Vec<Effect> {
         self.objects.clear();
         if lasted < STREAM_SILENCE_MAX {
             return vec![Effect::Wait(self.backoff.next_wait())];

@@ -37,12 +37,12 @@ impl Source {
             state => state?,
         };
         if version.parse::<u64>().is_ok() {
-            self.store().acknowledged(Delta::Present(scope.clone(), objects, version)).await;
+            self.store().push_and_wait(Delta::Present(scope.clone(), objects, version)).await;
             return Ok(());
         }
         // Versions that are not numbers have no order, so the list replaces the whole scope, like a list of the reflector.
         let (objects, version) = if whole == scope { (objects, version) } else { self.state(whole).await? };
-        self.store().acknowledged(Delta::Replace(whole.clone(), objects, version)).await;
+        self.store().push_and_wait(Delta::Replace(whole.clone(), objects, version)).await;
         Ok(())
     }
 
@@ -82,10 +82,10 @@ impl Source {
         });
         let is_there = is_unreadable || objects.iter().any(|object| object.meta().uid == *uid);
         for object in objects {
-            self.store().acknowledged(Delta::Written(object)).await;
+            self.store().push_and_wait(Delta::Written(object)).await;
         }
         if !is_there {
-            self.store().acknowledged(Delta::Gone(key, uid.into())).await;
+            self.store().push_and_wait(Delta::Gone(key, uid.into())).await;
         }
         Ok(())
     }
@@ -122,10 +122,10 @@ mod tests {
         let source = Source::new(Client::new(server, "default"), WatchConfig::of::<Pod>(), Arc::default());
         let _readers = source.view::<Pod>();
         tokio::spawn(source.store().clone().write());
-        source.store().acknowledged(Delta::Replace(None, Vec::new(), "8".into())).await;
+        source.store().push_and_wait(Delta::Replace(None, Vec::new(), "8".into())).await;
         source.refresh_object(Some("a"), "x", "1").await.unwrap();
         let repaired = source.accept(&json(12, r#"{"containers":[]}"#)).unwrap();
-        source.store().acknowledged(Delta::Apply(repaired)).await;
+        source.store().push_and_wait(Delta::Apply(repaired)).await;
         assert_eq!(source.store().len(), 1);
     }
 }

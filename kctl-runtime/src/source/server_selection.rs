@@ -182,7 +182,7 @@ impl Source {
 
     /// Ends watches whose slots have moved. They are requested again at once, and others go on: a watch that was requested
     /// a moment ago has the present slots.
-    pub(super) fn reopen_reselected(&self) {
+    pub(super) fn reopen_outdated_watches(&self) {
         if self.selectable().is_some_and(|filter| filter.bug != Some(CacheBug::WatchKept)) {
             self.reopen.notify_waiters();
         }
@@ -192,12 +192,12 @@ impl Source {
     /// `n_moves`. Returns `false` if that takes long, such as while the API server is down.
     ///
     /// A kind that is not served has no watch, and needs none.
-    pub(super) async fn reselect(&self, scope: &Scope, n_moves: u64) -> bool {
+    pub(super) async fn reopen_watch(&self, scope: &Scope, n_moves: u64) -> bool {
         let Some(filter) = self.selectable().filter(|_| !self.is_absent()) else { return true };
         if filter.bug == Some(CacheBug::WatchKept) {
             return true;
         }
-        self.reopen_reselected();
+        self.reopen_outdated_watches();
         tokio::time::timeout(REQUESTED_WITHIN, filter.selection.requested_after(scope, n_moves)).await.is_ok()
     }
 

@@ -191,7 +191,7 @@ impl Cache {
             Delta::Written(object) => self.written(object),
             Delta::Gone(key, uid) => self.gone(&key, uid),
             Delta::Present(scope, objects, version) => self.present(scope, objects, &version),
-            Delta::Open(scope) => self.open(scope),
+            Delta::Incomplete(scope) => self.open(scope),
             Delta::Clear(scope) => self.clear(&scope),
             Delta::Absent(scope) => self.absent(scope),
             Delta::Close(scope) => self.close(scope),

@@ -27,9 +27,9 @@
 //! };
 //! let version = || configs.get(&Key::namespaced("a", "x")).and_then(|x| x.metadata.resource_version.clone());
 //!
-//! shared.acknowledged(Delta::Replace(None, vec![at(5)?], "5".into())).await; // the initial list
-//! shared.acknowledged(Delta::Written(at(9)?)).await; // the response to an own write
-//! shared.acknowledged(Delta::Apply(at(7)?)).await; // an older event, which comes late
+//! shared.push_and_wait(Delta::Replace(None, vec![at(5)?], "5".into())).await; // the initial list
+//! shared.push_and_wait(Delta::Written(at(9)?)).await; // the response to an own write
+//! shared.push_and_wait(Delta::Apply(at(7)?)).await; // an older event, which comes late
 //! assert_eq!(version().as_deref(), Some("9"));
 //! # Ok::<(), Box<dyn std::error::Error>>(()) })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())

@@ -31,7 +31,7 @@ async fn write(store: Arc<SharedStore>) {
     let key = pod(3).key().clone();
     for own in [3, LAST] {
         yield_now().await;
-        store.acknowledged(Delta::Written(pod(own))).await;
+        store.push_and_wait(Delta::Written(pod(own))).await;
         let seen = store.get(&key).map_or(0, |object| version(&object));
         assert!(seen >= own, "version {own} was written, {seen} is read");
     }
@@ -105,7 +105,7 @@ fn any_schedule_gives_late_subscribers_each_change_once() {
                 task.await.unwrap();
             }
             // All earlier deltas are applied when this returns.
-            store.acknowledged(Delta::Bookmark(None, LAST.to_string())).await;
+            store.push_and_wait(Delta::Bookmark(None, LAST.to_string())).await;
             assert_eq!(told.lock().unwrap().values().copied().collect::<Vec<_>>(), [LAST]);
         });
     });

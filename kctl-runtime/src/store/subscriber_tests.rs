@@ -55,14 +55,14 @@ async fn subscriber_dropped_during_a_list_gets_nothing_more() {
         let writer = tokio::spawn(store.clone().write());
         let (goes, stays) = <(Arc<Mutex<Vec<_>>>, Arc<Mutex<Vec<_>>>)>::default();
         if comes_late {
-            store.acknowledged(list(1)).await;
+            store.push_and_wait(list(1)).await;
         }
         let kept = leaves_at(&store, "b", &goes).await;
         let _other = leaves_at(&store, "nobody", &stays).await;
         if !comes_late {
-            store.acknowledged(list(1)).await;
+            store.push_and_wait(list(1)).await;
         }
-        store.acknowledged(list(2)).await;
+        store.push_and_wait(list(2)).await;
         assert_eq!(*goes.lock(), ["a", "b"], "late: {comes_late}");
         assert_eq!(*stays.lock(), ["a", "b", "c", "a", "b", "c"], "late: {comes_late}");
         assert_eq!(kept.strong_count(), 0, "nothing keeps the handler of who has gone");
@@ -99,7 +99,7 @@ fn learn(known: &mut Known, change: &Change<Stored>) {
 async fn subscribers_under_load_miss_nothing() {
     let store = Arc::new(SharedStore::default());
     let writer = tokio::spawn(store.clone().write());
-    store.acknowledged(Delta::Replace(None, Vec::new(), "0".into())).await;
+    store.push_and_wait(Delta::Replace(None, Vec::new(), "0".into())).await;
     let writing = tokio::spawn({
         let store = store.clone();
         async move {
@@ -126,7 +126,7 @@ async fn subscribers_under_load_miss_nothing() {
         }
     }
     writing.await.unwrap();
-    store.acknowledged(Delta::Bookmark(None, "5000".into())).await;
+    store.push_and_wait(Delta::Bookmark(None, "5000".into())).await;
     let version = |object: &Arc<Stored>| (object.key().clone(), object.meta().resource_version.to_string());
     let expected: BTreeMap<ObjectKey, String> = store.all().iter().map(version).collect();
     assert!(expected.len() > 3, "{expected:?}");

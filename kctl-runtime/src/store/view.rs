@@ -180,7 +180,7 @@ impl<K: Readable> Store<K> {
     /// #     runtime.block_on(async {
     /// #         tokio::spawn(shared.clone().write());
     /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
-    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #         shared.push_and_wait(Delta::Replace(None, pods, "7".into())).await;
     /// #     });
     /// #     Store::new(shared)
     /// # }
@@ -211,7 +211,7 @@ impl<K: Readable> Store<K> {
     /// #     runtime.block_on(async {
     /// #         tokio::spawn(shared.clone().write());
     /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
-    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #         shared.push_and_wait(Delta::Replace(None, pods, "7".into())).await;
     /// #     });
     /// #     Store::new(shared)
     /// # }
@@ -243,7 +243,7 @@ impl<K: Readable> Store<K> {
     /// #     runtime.block_on(async {
     /// #         tokio::spawn(shared.clone().write());
     /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
-    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #         shared.push_and_wait(Delta::Replace(None, pods, "7".into())).await;
     /// #     });
     /// #     Store::new(shared)
     /// # }
@@ -284,7 +284,7 @@ impl<K: Readable> Store<K> {
     /// #     runtime.block_on(async {
     /// #         tokio::spawn(shared.clone().write());
     /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
-    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #         shared.push_and_wait(Delta::Replace(None, pods, "7".into())).await;
     /// #     });
     /// #     Store::new(shared)
     /// # }
@@ -325,7 +325,7 @@ impl<K: Readable> Store<K> {
     /// #     runtime.block_on(async {
     /// #         tokio::spawn(shared.clone().write());
     /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
-    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #         shared.push_and_wait(Delta::Replace(None, pods, "7".into())).await;
     /// #     });
     /// #     Store::new(shared)
     /// # }
@@ -355,7 +355,7 @@ impl<K: Readable> Store<K> {
     /// #     runtime.block_on(async {
     /// #         tokio::spawn(shared.clone().write());
     /// #         let pods = [("b", "web-1"), ("a", "web-0"), ("a", "db-0")].map(pod).into();
-    /// #         shared.acknowledged(Delta::Replace(None, pods, "7".into())).await;
+    /// #         shared.push_and_wait(Delta::Replace(None, pods, "7".into())).await;
     /// #     });
     /// #     Store::new(shared)
     /// # }

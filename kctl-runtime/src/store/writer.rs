@@ -74,7 +74,7 @@ impl Subscriber {
 /// The objects of one informer: read by many tasks, changed by one.
 ///
 /// Spawn [`write`](Self::write) once; then send [`Delta`]s by [`push`](Self::push) or
-/// [`acknowledged`](Self::acknowledged). A [`Source`](crate::source::Source) does that for a real API server. Untyped
+/// [`push_and_wait`](Self::push_and_wait). A [`Source`](crate::source::Source) does that for a real API server. Untyped
 /// reads are here, typed ones in [`Store`](super::Store).
 ///
 /// ```
@@ -92,7 +92,7 @@ impl Subscriber {
 ///
 /// let json = r#"{"metadata":{"namespace":"default","name":"web-0","uid":"1","resourceVersion":"7"}}"#;
 /// let pod = Arc::new(Stored::accept(&Kind::of::<Pod>(), json)?);
-/// store.acknowledged(Delta::Replace(None, vec![pod], "7".into())).await;
+/// store.push_and_wait(Delta::Replace(None, vec![pod], "7".into())).await;
 /// assert!(store.is_synced());
 /// assert_eq!(*seen.lock().unwrap(), ["default/web-0"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
@@ -120,7 +120,7 @@ impl std::fmt::Debug for SharedStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SharedStore")
             .field("is_synced", &self.is_synced())
-            .field("applied", &self.applied())
+            .field("applied", &self.n_applied())
             .finish_non_exhaustive()
     }
 }
@@ -166,9 +166,9 @@ impl SharedStore {
     ///
     /// let store = Arc::new(SharedStore::for_namespaces(&["a".into(), "b".into()]));
     /// tokio::spawn(store.clone().write());
-    /// store.acknowledged(Delta::Replace(Some("a".into()), Vec::new(), "7".into())).await;
+    /// store.push_and_wait(Delta::Replace(Some("a".into()), Vec::new(), "7".into())).await;
     /// assert!(!store.is_synced());
-    /// store.acknowledged(Delta::Replace(Some("b".into()), Vec::new(), "8".into())).await;
+    /// store.push_and_wait(Delta::Replace(Some("b".into()), Vec::new(), "8".into())).await;
     /// assert!(store.is_synced());
     /// # });
     /// ```
@@ -288,7 +288,7 @@ impl SharedStore {
     ///
     /// # Cancel safety
     /// If the future is dropped, the delta may still be applied.
-    pub async fn acknowledged(&self, delta: Delta) {
+    pub async fn push_and_wait(&self, delta: Delta) {
         let (done, seen) = oneshot::channel();
         self.inbox.send(Message::Delta(delta, Some(done))).await;
         // Fails only if the writer task has ended, which drops the sender.
@@ -301,7 +301,7 @@ impl SharedStore {
     /// Safe: it changes nothing.
     pub(crate) async fn flush(&self) {
         // A bookmark without a version moves no mark. The queue is fair, so it is behind every delta that waits for room.
-        self.acknowledged(Delta::Bookmark(None, String::new())).await;
+        self.push_and_wait(Delta::Bookmark(None, String::new())).await;
     }
 
     /// Applies a list of a whole scope that began after [`Delta::Listing`] was applied. Returns `false` if it has to be
@@ -310,7 +310,7 @@ impl SharedStore {
     /// # Cancel safety
     /// If the future is dropped, the list may still be applied.
     pub(crate) async fn join(&self, scope: Scope, objects: Vec<Arc<Stored>>, version: String) -> bool {
-        self.acknowledged(Delta::Join(scope, objects, version)).await;
+        self.push_and_wait(Delta::Join(scope, objects, version)).await;
         self.cache.read().has_joined()
     }
 
@@ -373,7 +373,7 @@ impl SharedStore {
     }
 
     /// Returns the number of changes of [`is_served`](Self::is_served) once it differs from `n_seen`.
-    pub(crate) async fn served_change(&self, n_seen: u64) -> u64 {
+    pub(crate) async fn wait_for_served_change(&self, n_seen: u64) -> u64 {
         loop {
             let mut changes = std::pin::pin!(self.served_changes.notified());
             changes.as_mut().enable();
@@ -422,7 +422,7 @@ impl SharedStore {
     }
 
     /// Returns the number of deltas applied since the start. A store whose number does not grow is idle.
-    pub fn applied(&self) -> u64 {
+    pub fn n_applied(&self) -> u64 {
         self.applied.load(Ordering::Relaxed)
     }
 

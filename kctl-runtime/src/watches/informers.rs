@@ -244,7 +244,7 @@ impl Informers {
         let added: Vec<_> = sources.into_iter().filter(|(source, _)| !source.scopes().has(&scope)).collect();
         // All caches become incomplete before one of them lists the namespace. Otherwise a reconcile could read the
         // namespace in one cache and miss it in another.
-        send_delta(&added, &Delta::Open(scope.clone())).await;
+        send_delta(&added, &Delta::Incomplete(scope.clone())).await;
         for (source, _) in added {
             source.scopes().add(scope.clone());
         }
@@ -260,7 +260,7 @@ impl Informers {
         let (sources, scope): (_, Scope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
         let removed: Vec<_> = sources.into_iter().filter(|(source, _)| source.scopes().has(&scope)).collect();
         // Writes to the namespace fail from here on: a running reconcile sees objects disappear that still exist.
-        send_delta(&removed, &Delta::Open(scope.clone())).await;
+        send_delta(&removed, &Delta::Incomplete(scope.clone())).await;
         for (source, _) in removed {
             source.scopes().remove(&scope);
         }
@@ -307,7 +307,7 @@ impl InformerTable {
 async fn send_delta(sources: &[(Arc<Source>, bool)], delta: &Delta) {
     for (source, runs) in sources {
         if *runs {
-            source.store().acknowledged(delta.clone()).await;
+            source.store().push_and_wait(delta.clone()).await;
         } else {
             source.store().push(delta.clone()).await;
         }

@@ -51,7 +51,7 @@ pub(super) async fn release(env: &ReconcileEnv, stored: &Stored, finalizer: &str
 /// again, until the watch reports the deletion.
 async fn forget(env: &ReconcileEnv, stored: &Stored) {
     let gone = Delta::Gone(stored.key().clone(), stored.meta().uid.clone());
-    env.primary.store().acknowledged(gone).await;
+    env.primary.store().push_and_wait(gone).await;
 }
 
 async fn set(env: &ReconcileEnv, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(), ApiError> {

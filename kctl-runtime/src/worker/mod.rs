@@ -174,7 +174,7 @@ impl<C: Reconcile> Pool<C> {
         self.observe(&key, || (self.begun)(&self.env.spec.name, &key, trace));
         let begun = Instant::now();
         // Boxed, so that an idle worker does not hold the memory of a reconcile.
-        let run = guard.run(Box::pin(self.traced(&key, &reason, trace, &guard)));
+        let run = guard.run(Box::pin(self.reconcile_traced(&key, &reason, trace, &guard)));
         let mut has_waited = false;
         let (outcome, written) = {
             let mut run = pin!(own_writes::record(async { run.await.unwrap_or_else(slot_lost) }));
@@ -283,7 +283,13 @@ impl<C: Reconcile> Pool<C> {
 
     /// Runs the reconcile in its trace and in a span with controller, key and reason, so that its log lines and
     /// requests carry them.
-    async fn traced(&self, key: &ObjectKey, reason: &ReconcileReason, trace: Trace, guard: &ReconcileGuard) -> Outcome {
+    async fn reconcile_traced(
+        &self,
+        key: &ObjectKey,
+        reason: &ReconcileReason,
+        trace: Trace,
+        guard: &ReconcileGuard,
+    ) -> Outcome {
         let controller = &self.env.spec.name;
         let run = async {
             let span = tracing::info_span!("reconcile", controller, %key, %reason, trace_id = %trace);
@@ -339,7 +345,7 @@ impl<C: Reconcile> Pool<C> {
     async fn record_deletion(&self, error: &Error, key: &ObjectKey, uid: Uid) {
         let gone = |api: &ApiError| self.env.is_gone(api, key) && api.is_object_missing();
         if error.api().is_some_and(gone) {
-            self.env.primary.store().acknowledged(Delta::Gone(key.clone(), uid)).await;
+            self.env.primary.store().push_and_wait(Delta::Gone(key.clone(), uid)).await;
         }
     }
 

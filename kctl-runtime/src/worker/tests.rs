@@ -141,10 +141,10 @@ impl World {
             );
             Arc::new(Stored::accept(&Kind::of::<ConfigMap>(), &json).unwrap())
         });
-        store.acknowledged(Delta::Replace(None, objects.collect(), "1".into())).await;
+        store.push_and_wait(Delta::Replace(None, objects.collect(), "1".into())).await;
         for (_, source) in &env.sources {
             tokio::spawn(source.store().clone().write());
-            source.store().acknowledged(Delta::Replace(None, Vec::new(), "1".into())).await;
+            source.store().push_and_wait(Delta::Replace(None, Vec::new(), "1".into())).await;
         }
         let queue = WorkQueue::new(QueueConfig::default());
         let pool = Pool { controller: Arc::new(Test { act }), env, queue: queue.clone(), observer, begun };

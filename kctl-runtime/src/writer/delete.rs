@@ -47,7 +47,7 @@ impl Writer {
             Ok(SentWrite { text, uncertain }) => {
                 let deletion = Deletion::from_response(target.kind(), &text).filter(|deletion| deletion.uid == *uid);
                 if deletion.is_none_or(|deletion| deletion.stage == Stage::Ended) {
-                    store.acknowledged(gone()).await;
+                    store.push_and_wait(gone()).await;
                     uncertain.resolved();
                 } else if let Ok(object) = target.source.accept(&text) {
                     store_written(target, &operation, object, uncertain, BackoffEffect::End).await;
@@ -61,7 +61,7 @@ impl Writer {
             // The object is gone already. A 404 for the kind itself, for example of a CRD that is not installed yet, proves
             // nothing about the object.
             Err(error) if error.is_object_missing() => {
-                store.acknowledged(gone()).await;
+                store.push_and_wait(gone()).await;
                 Ok(())
             }
             Err(error) => Err(error),

@@ -84,7 +84,7 @@ pub enum LeaseState {
 ///
 /// let guard = permit.acquire("patch ConfigMap shop/settings").await?;
 /// assert_eq!(guard.timeout(), timeout); // send the request with this timeout
-/// guard.answered();
+/// guard.resolve();
 ///
 /// election.send_replace(LeaseState::Lost);
 /// assert!(permit.acquire("patch ConfigMap shop/settings").await.is_err());
@@ -151,7 +151,7 @@ impl Writes {
 
 /// The permission for one write, which [`WritePermit::acquire`] returns.
 ///
-/// Call [`answered`](Self::answered) when the server has answered. A value that is dropped counts as a
+/// Call [`resolve`](Self::resolve) when the server has answered. A value that is dropped counts as a
 /// write that may still be on its way, until its time is over.
 #[derive(Debug)]
 #[must_use = "a write that is not answered keeps the lease from being handed back"]
@@ -178,16 +178,16 @@ impl WriteGuard {
     /// Records that the API server has answered, with success or a rejection.
     ///
     /// Call it for a rejection too: the server has decided, and nothing of the write is on its way any more.
-    pub fn answered(self) {
+    pub fn resolve(self) {
         for (writes, write) in self.writes {
             writes.lock().unresolved.remove(&write);
         }
     }
 
-    /// Calls [`answered`](Self::answered) unless the outcome of the request is unknown.
+    /// Calls [`resolve`](Self::resolve) unless the outcome of the request is unknown.
     pub(crate) fn finish<T>(self, result: &Result<T, ApiError>) {
         if !result.as_ref().is_err_and(ApiError::is_unknown_outcome) {
-            self.answered();
+            self.resolve();
         }
     }
 }
@@ -225,7 +225,7 @@ impl Lease {
     }
 
     /// Waits for a renewal, at most until the Lease expires. Returns `false` if it was not renewed.
-    async fn renewed(&self, until: Instant) -> bool {
+    async fn wait_for_renewal(&self, until: Instant) -> bool {
         let mut state = self.state.clone();
         let later = |state: &LeaseState| !matches!(state, LeaseState::HeldUntil(end) if *end <= until);
         // A dropped elector closes the channel, which counts as not renewed. No write waits behind one that needs a later
@@ -372,7 +372,7 @@ impl WritePermit {
             for needed in lease.all() {
                 let until = needed.lease_end(now).ok_or_else(denied)?;
                 if over > until {
-                    if needed.renewed(until).await {
+                    if needed.wait_for_renewal(until).await {
                         continue 'tries;
                     }
                     return Err(denied());

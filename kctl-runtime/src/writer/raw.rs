@@ -34,7 +34,7 @@ pub(crate) fn fenced(client: &Client, permit: &WritePermit) -> Client {
                     let answer = answer.map_err(BoxError::from)?;
                     // A proxy that gives up answers while the API server may still be at work.
                     if !answer.status().is_server_error() {
-                        guard.answered();
+                        guard.resolve();
                     }
                     Ok(answer)
                 }

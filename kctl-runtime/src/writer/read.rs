@@ -66,6 +66,6 @@ impl Writer {
 /// Stores an object that was read, and returns it decoded.
 async fn store_read<K: Readable>(target: &Target<'_>, operation: &Operation, text: &str) -> Result<Arc<K>, ApiError> {
     let object = accept(target, operation, text)?;
-    target.source.store().acknowledged(Delta::Written(object.clone())).await;
+    target.source.store().push_and_wait(Delta::Written(object.clone())).await;
     decoded(target, operation, &object, text)
 }

@@ -106,7 +106,7 @@ pub(super) async fn store_written(
     let meta = object.meta();
     own_writes::record_write(&meta.uid, &meta.resource_version, effect);
     if meta.revision().is_some() {
-        target.source.store().acknowledged(Delta::Written(object)).await;
+        target.source.store().push_and_wait(Delta::Written(object)).await;
         uncertain.resolved();
     } else if meta.resource_version.is_none() {
         // A stored object has a version. This is the response to a dry run, which no watch reports.
@@ -129,6 +129,6 @@ pub(super) async fn remove_ended(target: &Target<'_>, text: &str) -> bool {
         return false;
     };
     own_writes::record_delete(&uid);
-    target.source.store().acknowledged(Delta::Gone(target.key(), uid)).await;
+    target.source.store().push_and_wait(Delta::Gone(target.key(), uid)).await;
     true
 }

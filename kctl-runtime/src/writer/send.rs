@@ -44,7 +44,7 @@ impl Writer {
         let guard = self.permit.for_key(target.by, self.tenure).acquire(operation).await?;
         // The namespace may have been removed while this waited for a renewal of the Lease.
         if is_blocked() {
-            guard.answered();
+            guard.resolve();
             return Err(blocked());
         }
         let deadline = guard.deadline();

@@ -41,7 +41,7 @@ async fn namespace_removed_during_wait_gets_no_write() {
     let patch = json!({ "metadata": { "labels": { "a": "b" } } });
     let remove = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        source.store().acknowledged(Delta::Close(Some("a".into()))).await;
+        source.store().push_and_wait(Delta::Close(Some("a".into()))).await;
         election.send_replace(lease(60));
     };
     let (written, ()) = tokio::join!(writer.patch_stored(&target, "", MERGE_PATCH, &patch), remove);
@@ -63,7 +63,7 @@ async fn answering<K: Readable>(response: &Value) -> Arc<Source> {
     tokio::spawn(source.store().clone().write());
     let x = json!({ "metadata": { "name": "x", "uid": "1", "resourceVersion": "5" }, "spec": { "containers": [] } });
     let x = source.accept(&x.to_string()).unwrap();
-    source.store().acknowledged(Delta::Replace(None, vec![x], "5".into())).await;
+    source.store().push_and_wait(Delta::Replace(None, vec![x], "5".into())).await;
     source
 }
 

@@ -228,7 +228,7 @@ impl CertificateMaintainer {
         let guard = permit.acquire(describe_path(path)).await?;
         let answer = in_time(&guard, self.client.request(request)).await.ok_or_else(|| late(path, guard.timeout()))?;
         if is_decided(&answer) {
-            guard.answered();
+            guard.resolve();
         }
         answer.context(describe_path(path))
     }

@@ -96,7 +96,7 @@ pub struct Election {
     holders: Holders,
     /// Start of the last request whose answer showed the last record. A later record was written after it. Invariant:
     /// not after `sent`.
-    shown: Instant,
+    record_valid_since: Instant,
     /// Annotation of each record that this process writes as the holder.
     annotation: Option<(&'static str, String)>,
     /// Outcome of the writes by which a candidate acquires the Lease.
@@ -128,7 +128,7 @@ impl Election {
             releasing: None,
             failure: None,
             holders: Holders::One,
-            shown: now,
+            record_valid_since: now,
             annotation: None,
             acquisition: Acquisition::Known,
         }
@@ -178,7 +178,7 @@ impl Election {
     /// Returns `true` if this process began to lead under a Lease that nothing had renewed yet. It has acquired the
     /// Lease, or others who hold it together have done so since their last retry period. Joining is not a renewal, and
     /// the first holder renews after a retry period.
-    pub(super) fn is_of_new_lease(&self) -> bool {
+    pub(super) fn joined_new_lease(&self) -> bool {
         self.is_new
     }
 
@@ -221,7 +221,7 @@ impl Election {
                 self.send(LeaseRequest::Create(lease), now);
             }
             Input::Written(lease) => self.write_succeeded(lease, now, &mut effects),
-            Input::Failed(error) => self.failed(&error, now, &mut effects),
+            Input::Failed(error) => self.handle_failure(&error, now, &mut effects),
         }
         self.check(&effects);
         effects
@@ -253,7 +253,7 @@ impl Election {
         let is_within = |term: Term| term.deadline.is_none_or(|deadline| deadline <= term.until);
         debug_assert!(self.leading.is_none_or(is_within), "a renewal ends before the Lease does");
         self.observed.check();
-        debug_assert!(self.shown <= self.sent, "an answer comes after its request");
+        debug_assert!(self.record_valid_since <= self.sent, "an answer comes after its request");
     }
 
     /// Handles a Lease that was read: acquires or renews it, waits for its holder, or releases it.
@@ -270,12 +270,12 @@ impl Election {
         if self.leading.is_none() {
             self.is_new = !is_own || record.acquire_time == record.renew_time;
         }
-        let before = std::mem::replace(&mut self.shown, self.sent);
+        let before = std::mem::replace(&mut self.record_valid_since, self.sent);
         if self.releasing.is_some() {
             return self.release_read(lease, now, wall, effects);
         }
         if self.leading.is_some() && !is_own && !record.holder().is_empty() {
-            return self.end(End::Lost(format!("{} is held by {}", self.lease(), record.holder())), effects);
+            return self.end(End::Lost(format!("{} is held by {}", self.lease_name(), record.holder())), effects);
         }
         if self.observed.is_held(now) {
             return self.follow_holder(now, effects);
@@ -319,11 +319,11 @@ impl Election {
         if self.releasing.is_some() {
             return self.end(End::Released, effects);
         }
-        self.shown = self.sent;
+        self.record_valid_since = self.sent;
         self.lead_until(self.sent + self.config.lease_duration, now, effects);
     }
 
-    fn lease(&self) -> String {
+    fn lease_name(&self) -> String {
         format!("the lease {}/{}", self.config.namespace, self.config.name)
     }
 

@@ -55,7 +55,7 @@ pub struct Elector {
     /// Set when this process begins to lead, if nothing had renewed the Lease before.
     of_new_lease: Arc<AtomicBool>,
     /// Set if another part of the process watches the Lease.
-    watched: Option<Watched>,
+    watched: Option<ObservedLease>,
     /// A holder that may be at work although the Lease is missing, and when it was suspected.
     suspect: Option<(Record, Instant)>,
     /// The processes that may hold the Lease under its identity.
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Elector {
 pub(in crate::manager) type LatestRecord = Box<dyn Fn() -> Option<(Record, Instant)> + Send + Sync>;
 
 /// A Lease that another part of the process watches, together with others.
-pub(in crate::manager) struct Watched {
+pub(in crate::manager) struct ObservedLease {
     /// The last record that was seen, and when it changed.
     pub(in crate::manager) seen: Option<(Record, Instant)>,
     /// Set if the Lease was missing at that time.
@@ -149,7 +149,7 @@ impl Elector {
     }
 
     /// Uses the watch of another part of the process, and opens none.
-    pub(in crate::manager) fn with_watch(mut self, watched: Watched) -> Self {
+    pub(in crate::manager) fn with_watch(mut self, watched: ObservedLease) -> Self {
         self.watched = Some(watched);
         self
     }
@@ -223,12 +223,12 @@ impl Elector {
     pub async fn run(mut self, stop: impl Future<Output = bool> + Send) -> End {
         match self.runtime.take() {
             Some(runtime) => runtime.run(self, stop).await,
-            None => self.take_part(stop).await,
+            None => self.run_election(stop).await,
         }
     }
 
     /// Does the same on the runtime that polls it.
-    pub(super) async fn take_part(mut self, stop: impl Future<Output = bool> + Send) -> End {
+    pub(super) async fn run_election(mut self, stop: impl Future<Output = bool> + Send) -> End {
         let mut election = Election::new(self.config.clone(), Instant::now());
         election = election.with_holders(self.holders);
         let watched = self.watched.take();
@@ -286,7 +286,7 @@ impl Elector {
             });
             for effect in effects {
                 if matches!(effect, Effect::Leading(_)) && *self.state.borrow() == ElectionState::Standby {
-                    self.of_new_lease.store(election.is_of_new_lease(), Ordering::Relaxed);
+                    self.of_new_lease.store(election.joined_new_lease(), Ordering::Relaxed);
                 }
                 if let Some(end) = self.publish(effect) {
                     return end;

@@ -87,7 +87,7 @@ impl Leadership {
     /// Returns `true` if this process began to lead under a Lease that nothing had renewed yet.
     ///
     /// If several processes hold the Lease together, none of them has held it for longer than a retry period.
-    pub(in crate::manager) fn is_of_new_lease(&self) -> bool {
+    pub(in crate::manager) fn joined_new_lease(&self) -> bool {
         self.of_new_lease.load(Ordering::Relaxed)
     }
 

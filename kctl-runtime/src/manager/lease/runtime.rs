@@ -26,7 +26,7 @@ impl ElectionRuntime {
         let (stop_sender, stopped) = oneshot::channel();
         let mut task = JoinSet::new();
         let elector = elector.with_client(self.client);
-        task.spawn_on(elector.take_part(async { stopped.await.unwrap_or(false) }), &self.handle);
+        task.spawn_on(elector.run_election(async { stopped.await.unwrap_or(false) }), &self.handle);
         let mut stop = pin!(stop);
         tokio::select! {
             biased;

@@ -379,11 +379,11 @@ struct QueueTimes {
 }
 
 impl QueueObserver for QueueTimes {
-    fn waited(&self, wait: Duration) {
+    fn observe_queue_duration(&self, wait: Duration) {
         self.waited.observe(wait.as_secs_f64());
     }
 
-    fn worked(&self, work: Duration) {
+    fn observe_work_duration(&self, work: Duration) {
         self.worked.observe(work.as_secs_f64());
     }
 }

@@ -24,7 +24,7 @@ pub use config::{RING_LABEL, RingConfig, RingError};
 
 use super::{
     Manager, View,
-    lease::{Elector, Watched},
+    lease::{Elector, ObservedLease},
 };
 use crate::{
     reconcile::Env,
@@ -91,10 +91,10 @@ impl Manager {
     /// # Errors
     /// A name or time of the Lease is invalid, or the manager has a Lease by another call.
     pub fn join_ring(mut self, client: Client, config: RingConfig) -> Result<Self, RingError> {
-        let elector = Elector::new(client, config.lease(), self.settable.clock())?;
+        let elector = Elector::new(client, config.lease(), self.shared_options.clock())?;
         self.sole_lease.set("join_ring")?;
         // No other process waits for this Lease, so no watch has to notice that it is free.
-        let elector = elector.with_process_number(config.lease().seed).with_watch(Watched {
+        let elector = elector.with_process_number(config.lease().seed).with_watch(ObservedLease {
             seen: None,
             missing: None,
             latest: Box::new(|| None),

@@ -21,8 +21,8 @@ use super::{
     division::{Division, SlotHolder},
     observed_leases::unknown_holder,
     seat,
-    settling::Settling,
     slot_task::Holder,
+    startup_delay::StartupDelay,
     view::Shared,
 };
 use crate::{
@@ -32,7 +32,7 @@ use crate::{
         Clock,
         handlers::{enqueue_by_relations, enqueue_slots},
         lease::{
-            ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing, Record, Watched,
+            ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing, ObservedLease, Record,
         },
     },
     object::{Kind, Stored},
@@ -79,7 +79,7 @@ pub(in crate::manager) struct Coordinator {
 }
 
 /// A task that holds or awaits one slot.
-struct Held {
+struct SlotTask {
     wanted: watch::Sender<bool>,
     free: Arc<Notify>,
     /// When the state of the Lease was seen of which the task was notified. A candidate that may not write the Lease
@@ -216,7 +216,7 @@ impl Coordinator {
                 };
                 let (_late, listed_at) = tokio::join!(timeout(CACHES_FIRST_FOR, full), listed);
                 let led = leadership.led().await;
-                if !leadership.is_of_new_lease() {
+                if !leadership.joined_new_lease() {
                     self.assume_missing_held(listed_at);
                 }
                 if led {
@@ -302,17 +302,18 @@ impl Coordinator {
 
     /// Holds slots until `stop` is ready, and returns once all are handed over.
     async fn serve(&self, holder: Holder, mut stop: oneshot::Receiver<()>) {
-        let (mut held, mut tasks): (BTreeMap<u32, Held>, JoinSet<u32>) = (BTreeMap::new(), JoinSet::new());
+        let (mut held, mut tasks): (BTreeMap<u32, SlotTask>, JoinSet<u32>) = (BTreeMap::new(), JoinSet::new());
         let (leave, left) = watch::channel(false);
         let mut seat = std::pin::pin!(self.keep_seat(left));
         let (mut seat_ended, mut sweep) = (false, seat::Sweep::default());
         let (n_slots, lease) = (self.config.slots().count(), self.config.lease_duration());
         let mut division = Division::new(n_slots, self.config.retry_period(), lease);
-        let mut settling = Settling::default();
+        let mut startup_delay = StartupDelay::default();
         loop {
             let stopping = *leave.borrow();
             let now = Instant::now();
-            let wanted = if stopping { Vec::new() } else { self.wanted(&mut division, &mut settling, &held, now) };
+            let wanted =
+                if stopping { Vec::new() } else { self.desired_slots(&mut division, &mut startup_delay, &held, now) };
             self.update(&wanted, &holder, &mut held, &mut tasks, now);
             debug_assert_eq!(held.len(), tasks.len(), "a slot has one task, which ends before the next one begins");
             if stopping && tasks.is_empty() && seat_ended {
@@ -321,7 +322,7 @@ impl Coordinator {
             }
             let swept = self.sweep(&mut sweep, division.seats(), now);
             let expiry = self.shared.lock().observed_leases.next_expiry(now);
-            let settled = if stopping { None } else { settling.ends_at() };
+            let settled = if stopping { None } else { startup_delay.ends_at() };
             let wake = [expiry, division.next_change(now), settled, swept].into_iter().flatten().min();
             tokio::select! {
                 biased;
@@ -341,18 +342,18 @@ impl Coordinator {
 
     /// Returns the slots that this replica should hold, as far as it can see. Each renewal of a Lease comes here, so
     /// the division is calculated again only if a seat was taken or left, or a note of the live seats has changed.
-    fn wanted(
+    fn desired_slots(
         &self,
         division: &mut Division,
-        settling: &mut Settling,
-        held: &BTreeMap<u32, Held>,
+        startup_delay: &mut StartupDelay,
+        held: &BTreeMap<u32, SlotTask>,
         now: Instant,
     ) -> Vec<u32> {
         if let Some(seats) = self.seats_if_changed(division.seats(), now) {
             division.divide(seats);
         }
-        settling.observe(division.seats(), now);
-        if !settling.is_over() {
+        startup_delay.observe(division.seats(), now);
+        if !startup_delay.is_over() {
             return Vec::new();
         }
         if !std::mem::replace(&mut self.shared.lock().asks_for_slots, true) {
@@ -374,7 +375,7 @@ impl Coordinator {
         &self,
         wanted: &[u32],
         holder: &Holder,
-        held: &mut BTreeMap<u32, Held>,
+        held: &mut BTreeMap<u32, SlotTask>,
         tasks: &mut JoinSet<u32>,
         now: Instant,
     ) {
@@ -403,7 +404,7 @@ impl Coordinator {
             });
             // The task reads the Lease at once.
             let notified_of = self.free_since(&slot_name(self.config.name(), slot), now);
-            held.insert(slot, Held { wanted, free, notified_of });
+            held.insert(slot, SlotTask { wanted, free, notified_of });
         }
     }
 
@@ -439,7 +440,7 @@ impl Coordinator {
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
         let elector = elector.with_process_number(self.config.process()).with_runtime(runtime);
         self.shared.lock().elections.insert(name, elector.leadership());
-        Some(elector.with_watch(Watched { seen, missing, latest, free: free.clone() }))
+        Some(elector.with_watch(ObservedLease { seen, missing, latest, free: free.clone() }))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Several active replicas: each reconciles the keys of its slots.
 //!
 //! ```text
-//! membership   seat Lease held ─▶ others that start too (settling) ─▶ live seats ─▶ preferred seat of each slot (assignment)
+//! membership   seat Lease held ─▶ others that start too (startup delay) ─▶ live seats ─▶ preferred seat of each slot (assignment)
 //! gain         slot wanted ─▶ Lease acquired ─▶ tenure ─▶ caches current ─▶ keys queued ─▶ served
 //! hand-over    slot unwanted ─▶ no key given out ─▶ reconciles end ─▶ writes resolved ─▶ Lease released
 //! loss         Lease not renewed ─▶ no write starts ─▶ reconciles cut off ─▶ writes resolved ─▶ slot given up
@@ -22,8 +22,8 @@ mod observed_leases;
 mod planted;
 mod seat;
 mod settings;
-mod settling;
 mod slot_task;
+mod startup_delay;
 mod view;
 
 pub use config::{LABEL, ShardConfig, ShardError};

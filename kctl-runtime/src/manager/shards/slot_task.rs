@@ -166,7 +166,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        manager::lease::{ElectionConfig, Watched},
+        manager::lease::{ElectionConfig, ObservedLease},
         queue::QueueConfig,
         shard::{ShardBy, Slots},
     };
@@ -209,7 +209,7 @@ mod tests {
         let config = ElectionConfig::new("app-slot-0", "default", "a");
         let longest = config.shared_write_timeout() + config.write_margin();
         let elector = Elector::new(lease_that_is_lost(), config, Arc::new(Timestamp::now)).unwrap();
-        let watched = Watched { seen: None, missing: None, latest: Box::new(|| None), free: Arc::default() };
+        let watched = ObservedLease { seen: None, missing: None, latest: Box::new(|| None), free: Arc::default() };
         let elector = elector.with_process_number(1).with_watch(watched);
         let (_wanted, is_wanted) = watch::channel(true);
         let held = tokio::spawn(holder.hold(0, elector, is_wanted));

@@ -17,11 +17,11 @@ impl Source {
     /// # Errors
     /// The JSON is not an object of this kind, or does not fit a type that reads the store.
     pub fn accept(&self, json: &str) -> Result<Arc<Stored>, DecodeError> {
-        self.prepare(self.kept(json)?, Arrival::Alone)
+        self.prepare(self.accept_unchecked(json)?, Arrival::Alone)
     }
 
     /// Returns the kept parts of an object, unchecked.
-    pub(super) fn kept(&self, json: &str) -> Result<Stored, DecodeError> {
+    pub(super) fn accept_unchecked(&self, json: &str) -> Result<Stored, DecodeError> {
         Stored::accept_masked(&self.config.kind, json, &self.field_mask.read())
     }
 
@@ -58,7 +58,7 @@ impl Source {
     /// count as deleted otherwise. A predecessor of that name is deleted, so its state does not count.
     pub(super) fn accept_or_last(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
         self.accept_typed(json, arrival).or_else(|| {
-            let unread = self.kept(json).ok()?;
+            let unread = self.accept_unchecked(json).ok()?;
             self.store.get(unread.key()).filter(|cached| cached.meta().uid == unread.meta().uid)
         })
     }
@@ -77,7 +77,7 @@ impl Source {
             }
             Err(error) => {
                 self.condition.count_undecodable();
-                if let Ok(unread) = self.kept(json) {
+                if let Ok(unread) = self.accept_unchecked(json) {
                     self.unreadable.add(unread, error.source.to_string());
                 }
                 tracing::error!(%error, cause = %error.source, "object can't be deserialized; the cache keeps its last readable state");

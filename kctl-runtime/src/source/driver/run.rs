@@ -80,7 +80,7 @@ impl Source {
         for scope in &scopes {
             // The store has the scopes of the start. A later one may have been closed after it was added.
             if start == Start::Later || removed.contains(scope) {
-                self.store.push(Delta::Open(scope.clone())).await;
+                self.store.push(Delta::Incomplete(scope.clone())).await;
             }
         }
         scopes

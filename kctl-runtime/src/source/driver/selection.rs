@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Source;
 use crate::{
     object::Stored,
-    source::filter::{Filter, Head},
+    source::filter::{Filter, ObjectHead},
     store::{Delta, Part},
     transport::ApiError,
 };
@@ -38,7 +38,7 @@ impl Source {
     }
 
     /// Returns the metadata of an object that the filter does not select.
-    pub(in crate::source) fn not_selected<'a>(&self, json: &'a str) -> Option<Head<'a>> {
+    pub(in crate::source) fn not_selected<'a>(&self, json: &'a str) -> Option<ObjectHead<'a>> {
         self.filter()?.not_selected(json)
     }
 
@@ -89,7 +89,7 @@ impl Source {
         let Some(filter) = self.filter() else { return };
         let _one_at_a_time = self.moving.lock().await;
         // Their events need not be sent any more.
-        self.reopen_reselected();
+        self.reopen_outdated_watches();
         // Events that were selected before the loss may still wait for the store.
         self.store.flush().await;
         for object in self.store.all() {

@@ -55,20 +55,20 @@ async fn scope_removed_before_the_source_looks_is_closed() {
     tokio::spawn(source.store().clone().write());
     let (a, b): (Scope, Scope) = (Some("a".into()), Some("b".into()));
     let empty = |scope: &Scope| Delta::Replace(scope.clone(), Vec::new(), "1".into());
-    source.store().push(Delta::Open(b.clone())).await;
+    source.store().push(Delta::Incomplete(b.clone())).await;
     source.scopes().add(b.clone());
     source.scopes().remove(&b);
     let mut handles = Handles::new();
     assert_eq!(source.update_scopes(&mut handles, Start::First).await, std::slice::from_ref(&a));
-    source.store().acknowledged(empty(&a)).await;
+    source.store().push_and_wait(empty(&a)).await;
     assert!(source.store().is_synced(), "it waits for no list of `b`");
     handles.push((a.clone(), AbortHandle::new_pair().0));
     source.scopes().remove(&a);
     source.scopes().add(a.clone());
     assert_eq!(source.update_scopes(&mut handles, Start::Later).await, std::slice::from_ref(&a));
-    source.store().acknowledged(Delta::Bookmark(None, "1".into())).await;
+    source.store().push_and_wait(Delta::Bookmark(None, "1".into())).await;
     assert!(handles.is_empty() && !source.store().is_synced());
-    source.store().acknowledged(empty(&a)).await;
+    source.store().push_and_wait(empty(&a)).await;
     assert!(source.store().is_synced(), "its list is applied");
 }
 
@@ -84,14 +84,14 @@ async fn watch_continues_behind_unreadable_events() {
     };
     let objects = vec![source.accept(&pod("x", 4, r#"{"containers":[]}"#)).unwrap()];
     source.perform(&mut reflector, Input::Page { objects, version: "5".into(), token: None }).await;
-    source.store().acknowledged(Delta::Bookmark(None, "5".into())).await;
+    source.store().push_and_wait(Delta::Bookmark(None, "5".into())).await;
     for (kind, name, version) in [("MODIFIED", "x", 9), ("ADDED", "y", 10), ("DELETED", "x", 11)] {
         let line = format!(r#"{{"type":"{kind}","object":{}}}"#, pod(name, version, "false"));
         let (rest, _goes_on) = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
         assert!(rest.is_none(), "the store has room");
         let next = Request::Watch { version: version.to_string() };
         assert_eq!(*reflector.request(), next, "{kind} {name}");
-        source.store().acknowledged(Delta::Bookmark(None, "5".into())).await;
+        source.store().push_and_wait(Delta::Bookmark(None, "5".into())).await;
         assert_eq!(source.store().revision(), version, "{kind} {name}");
     }
     assert!(source.store().is_empty());
@@ -136,7 +136,7 @@ async fn unreadable_successor_does_not_keep_its_predecessor() {
 #[tokio::test]
 async fn unreadable_deletion_keeps_a_newer_state() {
     let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
-    source.store().acknowledged(Delta::Written(pod(&source, "x", 13))).await;
+    source.store().push_and_wait(Delta::Written(pod(&source, "x", 13))).await;
     // Another client removes the label of the selector at 11, and this process restores it at 13.
     let line = format!(r#"{{"type":"DELETED","object":{}}}"#, json("x", "x", 11, "false"));
     let _applied = source.apply_line(&mut reflector, line.as_bytes(), Instant::now());
@@ -198,7 +198,7 @@ async fn own_delete_reported_after_slot_loss_is_forgotten() {
     let mut reflector = Reflector::default();
     let x = pod(&source, "x", 4);
     source.perform(&mut reflector, last_page(vec![x.clone()], "5")).await;
-    source.store().acknowledged(Delta::Gone(x.key().clone(), x.meta().uid.clone())).await;
+    source.store().push_and_wait(Delta::Gone(x.key().clone(), x.meta().uid.clone())).await;
     slot.0.store(false, Ordering::Relaxed);
     source.drop_lost().await;
     assert_eq!(source.store().tombstones(), 1, "the watch has not reported the delete");

@@ -8,7 +8,7 @@ use crate::{
     source::{
         check::Arrival,
         event::{Bookmark, Event},
-        filter::Head,
+        filter::ObjectHead,
         reflector::{Input, Reflector, Request},
     },
     store::{Delta, Scope},
@@ -61,10 +61,10 @@ impl Source {
             }
             "ADDED" | "MODIFIED" => match self.accept_typed(json, Arrival::Alone) {
                 Some(object) => Some(Input::Applied(object)),
-                None => self.kept(json).ok().and_then(|unread| version_of(&unread)),
+                None => self.accept_unchecked(json).ok().and_then(|unread| version_of(&unread)),
             },
             // The metadata of a deleted object is enough; the rest may be unreadable.
-            "DELETED" => match self.kept(json) {
+            "DELETED" => match self.accept_unchecked(json) {
                 Ok(object) => Some(self.ended(object, reflector.scope(), left)),
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
@@ -103,7 +103,7 @@ impl Source {
 
     /// Returns the cached state of an object that is no longer selected. A state that is newer than the event stays,
     /// because its own event has not arrived yet.
-    fn last_selected(&self, head: &Head<'_>) -> Option<Arc<Stored>> {
+    fn last_selected(&self, head: &ObjectHead<'_>) -> Option<Arc<Stored>> {
         let cached = self.store.get(&head.key()).filter(|cached| cached.meta().uid == *head.uid)?;
         // The object was not selected before the event either. Its slot was lost, and `drop_lost` removes it.
         if self.filter().is_none_or(|filter| !filter.has(&cached)) {

@@ -32,7 +32,7 @@ impl Reflector {
     /// | stream | 400, 405, 422 | list, at once |
     ///
     /// A `Retry-After` of the response prolongs the wait, and never shortens it.
-    pub(super) fn failed(&mut self, error: &ApiError) -> Vec<Effect> {
+    pub(super) fn handle_error(&mut self, error: &ApiError) -> Vec<Effect> {
         if error.is_not_found() {
             return self.kind_not_served();
         }
@@ -102,7 +102,7 @@ impl Reflector {
         let mut effects = Vec::new();
         if self.last.is_some() {
             // The cache is incomplete from the first 404 on, which pauses its controllers. Its objects go with the last one.
-            effects.extend((self.absent == 1).then(|| Effect::Emit(Delta::Open(self.scope.clone()))));
+            effects.extend((self.absent == 1).then(|| Effect::Emit(Delta::Incomplete(self.scope.clone()))));
         }
         let is_certain = match (self.last.is_some(), self.presence) {
             (true, _) => self.absent == ABSENT_ANSWERS,
@@ -129,7 +129,7 @@ impl Reflector {
             self.broken += 1;
             self.pages |= self.broken >= BROKEN_LISTS;
         }
-        self.failed(error)
+        self.handle_error(error)
     }
 }
 

@@ -33,7 +33,7 @@ fn check_on(mut reflector: Reflector, inputs: Vec<Input>, expected: &str) {
         for effect in reflector.handle(input) {
             match effect {
                 Effect::Wait(wait) => seen.push(format!("wait {}", wait.as_millis())),
-                Effect::Emit(Delta::Open(_)) => seen.push("open".into()),
+                Effect::Emit(Delta::Incomplete(_)) => seen.push("open".into()),
                 Effect::Emit(Delta::Clear(_)) => seen.push("clear".into()),
                 Effect::Emit(Delta::Absent(_)) => seen.push("absent".into()),
                 Effect::Emit(Delta::Restore(..)) => seen.push("restore".into()),
@@ -64,7 +64,7 @@ fn optional_kind_is_absent_after_repeated_404s() {
     inputs.push(page("7", None));
     inputs.extend((0..6).map(|_| rejected(404)));
     check_on(
-        Reflector::default().with(Presence::Optional),
+        Reflector::default().with_presence(Presence::Optional),
         inputs,
         "wait 1000, whole -, absent, wait 2000, whole -, wait 4000, whole -, watch 7, open, wait 1000, whole -, wait 2000, whole -, \
          wait 4000, whole -, wait 5000, whole -, absent, wait 5000, whole -, wait 5000, whole -",

@@ -24,7 +24,7 @@ pub enum Delta {
     /// backup of etcd. It replaces everything, even newer versions.
     Restore(Scope, Vec<Arc<Stored>>, String),
     /// The scope is about to be listed. Until then the store is not complete, and nothing is written there.
-    Open(Scope),
+    Incomplete(Scope),
     /// The API server no longer serves the kind, so its objects are gone. The kind may come back.
     Clear(Scope),
     /// The API server does not serve a kind that is optional: the store is empty and complete. Nothing is written there

@@ -127,10 +127,10 @@ fn deletion_of_an_unseen_successor_ends_the_predecessor() {
 fn list_older_than_cache_completes_reopened_scope() {
     let begin = || vec![list(&[], "5"), Delta::Listing(None), Delta::Join(None, vec![pod("x", "1", 9)], "10".into())];
     let older = list(&[], "7");
-    let cache = check([begin(), vec![Delta::Open(None), older.clone()]].concat(), "+x@9");
+    let cache = check([begin(), vec![Delta::Incomplete(None), older.clone()]].concat(), "+x@9");
     assert!(cache.is_complete() && !cache.blocks_writes(Some("a")) && cache.revision() == 10);
     for end in [Delta::Clear(None), Delta::Absent(None)] {
-        let cache = check([begin(), vec![end, Delta::Open(None), older.clone()]].concat(), "+x@9 -x@9");
+        let cache = check([begin(), vec![end, Delta::Incomplete(None), older.clone()]].concat(), "+x@9 -x@9");
         assert!(!cache.is_complete(), "the objects are gone, and the list has too few of them");
     }
 }
@@ -150,7 +150,7 @@ fn closed_scope_forgets_its_own_deletes() {
     assert_eq!(cache.n_tombstones(), 1);
     cache.apply(Delta::Close(scope()));
     assert_eq!(cache.n_tombstones(), 0, "no watch will report them");
-    cache.apply(Delta::Open(scope()));
+    cache.apply(Delta::Incomplete(scope()));
     let late = Delta::Replace(scope(), vec![pod("x", "1", 5)], "6".into());
     assert!(cache.apply(late).is_empty(), "a uid does not come back");
 }
@@ -312,13 +312,13 @@ fn scope_takes_writes_only_while_complete() {
     let scope = || Some("a".into());
     let steps = [
         (Delta::Replace(scope(), vec![pod("x", "1", 5)], "5".into()), true, false),
-        (Delta::Open(scope()), false, true),
+        (Delta::Incomplete(scope()), false, true),
         (Delta::Replace(scope(), vec![pod("x", "1", 5)], "6".into()), true, false),
         (Delta::Clear(scope()), true, false),
         (Delta::Absent(scope()), true, true),
         (Delta::Replace(scope(), Vec::new(), "7".into()), true, false),
         (Delta::Close(scope()), true, true),
-        (Delta::Open(scope()), false, true),
+        (Delta::Incomplete(scope()), false, true),
         (Delta::Restore(scope(), Vec::new(), "2".into()), true, false),
     ];
     for (delta, complete, blocked) in steps {

@@ -43,7 +43,7 @@ impl Election {
     ///
     /// A candidate that lost a race for the Lease has no failure. One of several replicas that share work reads the
     /// holder soon: it joins it, or takes another Lease.
-    pub(super) fn failed(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
+    pub(super) fn handle_failure(&mut self, error: &ApiError, now: Instant, effects: &mut Vec<Effect>) {
         let updating = matches!(self.step, Step::Send(LeaseRequest::Update(_), _));
         let conflict = updating && error.is_conflict();
         let creating = matches!(self.step, Step::Send(LeaseRequest::Create(_), _));

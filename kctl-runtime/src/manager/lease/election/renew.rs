@@ -73,6 +73,6 @@ impl Election {
     pub(super) fn lose(&mut self, effects: &mut Vec<Effect>) {
         let within = self.config.renew_deadline;
         let cause = self.failure.take().map_or_else(|| "no answer".into(), |failure| failure.text);
-        self.end(End::Lost(format!("{} was not renewed within {within:?}: {cause}", self.lease())), effects);
+        self.end(End::Lost(format!("{} was not renewed within {within:?}: {cause}", self.lease_name())), effects);
     }
 }

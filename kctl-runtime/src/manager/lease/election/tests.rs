@@ -59,7 +59,7 @@ fn joining_processes_keep_lease_new_one_retry_period() {
         }
     }
     assert!(elections.iter().all(|election| election.leading.is_some()), "all of them hold it");
-    let of_new: Vec<_> = elections.iter().map(Election::is_of_new_lease).collect();
+    let of_new: Vec<_> = elections.iter().map(Election::joined_new_lease).collect();
     assert_eq!(of_new, [true, true, false, false, false], "they joined 1.5 s apart, and the retry period is 2 s");
 }
 

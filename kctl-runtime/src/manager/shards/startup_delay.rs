@@ -16,7 +16,7 @@ const SETTLES_FOR: Duration = Duration::from_secs(1);
 
 /// Pure: the time is an argument. It begins when this replica has a seat, and never again after that.
 #[derive(Debug, Default)]
-pub(super) enum Settling {
+pub(super) enum StartupDelay {
     /// This replica had no seat yet.
     #[default]
     NotBegun,
@@ -27,7 +27,7 @@ pub(super) enum Settling {
     Over,
 }
 
-impl Settling {
+impl StartupDelay {
     pub(super) fn observe(&mut self, seats: &Seats, now: Instant) {
         match self {
             Self::NotBegun if seats.own.is_some() => {
@@ -66,20 +66,20 @@ mod tests {
         let start = Instant::now();
         let at = |millis| start + Duration::from_millis(millis);
         let seats = |live: &[u32]| Seats { own: Some(0), live: live.to_vec(), ..Seats::default() };
-        let mut settling = Settling::default();
-        settling.observe(&Seats::default(), at(0));
-        assert_eq!((settling.ends_at(), settling.is_over()), (None, false), "it begins with the seat");
-        settling.observe(&seats(&[0]), at(50));
-        settling.observe(&seats(&[0]), at(100));
-        assert_eq!(settling.ends_at(), Some(at(250)));
+        let mut startup_delay = StartupDelay::default();
+        startup_delay.observe(&Seats::default(), at(0));
+        assert_eq!((startup_delay.ends_at(), startup_delay.is_over()), (None, false), "it begins with the seat");
+        startup_delay.observe(&seats(&[0]), at(50));
+        startup_delay.observe(&seats(&[0]), at(100));
+        assert_eq!(startup_delay.ends_at(), Some(at(250)));
         for (n, seat) in (1..6).enumerate() {
-            settling.observe(&seats(&(0..=seat).collect::<Vec<_>>()), at(240 + 190 * n as u64));
+            startup_delay.observe(&seats(&(0..=seat).collect::<Vec<_>>()), at(240 + 190 * n as u64));
         }
-        assert_eq!((settling.ends_at(), settling.is_over()), (Some(at(1050)), false));
-        settling.observe(&seats(&[0]), at(1050));
-        assert_eq!((settling.ends_at(), settling.is_over()), (None, true));
-        settling.observe(&Seats::default(), at(2000));
-        settling.observe(&seats(&[0, 1]), at(2000));
-        assert!(settling.is_over(), "a replica that lost its seat does not wait again");
+        assert_eq!((startup_delay.ends_at(), startup_delay.is_over()), (Some(at(1050)), false));
+        startup_delay.observe(&seats(&[0]), at(1050));
+        assert_eq!((startup_delay.ends_at(), startup_delay.is_over()), (None, true));
+        startup_delay.observe(&Seats::default(), at(2000));
+        startup_delay.observe(&seats(&[0, 1]), at(2000));
+        assert!(startup_delay.is_over(), "a replica that lost its seat does not wait again");
     }
 }

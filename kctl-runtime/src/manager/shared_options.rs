@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The options, shared between the manager and its controllers.
-pub(super) struct Settable {
+pub(super) struct SharedOptions {
     /// Time that is written into objects.
     clock: RwLock<Clock>,
     /// Called when a reconcile begins.
@@ -28,7 +28,7 @@ pub(super) struct Settable {
     traces: Arc<RwLock<Traces>>,
 }
 
-impl Settable {
+impl SharedOptions {
     /// Creates the options with the system's clock and random trace ids.
     pub(super) fn new(observer: Observer) -> Arc<Self> {
         Arc::new(Self {
@@ -60,7 +60,7 @@ impl Settable {
     }
 
     pub(super) fn seed_traces(&self, seed: u64) {
-        *self.traces.write() = Traces::of_seed(seed);
+        *self.traces.write() = Traces::from_seed(seed);
     }
 
     /// Returns a clock that calls the one that is set at that moment. No lock is held while it runs.
