@@ -105,7 +105,7 @@ impl Env {
 
     /// Waits until all caches are as new as the moment when the process became the leader.
     pub(crate) async fn make_current(&self) {
-        futures::future::join_all(self.caches().map(|source| source.make_current())).await;
+        futures::future::join_all(self.caches().map(|source| source.catch_up_once())).await;
     }
 
     /// Waits until all caches are as new as the moment of this call.

@@ -83,7 +83,7 @@ impl Source {
     ///
     /// # Cancel safety
     /// Safe: if the future is dropped during the first call, the next call starts again.
-    pub(crate) async fn make_current(&self) {
+    pub(crate) async fn catch_up_once(&self) {
         self.compared.get_or_init(|| self.compare()).await;
     }
 

@@ -73,7 +73,7 @@ mod pages;
 mod reflector;
 #[cfg(test)]
 mod reflector_model;
-mod relist;
+mod refresh;
 mod scopes;
 mod server_selection;
 mod unreadable;

@@ -1,10 +1,10 @@
 //! The objects of one informer with their indexes, and the rules by which deltas change them. It is pure: the store's
 //! writer calls it under a lock and reports the changes that it returns.
 
+mod concurrent_lists;
 mod delta;
 mod events;
 mod index;
-mod joins;
 mod list;
 mod objects;
 mod own_write;
@@ -23,8 +23,8 @@ use std::{
 use foldhash::fast::FixedState;
 
 use self::{
+    concurrent_lists::ConcurrentLists,
     index::{ByKey, Map, UserIndex},
-    joins::Joins,
     watermarks::Watermarks,
 };
 use super::{Change, tombstones::Tombstones};
@@ -59,7 +59,7 @@ pub(crate) struct Cache {
     /// deleted. Invariant: each is ahead of the watch, which makes it superfluous once it has caught up.
     read: BTreeMap<Scope, u64>,
     /// The lists beside the watch that are under way. Invariant: each is of a scope that is followed.
-    joins: Joins,
+    concurrent_lists: ConcurrentLists,
     /// Scopes in which nothing may be written, because their objects are not known completely. Invariant: none of them
     /// is listed, unless the API server does not serve the kind there.
     blocked: BTreeSet<Scope>,
@@ -83,7 +83,7 @@ impl Cache {
             unreported: BTreeMap::new(),
             scopes: Watermarks::new(scopes),
             read: BTreeMap::new(),
-            joins: Joins::default(),
+            concurrent_lists: ConcurrentLists::default(),
             blocked: BTreeSet::new(),
         }
     }
@@ -158,7 +158,10 @@ impl Cache {
         let watched = |scope| self.scopes.get(scope).or_else(|| self.scopes.get(&None)).map(|mark| mark.revision);
         let is_ahead = |(scope, revision): (_, &u64)| watched(scope).is_none_or(|watched| *revision > watched);
         debug_assert!(self.read.iter().all(is_ahead), "lists that the watch has caught up with are forgotten");
-        debug_assert!(self.joins.scopes().all(|scope| self.scopes.has(scope)), "only followed scopes are listed");
+        debug_assert!(
+            self.concurrent_lists.scopes().all(|scope| self.scopes.has(scope)),
+            "only followed scopes are listed"
+        );
         let is_present = |(revision, key): (&u64, &ObjectKey)| {
             self.get(key).and_then(|object| object.meta().revision()) == Some(*revision)
         };
@@ -171,25 +174,25 @@ impl Cache {
             Delta::Replace(scope, objects, version) => self.replace(&scope, objects, &version),
             Delta::Restore(scope, objects, version) => self.restore(&scope, objects, &version),
             Delta::Listing(scope) => self.begin_join(scope),
-            Delta::Join(scope, objects, version) => match self.joins.finish(&scope, objects) {
-                Some(objects) => self.listed(&scope, objects, version.parse().ok()),
+            Delta::Join(scope, objects, version) => match self.concurrent_lists.finish(&scope, objects) {
+                Some(objects) => self.apply_list(&scope, objects, version.parse().ok()),
                 None => Vec::new(),
             },
-            Delta::Apply(object) => self.applied(object),
-            Delta::Delete(object) => self.delete_reported(&object),
+            Delta::Apply(object) => self.apply_object(object),
+            Delta::Delete(object) => self.delete_object(&object),
             Delta::Drop(object) => self.drop_object(&object),
             Delta::Unselected(scope, uid, version) => {
                 let revision = version.parse().ok();
-                self.tombstones.ended(&uid, revision);
-                self.joins.ended(&scope, &uid, revision);
+                self.tombstones.record_delete(&uid, revision);
+                self.concurrent_lists.record_delete(&scope, &uid, revision);
                 Vec::new()
             }
             Delta::Bookmark(scope, version) => self.advance(&scope, version.parse().ok()),
             // Versions that are not numbers have no order, so the watch has to deliver the own write.
             Delta::Written(object) if object.meta().revision().is_none() => Vec::new(),
             Delta::Written(object) if self.scope_of(object.key()).is_none() => Vec::new(),
-            Delta::Written(object) => self.written(object),
-            Delta::Gone(key, uid) => self.gone(&key, uid),
+            Delta::Written(object) => self.apply_own_write(object),
+            Delta::Gone(key, uid) => self.apply_own_delete(&key, uid),
             Delta::Present(scope, objects, version) => self.present(scope, objects, &version),
             Delta::Incomplete(scope) => self.open(scope),
             Delta::Clear(scope) => self.clear(&scope),

@@ -94,7 +94,7 @@ impl Tombstones {
     }
 
     /// Returns `true` if a state is from before a delete: of the object itself, or of an earlier object of its name.
-    pub(super) fn block(&self, uid: &Uid, key: &ObjectKey, revision: Option<u64>) -> bool {
+    pub(super) fn blocks(&self, uid: &Uid, key: &ObjectKey, revision: Option<u64>) -> bool {
         let successor = || self.by_uid.get(self.by_key.get(key)?)?.revision;
         self.has(uid) || successor().zip(revision).is_some_and(|(last, revision)| last > revision)
     }
@@ -135,13 +135,13 @@ impl Tombstones {
     }
 
     /// Records that the watch has reported this version.
-    pub(super) fn reported(&mut self, revision: u64) {
+    pub(super) fn record_version(&mut self, revision: u64) {
         self.unreported.remove(&revision);
     }
 
     /// Records that the watch reports the end of an object, and returns `true` if this process deleted it. An end
     /// before the last known version only means that the object did not match the selector for a while.
-    pub(super) fn ended(&mut self, uid: &Uid, revision: Option<u64>) -> bool {
+    pub(super) fn record_delete(&mut self, uid: &Uid, revision: Option<u64>) -> bool {
         let Some(tombstone) = self.by_uid.get(uid) else { return self.ended.uids.contains(uid) };
         if tombstone.revision.zip(revision).is_none_or(|(last, end)| last <= end) {
             self.remove(uid);
@@ -150,7 +150,7 @@ impl Tombstones {
     }
 
     /// Records that everything in the scope `here` has been reported up to this revision.
-    pub(super) fn passed(&mut self, mark: u64, here: impl Fn(&ObjectKey) -> bool) {
+    pub(super) fn advance(&mut self, mark: u64, here: impl Fn(&ObjectKey) -> bool) {
         let is_here = |uid: &Uid| self.by_uid.get(uid).is_none_or(|tombstone| here(&tombstone.key));
         let passed = self.unreported.range(..=mark).filter(|(_, uid)| is_here(uid)).map(|(revision, _)| *revision);
         for revision in passed.collect::<Vec<_>>() {
@@ -162,7 +162,7 @@ impl Tombstones {
 
     /// Records a list of the scope `here`: a deleted object that is not in it is confirmed, unless the list is older
     /// than the delete.
-    pub(super) fn listed<S: BuildHasher>(
+    pub(super) fn apply_list<S: BuildHasher>(
         &mut self,
         uids: &HashSet<&Uid, S>,
         list: Option<u64>,

@@ -75,13 +75,13 @@ impl Debug {
     /// Answers a request under a known host.
     fn page(&self, request: &Request<()>, since: Instant) -> Page {
         match request.uri().path() {
-            "/debug/" => of_type("text/html; charset=utf-8", HTML.into()),
-            "/debug/app.js" => of_type("text/javascript; charset=utf-8", SCRIPT.into()),
-            "/debug/style.css" => of_type("text/css; charset=utf-8", STYLE.into()),
-            "/debug/icon.svg" => of_type("image/svg+xml", ICON.into()),
+            "/debug/" => page("text/html; charset=utf-8", HTML.into()),
+            "/debug/app.js" => page("text/javascript; charset=utf-8", SCRIPT.into()),
+            "/debug/style.css" => page("text/css; charset=utf-8", STYLE.into()),
+            "/debug/icon.svg" => page("image/svg+xml", ICON.into()),
             "/debug/graph.svg" => {
                 let specs: Vec<ControllerSpec> = self.view.controllers().iter().map(|(spec, _)| spec.clone()).collect();
-                of_type("image/svg+xml", manifest::graph(&specs, manifest::GraphFormat::Svg))
+                page("image/svg+xml", manifest::graph(&specs, manifest::GraphFormat::Svg))
             }
             "/debug/state.json" => self.state(request.uri().query().unwrap_or_default(), since),
             "/debug/slot.json" => self.slot(request.uri().query().unwrap_or_default()),
@@ -106,7 +106,7 @@ impl Debug {
         let (view, health, history) = (&self.view, &self.health, &*self.history);
         let seen = Seen { app: &self.app, now: (self.clock)(), since, view, health, history };
         match serde_json::to_string(&seen.state(after)) {
-            Ok(json) => of_type("application/json", json),
+            Ok(json) => page("application/json", json),
             Err(error) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
         }
     }
@@ -128,7 +128,7 @@ impl Debug {
         let found = shards.explain(&key);
         let (slot, owner, state, reason) = (found.slot, found.owner, found.state, found.reason);
         let json = json!({ "key": key.to_string(), "slot": slot, "owner": owner, "state": state, "reason": reason });
-        of_type("application/json", json.to_string())
+        page("application/json", json.to_string())
     }
 }
 
@@ -139,7 +139,7 @@ fn value_of(query: &str, name: &str) -> String {
 }
 
 /// Returns a page with another content type than plain text.
-fn of_type(kind: &'static str, body: String) -> Page {
+fn page(kind: &'static str, body: String) -> Page {
     let mut page = text(StatusCode::OK, body);
     page.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     page

@@ -7,34 +7,34 @@ use crate::{key::ObjectKey, object::Stored, store::Change};
 
 impl Cache {
     /// Applies a watch event `ADDED` or `MODIFIED`.
-    pub(super) fn applied(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
+    pub(super) fn apply_object(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
         let revision = object.meta().revision();
         if let Some(revision) = revision {
             self.unreported.remove(&revision);
-            self.tombstones.reported(revision);
+            self.tombstones.record_version(revision);
         }
-        self.joins.applied(&object);
+        self.concurrent_lists.forget_delete(&object);
         let mut changes = self.upsert(object);
         changes.extend(self.advance(&scope, revision));
         changes
     }
 
     /// Applies a watch event `DELETED`.
-    pub(super) fn delete_reported(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
+    pub(super) fn delete_object(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
         let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
         let revision = object.meta().revision();
-        self.joins.ended(&scope, &object.meta().uid, revision);
-        let mut changes = self.deleted(object);
+        self.concurrent_lists.record_delete(&scope, &object.meta().uid, revision);
+        let mut changes = self.remove_object(object);
         changes.extend(self.advance(&scope, revision));
         changes
     }
 
     /// Removes an object that the watch reported as deleted, and an earlier one of its name. A later state and a
     /// successor stay.
-    fn deleted(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
+    fn remove_object(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
         let uid = &object.meta().uid;
-        if self.tombstones.ended(uid, object.meta().revision()) {
+        if self.tombstones.record_delete(uid, object.meta().revision()) {
             return self.end_predecessor(object);
         }
         match self.get(object.key()).cloned() {
@@ -66,7 +66,7 @@ impl Cache {
         self.forget_reads(scope, watermark);
         let scopes = &self.scopes;
         let here = |key: &ObjectKey| scope_among(scopes, key).is_some_and(|covering| covering == *scope);
-        self.tombstones.passed(watermark, here);
+        self.tombstones.advance(watermark, here);
         let passed = self.unreported.range(..=watermark).map(|(_, key)| key).filter(|key| here(key));
         let passed: Vec<ObjectKey> = passed.cloned().collect();
         // The watch is past these own writes without reporting them: they do not match its selector, and it would not

@@ -23,12 +23,12 @@ impl Cache {
             }
             return Vec::new();
         }
-        self.joins.end(scope);
-        self.listed(scope, objects, list)
+        self.concurrent_lists.end(scope);
+        self.apply_list(scope, objects, list)
     }
 
     /// Applies a list of a scope. Each of its objects exists, even if the watch is past its version.
-    pub(super) fn listed(
+    pub(super) fn apply_list(
         &mut self,
         scope: &Scope,
         objects: Vec<Arc<Stored>>,
@@ -39,12 +39,12 @@ impl Cache {
         let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         if !self.tombstones.is_empty() {
             let uids: HashSet<&Uid> = objects.iter().map(|object| &object.meta().uid).collect();
-            self.tombstones.listed(&uids, list, listed_here);
+            self.tombstones.apply_list(&uids, list, listed_here);
         }
         self.forget_reads(scope, list.unwrap_or(u64::MAX));
         let mut changes = Vec::new();
-        let vanished = if self.objects.is_empty() { Vec::new() } else { self.vanished(scope, &objects, list) };
-        for last in vanished {
+        let missing = if self.objects.is_empty() { Vec::new() } else { self.missing_from_list(scope, &objects, list) };
+        for last in missing {
             self.remove(&last);
             changes.push(Change::Deleted { last });
         }
@@ -59,7 +59,7 @@ impl Cache {
     }
 
     /// Returns the objects of a scope that a list would contain if they still existed.
-    fn vanished(&self, scope: &Scope, objects: &[Arc<Stored>], list: Option<u64>) -> Vec<Arc<Stored>> {
+    fn missing_from_list(&self, scope: &Scope, objects: &[Arc<Stored>], list: Option<u64>) -> Vec<Arc<Stored>> {
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
         let is_unlisted = |cached: &&Arc<Stored>| self.is_in(cached.key(), scope) && !listed.contains(cached.key());
         let is_older = |cached: &&Arc<Stored>| !newer(cached.meta().revision(), list) || list.is_none();
@@ -71,7 +71,7 @@ impl Cache {
         if !self.scopes.has(scope) {
             return Vec::new();
         }
-        self.joins.end(scope);
+        self.concurrent_lists.end(scope);
         let here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         self.tombstones.forget(here);
         self.tombstones.forget_ended();

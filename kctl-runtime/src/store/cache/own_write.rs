@@ -11,7 +11,7 @@ use crate::{
 
 impl Cache {
     /// Stores the state of an object in a response, and expects the watch to report it.
-    pub(super) fn written(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
+    pub(super) fn apply_own_write(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let (revision, key) = (object.meta().revision(), object.key().clone());
         let changes = self.upsert(object);
         // `upsert` does not store a state from before a delete. Then the changes only remove a predecessor of that name, and
@@ -24,7 +24,7 @@ impl Cache {
     }
 
     /// Removes an object that this process deleted, and leaves a tombstone until the watch reports the delete.
-    pub(super) fn gone(&mut self, key: &ObjectKey, uid: Uid) -> Vec<Change<Stored>> {
+    pub(super) fn apply_own_delete(&mut self, key: &ObjectKey, uid: Uid) -> Vec<Change<Stored>> {
         match self.get(key).cloned() {
             Some(old) if old.meta().uid == uid => {
                 let revision = old.meta().revision();

@@ -84,10 +84,10 @@ impl Cache {
         let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
         let watermark = self.scopes.get(&scope).map_or(0, |watermark| watermark.revision);
         let is_passed = object.meta().revision().is_some_and(|revision| revision <= watermark);
-        if !is_passed || !self.joins.has(&scope) {
-            return self.written(object);
+        if !is_passed || !self.concurrent_lists.has(&scope) {
+            return self.apply_own_write(object);
         }
-        if self.joins.has_deleted(&scope, &object) {
+        if self.concurrent_lists.has_deleted(&scope, &object) {
             return Vec::new();
         }
         // The watch is past this version and will not report it, so it is not kept as unreported.
@@ -97,14 +97,14 @@ impl Cache {
     /// Begins a list of a whole scope beside the watch, if the scope is followed.
     pub(super) fn begin_join(&mut self, scope: Scope) -> Vec<Change<Stored>> {
         if self.scopes.has(&scope) {
-            self.joins.begin(scope);
+            self.concurrent_lists.begin(scope);
         }
         Vec::new()
     }
 
     /// Returns `true` if the last list beside the watch was applied, and `false` if it has to be requested again.
     pub(crate) fn has_joined(&self) -> bool {
-        self.joins.is_applied
+        self.concurrent_lists.is_applied
     }
 
     /// Forgets lists beside the watch that the watch has caught up with.

@@ -8,7 +8,7 @@ use crate::{object::Stored, store::Change};
 impl Cache {
     /// Blocks writes in a scope until it has been listed.
     pub(super) fn open(&mut self, scope: Scope) -> Vec<Change<Stored>> {
-        self.joins.end(&scope);
+        self.concurrent_lists.end(&scope);
         self.scopes.entry(&scope).listed = false;
         self.blocked.insert(scope);
         Vec::new()
@@ -39,7 +39,7 @@ impl Cache {
     /// Removes all objects of a scope.
     pub(super) fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
         self.forget_reads(scope, u64::MAX);
-        self.joins.end(scope);
+        self.concurrent_lists.end(scope);
         if let Some(watermark) = self.scopes.get_mut(scope) {
             watermark.was_listed = false;
         }

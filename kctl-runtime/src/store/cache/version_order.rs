@@ -10,7 +10,7 @@ impl Cache {
     /// watch has already passed without reporting it.
     pub(super) fn upsert(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let revision = object.meta().revision();
-        if self.tombstones.block(&object.meta().uid, object.key(), revision) {
+        if self.tombstones.blocks(&object.meta().uid, object.key(), revision) {
             return self.end_predecessor(&object);
         }
         let cached = self.get(object.key());

@@ -60,14 +60,14 @@ fn hash_of(uid: &Uid) -> u64 {
 
 /// The lists that are under way.
 #[derive(Default)]
-pub(super) struct Joins {
+pub(super) struct ConcurrentLists {
     /// By scope. A cache has at most one for each scope, and rarely any.
     open: Vec<(Scope, Deletes)>,
     /// `true` if the last list was applied.
     pub(super) is_applied: bool,
 }
 
-impl Joins {
+impl ConcurrentLists {
     /// Records deletes from now on. An earlier list of the scope was given up.
     pub(super) fn begin(&mut self, scope: Scope) {
         self.end(&scope);
@@ -94,14 +94,14 @@ impl Joins {
     }
 
     /// Records that the watch has reported the end of an object, with the version of that event.
-    pub(super) fn ended(&mut self, scope: &Scope, uid: &Uid, revision: Option<u64>) {
+    pub(super) fn record_delete(&mut self, scope: &Scope, uid: &Uid, revision: Option<u64>) {
         if let Some((_, deletes)) = self.open.iter_mut().find(|(listed, _)| listed == scope) {
             deletes.add(uid, revision);
         }
     }
 
     /// Records that an object exists. It may have left the selector before.
-    pub(super) fn applied(&mut self, object: &Stored) {
+    pub(super) fn forget_delete(&mut self, object: &Stored) {
         for (_, deletes) in &mut self.open {
             deletes.by_uid.remove(&hash_of(&object.meta().uid));
         }
@@ -250,13 +250,13 @@ mod tests {
     #[test]
     fn list_with_too_many_deletes_is_not_applied() {
         for (more, is_applied) in [(0, true), (1, false)] {
-            let mut joins = Joins::default();
+            let mut joins = ConcurrentLists::default();
             joins.begin(None);
             for n in 0..DELETES_DURING_LIST_MAX + more {
-                joins.ended(&None, &n.to_string().as_str().into(), Some(1));
+                joins.record_delete(&None, &n.to_string().as_str().into(), Some(1));
             }
             // The second event of an object takes no further place.
-            joins.ended(&None, &"0".into(), Some(2));
+            joins.record_delete(&None, &"0".into(), Some(2));
             let left = joins.finish(&None, vec![pod("x", "1", 7), pod("y", "y", 7)]);
             assert_eq!(left.map(|left| left.len()), is_applied.then_some(2), "{more} more than the bound");
             assert_eq!(joins.is_applied, is_applied);
