@@ -11,7 +11,7 @@ use kctl::{
     prelude::*,
     watches::WatchConfig,
 };
-use kctl_runtime::source::{Check, Source};
+use kctl_runtime::source::{DecodeCheck, Source};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
@@ -64,7 +64,7 @@ async fn start() -> (World, Arc<Source>, JoinSet<()>) {
     let world = World::new();
     let client = world.faults.client(&world.server);
     let source = Arc::new(Source::new(client, WatchConfig::new(Kind::of::<Pod>()), Arc::default()));
-    source.add_check(Check::fits::<Sound>());
+    source.add_check(DecodeCheck::fits::<Sound>());
     let mut tasks = JoinSet::new();
     tasks.spawn(source.store().clone().write());
     let running = source.clone();

@@ -16,7 +16,7 @@ pub use problem::declaration_problem;
 use crate::{
     key::ObjectKey,
     object::{FieldMask, Kind, Stored},
-    source::{Check, Presence},
+    source::{DecodeCheck, Presence},
     store::{Change, IndexFn, SharedStore},
 };
 
@@ -82,7 +82,7 @@ pub struct RelationSpec {
     /// The behaviour while the API server does not serve the kind: wait for it, or work without.
     pub presence: Presence,
     /// Checks that an object decodes as the relation's type, before it is stored.
-    pub check: Check,
+    pub check: DecodeCheck,
     /// The fields of each object that the controller reads.
     pub field_mask: FieldMask,
     /// The `CustomResourceDefinition` of the kind, if its Rust type has one.

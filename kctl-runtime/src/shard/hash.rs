@@ -20,7 +20,7 @@ pub(crate) fn splitmix64(mut value: u64) -> u64 {
 }
 
 /// Returns the 64-bit FNV-1a hash of a string, as API servers calculate it for a `shardSelector`.
-pub(super) fn fnv1a(text: &str) -> u64 {
+pub(crate) fn fnv1a(text: &str) -> u64 {
     text.bytes().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
 }
 

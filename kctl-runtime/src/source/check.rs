@@ -17,25 +17,25 @@ pub(super) enum Arrival {
 /// A check costs one decoding per object. In return `Store::get` has no error path, and a controller is not stopped by
 /// an object of another client that its Rust type cannot hold.
 #[derive(Clone, Copy)]
-pub struct Check(fn(&Stored, Arrival) -> Result<(), DecodeError>);
+pub struct DecodeCheck(fn(&Stored, Arrival) -> Result<(), DecodeError>);
 
-impl std::fmt::Debug for Check {
+impl std::fmt::Debug for DecodeCheck {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Check").finish_non_exhaustive()
+        f.debug_struct("DecodeCheck").finish_non_exhaustive()
     }
 }
 
-impl Check {
+impl DecodeCheck {
     /// Returns the check that an object can be decoded as `K`. [`Source::view`](super::Source::view) adds it.
     ///
     /// ```
     /// use std::sync::Arc;
     /// use k8s_openapi::api::core::v1::Pod;
-    /// use kctl_runtime::source::{Check, WatchConfig, Source};
+    /// use kctl_runtime::source::{DecodeCheck, WatchConfig, Source};
     ///
     /// # fn checked(client: kube::Client) {
     /// let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
-    /// source.add_check(Check::fits::<Pod>());
+    /// source.add_check(DecodeCheck::fits::<Pod>());
     /// assert!(source.accept(r#"{"metadata":{"name":"a"},"spec":{"containers":3}}"#).is_err());
     /// # }
     /// ```
@@ -65,13 +65,13 @@ mod tests {
         let json = r#"{"metadata":{"name":"a"},"spec":{"containers":[]}}"#;
         let is_kept = |arrival| {
             let object = Stored::accept(&Kind::of::<Pod>(), json).unwrap();
-            Check::fits::<Pod>().check(&object, arrival).unwrap();
+            DecodeCheck::fits::<Pod>().check(&object, arrival).unwrap();
             object.is_decoded()
         };
         assert!(is_kept(Arrival::Alone) && !is_kept(Arrival::Listed));
         for arrival in [Arrival::Alone, Arrival::Listed] {
             let object = Arc::new(Stored::accept(&Kind::of::<Pod>(), r#"{"metadata":{"name":"a"},"spec":3}"#).unwrap());
-            let error = Check::fits::<Pod>().check(&object, arrival).unwrap_err();
+            let error = DecodeCheck::fits::<Pod>().check(&object, arrival).unwrap_err();
             assert_eq!(error.to_string(), "Pod a cannot be decoded", "{arrival:?}");
         }
     }

@@ -32,7 +32,7 @@ use parking_lot::RwLock;
 use tokio::sync::{Notify, OnceCell};
 
 use super::{
-    Check, WatchConfig,
+    DecodeCheck, WatchConfig,
     condition::{Condition, Health},
     filter::Filter,
     list_limiter::ListLimiter,
@@ -85,7 +85,7 @@ pub struct Source {
     /// The store that it feeds. Others may read it, and writes of this process enter it too.
     store: Arc<SharedStore>,
     /// One check per type that reads the store.
-    checks: RwLock<Vec<Check>>,
+    checks: RwLock<Vec<DecodeCheck>>,
     /// The parts of each object that its readers need.
     field_mask: RwLock<FieldMask>,
     /// The parts that its objects have in common, stored once.
@@ -198,7 +198,7 @@ impl Source {
     ///
     /// A check that is added later holds for objects that arrive later. Objects in the store are not checked again, so
     /// add checks before [`run`](Self::run).
-    pub fn add_check(&self, check: Check) {
+    pub fn add_check(&self, check: DecodeCheck) {
         self.checks.write().push(check);
     }
 
@@ -241,7 +241,7 @@ impl Source {
     /// Call it before [`run`](Self::run). [`Source`] has an example.
     pub fn view<K: Readable>(&self) -> Store<K> {
         debug_assert_eq!(self.config.kind, Kind::of::<K>(), "a source delivers objects of its kind alone");
-        self.add_check(Check::fits::<K>());
+        self.add_check(DecodeCheck::fits::<K>());
         Store::new(self.store.clone())
     }
 

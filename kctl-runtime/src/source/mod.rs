@@ -28,7 +28,7 @@
 //! 1. **List.** The whole newest state is requested, by about four sources of a process at a time ([`ListLimiter`]). Items
 //!    are decoded as their bytes arrive.
 //! 2. **Check.** Each object is reduced to the parts that readers need, and must fit every type that reads it
-//!    ([`Check`]). The store gets the list as one [`Delta::Replace`](crate::store::Delta::Replace).
+//!    ([`DecodeCheck`]). The store gets the list as one [`Delta::Replace`](crate::store::Delta::Replace).
 //! 3. **Watch.** Events go to the store one by one. The server ends a watch after 5 to 10 minutes, and the next one
 //!    begins at the last version.
 //! 4. **Recover.** An expired version (410) leads to a new list. A source whose server is down keeps its cache, which
@@ -78,7 +78,7 @@ mod scopes;
 mod server_selection;
 mod unreadable;
 
-pub use check::Check;
+pub use check::DecodeCheck;
 pub use condition::Health;
 pub use driver::Source;
 pub(crate) use filter::{BelongsTo, CacheBug, Filter};

@@ -7,7 +7,7 @@ use crate::{
     key::Key,
     object::{FieldMask, Kind, Readable, ViewOf, is_namespaced},
     reconcile::{Cluster, Controller},
-    source::{Check, Presence},
+    source::{DecodeCheck, Presence},
     store::{Change, SharedStore, Store, decode_checked, index_values},
 };
 
@@ -77,7 +77,7 @@ impl<C: Controller, K> Relation<C, K> {
                 block_owner_deletion: false,
                 by_type: false,
                 presence: Presence::Required,
-                check: Check::fits::<K>(),
+                check: DecodeCheck::fits::<K>(),
                 field_mask: FieldMask::whole(),
                 crd: None,
                 schema: None,
@@ -299,7 +299,7 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// Sets `as = V`: only the fields of the view are cached, and the kind is read as `V`.
     #[must_use]
     pub fn view<V: ViewOf<K>>(self) -> Relation<C, V, B> {
-        let spec = RelationSpec { field_mask: V::paths().field_mask(), check: Check::fits::<V>(), ..self.spec };
+        let spec = RelationSpec { field_mask: V::paths().field_mask(), check: DecodeCheck::fits::<V>(), ..self.spec };
         Relation { spec, before: self.before, kinds: PhantomData }
     }
 

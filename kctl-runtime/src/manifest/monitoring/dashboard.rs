@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::manifest::{ManagerOptions, RbacOptions};
+use crate::{
+    manifest::{ManagerOptions, RbacOptions},
+    shard::fnv1a,
+};
 
 /// Dashboard format that Grafana 10 and later read without a migration.
 const SCHEMA_VERSION: u32 = 39;
@@ -163,10 +166,7 @@ fn uid(name: &str) -> String {
         return whole;
     }
     // FNV-1a, because the hash must be the same in every build.
-    let hash = name
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
-    let hash = format!("{hash:016x}");
+    let hash = format!("{:016x}", fnv1a(name));
     let prefix: String = whole.chars().take(UID_LEN_MAX - 9).collect();
     format!("{prefix}-{}", &hash[8..])
 }
