@@ -21,7 +21,7 @@ use super::{METADATA_LIST, Source, condition::Activity, filter::CacheBug, jitter
 use crate::{
     key::ObjectKey,
     object::{Meta, Uid, Version},
-    store::{Delta, Present, Scope},
+    store::{Delta, NamespaceScope, Present},
     transport::ApiError,
 };
 
@@ -161,7 +161,7 @@ impl Source {
     ///
     /// # Errors
     /// The metadata list fails, or the list of objects after it.
-    async fn catch_up(&self, scope: &Scope, opaque: OpaqueVersion) -> Result<bool, ApiError> {
+    async fn catch_up(&self, scope: &NamespaceScope, opaque: OpaqueVersion) -> Result<bool, ApiError> {
         let present = self.present(scope).await?;
         if self.store().has_all(scope, &present) {
             return Ok(true);
@@ -176,7 +176,7 @@ impl Source {
     }
 
     /// Waits for a moment until the watch has brought the rest of the listed state. Returns `false` if it has not.
-    async fn has_all_soon(&self, scope: &Scope, present: &Present) -> bool {
+    async fn has_all_soon(&self, scope: &NamespaceScope, present: &Present) -> bool {
         for _look in 0..RECHECKS.1 {
             tokio::time::sleep(RECHECKS.0).await;
             if self.store().has_all(scope, present) {
@@ -190,7 +190,7 @@ impl Source {
     ///
     /// Each item is compared with the store as it arrives. So memory holds one item and the names of objects that
     /// differ, not a second copy of the kind.
-    async fn present(&self, scope: &Scope) -> Result<Present, ApiError> {
+    async fn present(&self, scope: &NamespaceScope) -> Result<Present, ApiError> {
         let operation = self.config().operation("list");
         // Only metadata is requested: names and versions are enough to compare.
         let body = self.send_list(&operation, scope, "", METADATA_LIST).await?;
@@ -234,7 +234,7 @@ impl Source {
     ///
     /// # Errors
     /// The list fails, or too much happened during it.
-    async fn relist(&self, scope: &Scope) -> Result<(), ApiError> {
+    async fn relist(&self, scope: &NamespaceScope) -> Result<(), ApiError> {
         // From before the store remembers deletes until it has the list.
         let _listing = Listing::begin(&self.n_lists);
         self.store().push_and_wait(Delta::Listing(scope.clone())).await;

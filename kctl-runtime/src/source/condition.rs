@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::WatchConfig;
-use crate::{store::Scope, transport::ApiError};
+use crate::{store::NamespaceScope, transport::ApiError};
 
 /// An unchanged failure is logged once in this time. A different error is logged at once.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
@@ -71,7 +71,7 @@ pub(super) enum Activity {
 /// A failure that lasts.
 struct Failure {
     /// The namespace whose requests fail.
-    scope: Scope,
+    scope: NamespaceScope,
     activity: Activity,
     /// The newest error. Older ones are in the log.
     error: ApiError,
@@ -109,7 +109,13 @@ impl Condition {
     /// Records a failure, and logs it from time to time instead of at each retry.
     ///
     /// A first error with `Retry-After` is not logged: API servers send it for a moment after each change of a CRD.
-    pub(super) fn record_failure(&self, config: &WatchConfig, scope: &Scope, activity: Activity, error: &ApiError) {
+    pub(super) fn record_failure(
+        &self,
+        config: &WatchConfig,
+        scope: &NamespaceScope,
+        activity: Activity,
+        error: &ApiError,
+    ) {
         let mut failures = self.failures.lock();
         let existing = failures.iter_mut().find(|failure| failure.is_of(scope, activity));
         let reported = match existing.as_ref().map(|failure| failure.reported.clone()) {
@@ -130,7 +136,7 @@ impl Condition {
     }
 
     /// Records that the API server does not serve an optional kind, which is not a failure.
-    pub(super) fn record_absent(&self, config: &WatchConfig, scope: &Scope) {
+    pub(super) fn record_absent(&self, config: &WatchConfig, scope: &NamespaceScope) {
         self.record_response();
         self.forget_scope(scope);
         if !self.absent.swap(true, Ordering::Relaxed) {
@@ -151,7 +157,7 @@ impl Condition {
     /// Records that a request succeeded.
     ///
     /// An activity that failed before logs `works again`, if its failure was logged.
-    pub(super) fn record_success(&self, config: &WatchConfig, scope: &Scope, activity: Activity) {
+    pub(super) fn record_success(&self, config: &WatchConfig, scope: &NamespaceScope, activity: Activity) {
         self.record_response();
         if self.absent.swap(false, Ordering::Relaxed) {
             tracing::info!("the API server serves {}.{} now", config.kind.plural, config.kind.api_version());
@@ -164,13 +170,13 @@ impl Condition {
     }
 
     /// Forgets the failures of a scope that is no longer followed.
-    pub(super) fn forget_scope(&self, scope: &Scope) {
+    pub(super) fn forget_scope(&self, scope: &NamespaceScope) {
         self.failures.lock().retain(|failure| failure.scope != *scope);
     }
 }
 
 impl Failure {
-    fn is_of(&self, scope: &Scope, activity: Activity) -> bool {
+    fn is_of(&self, scope: &NamespaceScope, activity: Activity) -> bool {
         self.scope == *scope && self.activity == activity
     }
 }

@@ -42,7 +42,7 @@ use super::{
 use crate::{
     key::ObjectKey,
     object::{Deduplicator, FieldMask, Kind, Readable, Stored},
-    store::{Part, Scope, SharedStore, Store},
+    store::{NamespaceScope, Part, SharedStore, Store},
     transport,
 };
 
@@ -348,12 +348,12 @@ impl Source {
     }
 
     /// Returns path and query of a request for a scope, with the selectors of the watch config and of this replica's slots.
-    pub(super) fn path(&self, scope: &Scope, query: &str) -> String {
+    pub(super) fn path(&self, scope: &NamespaceScope, query: &str) -> String {
         self.path_with(scope, query, self.shard_selector().as_deref())
     }
 
     /// Does the same with this `shardSelector`.
-    pub(super) fn path_with(&self, scope: &Scope, query: &str, shards: Option<&str>) -> String {
+    pub(super) fn path_with(&self, scope: &NamespaceScope, query: &str, shards: Option<&str>) -> String {
         let config = &self.config;
         let mut path = format!("{}?{query}", config.kind.path(scope.as_deref()));
         let selectors = [

@@ -43,7 +43,7 @@ use std::{sync::Arc, time::Duration};
 use super::Presence;
 use crate::{
     object::Stored,
-    store::{Delta, Scope},
+    store::{Delta, NamespaceScope},
 };
 use backoff::{BACKOFF_MIN, Backoff};
 pub(super) use errors::wants_pages;
@@ -66,7 +66,7 @@ pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Reflector {
     /// The namespace that its deltas name.
-    scope: Scope,
+    scope: NamespaceScope,
     /// Decides if a missing kind leaves the store complete.
     presence: Presence,
     request: Request,
@@ -102,7 +102,7 @@ impl Reflector {
     /// Creates a reflector of one namespace, or of all with `None`. It starts with a list.
     ///
     /// The kind is [`Presence::Required`] until [`with_presence`](Self::with_presence) changes that.
-    pub fn new(scope: Scope) -> Self {
+    pub fn new(scope: NamespaceScope) -> Self {
         Self {
             scope,
             presence: Presence::Required,
@@ -131,7 +131,7 @@ impl Reflector {
     /// assert_eq!(reflector.request(), &Request::Watch { version: "7".into() });
     /// ```
     #[must_use]
-    pub fn streaming(scope: Scope) -> Self {
+    pub fn streaming(scope: NamespaceScope) -> Self {
         let mut reflector = Self { streams: true, ..Self::new(scope) };
         reflector.relist(None);
         reflector
@@ -144,7 +144,7 @@ impl Reflector {
     /// assert_eq!(Reflector::new(Some("default".into())).scope().as_deref(), Some("default"));
     /// assert_eq!(Reflector::default().scope(), &None);
     /// ```
-    pub fn scope(&self) -> &Scope {
+    pub fn scope(&self) -> &NamespaceScope {
         &self.scope
     }
 

@@ -20,7 +20,7 @@ use super::{Effect, Input, Reflector, Request};
 use crate::{
     key::ObjectKey,
     object::{Kind, Stored},
-    store::{Cache, Change, Delta, Scope},
+    store::{Cache, Change, Delta, NamespaceScope},
     transport::ApiError,
 };
 
@@ -105,7 +105,7 @@ struct Known {
 }
 
 /// Returns `true` if a reflector follows the namespace of this name.
-fn is_in(scope: &Scope, name: u8) -> bool {
+fn is_in(scope: &NamespaceScope, name: u8) -> bool {
     scope.as_deref().is_none_or(|namespace| NAMESPACES[usize::from(name)] == namespace)
 }
 
@@ -133,7 +133,7 @@ impl Event {
     /// Returns the event that a watch with the selector sends for it.
     ///
     /// An object that stops matching the selector is `DELETED` for the watch, as in the API server's watch cache.
-    fn seen(&self, scope: &Scope) -> Option<Input> {
+    fn seen(&self, scope: &NamespaceScope) -> Option<Input> {
         let name = self.before.or(self.after)?.name;
         if !is_in(scope, name) {
             return None;
@@ -191,7 +191,7 @@ impl Server {
     /// Returns the selected objects at a revision.
     ///
     /// It undoes the log from its end, which also checks that the log is complete.
-    fn at(&self, revision: u64, scope: &Scope) -> Vec<Arc<Stored>> {
+    fn at(&self, revision: u64, scope: &NamespaceScope) -> Vec<Arc<Stored>> {
         let mut state = self.state.clone();
         for event in self.log.iter().rev().take_while(|event| event.revision > revision) {
             if let Some(after) = event.after {
@@ -287,7 +287,7 @@ impl Watcher {
 }
 
 struct Follower {
-    scope: Scope,
+    scope: NamespaceScope,
     reflector: Reflector,
     /// The rest of the state that a stream has to send, and the state's revision.
     stream: Option<(Vec<Arc<Stored>>, u64)>,
@@ -301,7 +301,7 @@ struct Run {
 
 impl Run {
     /// Starts a run with a reflector of each scope, which `reflector` creates.
-    fn new(reflector: fn(Scope) -> Reflector, scopes: Vec<Scope>) -> Self {
+    fn new(reflector: fn(NamespaceScope) -> Reflector, scopes: Vec<NamespaceScope>) -> Self {
         let server = Server { revision: 10, ..Server::default() };
         let cache = Cache::new(scopes.clone());
         let watcher = Watcher { cache, told: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
@@ -435,7 +435,7 @@ impl Run {
     }
 }
 
-fn page(server: &Server, scope: &Scope, revision: u64, start: usize) -> Input {
+fn page(server: &Server, scope: &NamespaceScope, revision: u64, start: usize) -> Input {
     let all = server.at(revision, scope);
     let end = (start + PAGE_LEN).min(all.len());
     let token = (end < all.len()).then(|| format!("{revision}/{end}"));

@@ -15,7 +15,7 @@ use super::{METADATA_LIST, Source, reflector::Input};
 use crate::{
     key::ObjectKey,
     object::{Uid, Version},
-    store::{Delta, Scope},
+    store::{Delta, NamespaceScope},
     transport::{self, ApiError},
 };
 
@@ -28,7 +28,7 @@ impl Source {
     ///
     /// # Errors
     /// The list fails. The caller keeps its write as uncertain and tries again.
-    pub(crate) async fn refresh(&self, scope: &Scope) -> Result<(), ApiError> {
+    pub(crate) async fn refresh(&self, scope: &NamespaceScope) -> Result<(), ApiError> {
         let followed = self.scopes();
         let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
         let (objects, version) = match self.state(scope).await {

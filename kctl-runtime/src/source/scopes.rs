@@ -1,6 +1,6 @@
 //! The scopes that an informer lists and watches: the namespaces of its watch config, until they are changed at run time.
 //!
-//! A [`Scope`] is one list and one watch: a namespace, or `None` for all. controller-runtime fixes the set when the
+//! A [`NamespaceScope`] is one list and one watch: a namespace, or `None` for all. controller-runtime fixes the set when the
 //! cache is built. Here [`watches`](crate::watches) may add and remove namespaces while the program runs.
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::store::Scope;
+use crate::store::NamespaceScope;
 
 /// A set of scopes that notifies the source of changes.
 pub(crate) struct Scopes {
@@ -20,10 +20,10 @@ pub(crate) struct Scopes {
 /// The scopes, and the removals that the source has not performed yet.
 struct ScopeSet {
     /// Sorted and without duplicates. `None` is the only element if all namespaces are followed.
-    all: Vec<Scope>,
+    all: Vec<NamespaceScope>,
     /// The scopes that were removed since the last [`Scopes::take_removed`]. One of them may have been added again: its
     /// list and watch have to begin anew all the same.
-    removed: BTreeSet<Scope>,
+    removed: BTreeSet<NamespaceScope>,
 }
 
 impl ScopeSet {
@@ -40,7 +40,7 @@ impl ScopeSet {
 impl Scopes {
     /// Creates the scopes of these namespaces; an empty slice means all.
     pub(super) fn new(namespaces: &[String]) -> Self {
-        let mut all: Vec<Scope> = namespaces.iter().map(|namespace| Some(namespace.as_str().into())).collect();
+        let mut all: Vec<NamespaceScope> = namespaces.iter().map(|namespace| Some(namespace.as_str().into())).collect();
         all.sort();
         all.dedup();
         if all.is_empty() {
@@ -52,23 +52,23 @@ impl Scopes {
     }
 
     /// Returns the present scopes, sorted.
-    pub(crate) fn all(&self) -> Vec<Scope> {
+    pub(crate) fn all(&self) -> Vec<NamespaceScope> {
         self.state.lock().all.clone()
     }
 
     /// Returns the scopes that were removed since the last call, and the present ones.
-    pub(super) fn take_removed(&self) -> (BTreeSet<Scope>, Vec<Scope>) {
+    pub(super) fn take_removed(&self) -> (BTreeSet<NamespaceScope>, Vec<NamespaceScope>) {
         let mut state = self.state.lock();
         (std::mem::take(&mut state.removed), state.all.clone())
     }
 
     /// Returns `true` if the scope is followed now.
-    pub(crate) fn has(&self, scope: &Scope) -> bool {
+    pub(crate) fn has(&self, scope: &NamespaceScope) -> bool {
         self.state.lock().all.binary_search(scope).is_ok()
     }
 
     /// Lists and watches a scope from now on.
-    pub(crate) fn add(&self, scope: Scope) {
+    pub(crate) fn add(&self, scope: NamespaceScope) {
         let mut state = self.state.lock();
         if let Err(idx) = state.all.binary_search(&scope) {
             state.all.insert(idx, scope);
@@ -78,7 +78,7 @@ impl Scopes {
     }
 
     /// Ends list and watch of a scope; its objects leave the store.
-    pub(crate) fn remove(&self, scope: &Scope) {
+    pub(crate) fn remove(&self, scope: &NamespaceScope) {
         let mut state = self.state.lock();
         if let Ok(idx) = state.all.binary_search(scope) {
             let removed = state.all.remove(idx);

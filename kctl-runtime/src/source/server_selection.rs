@@ -22,7 +22,7 @@ use super::{
     filter::{CacheBug, Filter},
 };
 use crate::{
-    store::Scope,
+    store::NamespaceScope,
     transport::{self, ApiError, Operation},
 };
 
@@ -55,7 +55,7 @@ impl fmt::Display for SelectedBy {
 #[derive(Default)]
 pub(super) struct ServerSelection {
     /// By scope: the number of moves at its last request. A scope is listed or watched with the slots from before it.
-    requested: Mutex<Vec<(Scope, u64)>>,
+    requested: Mutex<Vec<(NamespaceScope, u64)>>,
     /// Notified of each request.
     changed: Notify,
     /// A [`SelectedBy`].
@@ -66,7 +66,7 @@ pub(super) struct ServerSelection {
 
 impl ServerSelection {
     /// Records that a scope is requested with the slots after this number of moves.
-    fn record(&self, scope: &Scope, n_moves: u64) {
+    fn record(&self, scope: &NamespaceScope, n_moves: u64) {
         let mut requested = self.requested.lock();
         match requested.iter_mut().find(|(other, _)| other == scope) {
             Some((_, before)) => *before = n_moves,
@@ -77,17 +77,17 @@ impl ServerSelection {
     }
 
     /// Forgets a scope that is no longer listed and watched.
-    fn forget(&self, scope: &Scope) {
+    fn forget(&self, scope: &NamespaceScope) {
         self.requested.lock().retain(|(other, _)| other != scope);
     }
 
     /// Returns the number of moves at the last request of a scope.
-    fn requested(&self, scope: &Scope) -> Option<u64> {
+    fn requested(&self, scope: &NamespaceScope) -> Option<u64> {
         self.requested.lock().iter().find_map(|(other, n_moves)| (other == scope).then_some(*n_moves))
     }
 
     /// Waits until a scope is requested with the slots after this number of moves.
-    async fn requested_after(&self, scope: &Scope, n_moves: u64) {
+    async fn requested_after(&self, scope: &NamespaceScope, n_moves: u64) {
         loop {
             let changed = self.changed.notified();
             if self.requested(scope).is_some_and(|requested| requested >= n_moves) {
@@ -126,7 +126,7 @@ impl Source {
     pub(super) async fn send_list(
         &self,
         operation: &Operation,
-        scope: &Scope,
+        scope: &NamespaceScope,
         query: &str,
         accept: &str,
     ) -> Result<Body, ApiError> {
@@ -159,21 +159,21 @@ impl Source {
     }
 
     /// Records the present slots as those of the next request of a scope. Call it before the path of the request is made.
-    pub(super) fn record_selection(&self, scope: &Scope) {
+    pub(super) fn record_selection(&self, scope: &NamespaceScope) {
         if let Some(filter) = self.selectable() {
             filter.selection.record(scope, filter.n_moves());
         }
     }
 
     /// Forgets the request of a scope that was removed. Added again, it waits for its own first request.
-    pub(super) fn forget_selection(&self, scope: &Scope) {
+    pub(super) fn forget_selection(&self, scope: &NamespaceScope) {
         if let Some(filter) = self.selectable() {
             filter.selection.forget(scope);
         }
     }
 
     /// Returns `true` if slots have moved since the request of a scope, so that its watch selects the wrong objects.
-    pub(super) fn is_reselected(&self, scope: &Scope) -> bool {
+    pub(super) fn is_reselected(&self, scope: &NamespaceScope) -> bool {
         let Some(filter) = self.selectable().filter(|filter| filter.bug != Some(CacheBug::WatchKept)) else {
             return false;
         };
@@ -192,7 +192,7 @@ impl Source {
     /// `n_moves`. Returns `false` if that takes long, such as while the API server is down.
     ///
     /// A kind that is not served has no watch, and needs none.
-    pub(super) async fn reopen_watch(&self, scope: &Scope, n_moves: u64) -> bool {
+    pub(super) async fn reopen_watch(&self, scope: &NamespaceScope, n_moves: u64) -> bool {
         let Some(filter) = self.selectable().filter(|_| !self.is_absent()) else { return true };
         if filter.bug == Some(CacheBug::WatchKept) {
             return true;

@@ -19,7 +19,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use crate::{key::ObjectKey, object::Stored, store::Scope};
+use crate::{key::ObjectKey, object::Stored, store::NamespaceScope};
 
 /// Maximum number of unreadable objects that a source remembers. Further ones are counted and logged, and get no event;
 /// their finalizers stay until other objects become readable or are deleted.
@@ -91,12 +91,12 @@ impl Unreadables {
 
     /// Forgets the objects of a scope that were not reported since this list of it began. Call it only for a complete
     /// list: an object that it does not report is readable again, or deleted.
-    pub(super) fn end_list(&self, scope: &Scope, list: ListNumber) {
+    pub(super) fn end_list(&self, scope: &NamespaceScope, list: ListNumber) {
         self.retain(|one, reported| !is_in(scope, one) || reported >= list);
     }
 
     /// Forgets all objects of a scope, which is no longer listed or no longer served.
-    pub(super) fn clear(&self, scope: &Scope) {
+    pub(super) fn clear(&self, scope: &NamespaceScope) {
         self.retain(|one, _| !is_in(scope, one));
     }
 
@@ -126,7 +126,7 @@ impl Unreadables {
     }
 }
 
-fn is_in(scope: &Scope, one: &Unreadable) -> bool {
+fn is_in(scope: &NamespaceScope, one: &Unreadable) -> bool {
     scope.is_none() || scope.as_deref() == one.stored.meta().namespace()
 }
 

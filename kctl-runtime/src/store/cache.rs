@@ -33,7 +33,7 @@ use crate::{
     object::{Stored, Uid},
 };
 
-pub use self::delta::{Delta, Scope};
+pub use self::delta::{Delta, NamespaceScope};
 pub(crate) use self::present::Present;
 
 /// The state behind a store.
@@ -57,12 +57,12 @@ pub(crate) struct Cache {
     scopes: Watermarks,
     /// The `resourceVersion` of namespaces that were listed beside the watch. An unknown object at or below it is
     /// deleted. Invariant: each is ahead of the watch, which makes it superfluous once it has caught up.
-    read: BTreeMap<Scope, u64>,
+    read: BTreeMap<NamespaceScope, u64>,
     /// The lists beside the watch that are under way. Invariant: each is of a scope that is followed.
     concurrent_lists: ConcurrentLists,
     /// Scopes in which nothing may be written, because their objects are not known completely. Invariant: none of them
     /// is listed, unless the API server does not serve the kind there.
-    blocked: BTreeSet<Scope>,
+    blocked: BTreeSet<NamespaceScope>,
 }
 
 impl Default for Cache {
@@ -72,7 +72,7 @@ impl Default for Cache {
 }
 
 impl Cache {
-    pub(crate) fn new(scopes: impl IntoIterator<Item = Scope>) -> Self {
+    pub(crate) fn new(scopes: impl IntoIterator<Item = NamespaceScope>) -> Self {
         Self {
             objects: HashSet::default(),
             n_bytes: 0,
@@ -121,12 +121,12 @@ impl Cache {
     }
 
     /// Returns the scope that an object belongs to, if there is one.
-    fn scope_of(&self, key: &ObjectKey) -> Option<Scope> {
+    fn scope_of(&self, key: &ObjectKey) -> Option<NamespaceScope> {
         scope_among(&self.scopes, key)
     }
 
     /// Returns `true` if an object belongs to the scope.
-    fn is_in(&self, key: &ObjectKey, scope: &Scope) -> bool {
+    fn is_in(&self, key: &ObjectKey, scope: &NamespaceScope) -> bool {
         self.scope_of(key).is_some_and(|covering| covering == *scope)
     }
 
@@ -203,7 +203,7 @@ impl Cache {
 }
 
 /// Returns the followed scope of a key: its namespace, or the scope of all namespaces.
-fn scope_among(watermarks: &Watermarks, key: &ObjectKey) -> Option<Scope> {
+fn scope_among(watermarks: &Watermarks, key: &ObjectKey) -> Option<NamespaceScope> {
     let scopes = [key.namespace.clone(), None];
     scopes.into_iter().find(|scope| watermarks.has(scope))
 }

@@ -52,7 +52,7 @@ use std::sync::Arc;
 #[cfg(test)]
 pub(crate) use cache::Cache;
 pub(crate) use cache::Present;
-pub use cache::{Delta, Scope};
+pub use cache::{Delta, NamespaceScope};
 pub(crate) use share::{Part, Primaries, Share};
 pub use tombstones::TOMBSTONES_MAX;
 #[doc(hidden)]

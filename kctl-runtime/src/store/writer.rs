@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{
-    Change, Delta, IndexFn, Scope,
+    Change, Delta, IndexFn, NamespaceScope,
     cache::{Cache, Present},
     durations::Durations,
     inbox::Inbox,
@@ -309,7 +309,7 @@ impl SharedStore {
     ///
     /// # Cancel safety
     /// If the future is dropped, the list may still be applied.
-    pub(crate) async fn join(&self, scope: Scope, objects: Vec<Arc<Stored>>, version: String) -> bool {
+    pub(crate) async fn join(&self, scope: NamespaceScope, objects: Vec<Arc<Stored>>, version: String) -> bool {
         self.push_and_wait(Delta::Join(scope, objects, version)).await;
         self.cache.read().has_joined()
     }
@@ -417,7 +417,7 @@ impl SharedStore {
     }
 
     /// Returns `true` if the store has everything of a scope that `present` lists, or a newer state.
-    pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
+    pub(crate) fn has_all(&self, scope: &NamespaceScope, present: &Present) -> bool {
         self.cache.read().has_all(scope, present)
     }
 

@@ -20,7 +20,7 @@ use crate::{
     handler::mailbox::Mailbox,
     object::FieldMask,
     source::{ListLimiter, Source, WatchConfig},
-    store::{Delta, Scope, SharedStore},
+    store::{Delta, NamespaceScope, SharedStore},
 };
 
 /// Maximum number of open informers in a process. [`Watches::watch`](super::Watches::watch) fails beyond it; declared
@@ -240,7 +240,7 @@ impl Informers {
     /// No controller of the program is limited to namespaces.
     pub(super) async fn add_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
-        let (sources, scope): (_, Scope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
+        let (sources, scope): (_, NamespaceScope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
         let added: Vec<_> = sources.into_iter().filter(|(source, _)| !source.scopes().has(&scope)).collect();
         // All caches become incomplete before one of them lists the namespace. Otherwise a reconcile could read the
         // namespace in one cache and miss it in another.
@@ -257,7 +257,7 @@ impl Informers {
     /// As [`add_namespace`](Self::add_namespace).
     pub(super) async fn remove_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
-        let (sources, scope): (_, Scope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
+        let (sources, scope): (_, NamespaceScope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
         let removed: Vec<_> = sources.into_iter().filter(|(source, _)| source.scopes().has(&scope)).collect();
         // Writes to the namespace fail from here on: a running reconcile sees objects disappear that still exist.
         send_delta(&removed, &Delta::Incomplete(scope.clone())).await;

@@ -13,12 +13,12 @@ use std::{collections::HashMap, sync::Arc};
 use parking_lot::Mutex;
 
 use super::{ApiError, Target};
-use crate::{key::ObjectKey, source::Source, store::Scope};
+use crate::{key::ObjectKey, source::Source, store::NamespaceScope};
 
 /// Caches and namespaces that have to be listed before a key is reconciled again. Invariant: not empty, and each once.
 ///
 /// A key rarely has more than one, so a linear search is enough.
-type ListsNeeded = Vec<(Arc<Source>, Scope)>;
+type ListsNeeded = Vec<(Arc<Source>, NamespaceScope)>;
 
 /// The uncertain writes of one controller. Clones share the state.
 #[derive(Clone, Default)]
@@ -33,7 +33,7 @@ pub(super) struct UncertainWrite {
     /// The key that is held back.
     key: ObjectKey,
     /// The cache and namespace of the write. `None` once the outcome is known.
-    scope: Option<(Arc<Source>, Scope)>,
+    scope: Option<(Arc<Source>, NamespaceScope)>,
 }
 
 impl UncertainWrites {
@@ -47,7 +47,7 @@ impl UncertainWrites {
     }
 
     /// Adds marks of a key, each cache and namespace once.
-    fn add(&self, key: ObjectKey, scopes: impl IntoIterator<Item = (Arc<Source>, Scope)>) {
+    fn add(&self, key: ObjectKey, scopes: impl IntoIterator<Item = (Arc<Source>, NamespaceScope)>) {
         let mut uncertain = self.0.lock();
         let sources = uncertain.entry(key).or_default();
         for (source, scope) in scopes {
@@ -101,7 +101,7 @@ impl UncertainWrites {
     }
 
     /// Removes and returns one mark of a key.
-    fn take(&self, key: &ObjectKey) -> Option<(Arc<Source>, Scope)> {
+    fn take(&self, key: &ObjectKey) -> Option<(Arc<Source>, NamespaceScope)> {
         let mut uncertain = self.0.lock();
         let sources = uncertain.get_mut(key)?;
         let scope = sources.pop();

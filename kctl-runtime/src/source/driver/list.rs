@@ -17,7 +17,7 @@ use crate::{
         reflector::{Input, Reflector, Request, wants_pages},
         unreadable::ListNumber,
     },
-    store::Scope,
+    store::NamespaceScope,
     transport::{ApiError, Operation},
 };
 
@@ -39,7 +39,7 @@ impl Source {
     pub(super) async fn list(
         &self,
         reflector: &mut Reflector,
-        scope: &Scope,
+        scope: &NamespaceScope,
         begun: &mut ListBegin,
     ) -> Option<Duration> {
         let request = reflector.request().clone();
@@ -62,7 +62,7 @@ impl Source {
     /// its last page, because a list that fails says nothing about them.
     pub(in crate::source) async fn request_list(
         &self,
-        scope: &Scope,
+        scope: &NamespaceScope,
         request: &Request,
         list: &mut ListNumber,
     ) -> Input {
@@ -134,7 +134,10 @@ impl Source {
     ///
     /// # Errors
     /// A request fails, or slots are gained during each of [`GAINS_MAX`] lists. Nothing else is retried here.
-    pub(in crate::source) async fn state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
+    pub(in crate::source) async fn state(
+        &self,
+        scope: &NamespaceScope,
+    ) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
         for _try in 0..GAINS_MAX {
             let gained = self.n_gained();
             let (mut objects, version) = self.partial_state(scope).await?;
@@ -147,7 +150,10 @@ impl Source {
     }
 
     /// Does the same, and keeps a list during which a slot was gained. It lacks some objects of that slot.
-    pub(in crate::source) async fn partial_state(&self, scope: &Scope) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
+    pub(in crate::source) async fn partial_state(
+        &self,
+        scope: &NamespaceScope,
+    ) -> Result<(Vec<Arc<Stored>>, String), ApiError> {
         let mut request = Request::Whole { version: None };
         let (mut state, mut list) = (Vec::new(), ListNumber::default());
         loop {

@@ -15,7 +15,7 @@ use crate::{
         jitter::Jitter,
         reflector::{Reflector, Request},
     },
-    store::{Delta, Scope},
+    store::{Delta, NamespaceScope},
 };
 
 /// Shortest life of a watch that is requested from the API server; the longest is twice that, as in client-go. The
@@ -23,7 +23,7 @@ use crate::{
 const WATCH_LIFE_MIN: Duration = Duration::from_secs(300);
 
 /// The reflected scopes, with the handle that ends each.
-pub(super) type Handles = Vec<(Scope, AbortHandle)>;
+pub(super) type Handles = Vec<(NamespaceScope, AbortHandle)>;
 
 /// The time at which a source begins to follow scopes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl Source {
 
     /// Ends the scopes that were removed, and returns those that have to be listed and watched now. Of a scope that was
     /// removed and added again, both.
-    pub(super) async fn update_scopes(&self, handles: &mut Handles, start: Start) -> Vec<Scope> {
+    pub(super) async fn update_scopes(&self, handles: &mut Handles, start: Start) -> Vec<NamespaceScope> {
         let (removed, mut scopes) = self.scopes.take_removed();
         for scope in &removed {
             // No delta of the scope is sent after this, so `Close` is its last one.
@@ -88,7 +88,7 @@ impl Source {
 
     /// Lists and watches one scope for ever: takes the reflector's next request, performs it, and waits for the
     /// returned time.
-    async fn reflect(&self, scope: Scope) {
+    async fn reflect(&self, scope: NamespaceScope) {
         // A stream never ends, so a filtered source could not check at its end if slots have moved.
         let streams = self.streams.load(Ordering::Relaxed) && self.filter().is_none();
         let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::new(scope.clone()) };
@@ -119,7 +119,7 @@ impl Source {
 
     /// Waits before the next request of a scope. A move of slots ends the wait: a gained slot is listed only after the
     /// watch was requested with it. The request records the move, so each move ends one wait.
-    async fn back_off(&self, scope: &Scope, wait: Duration) {
+    async fn back_off(&self, scope: &NamespaceScope, wait: Duration) {
         let until = Instant::now() + wait;
         loop {
             // Created before the check, so that no notification is missed.

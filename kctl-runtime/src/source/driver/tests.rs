@@ -53,8 +53,8 @@ async fn scope_removed_before_the_source_looks_is_closed() {
     let store = SharedStore::for_namespaces(&config.namespaces);
     let source = Source::new(source().client, config, Arc::new(store));
     tokio::spawn(source.store().clone().write());
-    let (a, b): (Scope, Scope) = (Some("a".into()), Some("b".into()));
-    let empty = |scope: &Scope| Delta::Replace(scope.clone(), Vec::new(), "1".into());
+    let (a, b): (NamespaceScope, NamespaceScope) = (Some("a".into()), Some("b".into()));
+    let empty = |scope: &NamespaceScope| Delta::Replace(scope.clone(), Vec::new(), "1".into());
     source.store().push(Delta::Incomplete(b.clone())).await;
     source.scopes().add(b.clone());
     source.scopes().remove(&b);

@@ -16,7 +16,7 @@ use crate::{
         list_limiter::ListPermit,
         reflector::{Input, Reflector, Request, STREAM_SILENCE_MAX},
     },
-    store::Scope,
+    store::NamespaceScope,
     transport::{self, ApiError, Operation},
 };
 
@@ -36,7 +36,7 @@ impl Source {
     pub(super) async fn watch(
         &self,
         reflector: &mut Reflector,
-        scope: &Scope,
+        scope: &NamespaceScope,
         life: Duration,
         permit: &mut Option<ListPermit>,
     ) -> Option<Duration> {
@@ -80,7 +80,7 @@ impl Source {
         chunks: &mut Chunks,
         lines: &mut Lines,
         reflector: &Reflector,
-        scope: &Scope,
+        scope: &NamespaceScope,
         life: Duration,
     ) -> bool {
         let streams = *reflector.request() == Request::Stream;
@@ -131,7 +131,7 @@ impl Source {
     ///
     /// # Errors
     /// The server rejects the watch or does not answer within 60 s.
-    async fn open(&self, scope: &Scope, request: &Request, life: Duration) -> Result<Chunks, ApiError> {
+    async fn open(&self, scope: &NamespaceScope, request: &Request, life: Duration) -> Result<Chunks, ApiError> {
         let from = match request {
             Request::Watch { version } => format!("resourceVersion={version}"),
             _ => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=".to_owned(),

@@ -11,7 +11,7 @@ use crate::{
         filter::ObjectHead,
         reflector::{Input, Reflector, Request},
     },
-    store::{Delta, Scope},
+    store::{Delta, NamespaceScope},
     transport::ApiError,
 };
 
@@ -83,7 +83,7 @@ impl Source {
     /// version of the event: that of the readable state is older.
     ///
     /// A cached state that is later than the event stays: the object had left the selector, and was written after that.
-    fn ended(&self, last: Stored, scope: &Scope, left: &mut Vec<Delta>) -> Input {
+    fn ended(&self, last: Stored, scope: &NamespaceScope, left: &mut Vec<Delta>) -> Input {
         self.unreadable.remove(last.key());
         let (uid, version) = (last.meta().uid.clone(), version_of(&last));
         let end = last.meta().revision();

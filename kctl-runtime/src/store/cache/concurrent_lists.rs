@@ -9,7 +9,7 @@ use std::{collections::HashMap, hash::BuildHasher, sync::Arc};
 
 use foldhash::fast::FixedState;
 
-use super::Scope;
+use super::NamespaceScope;
 use crate::object::{Stored, Uid};
 
 /// Maximum number of objects whose end is remembered during one list. With more of them, the list is not applied, and has
@@ -62,39 +62,39 @@ fn hash_of(uid: &Uid) -> u64 {
 #[derive(Default)]
 pub(super) struct ConcurrentLists {
     /// By scope. A cache has at most one for each scope, and rarely any.
-    open: Vec<(Scope, Deletes)>,
+    open: Vec<(NamespaceScope, Deletes)>,
     /// `true` if the last list was applied.
     pub(super) is_applied: bool,
 }
 
 impl ConcurrentLists {
     /// Records deletes from now on. An earlier list of the scope was given up.
-    pub(super) fn begin(&mut self, scope: Scope) {
+    pub(super) fn begin(&mut self, scope: NamespaceScope) {
         self.end(&scope);
         self.open.push((scope, Deletes::default()));
     }
 
     /// Stops recording: another list of the whole scope was applied, or the scope is empty.
-    pub(super) fn end(&mut self, scope: &Scope) {
+    pub(super) fn end(&mut self, scope: &NamespaceScope) {
         self.open.retain(|(listed, _)| listed != scope);
     }
 
     /// Iterates over the scopes whose lists are under way.
-    pub(super) fn scopes(&self) -> impl Iterator<Item = &Scope> {
+    pub(super) fn scopes(&self) -> impl Iterator<Item = &NamespaceScope> {
         self.open.iter().map(|(scope, _)| scope)
     }
 
-    fn get(&self, scope: &Scope) -> Option<&Deletes> {
+    fn get(&self, scope: &NamespaceScope) -> Option<&Deletes> {
         self.open.iter().find_map(|(listed, deletes)| (listed == scope).then_some(deletes))
     }
 
     /// Returns `true` if a list of the scope is under way.
-    pub(super) fn has(&self, scope: &Scope) -> bool {
+    pub(super) fn has(&self, scope: &NamespaceScope) -> bool {
         self.get(scope).is_some()
     }
 
     /// Records that the watch has reported the end of an object, with the version of that event.
-    pub(super) fn record_delete(&mut self, scope: &Scope, uid: &Uid, revision: Option<u64>) {
+    pub(super) fn record_delete(&mut self, scope: &NamespaceScope, uid: &Uid, revision: Option<u64>) {
         if let Some((_, deletes)) = self.open.iter_mut().find(|(listed, _)| listed == scope) {
             deletes.add(uid, revision);
         }
@@ -108,7 +108,7 @@ impl ConcurrentLists {
     }
 
     /// Returns `true` if the watch has reported the end of this state of an object.
-    pub(super) fn has_deleted(&self, scope: &Scope, object: &Stored) -> bool {
+    pub(super) fn has_deleted(&self, scope: &NamespaceScope, object: &Stored) -> bool {
         self.get(scope).is_some_and(|deletes| deletes.has(object))
     }
 
@@ -116,7 +116,7 @@ impl ConcurrentLists {
     ///
     /// Returns `None` if the list proves too little and has to be requested again: there were too many deletes, or
     /// another list of the scope was applied meanwhile.
-    pub(super) fn finish(&mut self, scope: &Scope, mut objects: Vec<Arc<Stored>>) -> Option<Vec<Arc<Stored>>> {
+    pub(super) fn finish(&mut self, scope: &NamespaceScope, mut objects: Vec<Arc<Stored>>) -> Option<Vec<Arc<Stored>>> {
         let deletes = self.get(scope).filter(|deletes| !deletes.is_incomplete);
         let remaining = deletes.map(|deletes| {
             objects.retain(|object| !deletes.has(object));

@@ -8,7 +8,7 @@ use crate::{
 };
 
 /// The scope of one list and one watch: a namespace, or `None` for all namespaces and for cluster-scoped kinds.
-pub type Scope = Option<Arc<str>>;
+pub type NamespaceScope = Option<Arc<str>>;
 
 /// An input of a store: a message of its source, or the result of an own write or of a read beside the watch.
 ///
@@ -19,19 +19,19 @@ pub type Scope = Option<Arc<str>>;
 #[non_exhaustive]
 pub enum Delta {
     /// The complete state of a scope at a `resourceVersion`, from a list. Objects that are not in it were deleted.
-    Replace(Scope, Vec<Arc<Stored>>, String),
+    Replace(NamespaceScope, Vec<Arc<Stored>>, String),
     /// The complete state of a scope from an API server whose state went back, for example after the restore of a
     /// backup of etcd. It replaces everything, even newer versions.
-    Restore(Scope, Vec<Arc<Stored>>, String),
+    Restore(NamespaceScope, Vec<Arc<Stored>>, String),
     /// The scope is about to be listed. Until then the store is not complete, and nothing is written there.
-    Incomplete(Scope),
+    Incomplete(NamespaceScope),
     /// The API server no longer serves the kind, so its objects are gone. The kind may come back.
-    Clear(Scope),
+    Clear(NamespaceScope),
     /// The API server does not serve a kind that is optional: the store is empty and complete. Nothing is written there
     /// before it is listed.
-    Absent(Scope),
+    Absent(NamespaceScope),
     /// The scope is no longer followed: its objects leave the store as deletions, and nothing is written there.
-    Close(Scope),
+    Close(NamespaceScope),
     /// A watch event `ADDED` or `MODIFIED`.
     Apply(Arc<Stored>),
     /// A watch event `DELETED`, with the last state.
@@ -40,19 +40,19 @@ pub enum Delta {
     /// from the watch, so it does not prove that the watch is past the version.
     Drop(Arc<Stored>),
     /// Everything of a scope up to this `resourceVersion` has been reported.
-    Bookmark(Scope, String),
+    Bookmark(NamespaceScope, String),
     /// The objects of a namespace at a `resourceVersion`, from a list beside the watch.
-    Present(Scope, Vec<Arc<Stored>>, String),
+    Present(NamespaceScope, Vec<Arc<Stored>>, String),
     /// The whole scope is about to be listed beside the watch. Until [`Join`](Self::Join), the store remembers which
     /// objects the watch reports as deleted.
-    Listing(Scope),
+    Listing(NamespaceScope),
     /// The complete state of a scope at a `resourceVersion`, from a list beside the watch that began after
     /// [`Listing`](Self::Listing). It is applied even if the watch is past it, because the source may select more
     /// objects than when the watch passed them. Objects whose end the watch has reported meanwhile do not come back.
-    Join(Scope, Vec<Arc<Stored>>, String),
+    Join(NamespaceScope, Vec<Arc<Stored>>, String),
     /// The watch reported this `resourceVersion` of an object that the source does not select, by its uid. An older state in a
     /// list beside the watch does not come back, and an own delete before it is forgotten.
-    Unselected(Scope, Uid, String),
+    Unselected(NamespaceScope, Uid, String),
     /// The state of one object in the response to an own write, or to a read beside the watch.
     Written(Arc<Stored>),
     /// This process deleted the object with this uid, and it is gone.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Cache, delta::Scope, scope_among, version_order::is_later};
+use super::{Cache, delta::NamespaceScope, scope_among, version_order::is_later};
 use crate::{key::ObjectKey, object::Stored, store::Change};
 
 impl Cache {
@@ -59,7 +59,7 @@ impl Cache {
 
     /// Records that everything of a scope up to a revision has been reported. Own writes that the watch has passed
     /// without reporting are outside of its selector, and leave the cache.
-    pub(super) fn advance(&mut self, scope: &Scope, revision: Option<u64>) -> Vec<Change<Stored>> {
+    pub(super) fn advance(&mut self, scope: &NamespaceScope, revision: Option<u64>) -> Vec<Change<Stored>> {
         let Some(watermark) = self.scopes.get_mut(scope) else { return Vec::new() };
         watermark.revision = watermark.revision.max(revision.unwrap_or(0));
         let watermark = watermark.revision;

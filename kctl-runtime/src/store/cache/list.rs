@@ -2,7 +2,7 @@
 
 use std::{collections::HashSet, sync::Arc};
 
-use super::{Cache, delta::Scope, version_order::newer};
+use super::{Cache, delta::NamespaceScope, version_order::newer};
 use crate::{
     key::ObjectKey,
     object::{Stored, Uid},
@@ -11,7 +11,12 @@ use crate::{
 
 impl Cache {
     /// Applies a list of a scope: objects that it lacks were deleted, unless the cached state is newer than the list.
-    pub(super) fn replace(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+    pub(super) fn replace(
+        &mut self,
+        scope: &NamespaceScope,
+        objects: Vec<Arc<Stored>>,
+        version: &str,
+    ) -> Vec<Change<Stored>> {
         let list = version.parse::<u64>().ok();
         // A list of a scope that is no longer followed is ignored.
         let Some(watermark) = self.scopes.get(scope) else { return Vec::new() };
@@ -30,7 +35,7 @@ impl Cache {
     /// Applies a list of a scope. Each of its objects exists, even if the watch is past its version.
     pub(super) fn apply_list(
         &mut self,
-        scope: &Scope,
+        scope: &NamespaceScope,
         objects: Vec<Arc<Stored>>,
         list: Option<u64>,
     ) -> Vec<Change<Stored>> {
@@ -59,7 +64,12 @@ impl Cache {
     }
 
     /// Returns the objects of a scope that a list would contain if they still existed.
-    fn missing_from_list(&self, scope: &Scope, objects: &[Arc<Stored>], list: Option<u64>) -> Vec<Arc<Stored>> {
+    fn missing_from_list(
+        &self,
+        scope: &NamespaceScope,
+        objects: &[Arc<Stored>],
+        list: Option<u64>,
+    ) -> Vec<Arc<Stored>> {
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
         let is_unlisted = |cached: &&Arc<Stored>| self.is_in(cached.key(), scope) && !listed.contains(cached.key());
         let is_older = |cached: &&Arc<Stored>| !newer(cached.meta().revision(), list) || list.is_none();
@@ -67,7 +77,12 @@ impl Cache {
     }
 
     /// Replaces a scope by a list, even if the cache is newer. Versions and uids that were undone may appear again.
-    pub(super) fn restore(&mut self, scope: &Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+    pub(super) fn restore(
+        &mut self,
+        scope: &NamespaceScope,
+        objects: Vec<Arc<Stored>>,
+        version: &str,
+    ) -> Vec<Change<Stored>> {
         if !self.scopes.has(scope) {
             return Vec::new();
         }
@@ -96,7 +111,7 @@ impl Cache {
     }
 
     /// Applies objects that exist although the watch has passed their versions.
-    pub(super) fn below_watermark<T>(&mut self, scope: &Scope, apply: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn below_watermark<T>(&mut self, scope: &NamespaceScope, apply: impl FnOnce(&mut Self) -> T) -> T {
         let Some(watermark) = self.scopes.get_mut(scope).map(|watermark| std::mem::take(&mut watermark.revision))
         else {
             return apply(self);

@@ -4,7 +4,7 @@ use std::{collections::HashSet, sync::Arc};
 
 use foldhash::fast::FixedState;
 
-use super::{Cache, delta::Scope, version_order::newer};
+use super::{Cache, delta::NamespaceScope, version_order::newer};
 use crate::{
     key::ObjectKey,
     object::{Stored, Uid, Version},
@@ -35,7 +35,7 @@ impl Cache {
 
     /// Returns `true` if the cache has everything that `present` lists, or a newer state of it, and nothing that it
     /// lacks.
-    pub(crate) fn has_all(&self, scope: &Scope, present: &Present) -> bool {
+    pub(crate) fn has_all(&self, scope: &NamespaceScope, present: &Present) -> bool {
         let is_there = |cached: &Arc<Stored>| {
             let is_newer =
                 || cached.meta().revision().zip(present.version).is_some_and(|(revision, list)| revision > list);
@@ -47,7 +47,12 @@ impl Cache {
     }
 
     /// Applies a list of one namespace beside the watch. Objects that are not in it are deleted, unless they are newer.
-    pub(super) fn present(&mut self, scope: Scope, objects: Vec<Arc<Stored>>, version: &str) -> Vec<Change<Stored>> {
+    pub(super) fn present(
+        &mut self,
+        scope: NamespaceScope,
+        objects: Vec<Arc<Stored>>,
+        version: &str,
+    ) -> Vec<Change<Stored>> {
         let Ok(revision) = version.parse::<u64>() else { return Vec::new() };
         let listed: HashSet<&ObjectKey> = objects.iter().map(|object| object.key()).collect();
         let is_gone = |cached: &&Arc<Stored>| {
@@ -95,7 +100,7 @@ impl Cache {
     }
 
     /// Begins a list of a whole scope beside the watch, if the scope is followed.
-    pub(super) fn begin_join(&mut self, scope: Scope) -> Vec<Change<Stored>> {
+    pub(super) fn begin_join(&mut self, scope: NamespaceScope) -> Vec<Change<Stored>> {
         if self.scopes.has(&scope) {
             self.concurrent_lists.begin(scope);
         }
@@ -108,7 +113,7 @@ impl Cache {
     }
 
     /// Forgets lists beside the watch that the watch has caught up with.
-    pub(super) fn forget_reads(&mut self, scope: &Scope, revision: u64) {
+    pub(super) fn forget_reads(&mut self, scope: &NamespaceScope, revision: u64) {
         self.read.retain(|read, until| *until > revision || (scope.is_some() && read != scope));
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{Cache, delta::Scope, watermarks::Watermark};
+use super::{Cache, delta::NamespaceScope, watermarks::Watermark};
 use crate::{object::Stored, store::Change};
 
 impl Cache {
     /// Blocks writes in a scope until it has been listed.
-    pub(super) fn open(&mut self, scope: Scope) -> Vec<Change<Stored>> {
+    pub(super) fn open(&mut self, scope: NamespaceScope) -> Vec<Change<Stored>> {
         self.concurrent_lists.end(&scope);
         self.scopes.entry(&scope).listed = false;
         self.blocked.insert(scope);
@@ -15,7 +15,7 @@ impl Cache {
     }
 
     /// Empties a scope whose kind the API server does not serve. It is complete, and nothing is written there.
-    pub(super) fn absent(&mut self, scope: Scope) -> Vec<Change<Stored>> {
+    pub(super) fn absent(&mut self, scope: NamespaceScope) -> Vec<Change<Stored>> {
         if !self.scopes.has(&scope) {
             return Vec::new();
         }
@@ -27,7 +27,7 @@ impl Cache {
     }
 
     /// Empties a scope that is no longer followed.
-    pub(super) fn close(&mut self, scope: Scope) -> Vec<Change<Stored>> {
+    pub(super) fn close(&mut self, scope: NamespaceScope) -> Vec<Change<Stored>> {
         let changes = self.clear(&scope);
         // No watch will report the end of these objects. The next list of the scope is newer than their deletion.
         self.tombstones.forget(|key| scope.is_none() || key.namespace == scope);
@@ -37,7 +37,7 @@ impl Cache {
     }
 
     /// Removes all objects of a scope.
-    pub(super) fn clear(&mut self, scope: &Scope) -> Vec<Change<Stored>> {
+    pub(super) fn clear(&mut self, scope: &NamespaceScope) -> Vec<Change<Stored>> {
         self.forget_reads(scope, u64::MAX);
         self.concurrent_lists.end(scope);
         if let Some(watermark) = self.scopes.get_mut(scope) {
@@ -51,12 +51,12 @@ impl Cache {
     }
 
     /// Returns the objects of a scope in the order of their keys, so that simulated runs repeat themselves.
-    pub(super) fn objects_in_scope(&self, scope: &Scope) -> Vec<Arc<Stored>> {
+    pub(super) fn objects_in_scope(&self, scope: &NamespaceScope) -> Vec<Arc<Stored>> {
         self.all().filter(|object| self.is_in(object.key(), scope)).cloned().collect()
     }
 
     /// Records that the scope has been listed up to this revision.
-    pub(super) fn set_watermark(&mut self, scope: &Scope, revision: u64) {
+    pub(super) fn set_watermark(&mut self, scope: &NamespaceScope, revision: u64) {
         *self.scopes.entry(scope) = Watermark { listed: true, was_listed: true, absent: false, revision };
         self.blocked.remove(scope);
     }
