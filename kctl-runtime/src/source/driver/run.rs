@@ -92,7 +92,7 @@ impl Source {
         // A stream never ends, so a filtered source could not check at its end if slots have moved.
         let streams = self.streams.load(Ordering::Relaxed) && self.filter().is_none();
         let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::new(scope.clone()) };
-        let mut reflector = reflector.with(self.config.presence);
+        let mut reflector = reflector.with_presence(self.config.presence);
         let mut jitter = Jitter::new((&self.config, &scope));
         // Held from the first list until the watch after it has begun.
         let (mut permit, mut begun) = (None, ListBegin::default());
