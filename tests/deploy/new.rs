@@ -16,12 +16,20 @@ const NAME: &str = "tea-room";
 /// Commit that the image's build is given.
 const COMMIT: &str = "abc1234";
 
-/// Creates and builds the project with the dependency versions of this repository.
+/// Creates and builds the project with the dependency versions and profiles of this repository. With the table
+/// of `cargo xtask`, it has the same features of third-party crates too, so none of them is compiled again.
 fn project(folder: &Folder) -> std::path::PathBuf {
     run(std::process::Command::new(programs().join("kctl")).args(["new", NAME]).current_dir(&**folder));
     let project = folder.join(NAME);
-    let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
-    std::fs::copy(lock, project.join("Cargo.lock")).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    std::fs::copy(root.join("Cargo.lock"), project.join("Cargo.lock")).unwrap();
+    std::fs::create_dir(folder.join(".cargo")).unwrap();
+    std::fs::copy(root.join(".cargo/config.toml"), folder.join(".cargo/config.toml")).unwrap();
+    if let Ok(table) = std::env::var("KCTL_THIRD_PARTY") {
+        let manifest = project.join("Cargo.toml");
+        let text = std::fs::read_to_string(&manifest).unwrap();
+        std::fs::write(manifest, text + &table).unwrap();
+    }
     // With `--tests`, Cargo selects the same features as for `cargo test` in the project.
     run(cargo("build").args(["--bins", "--tests"]).env("COMMIT", COMMIT).current_dir(&project));
     project

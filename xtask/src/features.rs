@@ -1,9 +1,12 @@
 //! Checks the features of the published crates. They are read from the manifests, so new features need not be listed
 //! here.
 
+use std::path::Path;
+
 use crate::{
     Result,
-    process::{cargo, root},
+    process::{cargo, root, scratch, target},
+    third_party,
 };
 
 /// The published libraries, which all have features.
@@ -110,26 +113,69 @@ fn documented(manifest: &str) -> Vec<&str> {
     names(manifest).into_iter().filter(|name| *name == "default").chain(listed).collect()
 }
 
-/// Runs clippy on each published crate with each of its features alone, and with all of them.
+/// Checks each published crate with each of its features alone, and with all of them.
 ///
-/// In the gate, only the selected crate is linted for each set of features (`--no-deps`), and its dependencies are only
-/// compiled. The step `clippy` lints them with the features that the whole workspace enables. [`Extent::All`] lints them
-/// with each set.
+/// With [`Extent::All`], clippy lints the crate and its dependencies for each set. In the gate, it lints only the crate (the
+/// step `clippy` lints the others), and only for the smallest set of each Kubernetes version. The other sets are compiled by
+/// [`compile`], where a third-party crate keeps the features of the workspace. So the gate finds what a feature of kctl
+/// lacks, and the smallest sets and the step `packages` find a missing feature of a third-party crate.
 ///
 /// # Errors
 /// A feature does not compile without another feature, or causes a warning, typically about an unused import.
 pub(crate) fn check(of: Extent) -> Result {
-    let crates = if of == Extent::Gate { &OF_GATE[..] } else { &CRATES[..] };
-    for krate in crates.iter().copied() {
+    if of == Extent::All {
+        return CRATES.iter().try_for_each(|krate| {
+            let manifest = manifest(krate)?;
+            sets(&names(&manifest), of).iter().try_for_each(|set| clippy(krate, set, &[]))
+        });
+    }
+    let third_party = third_party::write()?;
+    for krate in OF_GATE {
         let manifest = manifest(krate)?;
-        let names = names(&manifest);
-        for set in &sets(&names, of) {
-            let clippy = cargo("clippy").args(["-p", krate, "--no-default-features", "--features", set]);
-            let clippy = if of == Extent::Gate { clippy.arg("--no-deps") } else { clippy };
-            clippy.args(["--", "-D", "warnings"]).run()?;
-        }
+        let (smallest, others): (Vec<_>, Vec<_>) =
+            sets(&names(&manifest), of).into_iter().partition(|set| set.is_empty() || number(set).is_some());
+        smallest.iter().try_for_each(|set| clippy(krate, set, &["--no-deps"]))?;
+        others.iter().try_for_each(|set| compile(krate, set, &third_party))?;
     }
     Ok(())
+}
+
+/// Runs clippy on a crate with a set of features.
+fn clippy(krate: &str, set: &str, options: &[&str]) -> Result {
+    let clippy = cargo("clippy").args(["-p", krate, "--no-default-features", "--features", set]).args(options);
+    clippy.args(["--", "-D", "warnings"]).run()
+}
+
+/// Returns the manifest of a project that depends on a crate with a set of features, and on the table of
+/// [`third_party::write`].
+fn project(krate: &Path, name: &str, set: &str, third_party: &str) -> String {
+    let features: Vec<String> = set.split(',').map(|feature| format!("\"{feature}\"")).collect();
+    let features = features.join(", ");
+    format!(
+        "[package]\nname = \"features\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n\
+         [dependencies]\n{name} = {{ path = '{}', default-features = false, features = [{features}] }}\n{third_party}",
+        krate.display()
+    )
+}
+
+/// Compiles a crate with a set of features in a project outside the workspace, whose third-party crates have the features
+/// that the workspace enables. A warning is an error.
+fn compile(krate: &str, set: &str, third_party: &str) -> Result {
+    let folder = scratch("features")?;
+    let failed = |error: std::io::Error| format!("{}: {error}", folder.display());
+    for sub in ["src", ".cargo"] {
+        std::fs::create_dir_all(folder.join(sub)).map_err(failed)?;
+    }
+    std::fs::write(folder.join("src/lib.rs"), "").map_err(failed)?;
+    for file in ["Cargo.lock", ".cargo/config.toml"] {
+        std::fs::copy(root().join(file), folder.join(file)).map_err(failed)?;
+    }
+    let manifest = project(&root().join(krate), krate, set, third_party);
+    std::fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
+    let check = cargo("check").env("CARGO_TARGET_DIR", target()).env("CARGO_TERM_COLOR", "never").folder(&folder);
+    let (succeeded, output) = check.output()?;
+    let has_warning = output.lines().any(|line| line.starts_with("warning"));
+    if succeeded && !has_warning { Ok(()) } else { Err(format!("{krate} with the features {set}: see above")) }
 }
 
 /// Returns the feature of a Kubernetes version by its name or by `oldest`.
@@ -204,6 +250,13 @@ mod tests {
             assert!(documented.iter().all(|name| names(&manifest).contains(name)), "{krate}: {documented:?}");
             assert!(!documented.is_empty(), "{krate}");
         }
+    }
+
+    #[test]
+    fn project_enables_only_its_features() {
+        let manifest = project(Path::new("/kctl"), "kctl", "v1_37,dev", "\n[others]\n");
+        let expected = "[dependencies]\nkctl = { path = '/kctl', default-features = false, features = [\"v1_37\", \"dev\"] }\n\n[others]\n";
+        assert!(manifest.ends_with(expected), "{manifest}");
     }
 
     #[test]

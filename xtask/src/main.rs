@@ -17,6 +17,7 @@ mod shared_build;
 mod sizes;
 mod soak;
 mod steps;
+mod third_party;
 mod tools;
 
 use std::process::ExitCode;

@@ -1,7 +1,8 @@
 //! The step `new-project`: checks that the commands of a project from `kctl new` work, and that its lints forbid
 //! clients outside of the context.
 //!
-//! The project uses this repository's `Cargo.lock`, so that no dependency is compiled in a second version.
+//! The project uses this repository's `Cargo.lock`, profiles and features of third-party crates, so that what the workspace
+//! has compiled is not compiled again.
 
 use std::path::Path;
 
@@ -10,7 +11,7 @@ use crate::{
     gate::Gate,
     process::{Run, cargo, root, scratch, target},
     steps::{cargo_test, path_with_helm},
-    tools,
+    third_party, tools,
 };
 
 /// Functions that create or take a client: the lines of `src/own.rs`. A project's `clippy.toml` has to reject each of
@@ -19,6 +20,9 @@ const CLIENTS: [&str; 2] = [
     "pub fn given(_: kctl::kube::Client) {}",
     "pub fn made(config: kctl::kube::Config) { let _ = kctl::client(config); }",
 ];
+
+/// Cargo's configuration with the profiles. A target folder elsewhere has no parent with it.
+const CONFIG: &str = ".cargo/config.toml";
 
 /// Writes a file. The error names the file.
 fn write(path: &Path, text: &str) -> Result {
@@ -39,7 +43,12 @@ fn is_rejected(output: &str, line: usize) -> bool {
 /// # Errors
 /// A command of the project fails, or clippy accepts the forbidden code.
 pub(crate) fn run(gate: &mut Gate) -> Result {
+    // Clippy has compiled the dependencies there, if it ran.
+    let beside = target().join("beside");
+    let target = if beside.exists() { beside } else { target() };
+    let third_party = third_party::write()?;
     let test = cargo_test(&["--test", "deploy", "every_command_of_a_new_project_works", "--", "--ignored"]);
+    let test = test.env("CARGO_TARGET_DIR", &target).env(third_party::VARIABLE, &third_party);
     // Without Helm, the test skips the commands that check the chart.
     let test = match path_with_helm(gate) {
         Some(path) => test.env("PATH", path),
@@ -51,21 +60,26 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
     if project.exists() {
         std::fs::remove_dir_all(&project).map_err(|error| format!("{}: {error}", project.display()))?;
     }
-    let kctl = target().join("debug").join(format!("kctl{}", std::env::consts::EXE_SUFFIX));
+    let kctl = target.join("debug").join(format!("kctl{}", std::env::consts::EXE_SUFFIX));
     // Within this repository a project has no workflow, unless it is a repository of its own.
     Run::new(kctl).args(["new", "web-site", "--vcs", "git"]).folder(&folder).run()?;
-    std::fs::copy(root().join("Cargo.lock"), project.join("Cargo.lock"))
-        .map_err(|error| format!("{}: {error}", project.display()))?;
+    std::fs::create_dir_all(folder.join(".cargo")).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for (from, to) in [("Cargo.lock", project.join("Cargo.lock")), (CONFIG, folder.join(CONFIG))] {
+        std::fs::copy(root().join(from), &to).map_err(|error| format!("{}: {error}", to.display()))?;
+    }
     match tools::actionlint() {
         Some(actionlint) => Run::new(actionlint).arg(project.join(".github/workflows/ci.yml")).run()?,
         None => gate.leave_out("actionlint is not available (Go builds it): workflows are not checked", &[]),
     }
+    let manifest = project.join("Cargo.toml");
+    let text = std::fs::read_to_string(&manifest).map_err(|error| format!("{}: {error}", manifest.display()))?;
+    write(&manifest, &(text + &third_party))?;
     let main = project.join("src/main.rs");
     let text = std::fs::read_to_string(&main).map_err(|error| format!("{}: {error}", main.display()))?;
     let (first, rest) = text.split_once('\n').ok_or("src/main.rs of the new project has one line")?;
     write(&main, &format!("{first}\npub mod own;\n{rest}"))?;
     write(&project.join("src/own.rs"), &format!("{}\n", CLIENTS.join("\n")))?;
-    let clippy = cargo("clippy").env("CARGO_TARGET_DIR", target()).env("CARGO_TERM_COLOR", "never").folder(&project);
+    let clippy = cargo("clippy").env("CARGO_TARGET_DIR", &target).env("CARGO_TERM_COLOR", "never").folder(&project);
     let (_succeeded, output) = clippy.output()?;
     for (client, line) in CLIENTS.iter().zip(1..) {
         if !is_rejected(&output, line) {

@@ -14,6 +14,7 @@ use crate::{
     release::{GOGC, VERSION, resolve},
     shards,
     steps::{cargo_test, clients, path_with_helm},
+    third_party,
 };
 
 /// The version of the server.
@@ -316,6 +317,7 @@ pub(crate) fn roles(gate: &mut Gate, version: Option<&str>) -> Result {
     cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored", "--skip", "helm::"])
         .args(&skips)
         .envs(&deploy)
+        .env(third_party::VARIABLE, third_party::write()?)
         .tests(&mut gate.ledger, 5 - usize::from(!skips.is_empty()))
 }
 
