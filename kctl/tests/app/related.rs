@@ -12,14 +12,14 @@ use kctl::{
 
 /// A kind of another program.
 #[resource(group = "other.example.com", version = "v1", kind = "Zone", namespaced)]
-pub struct ZoneSpec {
+pub(crate) struct ZoneSpec {
     /// Its name.
     pub name: String,
 }
 
 /// Another one.
 #[resource(group = "other.example.com", version = "v1", kind = "Region")]
-pub struct RegionSpec {
+pub(crate) struct RegionSpec {
     /// Its name.
     pub name: String,
 }
