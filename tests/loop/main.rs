@@ -10,6 +10,7 @@ mod conditions;
 mod converged;
 mod determinism;
 mod dynamic;
+mod function_names;
 mod gaps;
 mod given_up;
 mod gone;

@@ -148,7 +148,8 @@ enum StepCommand {
     Fmt(Options),
     /// Runs clippy over everything; a warning is an error. 3 minutes.
     Clippy(Options),
-    /// Runs clippy over `kctl` and the small libraries with each feature alone, and with all of them. 4 minutes.
+    /// Compiles `kctl` and the small libraries with each feature alone, and with all of them; a warning is an error. 3 minutes
+    /// after `clippy`.
     Features {
         #[command(flatten)]
         options: Options,

@@ -1,0 +1,57 @@
+//! Checks that functions have verbs: bounds how many have a bare participle as their name, such as `written`.
+//!
+//! `write`, `written_object` and `is_written` say what a caller gets, and a reader can search for them. A participle is only
+//! clear in a builder (`namespaced()`) and in the answer of a trait of another crate.
+
+use crate::{
+    modules::{CRATES, code},
+    tidy::sources,
+};
+
+/// Participles that don't end in `ed`.
+const IRREGULAR: &str = " bound built brought chosen done drawn found given gone heard held kept known laid left lost made met \
+    said seen sent set shown shut spent split taken told thought won written ";
+/// The most functions with such a name, by crate. Lower a number when you rename one.
+const PARTICIPLES_MAX: [(&str, usize); 11] = [
+    ("kctl", 47),
+    ("kctl-apimachinery", 2),
+    ("kctl-apiserver", 201),
+    ("kctl-cel", 19),
+    ("kctl-cli", 10),
+    ("kctl-interpreter", 20),
+    ("kctl-macros", 8),
+    ("kctl-runtime", 72),
+    ("kctl-webhook", 24),
+    ("kctl-workloads", 10),
+    ("xtask", 0),
+];
+
+/// Returns the names of the functions in a file, without those of its unit tests, that are one participle.
+fn participles(text: &str) -> Vec<String> {
+    let names = code(text).split("fn ").skip(1).map(|rest| {
+        let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(rest.len());
+        rest[..end].to_owned()
+    });
+    let is_regular = |name: &str| name.ends_with("ed") && !name.contains('_');
+    names.filter(|name| is_regular(name) || IRREGULAR.contains(&format!(" {name} "))).collect()
+}
+
+#[test]
+fn participles_are_found_outside_of_tests() {
+    let text = "fn written() {}\nfn write() {}\nfn is_kept() {}\nfn namespaced(self) {}\nfn written_object() {}\n\
+                #[cfg(test)]\nmod tests {\n    fn sent() {}\n}\n";
+    assert_eq!(participles(text), ["written", "namespaced"]);
+}
+
+#[test]
+fn functions_have_verbs() {
+    for krate in CRATES {
+        let (_, max) = PARTICIPLES_MAX.into_iter().find(|(name, _)| *name == krate).expect("each crate has a number");
+        let files = sources(&format!("{krate}/src"));
+        let names: Vec<String> =
+            files.iter().filter(|(path, _)| !path.contains("tests")).flat_map(|(_, text)| participles(text)).collect();
+        let n = names.len();
+        assert!(n <= max, "{krate} has {n} functions with a participle as their name, at most {max}: {names:?}");
+        assert!(n == max, "{krate} has only {n} such functions: lower its number from {max}");
+    }
+}
