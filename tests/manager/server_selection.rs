@@ -12,7 +12,7 @@ use kctl::{
     prelude::*,
 };
 use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy};
-use kctl_tests::Faults;
+use kctl_tests::{Fault, Faults};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{
@@ -97,7 +97,7 @@ impl Cluster {
     async fn start_with(&self, app: App, replica: &'static str) -> (Replica, Arc<Mutex<Vec<ConfigRequest>>>) {
         let (faults, requests) = (Faults::default(), Arc::<Mutex<Vec<ConfigRequest>>>::default());
         let noted = requests.clone();
-        faults.add(kctl_tests::Fault::Break, move |request| {
+        faults.add(Fault::Break, move |request| {
             if request.reads("configmaps") {
                 noted.lock().push(ConfigRequest { is_watch: request.is_watch, query: request.query.clone() });
             }
@@ -216,21 +216,24 @@ async fn events_arrive_at_once_after_many_moves() {
 
 #[tokio::test(start_paused = true)]
 async fn rejected_selector_is_left_out() {
-    let cluster = Cluster::new(FeatureGates::default().sharded_list_and_watch(true)).await;
-    let ((a, by_a), (b, by_b)) = (cluster.start("a").await, cluster.start("b").await);
-    for replica in [&a, &b] {
-        replica.faults.add(kctl_tests::Fault::Reject(400), |request| request.query.contains("shardSelector="));
+    let cel_error = "invalid shard selector: unsupported function \"shardRange\"";
+    for fault in [Fault::Reject(400), Fault::RejectWith(500, cel_error)] {
+        let cluster = Cluster::new(FeatureGates::default().sharded_list_and_watch(true)).await;
+        let ((a, by_a), (b, by_b)) = (cluster.start("a").await, cluster.start("b").await);
+        for replica in [&a, &b] {
+            replica.faults.add(fault, |request| request.query.contains("shardSelector="));
+        }
+        seconds(5).await;
+        assert_eq!(cluster.reaches(1).await, BTreeSet::from(["a", "b"]), "{fault:?}");
+        by_a.lock().clear();
+        by_b.lock().clear();
+        a.stop().await.unwrap();
+        assert_eq!(cluster.reaches(2).await, BTreeSet::from(["b"]), "{fault:?}");
+        assert_eq!(cached(&b, "configmaps").len(), NAMESPACES.len());
+        let requests = by_b.lock().clone();
+        let is_selective = |request: &ConfigRequest| request.query.contains("shardSelector=");
+        assert!(!requests.is_empty() && !requests.iter().any(is_selective), "{fault:?}: {requests:?}");
     }
-    seconds(5).await;
-    assert_eq!(cluster.reaches(1).await, BTreeSet::from(["a", "b"]));
-    by_a.lock().clear();
-    by_b.lock().clear();
-    a.stop().await.unwrap();
-    assert_eq!(cluster.reaches(2).await, BTreeSet::from(["b"]));
-    assert_eq!(cached(&b, "configmaps").len(), NAMESPACES.len());
-    let requests = by_b.lock().clone();
-    let is_selective = |request: &ConfigRequest| request.query.contains("shardSelector=");
-    assert!(!requests.is_empty() && !requests.iter().any(is_selective), "{requests:?}");
 }
 
 /// Returns the scope of the cached `ConfigMap`s that a replica shows on its debug page.

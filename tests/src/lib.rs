@@ -28,6 +28,8 @@ pub use rng::Rng;
 pub enum Fault {
     /// The server rejects the request with this HTTP status.
     Reject(u16),
+    /// The server rejects the request with this HTTP status and message, without a reason.
+    RejectWith(u16, &'static str),
     /// The server rejects the request with this HTTP status, and `Retry-After` with this many seconds.
     RejectFor(u16, u32),
     /// The connection fails before the server receives the request.
@@ -161,6 +163,7 @@ impl Service<Request<kube::client::Body>> for Connection {
             let fault = faults.find(&summary);
             match fault {
                 Some(Fault::Reject(code)) => return Ok(rejection(code, &summary)),
+                Some(Fault::RejectWith(code, message)) => return Ok(status_response(code, "", message)),
                 Some(Fault::RejectFor(code, seconds)) => {
                     let mut rejection = rejection(code, &summary);
                     rejection.headers_mut().insert(http::header::RETRY_AFTER, seconds.into());
@@ -196,13 +199,17 @@ fn rejection(code: u16, request: &RequestSummary) -> Response<Body> {
         422 => "Invalid",
         _ => "InternalError",
     };
+    status_response(code, reason, &format!("{} {} is rejected", request.method, request.path))
+}
+
+fn status_response(code: u16, reason: &str, message: &str) -> Response<Body> {
     let status = json!({
         "kind": "Status",
         "apiVersion": "v1",
         "status": "Failure",
         "code": code,
         "reason": reason,
-        "message": format!("{} {} is rejected", request.method, request.path),
+        "message": message,
     });
     let mut response = Response::new(Full::from(status.to_string()).boxed_unsync());
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);

@@ -133,7 +133,7 @@ impl Source {
         let selector = self.shard_selector();
         let path = self.path_with(scope, query, selector.as_deref());
         let rejection = match transport::list_all(self.client(), operation, &path, accept).await {
-            Err(error) if selector.is_some() && matches!(error.code(), Some(400 | 422)) => error,
+            Err(error) if selector.is_some() && error.may_reject_shard_selector() => error,
             answer => return answer,
         };
         let path = self.path_with(scope, query, None);
@@ -275,8 +275,26 @@ mod tests {
         }
     }
 
-    /// Selects the requests that a server rejects, by path and query.
-    type Rejects = fn(&str) -> bool;
+    /// The requests that a server rejects, and its response.
+    #[derive(Clone, Copy)]
+    struct Rejects {
+        /// Selects the requests by path and query.
+        selects: fn(&str) -> bool,
+        code: u16,
+        message: &'static str,
+    }
+
+    impl Rejects {
+        /// Rejects with 422.
+        fn invalid(selects: fn(&str) -> bool) -> Self {
+            Self { selects, code: 422, message: "" }
+        }
+
+        /// Rejects with 500.
+        fn internal(selects: fn(&str) -> bool, message: &'static str) -> Self {
+            Self { selects, code: 500, message }
+        }
+    }
 
     /// An API server without objects. A watch stays open.
     #[derive(Default)]
@@ -288,18 +306,19 @@ mod tests {
 
     impl FakeServer {
         fn answer(&self, request: &http::Request<Body>) -> http::Response<UnsyncBoxBody<Bytes, Infallible>> {
-            let full = |body: &'static str| Full::new(Bytes::from(body)).boxed_unsync();
+            let full = |body: String| Full::new(Bytes::from(body)).boxed_unsync();
             let path = request.uri().to_string();
-            let (is_watch, rejects) = (path.contains("watch=true"), *self.rejects.lock());
-            let is_rejected = rejects.is_some_and(|rejects| rejects(&path));
+            let is_watch = path.contains("watch=true");
+            let rejected_by = self.rejects.lock().filter(|rejects| (rejects.selects)(&path));
             if is_watch {
                 self.watches.lock().push((path, Instant::now()));
             }
-            if is_rejected {
-                return http::Response::builder().status(422).body(full("{}")).unwrap();
+            if let Some(Rejects { code, message, .. }) = rejected_by {
+                let status = format!(r#"{{"message":"{message}"}}"#);
+                return http::Response::builder().status(code).body(full(status)).unwrap();
             }
             if !is_watch {
-                return http::Response::new(full(r#"{"metadata":{"resourceVersion":"10"},"items":[]}"#));
+                return http::Response::new(full(r#"{"metadata":{"resourceVersion":"10"},"items":[]}"#.into()));
             }
             let silent = futures::stream::pending::<Result<http_body::Frame<Bytes>, Infallible>>();
             http::Response::new(StreamBody::new(silent).boxed_unsync())
@@ -332,7 +351,7 @@ mod tests {
         tokio::spawn(source.store().clone().write());
         let runs = source.clone();
         tokio::spawn(async move { runs.run().await });
-        source.store().wait_until_synced().await;
+        timeout(Duration::from_secs(60), source.store().wait_until_synced()).await.expect("the Pods are listed");
         sleep(Duration::from_secs(10)).await;
         (source, share, server)
     }
@@ -357,7 +376,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn move_ends_the_wait_after_failed_watches() {
         let (source, share, server) = running(None).await;
-        *server.rejects.lock() = Some(|path| path.contains("watch=true"));
+        *server.rejects.lock() = Some(Rejects::invalid(|path| path.contains("watch=true")));
         source.check_served();
         // After six failures the wait is 25 s or longer.
         sleep(Duration::from_secs(40)).await;
@@ -383,14 +402,19 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn selector_is_dropped_only_if_it_is_rejected() {
-        let cases: [(Rejects, bool); 3] = [
-            (|path| path.contains("shardSelector="), false),
+        let by_list = |path: &str| !path.contains("watch=true") && path.contains("shardSelector=");
+        let cases = [
+            (Rejects::invalid(|path| path.contains("shardSelector=")), false),
             // A proxy that limits the length of a response.
-            (|path| !path.contains("watch=true") && !path.contains("limit="), true),
+            (Rejects::invalid(|path| !path.contains("watch=true") && !path.contains("limit=")), true),
             (
-                |path| !path.contains("watch=true") && (path.contains("shardSelector=") || !path.contains("limit=")),
+                Rejects::invalid(|path| {
+                    !path.contains("watch=true") && (path.contains("shardSelector=") || !path.contains("limit="))
+                }),
                 false,
             ),
+            (Rejects::internal(by_list, "invalid shard selector: CEL parse error"), false),
+            (Rejects::internal(|path| path.contains("watch=true"), "etcdserver: request timed out"), true),
         ];
         for (n, (rejects, is_selected)) in cases.into_iter().enumerate() {
             let (source, share, server) = running(Some(rejects)).await;

@@ -292,6 +292,18 @@ impl ApiError {
         self.code() == Some(410)
     }
 
+    /// Returns `true` if the server may have rejected a list or a watch because of its `shardSelector`.
+    ///
+    /// A server that knows the parameter responds with 500 if it can't parse the selector (kube-apiserver 1.37.2, recorded
+    /// in `tests/conformance/recorded/sharded_lists.json`).
+    pub(crate) fn may_reject_shard_selector(&self) -> bool {
+        match self {
+            Self::Rejected { code: 400 | 422, .. } => true,
+            Self::Rejected { code: 500, message, .. } => message.starts_with("invalid shard selector"),
+            _ => false,
+        }
+    }
+
     /// Returns `true` if the request may have taken effect although it failed.
     ///
     /// That holds for [`Unanswered`](Self::Unanswered), [`Unreadable`](Self::Unreadable) and each 5xx. Before
