@@ -347,12 +347,7 @@ impl Source {
         &self.client
     }
 
-    /// Returns path and query of a request for a scope, with the selectors of the watch config and of this replica's slots.
-    pub(super) fn path(&self, scope: &NamespaceScope, query: &str) -> String {
-        self.path_with(scope, query, self.shard_selector().as_deref())
-    }
-
-    /// Does the same with this `shardSelector`.
+    /// Returns path and query of a request for a scope, with the selectors of the watch config and this `shardSelector`.
     pub(super) fn path_with(&self, scope: &NamespaceScope, query: &str, shards: Option<&str>) -> String {
         let config = &self.config;
         let mut path = format!("{}?{query}", config.kind.path(scope.as_deref()));

@@ -144,6 +144,25 @@ impl Source {
         Ok(body)
     }
 
+    /// Opens a watch in the same way. A proxy may reject the parameter of watches alone.
+    ///
+    /// # Errors
+    /// The server rejects the watch, with and without the parameter, or does not answer.
+    pub(super) async fn open_watch(&self, scope: &Scope, query: &str, accept: &str) -> Result<Body, ApiError> {
+        let (operation, selector) = (self.watching(), self.shard_selector());
+        let path = self.path_with(scope, query, selector.as_deref());
+        let rejection = match transport::open(self.client(), &operation, &path, accept).await {
+            Err(error) if selector.is_some() && error.may_reject_shard_selector() => error,
+            answer => return answer,
+        };
+        let path = self.path_with(scope, query, None);
+        let Ok(body) = transport::open(self.client(), &operation, &path, accept).await else {
+            return Err(rejection);
+        };
+        self.record_rejected(&rejection);
+        Ok(body)
+    }
+
     /// Records that the API server rejects the parameter.
     fn record_rejected(&self, rejection: &ApiError) {
         let Some(filter) = self.selectable() else { return };
@@ -413,6 +432,7 @@ mod tests {
                 }),
                 false,
             ),
+            (Rejects::invalid(|path| path.contains("watch=true") && path.contains("shardSelector=")), false),
             (Rejects::internal(by_list, "invalid shard selector: CEL parse error"), false),
             (Rejects::internal(|path| path.contains("watch=true"), "etcdserver: request timed out"), true),
         ];

@@ -17,7 +17,7 @@ use crate::{
         reflector::{Input, Reflector, Request, STREAM_SILENCE_MAX},
     },
     store::NamespaceScope,
-    transport::{self, ApiError, Operation},
+    transport::{ApiError, Operation},
 };
 
 type Chunks = Pin<Box<BodyDataStream<Body>>>;
@@ -137,13 +137,13 @@ impl Source {
             _ => "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&resourceVersion=".to_owned(),
         };
         self.record_selection(scope);
-        let path = self.path(scope, &format!("{WATCH}&{from}&timeoutSeconds={}", life.as_secs()));
-        let body = transport::open(&self.client, &self.watching(), &path, self.accepts(METADATA)).await?;
+        let query = format!("{WATCH}&{from}&timeoutSeconds={}", life.as_secs());
+        let body = self.open_watch(scope, &query, self.accepts(METADATA)).await?;
         Ok(Box::pin(body.into_data_stream()))
     }
 
     /// Returns the name of a watch in errors.
-    pub(super) fn watching(&self) -> Operation {
+    pub(in crate::source) fn watching(&self) -> Operation {
         self.config.operation("watch")
     }
 }
