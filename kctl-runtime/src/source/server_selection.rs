@@ -5,7 +5,8 @@
 //!
 //! A watch selects what its request named. So it is requested again when slots have moved, from its last version. For a
 //! gained slot this comes before the list of the slot. A watch without the slot could pass the version of that list,
-//! and what happened to the slot's objects in between would never arrive.
+//! and what happened to the slot's objects in between would never arrive. A watch without the parameter receives the
+//! events of all slots, so it goes on.
 
 use std::{
     fmt,
@@ -28,6 +29,10 @@ use crate::{
 
 /// Longest wait for the request of a watch, before the caller decides whether to go on waiting.
 const REQUESTED_WITHIN: Duration = Duration::from_millis(100);
+
+/// Stands for the number of moves of a request that selects the objects of all slots, because the API server rejects the
+/// parameter. No move makes it outdated.
+const ALL_SLOTS: u64 = u64::MAX;
 
 /// The program that leaves out the objects of other replicas.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +59,8 @@ impl fmt::Display for SelectedBy {
 /// The selections that were requested, and the answer of the API server.
 #[derive(Default)]
 pub(super) struct ServerSelection {
-    /// By scope: the number of moves at its last request. A scope is listed or watched with the slots from before it.
+    /// By scope: the number of moves at its last request, or [`ALL_SLOTS`]. A scope is listed or watched with the slots from
+    /// before it.
     requested: Mutex<Vec<(NamespaceScope, u64)>>,
     /// Notified of each request.
     changed: Notify,
@@ -79,6 +85,11 @@ impl ServerSelection {
     /// Forgets a scope that is no longer listed and watched.
     fn forget(&self, scope: &NamespaceScope) {
         self.requested.lock().retain(|(other, _)| other != scope);
+    }
+
+    /// Returns `true` if the API server has rejected the parameter.
+    fn is_rejected(&self) -> bool {
+        self.is_rejected.load(Ordering::Relaxed)
     }
 
     /// Returns the number of moves at the last request of a scope.
@@ -114,7 +125,7 @@ impl Source {
 
     /// Returns the `shardSelector` of the next request. `None` if the API server can't select the objects.
     pub(super) fn shard_selector(&self) -> Option<String> {
-        self.filter().filter(|filter| !filter.selection.is_rejected.load(Ordering::Relaxed))?.shard_selector()
+        self.filter().filter(|filter| !filter.selection.is_rejected())?.shard_selector()
     }
 
     /// Sends the request of a list, again without its `shardSelector` if the API server rejects that.
@@ -148,7 +159,7 @@ impl Source {
     ///
     /// # Errors
     /// The server rejects the watch, with and without the parameter, or does not answer.
-    pub(super) async fn open_watch(&self, scope: &Scope, query: &str, accept: &str) -> Result<Body, ApiError> {
+    pub(super) async fn open_watch(&self, scope: &NamespaceScope, query: &str, accept: &str) -> Result<Body, ApiError> {
         let (operation, selector) = (self.watching(), self.shard_selector());
         let path = self.path_with(scope, query, selector.as_deref());
         let rejection = match transport::open(self.client(), &operation, &path, accept).await {
@@ -160,6 +171,7 @@ impl Source {
             return Err(rejection);
         };
         self.record_rejected(&rejection);
+        self.record_selection(scope);
         Ok(body)
     }
 
@@ -178,9 +190,12 @@ impl Source {
     }
 
     /// Records the present slots as those of the next request of a scope. Call it before the path of the request is made.
+    ///
+    /// A rejection is final. So a request that is recorded with all slots never has a selector.
     pub(super) fn record_selection(&self, scope: &NamespaceScope) {
         if let Some(filter) = self.selectable() {
-            filter.selection.record(scope, filter.n_moves());
+            let n_moves = if filter.selection.is_rejected() { ALL_SLOTS } else { filter.n_moves() };
+            filter.selection.record(scope, n_moves);
         }
     }
 
@@ -196,7 +211,7 @@ impl Source {
         let Some(filter) = self.selectable().filter(|filter| filter.bug != Some(CacheBug::WatchKept)) else {
             return false;
         };
-        filter.selection.requested(scope) != Some(filter.n_moves())
+        filter.selection.requested(scope).is_none_or(|requested| requested < filter.n_moves())
     }
 
     /// Ends watches whose slots have moved. They are requested again at once, and others go on: a watch that was requested
@@ -390,6 +405,22 @@ mod tests {
             let at_once = |delays: &Vec<Duration>| delays.len() == 1 && delays[0] < Duration::from_millis(100);
             assert!(delays.values().all(at_once), "move {n_moves}: {delays:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn watch_without_selector_goes_on_after_moves() {
+        let (source, share, server) = running(None).await;
+        *server.rejects.lock() = Some(Rejects::invalid(|path| path.contains("shardSelector=")));
+        let mut n_opened = Vec::new();
+        for n_moves in 1..=3 {
+            share.0.store(n_moves, Ordering::Relaxed);
+            timeout(Duration::from_secs(1), source.compare()).await.expect("the slot is listed");
+            source.drop_lost().await;
+            sleep(Duration::from_secs(10)).await;
+            let watches = server.watches.lock();
+            n_opened.push(watches.iter().filter(|(path, _)| !path.contains("shardSelector=")).count());
+        }
+        assert_eq!(n_opened, [2, 2, 2], "the first move ends the watches of both namespaces, which had a selector");
     }
 
     #[tokio::test(start_paused = true)]
