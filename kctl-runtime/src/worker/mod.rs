@@ -305,7 +305,7 @@ impl<C: Reconcile> Pool<C> {
 
     async fn run_once(&self, key: &ObjectKey, tags: u32, guard: &ReconcileGuard) -> Outcome {
         if let Err(error) = self.env.writer.uncertain_writes().resolve(key).await {
-            return outcome(Err(error.into()), key, &self.env);
+            return unresolved(error, key, &self.env);
         }
         let is_deleted = |one: &Arc<Unreadable>| one.stored.meta().deletion_timestamp().is_some();
         let unreadable = self.env.primary.unreadable(key).filter(is_deleted);
@@ -469,6 +469,17 @@ fn panicked(panic: &(dyn Any + Send)) -> Outcome {
         return Outcome::Failed { conflict: true, terminal: false, retry_after: None, text };
     }
     Outcome::Panicked(text)
+}
+
+/// Returns the outcome of a key whose uncertain writes could not be looked for. A list that expired counts as a conflict:
+/// slots may have moved during each of its tries, and a controller without retries must not give up the key.
+fn unresolved(error: ApiError, key: &ObjectKey, env: &Env) -> Outcome {
+    let is_expired = error.is_expired();
+    let mut failed = outcome(Err(error.into()), key, env);
+    if let Outcome::Failed { conflict, .. } = &mut failed {
+        *conflict |= is_expired;
+    }
+    failed
 }
 
 /// Returns `true` for a write that was not sent because the key moves to another replica, which reconciles it.

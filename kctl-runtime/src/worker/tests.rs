@@ -2,15 +2,16 @@
 
 use std::{
     collections::BTreeMap,
+    convert::Infallible,
     pin::Pin,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Secret},
     jiff::Timestamp,
 };
-use kube::{Client, Config};
+use kube::{Client, Config, client::Body};
 use parking_lot::Mutex;
 use tokio::{
     sync::watch,
@@ -24,9 +25,9 @@ use crate::{
     queue::{Add, Cause, QueueConfig},
     reconcile::{Applied, Controller, NoopWrites, Result, ResultExt, UsedCaches},
     shard::{Gate, ReconcileGuard, ShardBy, Slots, Tenures},
-    source::{Source, WatchConfig},
+    source::{BelongsTo, Filter, Source, WatchConfig},
     spec::{ControllerSpec, SpecBuilder},
-    store::{Delta, SharedStore},
+    store::{Delta, Share, SharedStore},
     writer::{Recorder, WritePermit, Writer},
 };
 
@@ -488,6 +489,53 @@ async fn uncertain_write_is_forgotten_with_a_lost_slot() {
         assert_eq!(uncertain.keys().len(), n_left, "{slot}");
         world.finish().await;
     }
+}
+
+/// A replica that gains a slot during each of three lists.
+#[derive(Default)]
+struct GainingSlots(AtomicU64);
+
+impl Share for GainingSlots {
+    fn has(&self, _key: &ObjectKey) -> bool {
+        true
+    }
+
+    fn has_namespace(&self, _namespace: &str) -> bool {
+        true
+    }
+
+    fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Is called before and after each list.
+    fn n_gained(&self) -> u64 {
+        self.0.fetch_add(1, Ordering::Relaxed).min(6)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slots_gained_during_lists_drop_no_key() {
+    let server = tower::service_fn(|_request: http::Request<Body>| {
+        let item = r#"{"metadata":{"namespace":"default","name":"a","uid":"a","resourceVersion":"1"}}"#;
+        let list = format!(r#"{{"metadata":{{"resourceVersion":"10"}},"items":[{item}]}}"#);
+        std::future::ready(Ok::<_, Infallible>(http::Response::new(Body::from(list.into_bytes()))))
+    });
+    let primary = Source::new(Client::new(server, "default"), WatchConfig::of::<ConfigMap>(), Arc::default());
+    let rules = vec![BelongsTo::Itself { namespaced: true }];
+    primary.select(Filter::new(Arc::new(GainingSlots::default()), rules, None));
+    let mut spec = Test::spec();
+    spec.retries = Some(0);
+    let mut env = env(spec);
+    Arc::get_mut(&mut env).expect("nothing else has it").primary = Arc::new(primary);
+    env.writer.uncertain_writes().add_lost(&key("a"), &env.primary);
+    let (reports, act) = (Arc::<Mutex<Vec<Report>>>::default(), act(|_, _| async { Ok(Action::requeue(60 * SECOND)) }));
+    let seen = reports.clone();
+    let observer: Observer = Arc::new(move |report| seen.lock().push(report.clone()));
+    let world = World::start(env, act, reports, observer, Arc::new(|_, _, _| {})).await;
+    world.add("a");
+    sleep(10 * SECOND).await;
+    assert_eq!(world.finish().await, ["a Outdated { in_a_row: 1 }", "a RequeueAfter(60s)"]);
 }
 
 #[tokio::test(start_paused = true)]
