@@ -153,18 +153,11 @@ pub(super) async fn enqueue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots
     let mut objects = env.primary.store().all();
     objects.retain(|object| slots.contains(&env.gate.slot(object.key())));
     let mut left: BTreeSet<ObjectKey> = objects.iter().map(|object| object.key().clone()).collect();
-    for key in &left {
-        // The previous owner of the slot may have applied another form.
-        env.applied.forget(key);
-    }
     for one in env.primary.all_unreadable() {
-        let key = one.stored.key();
-        if slots.contains(&env.gate.slot(key)) {
-            env.applied.forget(key);
-            // Its finalizer waits for this controller, and no predicate can read it.
-            if one.stored.meta().deletion_timestamp().is_some() {
-                add(key.clone());
-            }
+        let (key, is_deleted) = (one.stored.key(), one.stored.meta().deletion_timestamp().is_some());
+        // Its finalizer waits for this controller, and no predicate can read it.
+        if is_deleted && slots.contains(&env.gate.slot(key)) {
+            add(key.clone());
         }
     }
     enqueue_by(env, queue, &env.spec.primary, &objects, &mut left).await;

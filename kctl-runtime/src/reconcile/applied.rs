@@ -91,6 +91,18 @@ impl Applied {
         });
     }
 
+    /// Records an object that a primary desires.
+    #[cfg(test)]
+    pub(crate) fn add(&self, primary: &ObjectKey, config: &WatchConfig) {
+        self.record_one(primary, config, Uid::from("uid"), AppliedState { desired: 1, left: None });
+    }
+
+    /// Returns the primaries that desire remembered objects.
+    #[cfg(test)]
+    pub(crate) fn primaries(&self) -> Vec<ObjectKey> {
+        self.0.lock().by_primary.keys().cloned().collect()
+    }
+
     /// Returns the number of remembered objects.
     #[cfg(test)]
     fn len(&self) -> usize {

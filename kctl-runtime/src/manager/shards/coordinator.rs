@@ -526,10 +526,12 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
         // them.
         env.complete().await;
         env.compare().await;
+        let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
+        // The previous owner may have applied other forms. An event may start a reconcile as soon as the gate is open.
+        env.applied.retain(|key| !slots.contains(&env.gate.slot(key)));
         for tenure in &new {
             env.gate.open(tenure);
         }
-        let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
         let dropped = enqueue_slots(env, queue, &slots).await;
         if !dropped.is_empty() {
             left(dropped);
@@ -570,6 +572,7 @@ mod tests {
         reconcile::{Action, Context, Controller, Reconcile, Result},
         shard::ShardBy,
         spec::{ControllerSpec, SpecBuilder},
+        store::Delta,
         writer::WritePermit,
     };
 
@@ -590,29 +593,59 @@ mod tests {
         }
     }
 
-    #[tokio::test]
-    async fn uncertain_writes_are_forgotten_with_a_lost_slot() {
-        let silent = tower::service_fn(|_request: http::Request<Body>| {
-            pending::<std::result::Result<http::Response<Body>, Infallible>>()
-        });
-        let client = Client::new(silent, "default");
+    /// Returns the manager of a program with one controller and two slots, and its tenures.
+    fn sharded(client: Client) -> (Manager, Arc<Tenures>) {
         let config = ShardConfig::new(ElectionConfig::new("web", "default", "a"), 2, ShardBy::Object).unwrap();
         let manager = Manager::new(client.clone(), "web", Arc::new(|_report| {})).shard(client, config);
         let mut manager = manager.unwrap();
         manager.add(Idle);
         let tenures = manager.coordinator.as_ref().unwrap().tenures().clone();
+        (manager, tenures)
+    }
+
+    fn key_of(tenures: &Tenures, slot: u32) -> ObjectKey {
+        let mut keys = (0..).map(|number| ObjectKey::new(Some("default"), &format!("web-{number}")));
+        keys.find(|key| tenures.slots().slot_for(key) == slot).unwrap()
+    }
+
+    #[tokio::test]
+    async fn uncertain_writes_are_forgotten_with_a_lost_slot() {
+        let silent = tower::service_fn(|_request: http::Request<Body>| {
+            pending::<std::result::Result<http::Response<Body>, Infallible>>()
+        });
+        let (manager, tenures) = sharded(Client::new(silent, "default"));
         let controller = &manager.controllers[0];
         let (env, queue) = (&controller.env, &controller.queue);
-        let key_of = |slot| {
-            let mut keys = (0..).map(|number| ObjectKey::new(Some("default"), &format!("web-{number}")));
-            keys.find(|key| tenures.slots().slot_for(key) == slot).unwrap()
-        };
         for slot in 0..2 {
             drop(tenures.begin(slot, &WritePermit::always()));
-            env.writer.uncertain_writes().add_lost(&key_of(slot), &env.primary);
+            env.writer.uncertain_writes().add_lost(&key_of(&tenures, slot), &env.primary);
         }
         tenures.end(0);
         assert!(serve_new_slots(&tenures, env, queue).now_or_never().is_none(), "it goes on");
-        assert_eq!(env.writer.uncertain_writes().keys(), [key_of(1)]);
+        assert_eq!(env.writer.uncertain_writes().keys(), [key_of(&tenures, 1)]);
+    }
+
+    /// The object is created again after the list, by the owner in between. It is not in the cache when its slot is gained.
+    #[tokio::test(start_paused = true)]
+    async fn applied_states_are_forgotten_with_regained_slot() {
+        let empty = tower::service_fn(|_request: http::Request<Body>| {
+            let list = br#"{"metadata":{"resourceVersion":"10"},"items":[]}"#;
+            std::future::ready(Ok::<_, Infallible>(http::Response::new(Body::from(list.to_vec()))))
+        });
+        let (manager, tenures) = sharded(Client::new(empty, "default"));
+        let controller = &manager.controllers[0];
+        let (env, queue) = (&controller.env, &controller.queue);
+        tokio::spawn(env.primary.store().clone().write());
+        env.primary.store().acknowledged(Delta::Replace(None, Vec::new(), "10".into())).await;
+        for slot in 0..2 {
+            env.gate.open(&tenures.begin(slot, &WritePermit::always()));
+            env.applied.add(&key_of(&tenures, slot), env.primary.config());
+        }
+        // Both happen before the loop below looks.
+        tenures.end(0);
+        let regained = tenures.begin(0, &WritePermit::always());
+        let served = timeout(Duration::from_secs(1), serve_new_slots(&tenures, env, queue)).await;
+        assert!(served.is_err() && env.gate.is_open(&regained), "it goes on");
+        assert_eq!(env.applied.primaries(), [key_of(&tenures, 1)]);
     }
 }
