@@ -7,6 +7,7 @@ mod leases;
 mod permissions;
 mod scope;
 mod sharder;
+mod tenures;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

@@ -18,16 +18,27 @@ const N_KEYS: usize = 40;
 
 /// The tasks that the first reconcile of each key has spawned.
 #[derive(Default)]
-struct Tasks {
-    spawned: BTreeSet<String>,
+pub(crate) struct Tasks {
+    pub(crate) spawned: BTreeSet<String>,
     results: BTreeMap<String, std::result::Result<(), ApiError>>,
+}
+
+impl Tasks {
+    /// Checks that the writes for these keys were denied, and those for the others sent.
+    pub(crate) fn check_denied(&self, moved: &BTreeSet<String>) {
+        assert_eq!(self.results.len(), self.spawned.len(), "all tasks have ended");
+        let denied = self.results.iter().filter(|(_, result)| result.is_err());
+        let (denied, errors): (BTreeSet<_>, Vec<_>) = denied.map(|(name, result)| (name.clone(), result)).unzip();
+        assert!(errors.iter().all(|result| matches!(result, Err(ApiError::NotLeading { .. }))), "{errors:?}");
+        assert_eq!(denied, *moved);
+    }
 }
 
 /// Creates a Secret for each `ConfigMap`, in a task that waits until it may write.
 #[controller(of = ConfigMap, owns = Secret(create))]
-struct Spawning {
-    may_write: watch::Receiver<bool>,
-    tasks: Arc<Mutex<Tasks>>,
+pub(crate) struct Spawning {
+    pub(crate) may_write: watch::Receiver<bool>,
+    pub(crate) tasks: Arc<Mutex<Tasks>>,
 }
 
 impl Reconcile for Spawning {
@@ -73,9 +84,5 @@ async fn spawned_task_writes_nothing_once_its_slot_moved() {
     assert_eq!(a.n_owned(), 8);
     release.send_replace(true);
     seconds(1).await;
-    let tasks = tasks.lock();
-    let (written, denied): (Vec<_>, Vec<_>) = tasks.results.iter().partition(|(_, result)| result.is_ok());
-    assert!(denied.iter().all(|(_, result)| matches!(result, Err(ApiError::NotLeading { .. }))), "{denied:?}");
-    assert_eq!(denied.into_iter().map(|(name, _)| name.clone()).collect::<BTreeSet<_>>(), moved);
-    assert_eq!(written.len(), N_KEYS - moved.len(), "the other slots stayed");
+    tasks.lock().check_denied(&moved);
 }

@@ -37,7 +37,7 @@ pub(crate) enum ReconcileGuard {
     /// The key had no object when it was taken, in a shard of a controller ring. Its run may only forget it.
     Gone,
     /// The key is this shard's, and is not handed over while this exists.
-    Counted(#[expect(dead_code, reason = "it is dropped with the reconcile")] RunningReconcile),
+    Counted(RunningReconcile),
 }
 
 impl ReconcileGuard {
@@ -49,10 +49,12 @@ impl ReconcileGuard {
         }
     }
 
-    /// Returns the number of the tenure outside of which the reconcile must not write; 0 without slots.
+    /// Returns the number of the tenure outside of which the reconcile must not write; 0 if it may always write, or not at
+    /// all.
     pub(crate) fn tenure(&self) -> u64 {
         match self {
-            Self::Always | Self::Gone | Self::Counted(_) => 0,
+            Self::Always | Self::Gone => 0,
+            Self::Counted(running) => running.tenure(),
             Self::During(tenure) => Tenures::number(tenure),
         }
     }

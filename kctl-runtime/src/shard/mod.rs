@@ -8,6 +8,7 @@
 
 mod gate;
 mod hash;
+mod primary_tenures;
 mod ring;
 mod slots;
 mod tenure;

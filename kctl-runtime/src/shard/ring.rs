@@ -2,7 +2,8 @@
 //!
 //! Another program, the sharder, sets and removes the labels. [`Ring`] decides what to do with a key by the labels of
 //! its cached object. It counts the reconciles and writes of each key, because a key is handed over only when none of
-//! them can go on.
+//! them can go on. A task that a reconcile has spawned is not counted: its writes are denied from the hand-over on, as those
+//! of an earlier tenure of a slot are.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::hash::hash_string;
+use super::{hash::hash_string, primary_tenures::PrimaryTenures};
 use crate::{
     key::ObjectKey,
     object::{Kind, Stored},
@@ -57,12 +58,21 @@ struct ShardReconciles {
     running: HashMap<Primary, u32>,
     /// The version of each object that was handed over. A cache that shows this version or an older one is outdated.
     handed_over: HashMap<Primary, u64>,
+    /// The tenures of primaries. That of an object in `handed_over` is over.
+    tenures: PrimaryTenures,
     /// The caches of primaries, to forget handed-over keys that left them.
     primaries: Vec<(Kind, Arc<SharedStore>)>,
     n_handed_over: u64,
 }
 
 impl ShardReconciles {
+    /// Forgets the tenures of primaries that left all caches and are not reconciled.
+    fn sweep_tenures(&mut self) {
+        let Self { tenures, running, primaries, .. } = self;
+        let is_running = |kind: &Kind, key: &ObjectKey| running.contains_key(&(kind.clone(), key.clone()));
+        tenures.sweep(|kind, key| is_cached(primaries, kind, key) || is_running(kind, key));
+    }
+
     /// Checks the invariants after a change of one primary.
     fn check(&self, primary: &Primary) {
         let n_running = self.running.get(primary);
@@ -73,6 +83,11 @@ impl ShardReconciles {
             "the next shard begins when this one has ended its reconciles"
         );
     }
+}
+
+/// Returns `true` if one of the caches has this primary.
+fn is_cached(primaries: &[(Kind, Arc<SharedStore>)], kind: &Kind, key: &ObjectKey) -> bool {
+    primaries.iter().any(|(cached, store)| cached == kind && store.get(key).is_some())
 }
 
 /// One shard of a controller ring.
@@ -88,6 +103,14 @@ pub(crate) struct Ring {
 pub(crate) struct RunningReconcile {
     state: Arc<Mutex<ShardReconciles>>,
     primary: Option<Primary>,
+    tenure: u64,
+}
+
+impl RunningReconcile {
+    /// Returns the number of the tenure of its primary, outside of which it must not write.
+    pub(super) fn tenure(&self) -> u64 {
+        self.tenure
+    }
 }
 
 impl fmt::Debug for RunningReconcile {
@@ -195,6 +218,7 @@ impl Ring {
     /// cache with an older state of the object does not start another reconcile.
     pub(crate) fn next_step(&self, kind: &Kind, object: &Stored) -> NextStep {
         if !self.labels.is_mine(object) {
+            self.state.lock().tenures.end(kind, object.key());
             return NextStep::Forget;
         }
         let (primary, version) = ((kind.clone(), object.key().clone()), object.meta().revision());
@@ -203,6 +227,8 @@ impl Ring {
             if state.running.contains_key(&primary) {
                 return NextStep::Forget;
             }
+            // Before the hand-over looks for writes on their way, so that none begins after that.
+            state.tenures.end(kind, object.key());
             state.handed_over.extend(version.map(|version| (primary.clone(), version)));
             state.check(&primary);
             return NextStep::HandOver;
@@ -211,9 +237,22 @@ impl Ring {
             return NextStep::Forget;
         }
         state.handed_over.remove(&primary);
+        if state.tenures.is_sweep_due() {
+            state.sweep_tenures();
+        }
+        let tenure = state.tenures.begin(kind, object.key());
         *state.running.entry(primary.clone()).or_default() += 1;
         state.check(&primary);
-        NextStep::Reconcile(RunningReconcile { state: self.state.clone(), primary: Some(primary) })
+        NextStep::Reconcile(RunningReconcile { state: self.state.clone(), primary: Some(primary), tenure })
+    }
+
+    /// Ends the tenure of a primary that has left the cache, unless another controller still reconciles it. It was deleted,
+    /// or another shard has it.
+    pub(crate) fn end_if_idle(&self, kind: &Kind, key: &ObjectKey) {
+        let mut state = self.state.lock();
+        if !state.running.contains_key(&(kind.clone(), key.clone())) {
+            state.tenures.end(kind, key);
+        }
     }
 
     /// Returns the time until which a write of this key may be on its way, `None` if all were answered or are over.
@@ -231,15 +270,13 @@ impl Ring {
         state.n_handed_over += 1;
         if state.handed_over.len() >= HANDED_OVER_SWEEP {
             let ShardReconciles { handed_over, primaries, .. } = &mut *state;
-            let is_cached = |(kind, key): &Primary| {
-                primaries.iter().any(|(primary_kind, store)| primary_kind == kind && store.get(key).is_some())
-            };
-            handed_over.retain(|primary, _version| is_cached(primary));
+            handed_over.retain(|(kind, key), _version| is_cached(primaries, kind, key));
         }
     }
 }
 
-/// Counters take the place of slots: the keys of a counter share a write permit.
+/// Counters take the place of slots: the keys of a counter share a write permit. Tenures are those of primaries. The patch
+/// that hands a key over is no work of a tenure, so 0 is granted.
 impl ShardPermits for Ring {
     fn slot(&self, key: &ObjectKey) -> u32 {
         u32::try_from(hash_string(&key.to_string()) % u64::from(COUNTERS)).unwrap_or_default()
@@ -249,8 +286,9 @@ impl ShardPermits for Ring {
         self.lease.clone()
     }
 
-    fn permit_of_slot(&self, slot: u32, _tenure: u64) -> Option<WritePermit> {
-        Some(self.counter(slot))
+    fn permit_of_slot(&self, slot: u32, tenure: u64) -> Option<WritePermit> {
+        let is_present = tenure == 0 || self.state.lock().tenures.is_present(tenure);
+        is_present.then(|| self.counter(slot))
     }
 }
 
@@ -275,5 +313,113 @@ impl Share for LabelledShare {
 
     fn n_gained(&self) -> u64 {
         0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::writer::{ApiError, LeaseState};
+
+    const TIMEOUT: Duration = Duration::from_secs(5);
+    const MARGIN: Duration = Duration::from_secs(1);
+
+    fn held_for(seconds: u64) -> LeaseState {
+        LeaseState::HeldUntil(Instant::now() + Duration::from_secs(seconds))
+    }
+
+    /// Returns the election and the permit of a shard whose Lease is valid for this long, and the shard.
+    fn shard(seconds: u64) -> (watch::Sender<LeaseState>, WritePermit, Arc<Ring>) {
+        let (election, state) = watch::channel(held_for(seconds));
+        let labels = RingLabels { shard_label: "shard".into(), drain_label: "drain".into(), shard: "a".into() };
+        let ring = Arc::new(Ring::new(labels, WritePermit::from_lease(state, TIMEOUT, MARGIN)));
+        (election, WritePermit::from_shards(ring.clone()), ring)
+    }
+
+    /// Returns a version of an object with these labels.
+    fn object(name: &str, version: u64, labels: &Value) -> Stored {
+        let metadata = json!({
+            "namespace": "default", "name": name, "uid": name, "resourceVersion": version.to_string(), "labels": labels,
+        });
+        Stored::accept(&Kind::of::<ConfigMap>(), &json!({ "metadata": metadata }).to_string()).unwrap()
+    }
+
+    fn begin(ring: &Ring, object: &Stored) -> RunningReconcile {
+        match ring.next_step(&Kind::of::<ConfigMap>(), object) {
+            NextStep::Reconcile(running) => running,
+            step => panic!("{step:?}"),
+        }
+    }
+
+    async fn is_granted(permit: &WritePermit) -> bool {
+        match permit.acquire("patch").await {
+            Ok(guard) => {
+                guard.answered();
+                true
+            }
+            Err(ApiError::NotLeading { .. }) => false,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn returned_key_grants_nothing_to_earlier_work() {
+        let (_election, permit, ring) = shard(60);
+        let (mine, drained) = (json!({ "shard": "a" }), json!({ "shard": "a", "drain": "true" }));
+        let key = object("web", 1, &mine).key().clone();
+        let mut names = (0..).map(|number| format!("other-{number}"));
+        let other = names.find(|name| ring.slot(&ObjectKey::new(Some("default"), name)) == ring.slot(&key)).unwrap();
+        let other = object(&other, 1, &mine);
+        let neighbour = begin(&ring, &other);
+        let running = begin(&ring, &object("web", 1, &mine));
+        let earlier = permit.for_key(&key, running.tenure());
+        drop(running);
+        assert!(is_granted(&earlier).await, "a task that it has spawned, before the hand-over");
+        assert!(matches!(ring.next_step(&Kind::of::<ConfigMap>(), &object("web", 2, &drained)), NextStep::HandOver));
+        assert!(!is_granted(&earlier).await, "the hand-over has begun");
+        assert!(is_granted(&permit.for_key(&key, 0)).await, "the patch of the hand-over");
+        let running = begin(&ring, &object("web", 4, &mine));
+        assert!(!is_granted(&earlier).await, "another shard wrote");
+        assert!(is_granted(&permit.for_key(&key, running.tenure())).await);
+        assert!(is_granted(&permit.for_key(other.key(), neighbour.tenure())).await, "it shares the counter");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn write_that_waits_is_denied_by_hand_over() {
+        let (election, permit, ring) = shard(5);
+        let running = begin(&ring, &object("web", 1, &json!({ "shard": "a" })));
+        let spawned = permit.for_key(object("web", 1, &json!({})).key(), running.tenure());
+        drop(running);
+        let waiting = tokio::spawn(async move { is_granted(&spawned).await });
+        tokio::task::yield_now().await;
+        let drained = object("web", 2, &json!({ "shard": "a", "drain": "true" }));
+        assert!(matches!(ring.next_step(&Kind::of::<ConfigMap>(), &drained), NextStep::HandOver));
+        election.send_replace(held_for(60));
+        assert!(!waiting.await.unwrap());
+        assert_eq!(ring.unresolved_until(drained.key()), None);
+    }
+
+    #[test]
+    fn primary_that_left_the_cache_ends_its_tenure() {
+        let (_election, _permit, ring) = shard(60);
+        let (kind, web) = (Kind::of::<ConfigMap>(), object("web", 1, &json!({ "shard": "a" })));
+        let is_present = |tenure| ring.state.lock().tenures.is_present(tenure);
+        let (first, second) = (begin(&ring, &web), begin(&ring, &web));
+        let tenure = first.tenure();
+        assert_eq!(second.tenure(), tenure, "two controllers reconcile it");
+        drop(first);
+        ring.end_if_idle(&kind, web.key());
+        assert!(is_present(tenure), "one of them still does");
+        drop(second);
+        ring.end_if_idle(&kind, web.key());
+        assert!(!is_present(tenure));
+        let tenure = begin(&ring, &web).tenure();
+        assert!(matches!(ring.next_step(&kind, &object("web", 2, &json!({ "shard": "b" }))), NextStep::Forget));
+        assert!(!is_present(tenure), "another shard has it");
     }
 }

@@ -33,10 +33,12 @@ impl<C: Reconcile> Pool<C> {
             return guard;
         };
         // A key without an object has no label. Its reconcile only forgets it.
+        let kind = &self.env.spec.primary.kind;
         let Some(stored) = self.env.primary.newest(key) else {
+            ring.end_if_idle(kind, key);
             return Some(ReconcileGuard::Gone);
         };
-        match ring.next_step(&self.env.spec.primary.kind, &stored) {
+        match ring.next_step(kind, &stored) {
             NextStep::Reconcile(busy) => return Some(ReconcileGuard::Counted(busy)),
             NextStep::Forget => self.forget(key),
             NextStep::HandOver => self.hand_over(ring, key, &stored).await,

@@ -112,7 +112,7 @@ pub(crate) trait ShardPermits: fmt::Debug + Send + Sync {
     /// Returns the permit of the Lease that all slots have in common.
     fn common(&self) -> WritePermit;
     /// Returns the permit of a slot in a tenure, `None` if this replica does not own the slot, or owns it again in a later
-    /// tenure.
+    /// tenure. In a controller ring, the tenure is that of one primary.
     fn permit_of_slot(&self, slot: u32, tenure: u64) -> Option<WritePermit>;
 }
 
@@ -348,6 +348,14 @@ impl WritePermit {
         }
     }
 
+    /// Returns `true` unless the tenure is over in which the work on a key began.
+    fn is_in_tenure(source: &LeaseSource) -> bool {
+        match source {
+            LeaseSource::Lease(_) | LeaseSource::Shards(_) => true,
+            LeaseSource::Slot(shards, slot, tenure) => shards.permit_of_slot(*slot, *tenure).is_some(),
+        }
+    }
+
     /// Waits until a write can start, and returns its guard.
     ///
     /// It returns at once while enough of the Lease is left. Otherwise it waits for the next renewal, at most
@@ -379,7 +387,14 @@ impl WritePermit {
                 }
             }
             let writes = lease.begin(now, over).ok_or_else(denied)?;
-            return Ok(WriteGuard { deadline: Deadline::new(begun, lease.timeout), writes });
+            let guard = WriteGuard { deadline: Deadline::new(begun, lease.timeout), writes };
+            // A hand-over ends the tenure, and then waits for the writes that are registered. So either it sees this one,
+            // or this sees the end.
+            if Self::is_in_tenure(source) {
+                return Ok(guard);
+            }
+            guard.answered();
+            return Err(denied());
         }
     }
 
