@@ -28,7 +28,8 @@ const PARTICIPLES_MAX: [(&str, usize); 11] = [
 
 /// Returns the names of the functions in a file, without those of its unit tests, that are one participle.
 fn participles(text: &str) -> Vec<String> {
-    let names = code(text).split("fn ").skip(1).map(|rest| {
+    let code = code(text);
+    let names = code.split("fn ").skip(1).map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(rest.len());
         rest[..end].to_owned()
     });

@@ -359,7 +359,7 @@ mod tests {
     async fn is_granted(permit: &WritePermit) -> bool {
         match permit.acquire("patch").await {
             Ok(guard) => {
-                guard.answered();
+                guard.resolve();
                 true
             }
             Err(ApiError::NotLeading { .. }) => false,

@@ -393,7 +393,7 @@ impl WritePermit {
             if Self::is_in_tenure(source) {
                 return Ok(guard);
             }
-            guard.answered();
+            guard.resolve();
             return Err(denied());
         }
     }

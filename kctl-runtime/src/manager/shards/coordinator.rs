@@ -636,7 +636,7 @@ mod tests {
         let controller = &manager.controllers[0];
         let (env, queue) = (&controller.env, &controller.queue);
         tokio::spawn(env.primary.store().clone().write());
-        env.primary.store().acknowledged(Delta::Replace(None, Vec::new(), "10".into())).await;
+        env.primary.store().push_and_wait(Delta::Replace(None, Vec::new(), "10".into())).await;
         for slot in 0..2 {
             env.gate.open(&tenures.begin(slot, &WritePermit::always()));
             env.applied.add(&key_of(&tenures, slot), env.primary.config());
