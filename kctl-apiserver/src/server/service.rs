@@ -256,7 +256,7 @@ fn build_response(
     let mut response = match performed {
         Err(status_error) => nonresource::rejected(parts, &status_error),
         Ok(Answer { payload: Payload::Watch(start), .. }) => {
-            let start = start.under(connection);
+            let start = start.with_faults(connection);
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));
             respond(StatusCode::OK, "application/json", StreamBody::new(body).boxed_unsync())
         }

@@ -49,26 +49,26 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
         if let Some(why) = (resource.kind.delete.undeletable)(&info.name) {
             return Err(StatusError::forbidden(group_resource, &info.name, why));
         }
-        let attributes = Attributes::delete(info, &object, &completed(resource, &object, &options));
+        let attributes = Attributes::delete(info, &object, &options_for_admission(resource, &object, &options));
         admission::admit_delete(state, attributes)?;
     }
-    let (mut answer, gone) = if options.is_dry {
-        tried(resource, &object, deletion)
+    let (mut answer, is_removed) = if options.is_dry {
+        dry_run_response(resource, &object, deletion)
     } else {
         match deletion.write(state, resource, &info.key(), &current) {
             Deleted::Kept(present) => (Answer::ok(in_version_of(&object, present)), false),
-            Deleted::Gone(last) => (answer_gone(resource, &in_version_of(&object, last)), true),
+            Deleted::Gone(last) => (gone_response(resource, &in_version_of(&object, last)), true),
         }
     };
     // The response to `orphanDependents: false` says that dependents may still exist.
-    if !gone && options.value["orphanDependents"] == false {
+    if !is_removed && options.value["orphanDependents"] == false {
         answer.code = StatusCode::ACCEPTED;
     }
     Ok(answer)
 }
 
 /// Returns the response to a dry run, and `true` if the object would be removed.
-fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answer, bool) {
+fn dry_run_response(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answer, bool) {
     match deletion {
         Deletion::Pending => (Answer::ok(object.clone()), false),
         Deletion::Marked(new) => (Answer::ok(in_version_of(object, new.into())), false),
@@ -79,7 +79,7 @@ fn tried(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answe
             let empty = json!({ "kind": object["kind"], "apiVersion": object["apiVersion"], "metadata": {} });
             (Answer::ok(empty), true)
         }
-        Deletion::Gone { changes: false } => (answer_gone(resource, object), true),
+        Deletion::Gone { changes: false } => (gone_response(resource, object), true),
     }
 }
 
@@ -94,7 +94,7 @@ fn warn(info: &RequestInfo, options: &Options) {
 
 /// Returns the options that admission sees: with the grace period of a Pod and the uid of the object. Upstream's
 /// storage fills in these fields before it calls admission, so webhooks see them in `options`.
-fn completed(resource: &Resource, object: &Value, options: &Options) -> Value {
+fn options_for_admission(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
     if resource.kind.delete.mark.is_some() && value["preconditions"]["uid"].is_null() {
@@ -118,13 +118,13 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
     if before["apiVersion"] == last["apiVersion"] {
         return last;
     }
-    let mut shown = before.clone();
-    shown["metadata"] = last["metadata"].clone();
-    shown.into()
+    let mut converted = before.clone();
+    converted["metadata"] = last["metadata"].clone();
+    converted.into()
 }
 
 /// Returns the response to the delete of an object that is gone: a `Status` of success, or its last state.
-fn answer_gone(resource: &Resource, object: &Arc<Value>) -> Answer {
+fn gone_response(resource: &Resource, object: &Arc<Value>) -> Answer {
     if resource.kind.delete.response != DeleteResponse::Status {
         return Answer::ok(object.clone());
     }
@@ -154,23 +154,24 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
         options.value["preconditions"]["resourceVersion"] = info.params.text("resourceVersion").into();
     }
     warn(info, &options);
-    let doomed = list::CollectionToDelete::select(state, info, &query)?;
-    let shown = conversion::all_shown(state, info, doomed.objects.iter().map(|(_, object)| object.clone()).collect())?;
+    let collection = list::CollectionToDelete::select(state, info, &query)?;
+    let listed =
+        conversion::all_shown(state, info, collection.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // A list of an older version may contain objects that are gone or replaced.
-    let now = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.id, key)?));
-    let there: Vec<(Key, Arc<Value>)> = doomed.objects.iter().filter_map(now).collect();
-    let judged = conversion::all_shown(state, info, there.iter().map(|(_, object)| object.clone()).collect())?;
+    let current = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.id, key)?));
+    let existing: Vec<(Key, Arc<Value>)> = collection.objects.iter().filter_map(current).collect();
+    let converted = conversion::all_shown(state, info, existing.iter().map(|(_, object)| object.clone()).collect())?;
     // The first rejected object ends the request; earlier objects stay deleted.
-    let (n_admitted, error) = admit_all(state, info, &options, &judged);
+    let (n_admitted, error) = admit_all(state, info, &options, &converted);
     if info.round.is_waiting() {
         return Err(StatusError::waiting());
     }
     if !options.is_dry {
-        for (key, object) in &there[..n_admitted] {
+        for (key, object) in &existing[..n_admitted] {
             lifecycle::delete(state, &info.resource, key, object, options.propagation, options.grace);
         }
     }
-    error.map_or_else(|| Ok(Answer::ok(doomed.list(info, &query, &shown))), Err)
+    error.map_or_else(|| Ok(Answer::ok(collection.list(info, &query, &listed))), Err)
 }
 
 /// Returns the number of objects, from the first on, that admission accepts, and the error of the next one. Webhooks
@@ -178,7 +179,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
 /// single object. While webhooks have not replied, at most as many further objects are visited as were already
 /// accepted.
 fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
-    let (mut n_admitted, mut n_asked) = (0, 0);
+    let (mut n_admitted, mut n_waiting) = (0, 0);
     for object in all {
         let deletion = Deletion::decide(state, &info.resource, object, options.propagation, options.grace);
         let admitted = check_preconditions(&info.resource, object, &options.value).and_then(|()| {
@@ -189,7 +190,7 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
         });
         match admitted {
             Ok(()) => n_admitted += 1,
-            Err(_) if info.round.is_waiting() && n_asked < n_admitted => n_asked += 1,
+            Err(_) if info.round.is_waiting() && n_waiting < n_admitted => n_waiting += 1,
             Err(error) => return (n_admitted, Some(error)),
         }
     }
@@ -207,9 +208,9 @@ pub(super) fn check_preconditions(resource: &Resource, object: &Value, options: 
     let by_kind = GroupResource::new(group, resource.kind_name());
     let resource = if resource.kind.delete.mark.is_some() { &resource.id } else { &by_kind };
     let subject = Subject { resource, name: object["metadata"]["name"].as_str().unwrap_or_default() };
-    for (field, shown) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
+    for (field, label) in [("uid", "UID"), ("resourceVersion", "ResourceVersion")] {
         let (required, stored) = (options["preconditions"][field].as_str(), &object["metadata"][field]);
-        precondition::check_field(subject, shown, required.filter(|_| stored.is_string()), stored)?;
+        precondition::check_field(subject, label, required.filter(|_| stored.is_string()), stored)?;
     }
     Ok(())
 }

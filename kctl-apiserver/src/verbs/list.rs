@@ -1,6 +1,6 @@
 //! `GET` of a collection: selectors, consistent pages, and past states.
 //!
-//! There are three paths, from cheap to expensive: stored JSON is concatenated (`is_text`), objects are parsed and
+//! There are three paths, from cheap to expensive: stored JSON is concatenated (`stored_json`), objects are parsed and
 //! shaped, or all objects are converted by a webhook before the selector can be applied. The result is the same.
 //!
 //! Lists read one revision under the lock, so they are consistent. A list of the past reads a table that is rebuilt
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 pub(super) use self::{
     list_options::{ListOptions, MATCH},
-    list_scope::{ListScope, not_from_the_future, unreadable_version},
+    list_scope::{ListScope, check_not_in_future, malformed_version_error},
 };
 use super::{Answer, ResponseSource};
 use crate::{
@@ -30,7 +30,7 @@ use crate::{
     store::{Key, Object, Table, head},
 };
 
-/// Lists objects. `is_text` means that the client accepts them as JSON without a table or conversion, so that they are
+/// Lists objects. With [`ResponseSource::StoredText`] the client accepts them as JSON without a table, so that they are
 /// sent as stored. Pages are consistent: a continue token names the revision of the first page, and later pages read
 /// that revision from the history. The `resourceVersion` of the list is the revision that it reads, not that of the
 /// newest item, so a watch from it misses nothing.
@@ -39,38 +39,39 @@ use crate::{
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
 pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource) -> Result<Answer, StatusError> {
     let ListQuery { options, selector } = ListQuery::read(info)?;
-    let reach = ListScope::from_options(state, info, &options)?;
+    let scope = ListScope::from_options(state, info, &options)?;
     let revision = state.revision;
     let table = state.table(&info.resource.id);
-    let reach = match table.stale(info).filter(|_| reach.revision.is_none()) {
+    let scope = match table.stale(info).filter(|_| scope.revision.is_none()) {
         // A fault makes this server lag: it returns its old state even if that is compacted.
-        Some(behind) => ListScope { revision: Some(behind), compacted: 0, ..reach },
-        None => reach,
+        Some(behind) => ListScope { revision: Some(behind), compacted: 0, ..scope },
+        None => scope,
     };
-    let past = reach.past(info, table, revision)?;
+    let past = scope.past_table(info, table, revision)?;
     let table = past.as_ref().unwrap_or(table);
-    let shown = reach.revision.unwrap_or(revision);
-    let (limit, start) = (reach.limit, reach.after.as_ref());
+    let list_revision = scope.revision.unwrap_or(revision);
+    let (limit, start) = (scope.limit, scope.after.as_ref());
     if conversion::uses_webhook(&info.resource) && !selector.is_empty() {
-        let all = page(table, info, &Selector::default(), start, 0);
+        let all = select_stored_page(table, info, &Selector::default(), start, 0);
         let all = all.items.iter().map(|object| table.value(object)).collect();
-        let page = chosen(conversion::all_shown(state, info, all)?, &selector, limit);
-        return Ok(Answer::ok(list_object(info, &selector, shown_in(&info.resource, page), shown)));
+        let page = select_page(conversion::all_shown(state, info, all)?, &selector, limit);
+        return Ok(Answer::ok(list_object(info, &selector, list_items(&info.resource, page), list_revision)));
     }
-    let Page { items, more } = page(table, info, &selector, start, limit);
+    let Page { items, more } = select_stored_page(table, info, &selector, start, limit);
     if source == ResponseSource::StoredText
-        && let Some(texts) = texts(&info.resource, &items)
+        && let Some(texts) = stored_json(&info.resource, &items)
     {
-        let Value::Object(mut list) = list_object(info, &selector, Page { items: Vec::new(), more }, shown) else {
+        let Value::Object(mut list) = list_object(info, &selector, Page { items: Vec::new(), more }, list_revision)
+        else {
             return Ok(Answer::ok(Value::Null));
         };
         list.remove("items");
-        return Ok(Answer::text(listed(&list, &texts), String::new()));
+        return Ok(Answer::text(serialize_list(&list, &texts), String::new()));
     }
     let items = items.iter().map(|object| table.value(object)).collect();
     let items = conversion::all_shown(state, info, items)?;
-    let page = shown_in(&info.resource, Page { items, more });
-    Ok(Answer::ok(list_object(info, &selector, page, shown)))
+    let page = list_items(&info.resource, Page { items, more });
+    Ok(Answer::ok(list_object(info, &selector, page, list_revision)))
 }
 
 /// The validated options and the selector of a list or of a delete of a collection. Used by both verbs, so that a
@@ -111,36 +112,37 @@ impl CollectionToDelete {
     /// Fails as that list does.
     pub(super) fn select(state: &mut State, info: &RequestInfo, query: &ListQuery) -> Result<Self, StatusError> {
         let ListQuery { options, selector } = query;
-        let reach = ListScope::from_options(state, info, options)?;
+        let scope = ListScope::from_options(state, info, options)?;
         let revision = state.revision;
         let table = state.table(&info.resource.id);
-        let past = reach.past(info, table, revision)?;
+        let past = scope.past_table(info, table, revision)?;
         let table = past.as_ref().unwrap_or(table);
-        let start = reach.after.as_ref();
-        let is_judged_later = conversion::uses_webhook(&info.resource) && !selector.is_empty();
-        let (all, limit) = if is_judged_later { (&Selector::default(), 0) } else { (selector, reach.limit) };
-        let Page { items, mut more } = page(table, info, all, start, limit);
+        let start = scope.after.as_ref();
+        let converts_first = conversion::uses_webhook(&info.resource) && !selector.is_empty();
+        let (all, limit) = if converts_first { (&Selector::default(), 0) } else { (selector, scope.limit) };
+        let Page { items, mut more } = select_stored_page(table, info, all, start, limit);
         let mut objects: Vec<_> = items.iter().map(|object| table.value(object)).map(|it| (key::of(&it), it)).collect();
-        if is_judged_later {
-            let shown = conversion::all_shown(state, info, objects.iter().map(|(_, object)| object.clone()).collect())?;
-            let chosen = chosen(shown, selector, reach.limit);
-            let keys: BTreeSet<Key> = chosen.items.iter().map(|object| key::of(object)).collect();
+        if converts_first {
+            let converted =
+                conversion::all_shown(state, info, objects.iter().map(|(_, object)| object.clone()).collect())?;
+            let selected = select_page(converted, selector, scope.limit);
+            let keys: BTreeSet<Key> = selected.items.iter().map(|object| key::of(object)).collect();
             objects.retain(|(key, _)| keys.contains(key));
-            more = chosen.more;
+            more = selected.more;
         }
-        Ok(Self { objects, revision: reach.revision.unwrap_or(revision), more })
+        Ok(Self { objects, revision: scope.revision.unwrap_or(revision), more })
     }
 
-    /// Returns the list of deleted objects. `shown` are the converted objects, in the order of `objects`.
-    pub(super) fn list(self, info: &RequestInfo, query: &ListQuery, shown: &[Arc<Value>]) -> Value {
-        let items = shown.iter().map(|object| item(&info.resource, object)).collect();
+    /// Returns the list of deleted objects. `converted` are the converted objects, in the order of `objects`.
+    pub(super) fn list(self, info: &RequestInfo, query: &ListQuery, converted: &[Arc<Value>]) -> Value {
+        let items = converted.iter().map(|object| item(&info.resource, object)).collect();
         list_object(info, &query.selector, Page { items, more: self.more }, self.revision)
     }
 }
 
 /// Selects from converted objects. A selector of a kind with a conversion webhook applies to the requested version, so
 /// all objects are converted first. A limit of 0 means all.
-fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
+fn select_page(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
     items.retain(|object| selector.matches(object));
     let last = limit.checked_sub(1).and_then(|last| items.get(last)).filter(|_| items.len() > limit);
     let more = last.map(|last| RemainingItems { after: key::of(last), count: None });
@@ -151,7 +153,7 @@ fn chosen(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page
 }
 
 /// Formats a page of objects as items.
-fn shown_in(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
+fn list_items(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
     Page { items: page.items.iter().map(|object| item(resource, object)).collect(), more: page.more }
 }
 
@@ -173,7 +175,7 @@ struct RemainingItems {
 
 /// Returns the objects that match, up to the limit. `after` is exclusive. A limit of 0 means all. With a limit, a page
 /// that ends exactly at the last object has no continue token.
-fn page(
+fn select_stored_page(
     table: &Table,
     info: &RequestInfo,
     selector: &Selector,
@@ -181,7 +183,7 @@ fn page(
     limit: usize,
 ) -> Page<Arc<Object>> {
     let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let seen = |(_, name): &Key, object: &Object| {
+    let is_selected = |(_, name): &Key, object: &Object| {
         if selector.is_empty() {
             return true;
         }
@@ -191,7 +193,7 @@ fn page(
         }
         matches(&info.resource, selector, &table.value(object))
     };
-    let mut matching = table.range(namespace, after).filter(|(key, object)| seen(key, object));
+    let mut matching = table.range(namespace, after).filter(|(key, object)| is_selected(key, object));
     let mut items = Vec::new();
     let mut last = None;
     while limit == 0 || items.len() < limit {
@@ -200,9 +202,9 @@ fn page(
         items.push(object.clone());
     }
     // Objects after the page are counted without the selector: the number is reported only for lists without one.
-    let left = if selector.name().is_some() { 0 } else { table.range(namespace, last.as_ref()).count() };
-    let count = selector.is_empty().then_some(left);
-    Page { items, more: last.filter(|_| left > 0).map(|after| RemainingItems { after, count }) }
+    let n_remaining = if selector.name().is_some() { 0 } else { table.range(namespace, last.as_ref()).count() };
+    let count = selector.is_empty().then_some(n_remaining);
+    Page { items, more: last.filter(|_| n_remaining > 0).map(|after| RemainingItems { after, count }) }
 }
 
 /// Returns `true` if the selector selects the object in the version of the resource.
@@ -214,7 +216,7 @@ pub(super) fn matches(resource: &Resource, selector: &Selector, object: &Value) 
 }
 
 /// Returns the stored JSON of all items, or `None` if an item is stored in another version.
-fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u8]>> {
+fn stored_json<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u8]>> {
     let head = head(resource);
     let text = |object: &'a Arc<Object>| {
         let rest = object.text().strip_prefix(head.as_bytes())?;
@@ -225,7 +227,7 @@ fn texts<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<&'a [u
 
 /// Returns a list of stored items as a line of JSON. An item whose `kind` and `apiVersion` were cut off gets its
 /// bracket back. The length is computed first, so the buffer is allocated once. 20 bytes are for the brackets.
-fn listed(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
+fn serialize_list(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
     let start = json!(list).to_string();
     let len = start.len() + texts.iter().map(|text| text.len() + 2).sum::<usize>() + 20;
     let mut line = Vec::with_capacity(len);
@@ -269,7 +271,7 @@ fn list_object(info: &RequestInfo, selector: &Selector, page: Page<Value>, revis
     }
     meta.insert("resourceVersion".into(), revision.to_string().into());
     if let Some(RemainingItems { after, count }) = page.more {
-        meta.insert("continue".into(), list_scope::token(info, Some(revision), &after).into());
+        meta.insert("continue".into(), list_scope::encode_token(info, Some(revision), &after).into());
         if let Some(count) = count {
             meta.insert("remainingItemCount".into(), count.into());
         }

@@ -158,7 +158,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
         (Verb::Delete, _) => delete::delete(state, info),
         (Verb::DeleteCollection, _) => delete::delete_collection(state, info),
     }?;
-    form.fits(info)?;
+    form.check_verb(info)?;
     let Payload::Json(object) = &mut answer.payload else { return Ok(answer) };
     if let Some(text) = as_stored(state, info, object).filter(|_| source == ResponseSource::StoredText) {
         answer.payload = text;

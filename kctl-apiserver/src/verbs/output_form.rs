@@ -53,7 +53,7 @@ impl MetaVersion {
 
     /// Changes an object of version 1 to this version. Rows and items that are `PartialObjectMetadata` are renamed as
     /// well.
-    fn of(self, mut answer: Value) -> Value {
+    fn convert(self, mut answer: Value) -> Value {
         if self.0 == "v1beta1" {
             let rows = answer.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
             rows.for_each(|row| rename(&mut row["object"]));
@@ -97,11 +97,12 @@ impl OutputForm {
             return Ok((Self::Plain, None));
         }
         let clauses = clauses(accept);
-        let says_more = |clause: &Clause<'_>| ["as", "stream"].iter().any(|name| !clause.parameter(name).is_empty());
-        let asks_for_unknown = clauses.iter().any(|clause| clause.is_known() || says_more(clause));
+        let has_parameters =
+            |clause: &Clause<'_>| ["as", "stream"].iter().any(|name| !clause.parameter(name).is_empty());
+        let is_acceptable = clauses.iter().any(|clause| clause.is_known() || has_parameters(clause));
         // Requests for custom resources do not pass go-restful's router, which rejects unknown media types of
         // built-in kinds.
-        let is_routed = clauses.iter().any(|clause| clause.is_routed(FORMS)) && asks_for_unknown;
+        let is_routed = clauses.iter().any(|clause| clause.is_routed(FORMS)) && is_acceptable;
         if info.resource.custom.is_none() && !is_routed {
             return Err(StatusError::not_acceptable(FORMS).with_empty_details());
         }
@@ -123,7 +124,7 @@ impl OutputForm {
     ///
     /// # Errors
     /// `NotAcceptable`, or 500 for a custom resource, as upstream.
-    pub(crate) fn fits(self, info: &RequestInfo) -> Result<(), StatusError> {
+    pub(crate) fn check_verb(self, info: &RequestInfo) -> Result<(), StatusError> {
         match (self, info.verb) {
             (Self::PartialList(_), Verb::Get | Verb::Create | Verb::Update | Verb::Patch) => {
                 if info.resource.custom.is_some() {
@@ -146,20 +147,22 @@ impl OutputForm {
         match self {
             _ if !list && !object && !scale => None,
             Self::Table(include, version) if scale => {
-                Some(version.of(table::scale_table(resource, answer, now, include)))
+                Some(version.convert(table::scale_table(resource, answer, now, include)))
             }
             Self::Plain if object => in_version(resource, answer),
             Self::Plain => None,
-            Self::Partial(version) | Self::PartialList(version) if !list => Some(version.of(table::partial(answer))),
-            Self::Partial(version) | Self::PartialList(version) => Some(version.of(partial_list(answer))),
+            Self::Partial(version) | Self::PartialList(version) if !list => {
+                Some(version.convert(table::partial(answer)))
+            }
+            Self::Partial(version) | Self::PartialList(version) => Some(version.convert(partial_list(answer))),
             Self::Table(include, version) => {
                 // The object of a dry run has no `resourceVersion`.
                 let (objects, meta) = match &answer["metadata"]["resourceVersion"] {
-                    _ if list => (typed_items(resource, answer), meta_of(answer)),
+                    _ if list => (typed_items(resource, answer), list_meta(answer)),
                     Value::Null => (vec![answer.clone()], json!({})),
                     version => (vec![answer.clone()], json!({ "resourceVersion": version })),
                 };
-                Some(version.of(rows(resource, &objects, now, include, meta)))
+                Some(version.convert(rows(resource, &objects, now, include, meta)))
             }
         }
     }
@@ -180,7 +183,7 @@ impl OutputForm {
             _ if object["kind"] == "Status" => object,
             Self::Plain => object,
             Self::PartialList(_) => return false,
-            Self::Partial(version) => version.of(table::partial(&object)),
+            Self::Partial(version) => version.convert(table::partial(&object)),
             Self::Table(include, version) => {
                 // The annotation of the final bookmark is in its object, so the object is included.
                 let include = if is_end && include == Include::None { Include::Metadata } else { include };
@@ -189,7 +192,7 @@ impl OutputForm {
                 if order == EventOrder::Later {
                     rows["columnDefinitions"] = Value::Null;
                 }
-                version.of(rows)
+                version.convert(rows)
             }
         };
         true
@@ -217,7 +220,7 @@ fn include(info: &RequestInfo) -> Result<Include, StatusError> {
 }
 
 /// Returns the metadata of a list without an empty `continue` and without `shardInfo`, which these forms omit.
-fn meta_of(list: &Value) -> Value {
+fn list_meta(list: &Value) -> Value {
     let mut meta = list["metadata"].clone();
     if let Some(fields) = meta.as_object_mut() {
         fields.retain(|name, value| name != "shardInfo" && (name != "continue" || *value != ""));
@@ -228,7 +231,7 @@ fn meta_of(list: &Value) -> Value {
 /// Returns the metadata of the items of a list.
 fn partial_list(list: &Value) -> Value {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
-    table::partial_list(items, meta_of(list))
+    table::partial_list(items, list_meta(list))
 }
 
 /// Returns items with the `kind` and `apiVersion` that lists of built-in kinds omit.

@@ -25,13 +25,13 @@ use crate::{
 /// merge patch.
 pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
     let media = info.header("content-type").split(';').next().unwrap_or_default();
-    let of_all = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+    let common_types = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
     match media {
         "application/apply-patch+yaml" | "application/json-patch+json" | "application/merge-patch+json" => Ok(media),
-        _ if info.resource.custom.is_some() => Err(StatusError::unsupported_media_type(of_all)),
+        _ if info.resource.custom.is_some() => Err(StatusError::unsupported_media_type(common_types)),
         "application/strategic-merge-patch+json" => Ok(media),
         other => {
-            let accepted = format!("{of_all}, application/strategic-merge-patch+json");
+            let accepted = format!("{common_types}, application/strategic-merge-patch+json");
             let status_error = StatusError::unsupported_media_type(&accepted);
             // Upstream's router ignores the trailing blank, so its handler returns the error.
             Err(if other.ends_with(' ') { status_error } else { status_error.with_empty_details() })
@@ -46,12 +46,13 @@ pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
 /// Fails with 400.
 pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
     if info.applies() {
-        let text = std::str::from_utf8(&info.body).map_err(|error| undecodable(&error.to_string()))?;
-        if plain_json(text).is_none() {
-            decode::yaml(text).map_err(|why| undecodable(&why))?;
+        let text = std::str::from_utf8(&info.body).map_err(|error| decode_error(&error.to_string()))?;
+        if parse_plain_json(text).is_none() {
+            decode::yaml(text).map_err(|why| decode_error(&why))?;
         }
     } else {
-        serde_json::from_slice::<serde::de::IgnoredAny>(&info.body).map_err(|error| undecodable(&error.to_string()))?;
+        serde_json::from_slice::<serde::de::IgnoredAny>(&info.body)
+            .map_err(|error| decode_error(&error.to_string()))?;
     }
     Ok(())
 }
@@ -68,9 +69,10 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
     }
     check_syntax(info)?;
     let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
-    let object = patched(info, media, &old)?;
+    let object = patch_object(info, media, &old)?;
     let sent = if media == "application/merge-patch+json" { &info.body[..] } else { &[] };
-    let (new, _dropped) = body::fit_and_tell(info, object, Some(&old), sent).map_err(body::Misfit::of_patch)?;
+    let (new, _dropped) =
+        body::fit_and_report(info, object, Some(&old), sent).map_err(body::Misfit::into_patch_error)?;
     let new = Write::update(&old, new, Ownership::Written);
     Ok(Answer::ok(write::write(state, info, new)?))
 }
@@ -93,16 +95,16 @@ pub(super) fn merge_strategically(
 /// Returns the patched object. For a merge patch or strategic merge patch that does not set `metadata.managedFields`,
 /// they are removed here; [`apply::update`] restores them from the live object. A patch that sets them is merged into the stored
 /// list, and `apply::update` decides about the result: an empty list removes all managers.
-fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
+fn patch_object(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
     if media == "application/json-patch+json" {
         let mut object = old.clone();
-        operate(&mut object, &info.body)?;
+        apply_json_patch(&mut object, &info.body)?;
         return Ok(object);
     }
     let merges = media == "application/merge-patch+json";
-    let mut patch = decode::json(&info.body).map_err(|why| undecodable(&why))?;
+    let mut patch = decode::json(&info.body).map_err(|why| decode_error(&why))?;
     if !patch.is_object() && !patch.is_null() {
-        return Err(undecodable(&decode::misfit("body", "an object", &patch)));
+        return Err(decode_error(&decode::misfit("body", "an object", &patch)));
     }
     // A directive of a strategic merge patch about the list, such as `$setElementOrder/managedFields`, needs the stored
     // list as well.
@@ -111,7 +113,7 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
     let names_managers = patch.get("metadata").is_some_and(is_named);
     let mut object = if names_managers { old.clone() } else { apply::without_managed_fields(old) };
     if merges && patch.is_null() && info.resource.custom.is_some() {
-        return Err(undecodable("must not be null"));
+        return Err(decode_error("must not be null"));
     }
     if merges {
         crate::patch::merge(&mut object, &patch);
@@ -122,7 +124,7 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
     merge_strategically(info.resource.schema(), &mut object, &patch)?;
     for field in ["kind", "apiVersion"] {
         if !patch[field].is_null() && !patch[field].is_string() {
-            return Err(body::Misfit::Content(decode::misfit(field, "a string", &patch[field])).of_patch());
+            return Err(body::Misfit::Content(decode::misfit(field, "a string", &patch[field])).into_patch_error());
         }
     }
     // The object keeps the type of the path, even if the patch changes `kind` or `apiVersion`.
@@ -132,7 +134,7 @@ fn patched(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, Status
 }
 
 /// Returns the error of a patch that cannot be decoded: 400 `BadRequest`.
-fn undecodable(why: &str) -> StatusError {
+fn decode_error(why: &str) -> StatusError {
     StatusError::bad_request(format!("error decoding patch: {why}"))
 }
 
@@ -140,7 +142,7 @@ fn undecodable(why: &str) -> StatusError {
 ///
 /// # Errors
 /// 400 if the patch does not decode, 413 if it has too many operations, 422 if an operation fails.
-pub(super) fn operate(object: &mut Value, patch: &[u8]) -> Result<(), StatusError> {
+pub(super) fn apply_json_patch(object: &mut Value, patch: &[u8]) -> Result<(), StatusError> {
     json_patch(object, patch).map_err(|error| match error {
         JsonPatchError::Undecodable(_) => StatusError::bad_request(error.to_string()),
         JsonPatchError::TooManyOperations(_) => {
@@ -169,17 +171,17 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
         check_syntax(info)?;
         return Err(StatusError::not_found(resource, &info.name));
     }
-    let (applied, repeated) = applied(info)?;
+    let (applied, repeated) = decode_applied(info)?;
     let new = apply::apply(&FieldManager::from_request(info, state).request(), old.as_deref(), &applied);
     info.round.check_complete()?;
-    let new = new.map_err(|error| refused(info, error))?;
+    let new = new.map_err(|error| apply_error(info, error))?;
     let managed_fields = if old.is_none() { new["metadata"]["managedFields"].clone() } else { Value::Null };
     let in_metadata = Unpersisted::in_metadata(&new["metadata"]);
-    let fitted = body::fit_and_tell(info, new, old.as_deref(), &[]);
+    let fitted = body::fit_and_report(info, new, old.as_deref(), &[]);
     let (mut new, lost) = fitted.map_err(|misfit| match misfit {
         // Upstream fails in the conversion of the merged object there.
         body::Misfit::Content(why) if info.resource.custom.is_none() => StatusError::server_error(why),
-        other => other.of_patch(),
+        other => other.into_patch_error(),
     })?;
     // Upstream decodes the patch strictly after it was applied (`applyPatcher` in `handlers/patch.go`).
     body::report_fields(info, repeated).map_err(StatusError::bad_request)?;
@@ -188,7 +190,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
         // Before the write, which matches only existing objects: 400 comes before 403.
         namespace::match_names(info, &mut new)?;
         authorizer::authorize_creation(state, info)?;
-        precondition::check_uid(Subject::of_request(info), &new["metadata"]["uid"], &Value::Null)?;
+        precondition::check_uid(Subject::from_request(info), &new["metadata"]["uid"], &Value::Null)?;
         let new = Write::create(new, Ownership::Given(managed_fields));
         return Ok(Answer::created(write::write(state, info, Write { unpersisted, ..new })?));
     };
@@ -197,16 +199,16 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
 }
 
 /// Decodes the applied object, which must be of the kind of the path. Also returns a message for each duplicate field.
-fn applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
-    let text = std::str::from_utf8(&info.body).map_err(|error| undecodable(&error.to_string()))?;
-    let (mut applied, repeated) = if let Some(applied) = plain_json(text) {
+fn decode_applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusError> {
+    let text = std::str::from_utf8(&info.body).map_err(|error| decode_error(&error.to_string()))?;
+    let (mut applied, repeated) = if let Some(applied) = parse_plain_json(text) {
         (applied, Vec::new())
     } else {
-        let read = decode::yaml(text).map_err(|why| undecodable(&why))?;
+        let read = decode::yaml(text).map_err(|why| decode_error(&why))?;
         (read.value, read.repeated)
     };
     if !applied.is_object() && !applied.is_null() {
-        return Err(undecodable(&decode::misfit("body", "an object", &applied)));
+        return Err(decode_error(&decode::misfit("body", "an object", &applied)));
     }
     check_type(&TypeMeta::from_object(&applied), &info.resource.type_meta())?;
     go::whole_numbers(&mut applied);
@@ -231,13 +233,13 @@ pub(super) fn check_type(sent: &TypeMeta, expected: &TypeMeta) -> Result<(), Sta
 /// Returns the object if the body is JSON that YAML reads the same way. Parsing JSON is many times faster, and most
 /// clients send it. `None` also for JSON whose strings or numbers YAML would read differently, and for duplicate
 /// fields.
-fn plain_json(text: &str) -> Option<Value> {
+fn parse_plain_json(text: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
     (!decode::is_other_in_yaml(text) && decode::duplicates(text.as_bytes()).is_empty()).then_some(value)
 }
 
 /// Returns the error of a failed apply. A conflict has one cause per field, with the reason `FieldManagerConflict`.
-pub(super) fn refused(info: &RequestInfo, error: apply::ApplyError) -> StatusError {
+pub(super) fn apply_error(info: &RequestInfo, error: apply::ApplyError) -> StatusError {
     let text = error.to_string();
     match error {
         apply::ApplyError::Conflicts(conflicts) => {

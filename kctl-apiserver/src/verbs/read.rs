@@ -19,9 +19,9 @@ pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> 
     }
     let version = info.params.text("resourceVersion");
     if !version.is_empty() && strconv::parse_uint(version).is_none() {
-        return Err(super::list::unreadable_version(version));
+        return Err(super::list::malformed_version_error(version));
     }
-    super::list::not_from_the_future(state, version)?;
+    super::list::check_not_in_future(state, version)?;
     let resource = &info.resource.id;
     let key = info.key();
     if source == ResponseSource::StoredText

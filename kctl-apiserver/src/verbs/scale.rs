@@ -21,7 +21,7 @@ use crate::{
     status::{GroupResource, StatusError},
     table::labels,
     write::{
-        self, Admission, FieldManager, Ownership, Write, body, namespace,
+        self, AdmissionStep, FieldManager, Ownership, Write, body, namespace,
         precondition::{self, Subject},
     },
 };
@@ -85,7 +85,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     let resource = &info.resource.id;
     // Upstream decodes the body before it reads the object.
     let sent = if info.verb == Verb::Update {
-        let mut sent = sent(info)?;
+        let mut sent = decode_scale(info)?;
         namespace::match_names(info, &mut sent)?;
         Some(sent)
     } else {
@@ -95,22 +95,22 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     };
     let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     let applies = info.applies();
-    let mut scale = sent.map_or_else(|| patched(info, &old), Ok)?;
+    let mut scale = sent.map_or_else(|| patch_scale(info, &old), Ok)?;
     if !applies {
         namespace::match_names(info, &mut scale)?;
     }
     let Some(replicas) = scale["spec"].get("replicas").map_or(Some(0), Value::as_i64) else {
         return Err(StatusError::bad_request("Scale: spec.replicas must be an integer"));
     };
-    judge(info, &scale, replicas)?;
+    validate_scale(info, &scale, replicas)?;
     check_uid(info, &scale, &old)?;
-    let replicas = admitted(state, info, &old, replicas)?;
+    let replicas = admit_scale(state, info, &old, replicas)?;
     scale["spec"]["replicas"] = replicas.into();
     // kube-apiserver can't apply the scale of a custom kind, unless there are conflicts: it treats the Scale as an
     // object of that kind.
     let cannot_apply = applies && info.resource.custom.is_some();
     let has_managers = !scale_owners::of_scale(&old, &replicas_path(info, "spec")).is_empty();
-    let managed = if cannot_apply && !has_managers { Vec::new() } else { owners(state, info, &old, &scale)? };
+    let managers = if cannot_apply && !has_managers { Vec::new() } else { managed_fields(state, info, &old, &scale)? };
     if cannot_apply {
         let why = "the scale of a custom kind can't be applied: update or patch it";
         return Err(StatusError::server_error(why));
@@ -128,9 +128,9 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
             new["metadata"]["resourceVersion"] = version.into();
         }
     }
-    let managed = if managed.is_empty() { Value::Null } else { managed.into() };
-    let new = Write::update(&old, new, Ownership::Given(managed));
-    let written = write::write(state, info, Write { admission: Admission::Done, ..new })?;
+    let managers = if managers.is_empty() { Value::Null } else { managers.into() };
+    let new = Write::update(&old, new, Ownership::Given(managers));
+    let written = write::write(state, info, Write { admission: AdmissionStep::Done, ..new })?;
     Ok(Answer::ok(scale_of(info, &written)))
 }
 
@@ -140,7 +140,7 @@ fn check_uid(info: &RequestInfo, scale: &Value, old: &Value) -> Result<(), Statu
     let resource = &info.resource.id;
     let (required, stored) = (&scale["metadata"]["uid"], &old["metadata"]["uid"]);
     if info.verb == Verb::Update {
-        return precondition::check_uid(Subject::of_request(info), required, stored);
+        return precondition::check_uid(Subject::from_request(info), required, stored);
     }
     if info.resource.custom.is_some() || info.applies() {
         return Ok(());
@@ -151,7 +151,7 @@ fn check_uid(info: &RequestInfo, scale: &Value, old: &Value) -> Result<(), Statu
 
 /// Returns the `managedFields` of the object after its replicas were written or applied through the Scale. `scale` is
 /// the written one. The result replaces the managed fields of the object; an empty list means none.
-fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
+fn managed_fields(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Result<Vec<Value>, StatusError> {
     let path = replicas_path(info, "spec");
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let mut live = scale_of(info, old);
@@ -171,7 +171,7 @@ fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Resu
             "metadata": { "name": info.name, "namespace": info.namespace },
             "spec": { "replicas": replicas },
         });
-        apply::apply(&request, Some(&live), &applied).map_err(|error| super::patch::refused(info, error))?
+        apply::apply(&request, Some(&live), &applied).map_err(|error| super::patch::apply_error(info, error))?
     } else {
         let mut scale = scale_of(info, old);
         // A Scale with 0 replicas omits the field, so no manager owns it.
@@ -184,21 +184,21 @@ fn owners(state: &State, info: &RequestInfo, old: &Value, scale: &Value) -> Resu
 
 /// Returns the replicas after admission. Webhooks see a `Scale` with the subresource `scale`. They may change the
 /// replicas; other changes have no effect.
-fn admitted(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Result<i64, StatusError> {
-    let was = Arc::new(scale_of(info, old));
-    let mut scale = Value::clone(&was);
+fn admit_scale(state: &State, info: &RequestInfo, old: &Value, replicas: i64) -> Result<i64, StatusError> {
+    let old_scale = Arc::new(scale_of(info, old));
+    let mut scale = Value::clone(&old_scale);
     scale["spec"]["replicas"] = replicas.into();
-    let mut attributes = Attributes::new(info, Operation::Update, &info.name, scale).with_old(&was);
+    let mut attributes = Attributes::new(info, Operation::Update, &info.name, scale).with_old(&old_scale);
     admission::mutate(state, &mut attributes)?;
     admission::validate(state, &attributes)?;
-    let left = attributes.object.as_ref().and_then(|scale| scale["spec"]["replicas"].as_i64());
-    Ok(left.unwrap_or(0))
+    let admitted = attributes.object.as_ref().and_then(|scale| scale["spec"]["replicas"].as_i64());
+    Ok(admitted.unwrap_or(0))
 }
 
 /// Validates a Scale (`ValidateScale` of `pkg/apis/autoscaling/validation`). For a custom resource only its replicas
 /// are validated. Metadata other than the managers is dropped, and not validated. A negative number is `Invalid` at the
 /// field's path.
-fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
+fn validate_scale(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusError> {
     let resource = &info.resource.id;
     let (group, kind, field, mut errors) = if info.resource.custom.is_some() {
         let field = format!(".{}", replicas_path(info, "spec").join("."));
@@ -214,28 +214,28 @@ fn judge(info: &RequestInfo, scale: &Value, replicas: i64) -> Result<(), StatusE
 }
 
 /// Decodes the body of an update. For custom resources upstream returns an error without a reason.
-fn sent(info: &RequestInfo) -> Result<Value, StatusError> {
+fn decode_scale(info: &RequestInfo) -> Result<Value, StatusError> {
     let read = body::read_as(info, "Scale", scale_owners::API_VERSION);
     if info.resource.custom.is_none() {
         return read;
     }
-    read.map_err(|refusal| StatusError::bad_request(refusal.message))
+    read.map_err(|error| StatusError::bad_request(error.message))
 }
 
 /// Returns the Scale after a patch. The version is removed first, so that a patch without one is unconditional.
-fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
+fn patch_scale(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
     let content_type = info.header("content-type");
     let mut scale = scale_of(info, old);
     if let Some(meta) = scale["metadata"].as_object_mut() {
         meta.remove("resourceVersion");
     }
     if content_type.starts_with("application/json-patch") {
-        super::patch::operate(&mut scale, &info.body)?;
+        super::patch::apply_json_patch(&mut scale, &info.body)?;
     } else {
         let body_type = if content_type.contains("yaml") { "application/yaml" } else { "application/json" };
         let body = decode::body(body_type, &info.body, "Scale").map_err(StatusError::bad_request)?;
         if info.applies() {
-            applicable(&body)?;
+            check_applied_scale(&body)?;
         }
         if content_type.starts_with("application/strategic-merge-patch") {
             let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
@@ -246,12 +246,13 @@ fn patched(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
             patch::merge(&mut scale, &body);
         }
     }
-    body::fit_type(info, &mut scale, "Scale", scale_owners::API_VERSION, &[]).map_err(body::Misfit::of_patch)?;
+    body::fit_type(info, &mut scale, "Scale", scale_owners::API_VERSION, &[])
+        .map_err(body::Misfit::into_patch_error)?;
     Ok(scale)
 }
 
 /// Checks that the applied object is a Scale. Unknown fields fail with 500, as in upstream's strict conversion.
-fn applicable(body: &Value) -> Result<(), StatusError> {
+fn check_applied_scale(body: &Value) -> Result<(), StatusError> {
     super::patch::check_type(&TypeMeta::from_object(body), &TypeMeta::new("Scale", scale_owners::API_VERSION))?;
     let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") else { return Ok(()) };
     let unknown = decode::typed(schema, &mut body.clone(), None, decode::Integers::InRange).unwrap_or_default();

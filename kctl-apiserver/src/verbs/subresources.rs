@@ -120,7 +120,7 @@ fn bind(
     pod: &Arc<Value>,
     binding: &Value,
 ) -> Result<Answer, StatusError> {
-    let (subject, required, stored) = (Subject::of_request(info), &binding["metadata"], &pod["metadata"]);
+    let (subject, required, stored) = (Subject::from_request(info), &binding["metadata"], &pod["metadata"]);
     check_uid(subject, &required["uid"], &stored["uid"])?;
     check_version(subject, &required["resourceVersion"], &stored["resourceVersion"])?;
     let node = binding["target"]["name"].as_str().unwrap_or_default();

@@ -45,7 +45,7 @@ const API_VERSION: &str = "authentication.k8s.io/v1";
 /// `NotFound` without the account or the bound object, `Invalid` for a lifetime out of bounds, `Conflict` for another
 /// uid.
 pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Result<Answer, StatusError> {
-    let mut attributes = Attributes::new(info, Operation::Create, &info.name, shown(state, info, sent));
+    let mut attributes = Attributes::new(info, Operation::Create, &info.name, request_for_admission(state, info, sent));
     admission::mutate(state, &mut attributes)?;
     let mut request = attributes.object.take().unwrap_or_default();
     check_name(info, &request)?;
@@ -63,7 +63,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     let mut about = About {
         namespace: info.namespace.clone(),
         serviceaccount: Named::from_object(account),
-        ..bound(state, info, &request["spec"]["boundObjectRef"])?
+        ..bound_object(state, info, &request["spec"]["boundObjectRef"])?
     };
     let audiences: Vec<String> = serde_json::from_value(request["spec"]["audiences"].clone()).unwrap_or_default();
     let now = state.clock.now();
@@ -92,7 +92,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
 
 /// Returns the request with defaults and managers, as webhooks see it. The token is empty for webhooks, so they cannot
 /// record it.
-fn shown(state: &State, info: &RequestInfo, mut request: Value) -> Value {
+fn request_for_admission(state: &State, info: &RequestInfo, mut request: Value) -> Value {
     if !request["spec"]["expirationSeconds"].is_i64() {
         request["spec"]["expirationSeconds"] = SECONDS_DEFAULT.into();
     }
@@ -162,7 +162,7 @@ impl BoundKind {
 
 /// Returns the object to which a token is bound: the token is valid only while the object exists. A Pod must run as the
 /// account. The bound Pod's node is recorded with it, with an empty uid if the Node does not exist.
-fn bound(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
+fn bound_object(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
     let mut about = About::default();
     if reference.is_null() {
         return Ok(about);

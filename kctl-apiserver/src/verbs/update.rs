@@ -23,7 +23,7 @@ use crate::{
 pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let mut new = body::read(info)?;
     namespace::match_names(info, &mut new)?;
-    let subject = Subject::of_request(info);
+    let subject = Subject::from_request(info);
     let Some(old) = conversion::find(state, info)? else {
         if !is_created_by_update(info) {
             return Err(StatusError::not_found(&info.resource.id, &info.name));

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::{sync::Notify, time::Instant};
 
 use self::{
-    watch_event::{Matches, Transition, WatchEvent, as_deleted, is_judged_later},
+    watch_event::{Matches, Transition, WatchEvent, as_deleted, needs_conversion_first},
     watch_options::WatchOptions,
     watcher::Watcher,
 };
@@ -94,7 +94,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
         return Err(StatusError::not_acceptable(streams));
     }
     let sends_initial = requested.begins_with_state();
-    let unknown = list::not_from_the_future(state, requested.version).err().filter(|_| sends_initial);
+    let future_error = list::check_not_in_future(state, requested.version).err().filter(|_| sends_initial);
     let bookmarks = info.params.flag("allowWatchBookmarks");
     let revision = state.revision;
     let table = state.table(&info.resource.id);
@@ -113,16 +113,16 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
         changes: table.changes(),
         lag: info.stale.map(|stale| stale.lag),
         gate: None,
-        over: unknown.is_some(),
+        over: future_error.is_some(),
     };
-    if let Some(status_error) = unknown {
+    if let Some(status_error) = future_error {
         start.initial = vec![WatchEvent::error(&status_error)];
     } else if sends_initial {
         let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
         let stale = table.stale(info);
         let past = stale.and_then(|stale| table.at_revision(stale));
         let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, revision));
-        start.initial = table.range(namespace, None).filter_map(|(_, object)| start.there(object)).collect();
+        start.initial = table.range(namespace, None).filter_map(|(_, object)| start.initial_event(object)).collect();
         start.revision = revision;
         if bookmarks && requested.initial.is_some() {
             let mut end = start.bookmark(revision);
@@ -158,7 +158,7 @@ impl Start {
     }
 
     /// Applies the faults of a client to the watch.
-    pub(crate) fn under(mut self, connection: Option<&Connection>) -> Self {
+    pub(crate) fn with_faults(mut self, connection: Option<&Connection>) -> Self {
         let held_until = self.lag.map(|lag| Instant::now() + lag);
         let resource = &self.resource.id;
         self.gate =
@@ -186,8 +186,8 @@ impl Start {
 
     /// Returns the initial event of an object, or `None` if it does not match. If a webhook must convert an object
     /// first, the selector is applied after the conversion.
-    fn there(&self, object: &Arc<Object>) -> Option<WatchEvent> {
-        if self.is_judged_later(object) {
+    fn initial_event(&self, object: &Arc<Object>) -> Option<WatchEvent> {
+        if self.needs_conversion_first(object) {
             let after = Value::clone(&object.value());
             return Some(WatchEvent::Transition(Transition { before: None, after, deleted: false }.into()));
         }
@@ -196,8 +196,9 @@ impl Start {
 
     /// Returns `true` if the object has to be converted before the selector can be applied. Either state may need a
     /// webhook.
-    fn is_judged_later(&self, object: &Object) -> bool {
-        conversion::uses_webhook(&self.resource) && is_judged_later(&self.resource, &self.selector, &object.value())
+    fn needs_conversion_first(&self, object: &Object) -> bool {
+        conversion::uses_webhook(&self.resource)
+            && needs_conversion_first(&self.resource, &self.selector, &object.value())
     }
 
     /// Returns `true` if the selector selects the object in the requested version.
@@ -222,12 +223,12 @@ impl Start {
     /// Returns the event as this watcher sees it: an object that starts to match is added, one that stops to match is
     /// deleted. `None` if the change does not concern the watcher. A deletion by selector carries the last matching
     /// state with the new revision.
-    fn seen(&self, event: &Event) -> Option<(EventType, WatchEvent)> {
+    fn filter_event(&self, event: &Event) -> Option<(EventType, WatchEvent)> {
         if !self.namespace.is_empty() && event.key.0 != self.namespace {
             return None;
         }
         let before = event.before.as_ref();
-        if [Some(&event.object), before].into_iter().flatten().any(|object| self.is_judged_later(object)) {
+        if [Some(&event.object), before].into_iter().flatten().any(|object| self.needs_conversion_first(object)) {
             let value = |object: &Arc<Object>| Value::clone(&object.value());
             let change = Transition { before: before.map(value), after: value(&event.object), deleted: event.deleted };
             let kind = Matches { before: before.is_some(), after: !event.deleted }.event_type()?;

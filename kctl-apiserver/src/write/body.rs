@@ -36,8 +36,8 @@ pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
         return Err(StatusError::unsupported_media_type("application/json, application/yaml"));
     }
     let object = read_built_in(info, info.resource.kind_name())?;
-    let fitted = fit_and_tell(info, object, None, sent_json(info));
-    fitted.map(|(object, _dropped)| object).map_err(|misfit| misfit.of_body(info.resource.kind_name()))
+    let fitted = fit_and_report(info, object, None, sent_json(info));
+    fitted.map(|(object, _dropped)| object).map_err(|misfit| misfit.into_body_error(info.resource.kind_name()))
 }
 
 /// Returns the body if it is JSON, in which duplicate fields can be found.
@@ -78,7 +78,7 @@ pub(crate) enum Misfit {
 
 impl Misfit {
     /// Returns the response: wrong content is a 400 `BadRequest` that names the kind.
-    fn of_body(self, kind: &str) -> StatusError {
+    fn into_body_error(self, kind: &str) -> StatusError {
         match self {
             Self::Identity(status_error) => status_error,
             Self::Content(why) => StatusError::bad_request(format!("the body must be a {kind}: {why}")),
@@ -87,7 +87,7 @@ impl Misfit {
 
     /// Returns the error for the result of a patch. 422 `Invalid` with the field `patch` and no kind, as upstream wraps
     /// errors of the patched object. Errors that are not 400 keep their code.
-    pub(crate) fn of_patch(self) -> StatusError {
+    pub(crate) fn into_patch_error(self) -> StatusError {
         let why = match self {
             Self::Identity(status_error) if status_error.code != http::StatusCode::BAD_REQUEST => return status_error,
             Self::Identity(status_error) => status_error.message,
@@ -102,7 +102,7 @@ impl Misfit {
 /// `stored` is the stored object, and `sent` is the JSON in which duplicate fields are found; they are not looked for
 /// if it is empty. After the schema, missing metadata becomes an object, unknown fields are reported, and duplicate
 /// owner references are dropped with a warning.
-pub(crate) fn fit_and_tell(
+pub(crate) fn fit_and_report(
     info: &RequestInfo,
     mut object: Value,
     stored: Option<&Value>,
@@ -189,7 +189,7 @@ pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Resu
     if older.is_some_and(|older| object["apiVersion"] == older) {
         object["apiVersion"] = api_version.into();
     }
-    fit_type(info, &mut object, kind, api_version, sent_json(info)).map_err(|misfit| misfit.of_body(kind))?;
+    fit_type(info, &mut object, kind, api_version, sent_json(info)).map_err(|misfit| misfit.into_body_error(kind))?;
     Ok(object)
 }
 

@@ -61,15 +61,15 @@ pub(crate) struct Write {
     pub(crate) ownership: Ownership,
     /// Fields that count as a change although they are not stored.
     pub(crate) unpersisted: Unpersisted,
-    /// The object that admission sees, unless the verb has admitted it.
-    pub(crate) admission: Admission,
+    /// The admission step: still to do, or already done by the verb.
+    pub(crate) admission: AdmissionStep,
 }
 
-/// The object that admission sees.
+/// The state of the admission of a write.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// The written object.
-    OfObject,
+pub(crate) enum AdmissionStep {
+    /// Admission sees the written object.
+    Pending,
     /// The verb has admitted the object of its subresource, such as a `Scale`.
     Done,
 }
@@ -77,7 +77,7 @@ pub(crate) enum Admission {
 impl Write {
     /// Creates the write of a new object. `ownership` is `Written` for requests of clients, apart from apply.
     pub(crate) fn create(object: Value, ownership: Ownership) -> Self {
-        let (unpersisted, admission) = (Unpersisted::Nothing, Admission::OfObject);
+        let (unpersisted, admission) = (Unpersisted::Nothing, AdmissionStep::Pending);
         Self { old: None, object, ownership, unpersisted, admission }
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    Admission, Write, namespace,
+    AdmissionStep, Write, namespace,
     ownership::{self, OwnershipSource},
     plugins::{self, Mutation},
     prepare,
@@ -19,7 +19,7 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 /// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
 pub(super) fn run(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<OwnershipSource, StatusError> {
-    let owned = if write.admission == Admission::OfObject && admission::may_mutate(state, info) {
+    let owned = if write.admission == AdmissionStep::Pending && admission::may_mutate(state, info) {
         OwnershipSource::Fields(by_webhooks(state, info, write)?)
     } else {
         ownership::as_sent(info, write)

@@ -45,7 +45,7 @@ pub(crate) struct Subject<'a> {
 
 impl<'a> Subject<'a> {
     /// Returns the object in the path of a request.
-    pub(crate) fn of_request(info: &'a RequestInfo) -> Self {
+    pub(crate) fn from_request(info: &'a RequestInfo) -> Self {
         Self { resource: &info.resource.id, name: &info.name }
     }
 }
@@ -56,7 +56,7 @@ impl<'a> Subject<'a> {
 /// # Errors
 /// `Conflict` with the required and the stored uid.
 pub(crate) fn check_uid(subject: Subject<'_>, required: &Value, stored: &Value) -> Result<(), StatusError> {
-    check_field(subject, "UID", given(required), stored)
+    check_field(subject, "UID", non_empty(required), stored)
 }
 
 /// Checks that the stored object has the `resourceVersion` that the client requires, like [`check_uid`].
@@ -64,7 +64,7 @@ pub(crate) fn check_uid(subject: Subject<'_>, required: &Value, stored: &Value) 
 /// # Errors
 /// `Conflict` with the required and the stored version.
 pub(crate) fn check_version(subject: Subject<'_>, required: &Value, stored: &Value) -> Result<(), StatusError> {
-    check_field(subject, "ResourceVersion", given(required), stored)
+    check_field(subject, "ResourceVersion", non_empty(required), stored)
 }
 
 /// Checks a field of `preconditions` in the options of a delete, where the empty string is a value.
@@ -86,6 +86,6 @@ pub(crate) fn check_field(
 }
 
 /// Returns a string that is not empty.
-fn given(value: &Value) -> Option<&str> {
+fn non_empty(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }

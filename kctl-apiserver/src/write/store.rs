@@ -30,13 +30,13 @@ pub(super) fn store(
     mut write: Write,
     charges: Charges,
 ) -> Result<Arc<Value>, StatusError> {
-    read_again(info, &mut write.object);
+    normalize(info, &mut write.object);
     if write.is_new() {
         check_new(state, info, key, &write.object)?;
     }
     let mut converted = conversion::stored(state, info, write.object)?;
     if info.dry_run() {
-        return Ok(tried(write.old.as_deref(), converted.unstored()));
+        return Ok(dry_run_response(write.old.as_deref(), converted.unstored()));
     }
     sizes::check(state, info, key, &converted.stored)?;
     charges.write(state);
@@ -52,7 +52,7 @@ pub(super) fn store(
 /// Normalizes a custom object to the form in which it is read from etcd: numbers as Go's JSON writes them, and without
 /// nulls that an apply has left. Upstream decodes the response of etcd, so a client already sees the object in this
 /// form in the response.
-fn read_again(info: &RequestInfo, object: &mut Value) {
+fn normalize(info: &RequestInfo, object: &mut Value) {
     let list = info.resource.kind.strategy.null_when_empty.and_then(|list| object.pointer_mut(list));
     if let Some(list) = list.filter(|list| **list == json!([])) {
         *list = Value::Null;
@@ -87,7 +87,7 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
 
 /// Returns the response to a dry run: an update shows the version of the stored object. A new object has no version in
 /// a dry run.
-fn tried(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
+fn dry_run_response(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
     let Some(old) = old else { return unstored };
     let mut object = Arc::unwrap_or_clone(unstored);
     object["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use super::{
-    Admission, Write, plugins,
+    AdmissionStep, Write, plugins,
     quotas::{self, Charges},
 };
 use crate::{admission, request::RequestInfo, state::State, status::StatusError, store::Key};
@@ -18,7 +18,7 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError, 
 /// Fails with the first plugin, policy, webhook or quota that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
 pub(super) fn run(state: &State, info: &RequestInfo, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
-    if write.admission == Admission::Done {
+    if write.admission == AdmissionStep::Done {
         return Ok(Charges::default());
     }
     // An update without a `resourceVersion` is shown with the stored one.

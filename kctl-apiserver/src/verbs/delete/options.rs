@@ -38,7 +38,7 @@ impl Options {
     /// Returns the options in the body, or else those in the query. `BadRequest` for a body or parameter that does not
     /// decode, `Invalid` for values that do not fit.
     pub(super) fn from_request(info: &RequestInfo) -> Result<Self, StatusError> {
-        Self::read(if info.body.is_empty() { of_query(info)? } else { of_body(info)? })
+        Self::read(if info.body.is_empty() { from_query(info)? } else { from_body(info)? })
     }
 
     /// Validates options (`ValidateDeleteOptions`). `propagationPolicy` and `orphanDependents` exclude each other. All
@@ -75,7 +75,7 @@ impl Options {
 
 /// Decodes the options in the query. Strings of flags follow Go's conversion of query parameters: any value but `false`
 /// and `0` is true.
-fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
+fn from_query(info: &RequestInfo) -> Result<Value, StatusError> {
     let mut value = json!({});
     if info.params.is_present("propagationPolicy") {
         value["propagationPolicy"] = info.params.text("propagationPolicy").into();
@@ -93,7 +93,7 @@ fn of_query(info: &RequestInfo) -> Result<Value, StatusError> {
 }
 
 /// Decodes the options in the body.
-fn of_body(info: &RequestInfo) -> Result<Value, StatusError> {
+fn from_body(info: &RequestInfo) -> Result<Value, StatusError> {
     let value = body::read_built_in(info, KIND)?;
     let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));
     identity::read_version(version)?;

@@ -72,15 +72,16 @@ impl ListScope {
                 return Err(StatusError::bad_request("resourceVersion: must not be set if continue is set"));
             }
             if let Some(revision) = revision {
-                not_from_the_future(state, &revision.to_string())?;
+                check_not_in_future(state, &revision.to_string())?;
             }
             return Ok(Self { revision, after: Some(after), limit, compacted });
         }
         if version.is_empty() {
             return Ok(Self { revision: None, after: None, limit, compacted });
         }
-        let revision = strconv::parse_uint(version).ok_or_else(|| StatusError::bad_request(not_a_version(version)))?;
-        not_from_the_future(state, version)?;
+        let revision =
+            strconv::parse_uint(version).ok_or_else(|| StatusError::bad_request(malformed_version_message(version)))?;
+        check_not_in_future(state, version)?;
         // With a limit, a list reads exactly its `resourceVersion` unless `resourceVersionMatch` says otherwise. A
         // delete of a collection always lists in pages (`DeleteCollection` of
         // `k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
@@ -98,7 +99,7 @@ impl ListScope {
     /// # Errors
     /// `Expired` if that revision is compacted. For a continued list, the error has a token to continue in the newest
     /// state.
-    pub(in crate::verbs) fn past(
+    pub(in crate::verbs) fn past_table(
         &self,
         info: &RequestInfo,
         table: &Table,
@@ -107,7 +108,7 @@ impl ListScope {
         let Some(revision) = self.revision.filter(|revision| *revision != current) else { return Ok(None) };
         let state = (revision >= self.compacted).then(|| table.at_revision(revision)).flatten();
         state.map(Some).ok_or_else(|| match &self.after {
-            Some(after) => StatusError::expired(TOO_OLD).with_continue_token(token(info, None, after)),
+            Some(after) => StatusError::expired(TOO_OLD).with_continue_token(encode_token(info, None, after)),
             None => StatusError::expired("resourceVersion is too old: list again without it"),
         })
     }
@@ -119,19 +120,19 @@ const TOO_OLD: &str = "the continue token is too old: list again without it, or 
 
 /// Returns the error of a malformed `resourceVersion` in a get or a watch: 500, as in kube-apiserver. Lists return 400
 /// instead.
-pub(in crate::verbs) fn unreadable_version(version: &str) -> StatusError {
-    StatusError::server_error(not_a_version(version))
+pub(in crate::verbs) fn malformed_version_error(version: &str) -> StatusError {
+    StatusError::server_error(malformed_version_message(version))
 }
 
 /// Returns the message about a malformed `resourceVersion`.
-fn not_a_version(version: &str) -> String {
+fn malformed_version_message(version: &str) -> String {
     format!("resourceVersion: must be a number, found {version:?}")
 }
 
 /// Fails if a `resourceVersion` is newer than the newest one. kube-apiserver waits three seconds for it. Here only a
 /// fault or a mistake leads to such a version, so the error is returned at once (`NewTooLargeResourceVersionError`). A
 /// malformed version counts as 0 and passes; the caller reports it.
-pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Result<(), StatusError> {
+pub(in crate::verbs) fn check_not_in_future(state: &State, version: &str) -> Result<(), StatusError> {
     let (requested, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
     if requested <= current {
         return Ok(());
@@ -146,7 +147,7 @@ pub(in crate::verbs) fn not_from_the_future(state: &State, version: &str) -> Res
 /// Returns a continue token in kube-apiserver's format. Without a revision, the list continues in the newest state. A
 /// JSON object with version, revision (-1 for none) and start key, in base64. Tokens of a list of all namespaces
 /// contain the namespace.
-pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name): &Key) -> String {
+pub(super) fn encode_token(info: &RequestInfo, revision: Option<u64>, (namespace, name): &Key) -> String {
     // The key is relative to the prefix of the list in etcd. The zero byte makes it the first key after the last
     // object.
     let start = if info.namespace.is_empty() && !namespace.is_empty() {
@@ -162,22 +163,22 @@ pub(super) fn token(info: &RequestInfo, revision: Option<u64>, (namespace, name)
 /// is untrusted input: parts that are empty, `.` or `..` are rejected, as upstream does to prevent reads outside the
 /// prefix in etcd.
 fn decode_token(info: &RequestInfo, text: &str) -> Result<(Option<u64>, Key), StatusError> {
-    let refused = || StatusError::bad_request(format!("continue: must be a token of this server, found {text:?}"));
-    let bytes = BASE64.decode(text).map_err(|_| refused())?;
-    let token = decode::json(&bytes).map_err(|_| refused())?;
+    let malformed = || StatusError::bad_request(format!("continue: must be a token of this server, found {text:?}"));
+    let bytes = BASE64.decode(text).map_err(|_| malformed())?;
+    let token = decode::json(&bytes).map_err(|_| malformed())?;
     let start = token["start"].as_str().unwrap_or_default();
     let revision = token["rv"].as_i64().filter(|revision| *revision != 0);
-    let revision = revision.filter(|_| token["v"] == TOKEN_VERSION).ok_or_else(refused)?;
+    let revision = revision.filter(|_| token["v"] == TOKEN_VERSION).ok_or_else(malformed)?;
     let key = start.strip_prefix('/').unwrap_or(start);
     if key.split('/').any(|part| ["", ".", ".."].contains(&part)) {
-        return Err(refused());
+        return Err(malformed());
     }
-    Ok((u64::try_from(revision).ok(), after(info, key)))
+    Ok((u64::try_from(revision).ok(), decode_start_key(info, key)))
 }
 
 /// Returns the key after which a list starts. `start` is the key in the token. Tokens of this server end with a zero
 /// byte. Other tokens start at a key inclusively, so the position just before it is computed.
-fn after(info: &RequestInfo, start: &str) -> Key {
+fn decode_start_key(info: &RequestInfo, start: &str) -> Key {
     let is_of_all = info.resource.listed.namespaced && info.namespace.is_empty();
     let (namespace, name) = if is_of_all { start.split_once('/').unwrap_or((start, "")) } else { ("", start) };
     let namespace = if is_of_all { namespace } else { &info.namespace };

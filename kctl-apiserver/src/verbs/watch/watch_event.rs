@@ -54,7 +54,7 @@ impl WatchEvent {
 
 impl Transition {
     /// Returns the event of this change for a selector, or `None` if neither state matches.
-    pub(super) fn judged(self, selector: &Selector) -> Option<Value> {
+    pub(super) fn select(self, selector: &Selector) -> Option<Value> {
         let before = self.before.as_ref().is_some_and(|before| selector.matches(before));
         let kind = Matches { before, after: !self.deleted && selector.matches(&self.after) }.event_type()?;
         let object = match self.before {
@@ -107,15 +107,15 @@ pub(super) async fn convert(
     if !conversion::uses_webhook(resource) {
         return Ok(());
     }
-    let is_open = |object: &&mut Value| {
+    let needs_webhook = |object: &&mut Value| {
         object["metadata"]["uid"].is_string()
             && matches!(conversion::plan(resource, object), ConversionPlan::CallWebhook)
     };
-    let open: Vec<&mut Value> = events.iter_mut().flat_map(WatchEvent::objects).filter(is_open).collect();
-    if open.is_empty() {
+    let unconverted: Vec<&mut Value> = events.iter_mut().flat_map(WatchEvent::objects).filter(needs_webhook).collect();
+    if unconverted.is_empty() {
         return Ok(());
     }
-    let objects: Vec<&Value> = open.iter().map(|object| &**object).collect();
+    let objects: Vec<&Value> = unconverted.iter().map(|object| &**object).collect();
     let (call, transport, uid) = {
         let mut state = state.lock();
         (
@@ -126,7 +126,7 @@ pub(super) async fn convert(
     };
     let reply = transport.send(&call, uid).await;
     let converted = conversion::converted(resource, &objects, &reply).map_err(Unconverted::into_status)?;
-    for (object, converted) in open.into_iter().zip(converted) {
+    for (object, converted) in unconverted.into_iter().zip(converted) {
         *object = converted;
     }
     Ok(())
@@ -134,6 +134,6 @@ pub(super) async fn convert(
 
 /// Returns `true` if a webhook has to convert the object before the selector can be applied. Without a selector the
 /// order does not matter.
-pub(super) fn is_judged_later(resource: &Resource, selector: &Selector, object: &Value) -> bool {
+pub(super) fn needs_conversion_first(resource: &Resource, selector: &Selector, object: &Value) -> bool {
     !selector.is_empty() && matches!(conversion::plan(resource, object), ConversionPlan::CallWebhook)
 }

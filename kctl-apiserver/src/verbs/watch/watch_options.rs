@@ -59,7 +59,7 @@ impl<'a> WatchOptions<'a> {
     pub(super) fn revision(&self) -> Result<u64, StatusError> {
         match self.version {
             "" => Ok(0),
-            text => text.parse().map_err(|_| list::unreadable_version(text)),
+            text => text.parse().map_err(|_| list::malformed_version_error(text)),
         }
     }
 }

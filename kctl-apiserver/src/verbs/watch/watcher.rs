@@ -96,7 +96,7 @@ impl Watcher {
         for event in events {
             let mut event = match event {
                 WatchEvent::Value(event) => event,
-                WatchEvent::Transition(change) => match change.judged(&self.start.selector) {
+                WatchEvent::Transition(change) => match change.select(&self.start.selector) {
                     Some(event) => event,
                     None => continue,
                 },
@@ -198,18 +198,18 @@ impl Watcher {
         let Some(events) = table.since(self.start.revision) else {
             return Next::TooOld(table.compacted());
         };
-        let mut seen = Vec::new();
+        let mut batch = Vec::new();
         for event in events.take_while(|event| end.is_none_or(|end| event.revision < end)) {
             self.start.revision = event.revision;
-            seen.extend(self.start.seen(event).map(|(_, watch_event)| watch_event));
-            if seen.len() >= BATCH_LEN_MAX {
-                return Next::Events(seen);
+            batch.extend(self.start.filter_event(event).map(|(_, watch_event)| watch_event));
+            if batch.len() >= BATCH_LEN_MAX {
+                return Next::Events(batch);
             }
         }
         // There are no more changes of this resource up to the server's revision.
         self.start.revision = current;
         match end {
-            _ if !seen.is_empty() => Next::Events(seen),
+            _ if !batch.is_empty() => Next::Events(batch),
             Some(_) => Next::Over,
             None => Next::Nothing,
         }
@@ -228,7 +228,7 @@ impl Watcher {
             _ if self.start.revision > current => Next::Nothing,
             None => Next::TooOld(table.compacted()),
             Some(_) if gate.is_expired() => Next::TooOld(current),
-            Some(events) => self.pass(&mut gate, events.cloned().collect(), current),
+            Some(events) => self.deliver_events(&mut gate, events.cloned().collect(), current),
         };
         self.start.gate = Some(gate);
         if over && matches!(next, Next::Nothing) { Next::Over } else { next }
@@ -236,37 +236,37 @@ impl Watcher {
 
     /// Delivers events through the gate of faults. The revision moves only past events that were delivered, so that a
     /// held event is read again.
-    fn pass(&mut self, gate: &mut Gate, events: Vec<Arc<Event>>, current: u64) -> Next {
+    fn deliver_events(&mut self, gate: &mut Gate, events: Vec<Arc<Event>>, current: u64) -> Next {
         let opened = gate.opens(events.iter());
         let events = match opened {
             Opened::Not => return Next::Nothing,
             Opened::Each => events,
             Opened::Newest => newest(events.iter()),
         };
-        let mut seen = Vec::new();
+        let mut batch = Vec::new();
         let events_or_nothing =
-            |seen: Vec<WatchEvent>| if seen.is_empty() { Next::Nothing } else { Next::Events(seen) };
+            |batch: Vec<WatchEvent>| if batch.is_empty() { Next::Nothing } else { Next::Events(batch) };
         for event in events {
-            let Some((kind, shown)) = self.start.seen(&event) else {
+            let Some((kind, watch_event)) = self.start.filter_event(&event) else {
                 self.start.revision = event.revision;
                 continue;
             };
             let kind = kind.name();
             let passage = if opened == Opened::Newest { gate.deliver(&event, kind) } else { gate.pass(&event, kind) };
             match passage {
-                Passage::Held => return events_or_nothing(seen),
-                Passage::Expired if seen.is_empty() => return Next::TooOld(current),
-                Passage::Expired => return Next::Events(seen),
-                Passage::Once | Passage::Last => seen.push(shown),
-                Passage::Twice => seen.extend([shown.clone(), shown]),
+                Passage::Held => return events_or_nothing(batch),
+                Passage::Expired if batch.is_empty() => return Next::TooOld(current),
+                Passage::Expired => return Next::Events(batch),
+                Passage::Once | Passage::Last => batch.push(watch_event),
+                Passage::Twice => batch.extend([watch_event.clone(), watch_event]),
             }
             self.start.revision = event.revision;
             if matches!(passage, Passage::Last) {
                 self.over = true;
-                return events_or_nothing(seen);
+                return events_or_nothing(batch);
             }
         }
         self.start.revision = current;
-        events_or_nothing(seen)
+        events_or_nothing(batch)
     }
 }
