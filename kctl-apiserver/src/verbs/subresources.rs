@@ -82,7 +82,7 @@ pub(super) fn success(code: StatusCode) -> Answer {
 /// admission.
 pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Value) -> Result<Answer, StatusError> {
     namespace::check_namespace(state, info, &binding)?;
-    ownership::own_written(state, info, None, &mut binding)?;
+    ownership::update_managers(state, info, None, &mut binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let binding = &admit_binding(state, info, &name, binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default();

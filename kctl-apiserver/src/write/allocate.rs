@@ -41,12 +41,12 @@ pub(super) fn allocate(state: &mut State, info: &RequestInfo, write: &mut Write)
     if let Some(old) = write.old() {
         cluster_ips::check(state, info, Some(old), &write.object)?;
     }
-    give_ports(state, info, &mut write.object)
+    allocate_node_ports(state, info, &mut write.object)
 }
 
 /// Checks the requested node ports of a Service and allocates the missing ones. A port that is out of range, taken, or
 /// repeated in the Service is `Invalid` at its path. Only the first error is reported, as by upstream's allocator.
-fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<(), StatusError> {
+fn allocate_node_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<(), StatusError> {
     if !["NodePort", "LoadBalancer"].contains(&service["spec"]["type"].as_str().unwrap_or_default()) {
         return Ok(());
     }
@@ -56,18 +56,18 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
     });
     let ports = |service: &Value| -> Vec<i64> {
         let list = service["spec"]["ports"].as_array().into_iter().flatten();
-        let of_ports = list.filter_map(|port| port["nodePort"].as_i64());
-        of_ports.chain(service["spec"]["healthCheckNodePort"].as_i64()).filter(|port| *port != 0).collect()
+        let node_ports = list.filter_map(|port| port["nodePort"].as_i64());
+        node_ports.chain(service["spec"]["healthCheckNodePort"].as_i64()).filter(|port| *port != 0).collect()
     };
     let mut taken: Vec<i64> = others.flat_map(|other| ports(&other)).collect();
-    let mut own = Vec::new();
+    let mut requested_before = Vec::new();
     let list = service["spec"]["ports"].as_array().into_iter().flatten();
     let requested =
         list.enumerate().map(|(index, port)| (index, port["nodePort"].as_i64().unwrap_or(0), &port["protocol"]));
     for (index, port, protocol) in requested.filter(|(_, port, _)| *port != 0) {
         // One port may serve several protocols of the same Service.
-        let is_repeated = own.contains(&(port, protocol));
-        own.push((port, protocol));
+        let is_repeated = requested_before.contains(&(port, protocol));
+        requested_before.push((port, protocol));
         if !NODE_PORTS.contains(&port) || is_repeated || taken.contains(&port) {
             let why = format!("must be a free port from {} to {}", NODE_PORTS.start(), NODE_PORTS.end());
             let field_error = FieldError::invalid(&format!("spec.ports[{index}].nodePort"), &port.into(), &why);
@@ -75,15 +75,15 @@ fn give_ports(state: &State, info: &RequestInfo, service: &mut Value) -> Result<
         }
     }
     taken.extend(ports(service));
-    give_free(service, &mut taken);
+    allocate_missing_ports(service, &mut taken);
     Ok(())
 }
 
 /// Allocates node ports: one per port of the Service, and one for the health check of its load balancer. It takes the
 /// lowest free port; upstream draws a random one. Without a free port the field stays unset.
-fn give_free(service: &mut Value, taken: &mut Vec<i64>) {
-    let is_checked = service::validation::is_checked(&service["spec"]);
-    let mut give = |object: &mut Value, field: &str| {
+fn allocate_missing_ports(service: &mut Value, taken: &mut Vec<i64>) {
+    let has_health_check = service::validation::is_checked(&service["spec"]);
+    let mut set_free_port = |object: &mut Value, field: &str| {
         if object[field].as_i64().unwrap_or(0) == 0
             && let Some(free) = NODE_PORTS.into_iter().find(|free| !taken.contains(free))
         {
@@ -93,10 +93,10 @@ fn give_free(service: &mut Value, taken: &mut Vec<i64>) {
     };
     if service["spec"]["allocateLoadBalancerNodePorts"] != false {
         for port in service["spec"]["ports"].as_array_mut().into_iter().flatten() {
-            give(port, "nodePort");
+            set_free_port(port, "nodePort");
         }
     }
-    if is_checked {
-        give(&mut service["spec"], "healthCheckNodePort");
+    if has_health_check {
+        set_free_port(&mut service["spec"], "healthCheckNodePort");
     }
 }

@@ -123,8 +123,8 @@ pub(crate) fn fit_and_report(
         }
         (None, Some(schema)) => {
             let is_strategic = info.header("content-type").starts_with("application/strategic-merge-patch");
-            let is_laid_over = is_strategic || info.applies();
-            let integers = if is_laid_over { Integers::Wrapped } else { Integers::InRange };
+            let is_merged = is_strategic || info.applies();
+            let integers = if is_merged { Integers::Wrapped } else { Integers::InRange };
             let unknown = decode::typed(schema, &mut object, stored, integers).map_err(Misfit::Content)?;
             if let Some(why) = (resource.kind.defaults.decode_error)(&object) {
                 return Err(Misfit::Content(why));
@@ -139,37 +139,37 @@ pub(crate) fn fit_and_report(
     // A field that is unknown to a custom kind failed the typed apply already. Without a schema, nothing is reported.
     let is_silent = info.applies() && resource.custom.is_some();
     check_fields(info, sent, if is_silent { &[] } else { &unknown })?;
-    identity::is_accepted(info, &object).map_err(Misfit::Identity)?;
-    info.round.warn_all(drop_repeated_owners(&mut object));
+    identity::check_api_version(info, &object).map_err(Misfit::Identity)?;
+    info.round.warn_all(drop_duplicate_owners(&mut object));
     Ok((object, unknown))
 }
 
 /// Rejects duplicate and unknown fields or warns about them, depending on `fieldValidation`. Order: duplicates, then
 /// unknown fields of the operations of a JSON patch, then unknown fields.
 fn check_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
-    let mut texts = repeated(info, sent);
+    let mut messages = duplicate_fields(info, sent);
     if media_type(info) == "application/json-patch+json" {
-        texts.extend(patch::json::strange_fields(&info.body));
+        messages.extend(patch::json::strange_fields(&info.body));
     }
-    texts.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
-    report_fields(info, texts).map_err(Misfit::Content)
+    messages.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
+    report_fields(info, messages).map_err(Misfit::Content)
 }
 
 /// Rejects duplicate and unknown fields, or warns about them, by the parameter `fieldValidation`: `Strict` rejects,
 /// `Warn` (the default) warns, `Ignore` does neither. In strict mode all messages are one error. The parameter was
 /// validated earlier.
-pub(crate) fn report_fields(info: &RequestInfo, texts: Vec<String>) -> Result<(), String> {
+pub(crate) fn report_fields(info: &RequestInfo, messages: Vec<String>) -> Result<(), String> {
     match info.params.text("fieldValidation") {
-        "Strict" if !texts.is_empty() => return Err(texts.join(", ")),
+        "Strict" if !messages.is_empty() => return Err(messages.join(", ")),
         "Ignore" => {}
-        _ => info.round.warn_all(texts),
+        _ => info.round.warn_all(messages),
     }
     Ok(())
 }
 
 /// Returns a message for each duplicate field. YAML is parsed again with positions, since the decoded value has lost
 /// duplicates.
-fn repeated(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
+fn duplicate_fields(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
     if media_type(info) != "application/yaml" {
         return decode::duplicates(sent).iter().map(|path| format!("duplicate field \"{path}\"")).collect();
     }
@@ -259,23 +259,23 @@ fn fit_custom(
 /// Removes duplicate owner references and returns a warning with their uids (`dedupOwnerReferences`). Only equal
 /// entries are duplicates. The warning names each uid once. References to the same owner that differ in a field are
 /// left to validation.
-fn drop_repeated_owners(object: &mut Value) -> Option<String> {
+fn drop_duplicate_owners(object: &mut Value) -> Option<String> {
     let owners = at_mut(object, ["metadata", "ownerReferences"])?.as_array_mut()?;
-    let (mut owners_seen, mut repeated) = (Vec::new(), Vec::new());
+    let (mut owners_seen, mut duplicates) = (Vec::new(), Vec::new());
     owners.retain(|owner| {
         let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
         let is_new = !owners_seen.contains(owner);
         if is_new {
             owners_seen.push(owner.clone());
-        } else if !repeated.contains(&uid) {
-            repeated.push(uid);
+        } else if !duplicates.contains(&uid) {
+            duplicates.push(uid);
         }
         is_new
     });
-    if repeated.is_empty() {
+    if duplicates.is_empty() {
         return None;
     }
-    Some(format!("metadata.ownerReferences: dropped duplicate entries of the UIDs {}", repeated.join(", ")))
+    Some(format!("metadata.ownerReferences: dropped duplicate entries of the UIDs {}", duplicates.join(", ")))
 }
 
 #[cfg(test)]

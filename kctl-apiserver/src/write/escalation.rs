@@ -31,31 +31,31 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
         return Ok(());
     }
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
-    let (rules, may) = match grants {
-        Grants::Rules => (object["rules"].clone(), may(state, info, "escalate", &resource.id.resource, name)),
+    let (rules, is_exempt) = match grants {
+        Grants::Rules => (object["rules"].clone(), is_allowed(state, info, "escalate", &resource.id.resource, name)),
         Grants::ReferencedRole => {
             let reference = &object["roleRef"];
             let name = reference["name"].as_str().unwrap_or_default();
             let is_of_cluster = reference["kind"] == cluster_role::KIND.kind;
             let (kind, namespace) =
                 if is_of_cluster { (&cluster_role::KIND, "") } else { (&role::KIND, info.namespace.as_str()) };
-            let may = may(state, info, "bind", kind.resource, name);
+            let is_exempt = is_allowed(state, info, "bind", kind.resource, name);
             let Some(role) = state.object(kind, namespace, name) else {
                 // Upstream names the resource of the binding here, not of the role.
-                return if may { Ok(()) } else { Err(StatusError::not_found(&resource.id, name)) };
+                return if is_exempt { Ok(()) } else { Err(StatusError::not_found(&resource.id, name)) };
             };
-            (role["rules"].clone(), may)
+            (role["rules"].clone(), is_exempt)
         }
     };
-    if may {
+    if is_exempt {
         return Ok(());
     }
-    let lacking = lacking(state, &info.caller.user, &info.namespace, &rules);
-    if lacking.is_empty() {
+    let missing = missing_permissions(state, &info.caller.user, &info.namespace, &rules);
+    if missing.is_empty() {
         return require_aggregation_rights(state, info, old, object);
     }
-    let lacking: Vec<&str> = lacking.iter().map(|permission| permission.trim_end()).collect();
-    let why = format!("user {:?} must hold what it grants, and lacks: {}", info.caller.user.name, lacking.join(", "));
+    let missing: Vec<&str> = missing.iter().map(|permission| permission.trim_end()).collect();
+    let why = format!("user {:?} must hold what it grants, and lacks: {}", info.caller.user.name, missing.join(", "));
     Err(StatusError::forbidden(&info.resource.id, name, &why))
 }
 
@@ -68,13 +68,13 @@ fn require_aggregation_rights(
     old: Option<&Value>,
     object: &Value,
 ) -> Result<(), StatusError> {
-    let gathers = |role: &Value| role["aggregationRule"].is_object();
+    let is_aggregated = |role: &Value| role["aggregationRule"].is_object();
     let all = json!([
         { "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] },
         { "verbs": ["*"], "nonResourceURLs": ["*"] },
     ]);
-    let is_about_it = gathers(object) || old.is_some_and(gathers);
-    if is_about_it && !lacking(state, &info.caller.user, "", &all).is_empty() {
+    let has_aggregation = is_aggregated(object) || old.is_some_and(is_aggregated);
+    if has_aggregation && !missing_permissions(state, &info.caller.user, "", &all).is_empty() {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let why = "must have cluster-admin privileges to use the aggregationRule";
         return Err(StatusError::forbidden(&info.resource.id, name, why));
@@ -83,7 +83,7 @@ fn require_aggregation_rights(
 }
 
 /// Returns `true` if RBAC grants the caller a verb on RBAC objects.
-fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str) -> bool {
+fn is_allowed(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str) -> bool {
     let namespace = info.namespace.as_str();
     authorizer::allowed(
         state,
@@ -94,7 +94,7 @@ fn may(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str
 
 /// Returns the permissions of rules that a user lacks, as `verb resource` or `verb path`. Sorted and without
 /// duplicates. Resource names are checked one by one; without names the right to all objects is needed.
-fn lacking(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeSet<String> {
+fn missing_permissions(state: &State, user: &User, namespace: &str, rules: &Value) -> BTreeSet<String> {
     let mut lacking = BTreeSet::new();
     for rule in rules.as_array().into_iter().flatten() {
         for verb in strings(rule, "verbs") {

@@ -20,31 +20,34 @@ pub(super) fn errors(state: &State, info: &RequestInfo, write: &Write) -> Errors
     // A custom object's status is written without metadata.
     let has_metadata = info.resource.custom.is_none() || info.subresource != "status";
     if let Some(old) = write.old().filter(|_| has_metadata) {
-        errors.extend(changes_of_metadata(info, old, &write.object));
+        errors.extend(validate_metadata_update(info, old, &write.object));
     }
     errors
 }
 
 /// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`). Labels, annotations and owner references are
 /// validated here as well, as upstream validates them in both places.
-fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
-    let (was, is) = (&old["metadata"], &new["metadata"]);
+fn validate_metadata_update(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
+    let (before, after) = (&old["metadata"], &new["metadata"]);
     let mut field_errors = Errors::default();
-    let immutable = |field: &str| FieldError::invalid(&format!("metadata.{field}"), &is[field], "field is immutable");
-    if was["name"] != is["name"] {
+    let immutable =
+        |field: &str| FieldError::invalid(&format!("metadata.{field}"), &after[field], "field is immutable");
+    if before["name"] != after["name"] {
         field_errors.push(immutable("name"));
     }
     let finalizers = |meta: &Value| meta["finalizers"].as_array().cloned().unwrap_or_default();
-    let finalizers_before = finalizers(was);
-    if was["deletionTimestamp"].is_string() && finalizers(is).iter().any(|name| !finalizers_before.contains(name)) {
+    let finalizers_before = finalizers(before);
+    if before["deletionTimestamp"].is_string() && finalizers(after).iter().any(|name| !finalizers_before.contains(name))
+    {
         let why = "no new finalizers can be added if the object is being deleted";
         field_errors.forbidden("metadata.finalizers", why);
     }
     // An absent value is not an error, nor is a changed deletion timestamp: the stored values are kept.
     for field in ["uid", "deletionTimestamp", "deletionGracePeriodSeconds"] {
-        let value = &is[field];
-        let is_kept = value.is_null() || *value == "" || (field == "deletionTimestamp" && was[field].is_string());
-        if was[field] != *value && !is_kept {
+        let value = &after[field];
+        let is_restored =
+            value.is_null() || *value == "" || (field == "deletionTimestamp" && before[field].is_string());
+        if before[field] != *value && !is_restored {
             field_errors.push(immutable(field));
         }
     }
@@ -53,12 +56,14 @@ fn changes_of_metadata(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
         "status" => info.resource.kind.strategy.kept_by_status,
         name => info.resource.part(name).map_or(&[][..], |part| part.kept_metadata),
     };
-    let is_of = |field_error: &FieldError, fields: &[&str]| {
+    let is_in = |field_error: &FieldError, fields: &[&str]| {
         let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();
         fields.iter().any(|prefix| field.starts_with(prefix))
     };
-    let judged = validation::metadata(&info.resource, new).into_iter();
-    field_errors.extend(judged.filter(|field_error| is_of(field_error, &["labels", "annotations", "ownerReferences"])));
-    field_errors.retain(|field_error| !is_of(field_error, unchanged_fields));
+    let metadata_errors = validation::metadata(&info.resource, new).into_iter();
+    field_errors.extend(
+        metadata_errors.filter(|field_error| is_in(field_error, &["labels", "annotations", "ownerReferences"])),
+    );
+    field_errors.retain(|field_error| !is_in(field_error, unchanged_fields));
     field_errors
 }

@@ -134,7 +134,7 @@ impl Write {
 /// yet.
 pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> Result<Arc<Value>, StatusError> {
     namespace::check(state, info, &mut write)?;
-    let owned = mutating_admission::run(state, info, &mut write)?;
+    let source = mutating_admission::run(state, info, &mut write)?;
     allocate::check_new(state, info, &write)?;
     escalation::check(state, info, write.old(), &write.object)?;
     precondition::check(info, &write)?;
@@ -146,7 +146,7 @@ pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> 
     let key = name::assign(state, info, new.as_ref(), &mut write);
     validate::validate(state, info, &write, errors)?;
     signer_authorization::check(state, info, &key.1, &write)?;
-    ownership::set(state, info, owned, new, &mut write)?;
+    ownership::set(state, info, source, new, &mut write)?;
     let charges = validating_admission::run(state, info, &key, &mut write)?;
     store::store(state, info, &key, write, charges)
 }

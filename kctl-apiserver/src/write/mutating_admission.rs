@@ -19,25 +19,25 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 /// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
 pub(super) fn run(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<OwnershipSource, StatusError> {
-    let owned = if write.admission == AdmissionStep::Pending && admission::may_mutate(state, info) {
-        OwnershipSource::Fields(by_webhooks(state, info, write)?)
+    let source = if write.admission == AdmissionStep::Pending && admission::may_mutate(state, info) {
+        OwnershipSource::Fields(run_webhooks(state, info, write)?)
     } else {
-        ownership::as_sent(info, write)
+        ownership::choose_source(info, write)
     };
     if let Some(old) = write.old.as_deref() {
         plugins::admit(state, Mutation { info, old: Some(old), object: &mut write.object })?;
     }
-    Ok(owned)
+    Ok(source)
 }
 
 /// Runs policies and webhooks. Returns the `managedFields` that they leave. Webhooks see `managedFields` as the write
 /// would set them without admission. No manager owns a field that a webhook or a policy adds: `managedFields` are
 /// computed before admission, as upstream computes them (`FieldManager.UpdateNoErrors` in `handlers/create.go` and
 /// `handlers/update.go`). A webhook may still change or remove `managedFields` itself.
-fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Value, StatusError> {
-    let managed = ownership::before_admission(state, info, write)?;
-    show(state, info, write)?;
-    ownership::set_managed(&mut write.object, managed);
+fn run_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<Value, StatusError> {
+    let managed_fields = ownership::managed_fields_before_admission(state, info, write)?;
+    complete_for_webhooks(state, info, write)?;
+    ownership::set_managed_fields(&mut write.object, managed_fields);
     let name = if write.is_new() {
         write.object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
     } else {
@@ -53,7 +53,7 @@ fn by_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Resu
 /// gets the defaults of decoding and the additions of mutating plugins. An updated object gets the same defaults, and
 /// keeps values that are set only once. This order is upstream's: decoding sets defaults before admission, and the
 /// strategy runs after it.
-fn show(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
+fn complete_for_webhooks(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let object = &mut write.object;
     if let Some(old) = write.old.as_deref() {
         prepare::default_changed_object(info, object);

@@ -18,7 +18,7 @@ const NAME_BASE_LEN_MAX: usize = 58;
 /// the last one stays, and the write fails with `AlreadyExists` in `store`. For an update the key is that of the path.
 pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, write: &mut Write) -> Key {
     let Some(New { sent, .. }) = new else { return info.key() };
-    let key = generated(state, info, &mut write.object);
+    let key = generate_key(state, info, &mut write.object);
     if sent["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
         (info.resource.kind.strategy.set_generated_name)(sent, &mut write.object);
     }
@@ -27,7 +27,7 @@ pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, w
 
 /// Returns a key. If the object has only `generateName`, its name is generated. It is free unless all attempts find
 /// taken names.
-fn generated(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {
+fn generate_key(state: &mut State, info: &RequestInfo, object: &mut Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     let (name, base) = (text("name"), text("generateName"));
     if !name.is_empty() || base.is_empty() {

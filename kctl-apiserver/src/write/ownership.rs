@@ -1,7 +1,7 @@
 //! `metadata.managedFields` of a write: the fields that its field manager owns.
 //!
-//! A client owns the fields that it sends or changes, not those that the server fills in afterwards. [`as_sent`] and
-//! `prepare` keep the state of the object from which the fields are computed, and [`set`] computes them.
+//! A client owns the fields that it sends or changes, not those that the server fills in afterwards. [`choose_source`]
+//! and `prepare` keep the state of the object from which the fields are computed, and [`set`] computes them.
 //!
 //! There are three states of an object: as the client sent it, with defaults, and as it is stored. The compared state
 //! decides about the ownership of defaulted fields, and it differs by kind.
@@ -38,7 +38,7 @@ pub(crate) enum Ownership {
 
 impl Ownership {
     /// Sets `managedFields` of the object. `old` is `None` for a new object.
-    fn own(
+    fn set_owners(
         &self,
         state: &State,
         info: &RequestInfo,
@@ -46,10 +46,10 @@ impl Ownership {
         object: &mut Value,
     ) -> Result<(), StatusError> {
         match self {
-            Self::Written => own_written(state, info, old, object),
+            Self::Written => update_managers(state, info, old, object),
             Self::Applied => Ok(()),
             Self::Given(managed) => {
-                set_managed(object, managed.clone());
+                set_managed_fields(object, managed.clone());
                 Ok(())
             }
         }
@@ -61,7 +61,7 @@ impl Ownership {
 ///
 /// # Errors
 /// [`StatusError::waiting`] if older entries have to be converted by a webhook first.
-pub(crate) fn own_written(
+pub(crate) fn update_managers(
     state: &State,
     info: &RequestInfo,
     old: Option<&Value>,
@@ -148,14 +148,14 @@ pub(super) enum OwnershipSource {
 /// a part.
 ///
 /// An object of another type changes no owner; most are rejected later.
-pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
+pub(super) fn choose_source(info: &RequestInfo, write: &Write) -> OwnershipSource {
     let (Some(old), new) = (write.old(), &write.object) else { return OwnershipSource::Stored };
     let (resource, kind) = (&info.resource, info.resource.kind);
     let owned_state = resource.part(&info.subresource).map_or(kind.managed_fields.owned_state, |part| part.owned_state);
     // No manager owns the fields that the server fills in or copies within the object, nor those that other clients
     // left out.
     let is_filled_in =
-        owned_state == OwnedState::SentByClient || (info.subresource.is_empty() && leaves_out(resource, old, new));
+        owned_state == OwnedState::SentByClient || (info.subresource.is_empty() && omits_filled_in(resource, old, new));
     // The fields of a custom object of another type are unknown, even if the write resets all of them.
     let is_custom_status = resource.custom.is_some() && info.subresource == "status";
     if !(is_filled_in || is_custom_status || owned_state == OwnedState::Sent) {
@@ -168,7 +168,7 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
     prepare::default(info, &mut sent, Some(old));
     (kind.managed_fields.complete_owned)(new, &mut sent);
     if is_filled_in {
-        leave_filled_in(resource, new, &mut sent);
+        remove_filled_in(resource, new, &mut sent);
         prepare::restore(resource, &info.subresource, old, &mut sent);
     }
     OwnershipSource::State(sent)
@@ -177,23 +177,27 @@ pub(super) fn as_sent(info: &RequestInfo, write: &Write) -> OwnershipSource {
 /// Returns the `managedFields` that a write would have without mutating admission, which sees them. The state is
 /// unchanged: random values are drawn again later. It prepares a copy of the object, so it runs only if webhooks or
 /// policies may mutate the object.
-pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Write) -> Result<Value, StatusError> {
-    let mut object = match as_sent(info, write) {
+pub(super) fn managed_fields_before_admission(
+    state: &mut State,
+    info: &RequestInfo,
+    write: &Write,
+) -> Result<Value, StatusError> {
+    let mut object = match choose_source(info, write) {
         OwnershipSource::Fields(managed) => return Ok(managed),
         OwnershipSource::State(sent) => sent,
         OwnershipSource::Stored => {
             // The uid of an object that only webhooks see must not advance the random sequence.
-            let drawn = (state.rng.clone(), state.n_addresses);
+            let random_state = (state.rng.clone(), state.n_addresses);
             let mut object = write.object.clone();
             prepare::prepare_object(state, info, write.old.as_ref(), &mut object);
-            (state.rng, state.n_addresses) = drawn;
+            (state.rng, state.n_addresses) = random_state;
             if write.is_new() {
-                leave_to_server(&info.resource, &write.object, &mut object);
+                remove_unowned(&info.resource, &write.object, &mut object);
             }
             object
         }
     };
-    write.ownership.own(state, info, write.old(), &mut object)?;
+    write.ownership.set_owners(state, info, write.old(), &mut object)?;
     Ok(object["metadata"]["managedFields"].take())
 }
 
@@ -205,23 +209,23 @@ pub(super) fn before_admission(state: &mut State, info: &RequestInfo, write: &Wr
 pub(super) fn set(
     state: &State,
     info: &RequestInfo,
-    owned: OwnershipSource,
+    source: OwnershipSource,
     new: Option<New>,
     write: &mut Write,
 ) -> Result<(), StatusError> {
     let (ownership, old, object) = (&write.ownership, write.old.as_deref(), &mut write.object);
-    match (owned, new) {
-        (OwnershipSource::Fields(managed), _) => set_managed(object, managed),
+    match (source, new) {
+        (OwnershipSource::Fields(managed), _) => set_managed_fields(object, managed),
         (OwnershipSource::State(mut sent), _) => {
-            ownership.own(state, info, old, &mut sent)?;
-            set_managed(object, sent["metadata"]["managedFields"].take());
+            ownership.set_owners(state, info, old, &mut sent)?;
+            set_managed_fields(object, sent["metadata"]["managedFields"].take());
         }
         (OwnershipSource::Stored, Some(New { sent, mut prepared })) => {
-            leave_to_server(&info.resource, &sent, &mut prepared);
-            ownership.own(state, info, old, &mut prepared)?;
-            set_managed(object, prepared["metadata"]["managedFields"].take());
+            remove_unowned(&info.resource, &sent, &mut prepared);
+            ownership.set_owners(state, info, old, &mut prepared)?;
+            set_managed_fields(object, prepared["metadata"]["managedFields"].take());
         }
-        (OwnershipSource::Stored, None) => ownership.own(state, info, old, object)?,
+        (OwnershipSource::Stored, None) => ownership.set_owners(state, info, old, object)?,
     }
     if old.is_some() {
         conversion::forget_other_group(&info.resource, object);
@@ -231,7 +235,7 @@ pub(super) fn set(
 }
 
 /// Sets or removes `metadata.managedFields`. `null` removes the field.
-pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
+pub(in crate::write) fn set_managed_fields(object: &mut Value, managed: Value) {
     let Some(meta) = object["metadata"].as_object_mut() else { return };
     match managed {
         Value::Null => drop(meta.remove("managedFields")),
@@ -241,34 +245,34 @@ pub(in crate::write) fn set_managed(object: &mut Value, managed: Value) {
 
 /// Removes the fields of a new object that the client did not send and the server filled in. The status of a new object
 /// is reset, so its sender does not own it.
-fn leave_to_server(resource: &Resource, sent: &Value, object: &mut Value) {
+fn remove_unowned(resource: &Resource, sent: &Value, object: &mut Value) {
     if resource.has_status() {
         set_at(object, "/status", None);
     }
     for field in resource.kind.managed_fields.unowned {
         set_at(object, field, None);
     }
-    leave_filled_in(resource, sent, object);
+    remove_filled_in(resource, sent, object);
 }
 
 /// Returns `true` if a client that updates an object has left out fields that the server fills in again. A list to
 /// which the server adds items counts as left out if it differs from the stored one. Such a client would take over the
 /// ownership of values that it never sent.
-fn leaves_out(resource: &Resource, old: &Value, sent: &Value) -> bool {
-    let is_there = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
+fn omits_filled_in(resource: &Resource, old: &Value, sent: &Value) -> bool {
+    let has_value = |object: &Value, field: &str| object.pointer(field).is_some_and(|value| !value.is_null());
     let kind = resource.kind;
     let is_changed =
         |field: &&str| kind.managed_fields.extended_lists.contains(field) && old.pointer(field) != sent.pointer(field);
     kind.managed_fields
         .filled_in_by_update
         .iter()
-        .any(|field| is_there(old, field) && (!is_there(sent, field) || is_changed(field)))
+        .any(|field| has_value(old, field) && (!has_value(sent, field) || is_changed(field)))
 }
 
 /// Removes the fields of an object that the server has filled in and the client has not sent. `filled_in` of the kind
 /// lists the pointers. A field that the client did send keeps the client's value here, even if the server stores
 /// another one.
-fn leave_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
+fn remove_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let kind = resource.kind;
     let completed = kind.managed_fields.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {
         let mut sent = sent.clone();

@@ -23,8 +23,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value
     let n_stored = state.stored(resource, key).map_or(0, |stored| stored.text().len());
     let is_small = n_stored + 2 * info.body.len() < REQUEST_BYTES_MAX / 2;
     // Defaults may make a custom object larger than the body.
-    let is_filled = || info.resource.custom.is_some() && values_len(object) > REQUEST_BYTES_MAX / 4;
-    if info.dry_run() || (is_small && !is_filled()) {
+    let has_large_defaults = || info.resource.custom.is_some() && values_len(object) > REQUEST_BYTES_MAX / 4;
+    if info.dry_run() || (is_small && !has_large_defaults()) {
         return Ok(());
     }
     let object_len = if info.resource.custom.is_some() { object.to_string().len() + 1 } else { values_len(object) };
@@ -56,7 +56,7 @@ mod tests {
     use crate::ApiServer;
 
     /// Returns a CRD whose schema gives each item of a list a default of 100 kB.
-    fn filled() -> Value {
+    fn crd_with_large_defaults() -> Value {
         let item =
             json!({ "type": "object", "properties": { "text": { "type": "string", "default": "x".repeat(100_000) } } });
         json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(server.send_json("POST", &format!("{foos}?dryRun=All"), &foo("b", 1_573_000)).await.0, 201);
         let more = json!({ "spec": { "b": "x".repeat(5_000) } });
         assert_eq!(server.send_json("PATCH", &format!("{foos}/a"), &more).await.0, 500);
-        assert_eq!(server.send_json("POST", definitions, &filled()).await.0, 201);
+        assert_eq!(server.send_json("POST", definitions, &crd_with_large_defaults()).await.0, 201);
         let bars = "/apis/example.com/v1/namespaces/default/bars";
         for (n_items, code) in [(5, 201), (20, 500), (100_000, 500)] {
             let bar = json!({ "apiVersion": "example.com/v1", "kind": "Bar", "metadata": { "name": format!("a{n_items}") },

@@ -33,12 +33,12 @@ impl Unpersisted {
             return Self::Nothing;
         }
         let has_status = info.resource.subresource("status").is_some();
-        let is_of_status = |path: &String| path.starts_with("status.");
+        let is_in_status = |path: &String| path.starts_with("status.");
         if info.subresource == "status" {
-            return if lost.iter().any(is_of_status) { Self::Something } else { Self::Nothing };
+            return if lost.iter().any(is_in_status) { Self::Something } else { Self::Nothing };
         }
         // An apply of the main resource ignores the status.
-        if lost.iter().any(|path| !(has_status && is_of_status(path))) {
+        if lost.iter().any(|path| !(has_status && is_in_status(path))) {
             return Self::Counted;
         }
         in_metadata

@@ -36,7 +36,7 @@ pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors:
     if write.is_new() || info.subresource != "status" {
         info.round.warn_all(validation::warnings::warnings(&info.resource, old, object));
     }
-    warn_of_finalizers(info, old, object);
+    warn_about_finalizers(info, old, object);
     Ok(())
 }
 
@@ -62,7 +62,7 @@ pub(super) fn type_mismatch_error(resource: &Resource, object: &Value) -> Option
 
 /// Warns about new finalizers of custom objects that have no domain. Built-in kinds reject such finalizers instead,
 /// apart from a few.
-fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
+fn warn_about_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
     if info.resource.custom.is_none() || !info.subresource.is_empty() {
         return;
     }
@@ -72,9 +72,10 @@ fn warn_of_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
     };
     let names_before = old.map(names).unwrap_or_default();
     let new = names(object).into_iter().filter(|name| !names_before.contains(name));
-    let undomained = new.filter(|name| !has_domain(name));
-    info.round
-        .warn_all(undomained.map(|name| format!("metadata.finalizers: {name:?}: prefer a name like example.com/a")));
+    let without_domain = new.filter(|name| !has_domain(name));
+    info.round.warn_all(
+        without_domain.map(|name| format!("metadata.finalizers: {name:?}: prefer a name like example.com/a")),
+    );
 }
 
 /// Validates metadata and fields of an object. Its type is already known to match the path of the request.
@@ -120,8 +121,8 @@ fn custom_errors(
     errors.extend(validate(schema, if info.applies() { &whole } else { object }, old));
     errors.extend(scale_errors(info, custom, object));
     if !custom.rules().is_empty() {
-        let forgiven = custom.rules().validate(schema, &whole, old, &mut errors);
-        let warnings = forgiven.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message));
+        let tolerated = custom.rules().validate(schema, &whole, old, &mut errors);
+        let warnings = tolerated.iter().map(|field_error| format!("{}: {}", field_error.field, field_error.message));
         info.round.warn_all(warnings);
     }
     errors
@@ -151,9 +152,9 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
     let is_whole = info.subresource.is_empty() || kind.validation.validates_subresources;
     let is_unchanged =
         |old: &Value| old["spec"] == object["spec"] && old["metadata"]["name"] == object["metadata"]["name"];
-    let was_validated = kind.validation.validates_spec_only && old.is_some_and(is_unchanged);
+    let is_skipped = kind.validation.validates_spec_only && old.is_some_and(is_unchanged);
     let mut errors = match old {
-        _ if !is_whole || was_validated => Errors::default(),
+        _ if !is_whole || is_skipped => Errors::default(),
         _ => Errors::collect(|errors| {
             declared::validate(old, object, errors);
             (kind.validation.validate)(object, errors);

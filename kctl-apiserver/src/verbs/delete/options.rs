@@ -95,7 +95,7 @@ fn from_query(info: &RequestInfo) -> Result<Value, StatusError> {
 /// Decodes the options in the body.
 fn from_body(info: &RequestInfo) -> Result<Value, StatusError> {
     let value = body::read_built_in(info, KIND)?;
-    let (kind, version) = (identity::given(&value, "kind"), identity::given(&value, "apiVersion"));
+    let (kind, version) = (identity::type_meta_field(&value, "kind"), identity::type_meta_field(&value, "apiVersion"));
     identity::read_version(version)?;
     if !["", KIND].contains(&kind) {
         return Err(StatusError::bad_request(format!("kind: must be {KIND}, found {kind:?}")));

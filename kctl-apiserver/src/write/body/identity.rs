@@ -54,8 +54,8 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
 
 /// Checks that an object has no other type than this built-in one, and sets it.
 pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> Result<(), StatusError> {
-    let given_kind = given(object, "kind");
-    let given_version = read_version(given(object, "apiVersion"))?;
+    let given_kind = type_meta_field(object, "kind");
+    let given_version = read_version(type_meta_field(object, "apiVersion"))?;
     // Absent fields get the values of the path.
     let given_kind = if given_kind.is_empty() { kind } else { given_kind };
     let given_version = if given_version.is_empty() { api_version } else { given_version };
@@ -73,7 +73,7 @@ pub(crate) fn identify_as(object: &mut Value, kind: &str, api_version: &str) -> 
 
 /// Returns `kind` or `apiVersion`. Like Go's decoder, ignores the case of the field's name. The exact spelling takes
 /// precedence. A value that is not a string counts as absent.
-pub(crate) fn given<'a>(object: &'a Value, field: &str) -> &'a str {
+pub(crate) fn type_meta_field<'a>(object: &'a Value, field: &str) -> &'a str {
     let found = object.get(field).or_else(|| {
         let mut fields = object.as_object()?.iter();
         fields.find(|(name, _)| name.eq_ignore_ascii_case(field)).map(|(_, value)| value)
@@ -115,7 +115,7 @@ fn require_type_meta(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
 
 /// Checks that the body of a create or an update has the version of the path. Patches pass: their object has been
 /// converted to the version of the path.
-pub(crate) fn is_accepted(info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
+pub(crate) fn check_api_version(info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
     let (api_version, expected) = (object["apiVersion"].as_str().unwrap_or_default(), info.resource.api_version());
     let api_version = api_version.strip_prefix('/').unwrap_or(api_version);
     if info.verb == Verb::Patch || api_version == expected {
