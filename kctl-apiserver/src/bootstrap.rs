@@ -37,7 +37,7 @@ fn parse(file: &str) -> Vec<(GroupResource, Key, Value)> {
     let whole = |mut entry: Value| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let resource = GroupResource::new(&text(&entry["group"]), &text(&entry["resource"]));
-        (resource, key::of(&entry["object"]), entry["object"].take())
+        (resource, key::object_key(&entry["object"]), entry["object"].take())
     };
     entries.into_iter().map(whole).collect()
 }

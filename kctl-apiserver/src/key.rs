@@ -6,7 +6,7 @@ use serde_json::Value;
 pub(crate) type Key = (String, String);
 
 /// Returns the key of an object.
-pub(crate) fn of(object: &Value) -> Key {
+pub(crate) fn object_key(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     (text("namespace"), text("name"))
 }

@@ -154,7 +154,7 @@ impl Snapshot {
         let tables = [&cluster_role::KIND, &cluster_role_binding::KIND, &role::KIND, &role_binding::KIND].map(|kind| {
             let resource = kind.group_resource();
             let objects = store.objects(&resource, None);
-            let keyed = objects.map(|object| (key::of(&object), object));
+            let keyed = objects.map(|object| (key::object_key(&object), object));
             (kind.resource, keyed.collect())
         });
         Self(tables.into())

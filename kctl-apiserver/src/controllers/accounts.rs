@@ -24,7 +24,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
                            the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of \
                            Kubernetes clusters.";
 /// The field manager of these objects.
-const WRITER: Writer = Writer::of_manager("");
+const WRITER: Writer = Writer::for_manager("");
 
 /// Returns the namespace that may lack one of its objects after a change. A deleted account or `ConfigMap` is created
 /// again, and a changed `ConfigMap` is restored. A changed account is ignored.

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Writes as kube-controller-manager, which the garbage collector is a part of.
-const WRITER: Writer = Writer::of_manager("");
+const WRITER: Writer = Writer::for_manager("");
 
 /// Processes one object: collects it if its owners are gone, or, if it is being deleted with a finalizer of the garbage
 /// collector, orphans its dependents or waits for them.
@@ -172,7 +172,7 @@ fn await_dependents(store: &mut Store, resource: &GroupResource, key: &Key, obje
     }
     for (resource, dependent_key) in blocking {
         if !waits(store, &resource, &dependent_key) {
-            store.owners().suspect((resource, dependent_key));
+            store.owners().enqueue((resource, dependent_key));
         }
     }
 }

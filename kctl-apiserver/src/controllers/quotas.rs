@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Writes the status of quotas as kube-controller-manager.
-const WRITER: Writer = Writer::of_manager("status");
+const WRITER: Writer = Writer::for_manager("status");
 
 /// Returns `true` if there are quotas. Most servers have none, and count nothing. The look-up does not create the table
 /// of a resource that has no objects.

@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// Writes as kube-controller-manager.
-const WRITER: Writer = Writer::of_manager("");
+const WRITER: Writer = Writer::for_manager("");
 /// The field manager of labels, which the API server writes itself.
 const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: "" };
 
@@ -72,7 +72,7 @@ fn secrets() -> GroupResource {
 pub(super) fn initial_work(store: &Store) -> Vec<TokenWork> {
     let resource = secrets();
     let secrets = store.objects(&resource, None).filter(|secret| secret["type"] == TOKEN_TYPE);
-    secrets.map(|secret| TokenWork::Secret(key::of(&secret))).collect()
+    secrets.map(|secret| TokenWork::Secret(key::object_key(&secret))).collect()
 }
 
 /// The parts of a token Secret that the server adds.
@@ -93,7 +93,7 @@ pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
                 .objects(&secrets(), Some(&account.0))
                 .filter(|secret| secret["type"] == TOKEN_TYPE)
                 .filter(|secret| secret["metadata"]["annotations"][ACCOUNT_NAME] == account.1.as_str())
-                .map(|secret| key::of(&secret))
+                .map(|secret| key::object_key(&secret))
                 .collect();
             for key in of_account {
                 sync_secret(store, issuer, &key);

@@ -91,7 +91,7 @@ pub(crate) static ALL: &[&Kind] = all![
 ];
 
 /// The registry of the built-in kinds, created on first use. Each server clones it and adds its custom resources.
-static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| Registry::of_kinds(ALL));
+static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| Registry::from_kinds(ALL));
 
 /// The built-in kinds by group and plural name.
 static BY_NAME: LazyLock<HashMap<(&str, &str), &Kind>> =

@@ -26,7 +26,7 @@ pub(crate) struct Writer {
 
 impl Writer {
     /// Returns the field manager that most controllers of kube-controller-manager use.
-    pub(crate) const fn of_manager(subresource: &'static str) -> Self {
+    pub(crate) const fn for_manager(subresource: &'static str) -> Self {
         Self { manager: "kube-controller-manager", subresource }
     }
 

@@ -43,7 +43,7 @@ impl Registry {
                 short_names: texts(&names["shortNames"]),
                 categories: texts(&names["categories"]),
                 storage_version_hash: hash.clone(),
-                ..Listed::of_custom(plural.clone(), &kind, scope, &VERBS)
+                ..Listed::for_custom(plural.clone(), &kind, scope, &VERBS)
             };
             let subresources = whole.subresources_of(version);
             let name = text(&version["name"]);

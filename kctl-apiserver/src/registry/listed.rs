@@ -38,7 +38,7 @@ pub(crate) struct Listed {
 
 impl Listed {
     /// Creates the entry of a custom resource or of its subresource.
-    pub(super) fn of_custom(name: String, kind: &str, scope: Scope, verbs: &[&str]) -> Self {
+    pub(super) fn for_custom(name: String, kind: &str, scope: Scope, verbs: &[&str]) -> Self {
         Self {
             name,
             namespaced: scope == Scope::Namespaced,
@@ -52,7 +52,7 @@ impl Listed {
     pub(super) fn subresources_of(&self, version: &Value) -> Vec<Self> {
         const VERBS: &[&str] = &["get", "patch", "update"];
         let subresource =
-            |name: &str, kind: &str| Self::of_custom(format!("{}/{name}", self.name), kind, self.scope(), VERBS);
+            |name: &str, kind: &str| Self::for_custom(format!("{}/{name}", self.name), kind, self.scope(), VERBS);
         let has = |name: &str| version["subresources"][name].is_object();
         let status = has("status").then(|| subresource("status", &self.kind));
         let (group, version) = (Some("autoscaling".into()), Some("v1".into()));

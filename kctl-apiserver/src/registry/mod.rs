@@ -53,7 +53,7 @@ struct Group {
 
 impl Registry {
     /// Returns the registry of these built-in kinds. A resource without one of them has [`Kind::DEFAULT`].
-    pub(crate) fn of_kinds(kinds: &[&'static Kind]) -> Self {
+    pub(crate) fn from_kinds(kinds: &[&'static Kind]) -> Self {
         let groups: Vec<Group> =
             serde_json::from_str(include_str!("../../data/resources.json")).expect("the file is generated and tested");
         let mut registry = Self::default();
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn deployments_have_a_scale_of_another_group() {
-        let deployments = Registry::of_kinds(&[]).get("apps", "v1", "deployments").unwrap();
+        let deployments = Registry::from_kinds(&[]).get("apps", "v1", "deployments").unwrap();
         let scale = deployments.subresource("scale").unwrap();
         assert_eq!((scale.group.as_deref(), scale.kind.as_str()), (Some("autoscaling"), "Scale"));
         assert!(

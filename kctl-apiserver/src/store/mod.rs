@@ -135,7 +135,7 @@ impl Store {
         let services: Vec<_> = self.table(&API_SERVICES).values(None).map(|(_, service)| service).collect();
         let registry = kinds::built_in().with_definitions(definitions.iter().map(AsRef::as_ref));
         self.registry = Arc::new(registry.with_services(services.iter().map(AsRef::as_ref)));
-        self.owners.kinds_changed();
+        self.owners.requeue_undecided();
     }
 
     /// Returns the table of a resource. An empty one is created if it is missing.
@@ -199,7 +199,7 @@ impl Store {
         let before = table.objects.insert(key.clone(), object.clone());
         let was = before.as_ref().map(|before| table.value(before));
         table.warm.keep(&object, value.clone());
-        self.owners.changed(&self.registry, resource, &key, was.as_deref(), Some(&value));
+        self.owners.update(&self.registry, resource, &key, was.as_deref(), Some(&value));
         self.keep(resource, &key, Some(&object));
         let lines = Lines::default();
         self.log(resource, Event { revision: self.revision, key, before, object, deleted: false, lines });
@@ -227,7 +227,7 @@ impl Store {
         object["metadata"]["resourceVersion"] = revision.to_string().into();
         let value = Arc::new(object);
         let object = Arc::new(Object::new(&value));
-        self.owners.changed(&self.registry, resource, &key, None, Some(&value));
+        self.owners.update(&self.registry, resource, &key, None, Some(&value));
         self.keep(resource, &key, Some(&object));
         let table = self.table(resource);
         table.objects.insert(key, object);
@@ -244,7 +244,7 @@ impl Store {
         let mut last = Value::clone(&was);
         last["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let last = Arc::new(last);
-        self.owners.changed(&self.registry, resource, key, Some(&was), None);
+        self.owners.update(&self.registry, resource, key, Some(&was), None);
         self.keep(resource, key, None);
         let event = Event {
             revision: self.revision,

@@ -26,11 +26,12 @@ type ObjectRef = (GroupResource, Key);
 #[derive(Clone, Default)]
 pub(crate) struct Owners {
     /// The object of each uid. A uid is present as long as its object exists.
-    places: HashMap<String, ObjectRef>,
+    objects_by_uid: HashMap<String, ObjectRef>,
     /// The objects that name a uid as an owner. Invariant: no set is empty. Owners need not exist: a missing one is
     /// what makes its dependents garbage.
     dependents: HashMap<String, BTreeSet<ObjectRef>>,
-    /// The uids of objects in foreground deletion: their dependents are deleted first. Invariant: each is in `places`.
+    /// The uids of objects in foreground deletion: their dependents are deleted first. Invariant: each is in
+    /// `objects_by_uid`.
     waiting: HashSet<String>,
     /// Objects that may have become garbage, or whose deletion may proceed.
     suspects: Queue,
@@ -57,8 +58,8 @@ impl Queue {
     }
 
     /// Appends several objects.
-    fn extend(&mut self, places: impl IntoIterator<Item = ObjectRef>) {
-        places.into_iter().for_each(|object_ref| self.insert(object_ref));
+    fn extend(&mut self, object_refs: impl IntoIterator<Item = ObjectRef>) {
+        object_refs.into_iter().for_each(|object_ref| self.insert(object_ref));
     }
 
     /// Takes the first object.
@@ -101,20 +102,21 @@ fn is_settled(object: &Value) -> bool {
 }
 
 /// Returns `true` if this write starts the deletion of an object with a finalizer (`deletionStartsWithFinalizer`).
-fn begins_to_end_with(finalizer: &str, before: Option<&Value>, after: &Value) -> bool {
-    let ends = |object: &Value| object["metadata"]["deletionTimestamp"].is_string() && has_finalizer(object, finalizer);
-    ends(after) && !before.is_some_and(ends)
+fn starts_deletion_with(finalizer: &str, before: Option<&Value>, after: &Value) -> bool {
+    let is_deleting =
+        |object: &Value| object["metadata"]["deletionTimestamp"].is_string() && has_finalizer(object, finalizer);
+    is_deleting(after) && !before.is_some_and(is_deleting)
 }
 
 /// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
-fn is_emptied(resource: &GroupResource) -> bool {
+fn is_emptied_first(resource: &GroupResource) -> bool {
     kinds::find(resource).is_some_and(|kind| kind.delete.mark.is_some())
 }
 
 impl Owners {
     /// Updates the graph after a write (`after`) or a removal (`None`) of an object. `before` is `None` for a created
     /// object and after a start. An object whose uid has changed has been replaced; it always counts as changed.
-    pub(super) fn changed(
+    pub(super) fn update(
         &mut self,
         registry: &Registry,
         resource: &GroupResource,
@@ -130,7 +132,7 @@ impl Owners {
             return;
         }
         if after.is_none() {
-            self.left(resource, key);
+            self.queue_containers(resource, key);
         }
         if kinds::find(resource).is_some_and(|kind| kind.delete.is_ignored_by_gc) {
             return;
@@ -149,18 +151,18 @@ impl Owners {
             }
         }
         match (before, after) {
-            (_, Some(after)) => self.written(registry, object_ref, before, after),
-            (Some(gone), None) => self.gone(gone),
+            (_, Some(after)) => self.add_references(registry, object_ref, before, after),
+            (Some(removed), None) => self.remove(removed),
             (None, None) => {}
         }
-        debug_assert!(self.waiting.len() <= self.places.len(), "an object that is gone waits for no dependent");
+        debug_assert!(self.waiting.len() <= self.objects_by_uid.len(), "an object that is gone waits for no dependent");
     }
 
     /// Adds the references of a written object to the graph. Queues the object if an owner is missing or a deletion
     /// begins.
-    fn written(&mut self, registry: &Registry, object_ref: ObjectRef, before: Option<&Value>, after: &Value) {
+    fn add_references(&mut self, registry: &Registry, object_ref: ObjectRef, before: Option<&Value>, after: &Value) {
         let uid = after["metadata"]["uid"].as_str().unwrap_or_default();
-        self.places.insert(uid.into(), object_ref.clone());
+        self.objects_by_uid.insert(uid.into(), object_ref.clone());
         for owner in owner_uids(Some(after)) {
             self.dependents.entry(owner.into()).or_default().insert(object_ref.clone());
         }
@@ -168,22 +170,22 @@ impl Owners {
         for reference in references(before).filter(|reference| reference["blockOwnerDeletion"] == true) {
             let owner = reference["uid"].as_str().unwrap_or_default();
             if !references(Some(after)).any(|reference| is_blocked_by(reference, owner)) {
-                self.suspects.extend(self.places.get(owner).cloned());
+                self.suspects.extend(self.objects_by_uid.get(owner).cloned());
             }
         }
         let is_new = |reference: &&Value| {
             !references(before).any(|reference_before| reference_before["uid"] == reference["uid"])
         };
-        if references(Some(after)).filter(is_new).any(|reference| !self.has(registry, reference, &object_ref.1)) {
+        if references(Some(after)).filter(is_new).any(|reference| !self.has_owner(registry, reference, &object_ref.1)) {
             self.suspects.insert(object_ref.clone());
         }
-        if begins_to_end_with(FOREGROUND, before, after) {
+        if starts_deletion_with(FOREGROUND, before, after) {
             self.waiting.insert(uid.into());
             self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
             self.suspects.insert(object_ref.clone());
         }
-        let is_emptied = is_emptied(&object_ref.0) && after["metadata"]["deletionTimestamp"].is_string();
-        if is_emptied || begins_to_end_with(ORPHAN, before, after) {
+        let is_emptied_first = is_emptied_first(&object_ref.0) && after["metadata"]["deletionTimestamp"].is_string();
+        if is_emptied_first || starts_deletion_with(ORPHAN, before, after) {
             self.suspects.insert(object_ref);
         }
     }
@@ -192,8 +194,8 @@ impl Owners {
     /// reference, in a namespace that the dependent can refer to. A reference that does not match counts as absent even
     /// if an object has its uid: upstream looks owners up by kind and name, and then compares the uid. A namespaced
     /// owner has to be in the namespace of the dependent.
-    fn has(&self, registry: &Registry, reference: &Value, dependent: &Key) -> bool {
-        let owner = reference["uid"].as_str().and_then(|uid| self.places.get(uid));
+    fn has_owner(&self, registry: &Registry, reference: &Value, dependent: &Key) -> bool {
+        let owner = reference["uid"].as_str().and_then(|uid| self.objects_by_uid.get(uid));
         owner.is_some_and(|(group_resource, (namespace, name))| {
             let is_reachable = namespace.is_empty() || *namespace == dependent.0;
             let resource =
@@ -205,20 +207,20 @@ impl Owners {
     }
 
     /// Removes an object from the graph. Its dependents, and owners that waited for it, are queued.
-    fn gone(&mut self, gone: &Value) {
-        let uid = gone["metadata"]["uid"].as_str().unwrap_or_default();
-        self.places.remove(uid);
+    fn remove(&mut self, removed: &Value) {
+        let uid = removed["metadata"]["uid"].as_str().unwrap_or_default();
+        self.objects_by_uid.remove(uid);
         self.waiting.remove(uid);
         self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
         // Owners in foreground deletion wait until their last dependent is gone.
-        let owners = owner_uids(Some(gone)).filter(|owner| self.waiting.contains(*owner));
-        let owners: Vec<_> = owners.filter_map(|owner| self.places.get(owner).cloned()).collect();
+        let owners = owner_uids(Some(removed)).filter(|owner| self.waiting.contains(*owner));
+        let owners: Vec<_> = owners.filter_map(|owner| self.objects_by_uid.get(owner).cloned()).collect();
         self.suspects.extend(owners);
     }
 
     /// Queues the Namespace and the CRD of a removed object, which may wait until they are empty. They are queued even
     /// if they are not being deleted; the collector then leaves them alone.
-    fn left(&mut self, resource: &GroupResource, key: &Key) {
+    fn queue_containers(&mut self, resource: &GroupResource, key: &Key) {
         self.suspects.insert((namespace::KIND.group_resource(), (String::new(), key.0.clone())));
         let definitions = custom_resource_definition::KIND.group_resource();
         self.suspects.insert((definitions, (String::new(), resource.to_string())));
@@ -235,7 +237,7 @@ impl Owners {
     }
 
     /// Queues an object for the garbage collector.
-    pub(crate) fn suspect(&mut self, object_ref: ObjectRef) {
+    pub(crate) fn enqueue(&mut self, object_ref: ObjectRef) {
         self.suspects.insert(object_ref);
     }
 
@@ -246,7 +248,7 @@ impl Owners {
     }
 
     /// Queues the undecided objects, because other kinds are served now.
-    pub(super) fn kinds_changed(&mut self) {
+    pub(super) fn requeue_undecided(&mut self) {
         self.suspects.extend(std::mem::take(&mut self.undecided));
     }
 

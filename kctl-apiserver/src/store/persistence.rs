@@ -56,7 +56,7 @@ impl Store {
         self.revision = folder.revision;
         self.compacted = folder.revision;
         for ((resource, key), object) in std::mem::take(&mut folder.objects) {
-            self.owners.changed(&self.registry, &resource, &key, None, Some(&object));
+            self.owners.update(&self.registry, &resource, &key, None, Some(&object));
             let table = self.table(&resource);
             table.objects.insert(key, Arc::new(Object::new(&Arc::new(object))));
             table.last_change = folder.revision;

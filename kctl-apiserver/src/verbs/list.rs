@@ -121,12 +121,13 @@ impl CollectionToDelete {
         let converts_first = conversion::uses_webhook(&info.resource) && !selector.is_empty();
         let (all, limit) = if converts_first { (&Selector::default(), 0) } else { (selector, scope.limit) };
         let Page { items, mut more } = select_stored_page(table, info, all, start, limit);
-        let mut objects: Vec<_> = items.iter().map(|object| table.value(object)).map(|it| (key::of(&it), it)).collect();
+        let mut objects: Vec<_> =
+            items.iter().map(|object| table.value(object)).map(|it| (key::object_key(&it), it)).collect();
         if converts_first {
             let converted =
                 conversion::all_shown(state, info, objects.iter().map(|(_, object)| object.clone()).collect())?;
             let selected = select_page(converted, selector, scope.limit);
-            let keys: BTreeSet<Key> = selected.items.iter().map(|object| key::of(object)).collect();
+            let keys: BTreeSet<Key> = selected.items.iter().map(|object| key::object_key(object)).collect();
             objects.retain(|(key, _)| keys.contains(key));
             more = selected.more;
         }
@@ -145,7 +146,7 @@ impl CollectionToDelete {
 fn select_page(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) -> Page<Arc<Value>> {
     items.retain(|object| selector.matches(object));
     let last = limit.checked_sub(1).and_then(|last| items.get(last)).filter(|_| items.len() > limit);
-    let more = last.map(|last| RemainingItems { after: key::of(last), count: None });
+    let more = last.map(|last| RemainingItems { after: key::object_key(last), count: None });
     if more.is_some() {
         items.truncate(limit);
     }

@@ -55,7 +55,7 @@ impl Charges {
         for (quota, used) in self.0 {
             let mut new = Value::clone(&quota);
             new["status"]["used"] = used;
-            WRITER.write(state, &resource, &key::of(&quota), &quota, new);
+            WRITER.write(state, &resource, &key::object_key(&quota), &quota, new);
         }
     }
 }
