@@ -47,7 +47,7 @@ fn parse(file: &str) -> Vec<(GroupResource, Key, Value)> {
 pub(crate) fn objects(store: &mut Store) {
     load(store, &ACCESS, ACCESS_SEED);
     load(store, &STANDARD, STANDARD_SEED);
-    store.count_addresses();
+    store.init_addresses();
 }
 
 /// Stores the objects of a file. All times in an object are the same: those of creation, of its field managers and of
@@ -72,7 +72,7 @@ fn load(store: &mut Store, objects: &[(GroupResource, Key, Value)], seed: u64) {
         for condition in conditions.into_iter().flatten() {
             condition["lastTransitionTime"] = now.clone().into();
         }
-        store.put_first(resource, key.clone(), object);
+        store.put_initial(resource, key.clone(), object);
     }
 }
 

@@ -140,9 +140,9 @@ impl State {
             self.rule_cache.clear();
             self.controllers.look_at_names(&self.store);
             bootstrap::objects(&mut self.store);
-            self.store.read_all_anew();
+            self.store.redecode_all();
         }
-        self.store.keep_in(opened);
+        self.store.set_folder(opened);
         Ok(())
     }
 

@@ -96,7 +96,7 @@ fn publish(store: &mut Store, namespace: &str, authority: &str) {
             let mut metadata = metadata(store, namespace, ROOT_CA);
             metadata["annotations"] = json!({ "kubernetes.io/description": DESCRIPTION });
             let new = json!({ "kind": config_map::KIND.kind, "apiVersion": "v1", "metadata": metadata, "data": data });
-            let new = WRITER.created(store, &resource, new);
+            let new = WRITER.with_managed_fields(store, &resource, new);
             store.put(&resource, key, new);
         }
         Some(existing) if existing["data"] == data => {}

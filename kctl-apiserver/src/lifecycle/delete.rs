@@ -61,12 +61,12 @@ impl Deletion {
         if (resource.kind.delete.is_held)(object) {
             return Self::Pending;
         }
-        let seconds = match graceful(resource, &mut new, grace, now) {
+        let seconds = match set_grace_period(resource, &mut new, grace, now) {
             Graceful::Pending => return Self::Pending,
             Graceful::No => None,
             Graceful::For(seconds) => Some(seconds),
         };
-        let changes = set_finalizers(&mut new, wanted(resource, object, propagation));
+        let changes = set_finalizers(&mut new, collector_finalizer(resource, object, propagation));
         match seconds {
             _ if new["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()) => {
                 if seconds.is_none() {
@@ -139,7 +139,7 @@ enum Graceful {
 /// ```
 ///
 /// A shorter period counts from the first delete, not from the present one.
-fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> Graceful {
+fn set_grace_period(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> Graceful {
     if !resource.kind.delete.is_graceful {
         return Graceful::No;
     }
@@ -147,20 +147,20 @@ fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) 
     let due: Option<Timestamp> = meta["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
     let Some(due) = due else {
         let seconds = seconds_of_pod(pod, grace);
-        set_due(pod, after(now, seconds), seconds);
+        set_deletion_time(pod, add_seconds(now, seconds), seconds);
         count_generation(pod);
         return Graceful::For(seconds);
     };
-    let left = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
+    let period = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
     match grace {
-        _ if left == 0 => Graceful::No,
-        Grace::Seconds(seconds) if seconds < left => {
-            let sooner = after(due, seconds - left);
+        _ if period == 0 => Graceful::No,
+        Grace::Seconds(seconds) if seconds < period => {
+            let sooner = add_seconds(due, seconds - period);
             if sooner < now {
                 // The shorter grace period is over already. The kubelet still gets a second to confirm the end.
-                set_due(pod, now, seconds.min(1));
+                set_deletion_time(pod, now, seconds.min(1));
             } else {
-                set_due(pod, sooner, seconds);
+                set_deletion_time(pod, sooner, seconds);
             }
             Graceful::For(seconds)
         }
@@ -169,12 +169,12 @@ fn graceful(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) 
 }
 
 /// Returns a time in the future. If the result is out of range, the time is returned unchanged.
-fn after(time: Timestamp, seconds: i64) -> Timestamp {
+fn add_seconds(time: Timestamp, seconds: i64) -> Timestamp {
     time.checked_add(SignedDuration::from_secs(seconds)).unwrap_or(time)
 }
 
 /// Sets the deletion timestamp and the grace period. The time has whole seconds, as all times of `metav1.Time` do.
-fn set_due(object: &mut Value, due: Timestamp, seconds: i64) {
+fn set_deletion_time(object: &mut Value, due: Timestamp, seconds: i64) {
     object["metadata"]["deletionTimestamp"] = time::seconds(due).into();
     object["metadata"]["deletionGracePeriodSeconds"] = seconds.into();
 }
@@ -220,7 +220,7 @@ fn mark(object: &mut Value, now: Timestamp) {
 
 /// Returns the finalizer for the garbage collector. The options decide, then the object, then its kind
 /// (`shouldOrphanDependents` and `shouldDeleteDependents`).
-fn wanted(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
+fn collector_finalizer(resource: &Resource, object: &Value, propagation: Propagation) -> Option<&'static str> {
     if resource.kind.delete.is_ignored_by_gc {
         return None;
     }
@@ -246,7 +246,7 @@ mod tests {
         let mut pod = json!({ "metadata": {
             "generation": 2, "deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 100,
         } });
-        let graceful = graceful(&pods, &mut pod, Grace::Seconds(seconds), time(now));
+        let graceful = set_grace_period(&pods, &mut pod, Grace::Seconds(seconds), time(now));
         assert!(matches!(graceful, Graceful::For(seconds) if seconds == over_after), "{now} {seconds}");
         let meta = &pod["metadata"];
         let found = json!([meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"]]);

@@ -27,13 +27,13 @@ pub(crate) fn update(
     old: &Arc<Value>,
     new: Value,
 ) -> Arc<Value> {
-    let new = at_version_of(old, new);
-    if is_over(resource, &new) {
+    let new = with_version_of(old, new);
+    if is_deletion_complete(resource, &new) {
         return remove(store, resource, key, new);
     }
     // After a change of its CRD, an object may be read differently than it was written. It is then always written.
     let is_as_written = store.stored(resource, key).is_none_or(|stored| stored.is_as_written());
-    if is_as_written && same(old, &new) {
+    if is_as_written && is_same_object(old, &new) {
         return old.clone();
     }
     store.put(resource, key.clone(), new)
@@ -49,30 +49,30 @@ pub(crate) fn update_with_unread_fields(
     old: &Value,
     new: Value,
 ) -> Arc<Value> {
-    let new = at_version_of(old, new);
-    if is_over(resource, &new) {
+    let new = with_version_of(old, new);
+    if is_deletion_complete(resource, &new) {
         return remove(store, resource, key, new);
     }
     let put = store.put(resource, key.clone(), new);
-    store.leave_unread(resource, key);
+    store.mark_unread_fields(resource, key);
     put
 }
 
 /// Returns an object with the `resourceVersion` of the stored one, so that both can be compared. `resourceVersion` is
 /// assigned when an object is stored; the one that a client sent was compared earlier.
-fn at_version_of(old: &Value, mut new: Value) -> Value {
+fn with_version_of(old: &Value, mut new: Value) -> Value {
     new["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"].clone();
     new
 }
 
 /// Returns `true` if an object is being deleted and nothing holds it any longer. A Namespace has finalizers in its
 /// spec, too.
-fn is_over(resource: &GroupResource, object: &Value) -> bool {
+fn is_deletion_complete(resource: &GroupResource, object: &Value) -> bool {
     let meta = &object["metadata"];
     let is_held = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty())
         || kinds::find(resource).is_some_and(|kind| (kind.delete.is_held)(object));
-    let is_graceless = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
-    meta["deletionTimestamp"].is_string() && is_graceless && !is_held
+    let has_no_grace = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
+    meta["deletionTimestamp"].is_string() && has_no_grace && !is_held
 }
 
 /// Removes an object. `last` is the response to the client. Unlike the response to a delete, it has the resource
@@ -84,18 +84,19 @@ fn remove(store: &mut Store, resource: &GroupResource, key: &Key, last: Value) -
 
 /// Returns `true` if two states differ only in the times of their `managedFields`. Each write sets the time of an entry
 /// to the present, so without this exception every write would be a change.
-fn same(old: &Value, new: &Value) -> bool {
-    fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, same_field)))
+fn is_same_object(old: &Value, new: &Value) -> bool {
+    fields_equal(old, new, |name, old, new| old == new || (name == "metadata" && fields_equal(old, new, is_same_field)))
 }
 
 /// Returns `true` if two metadata fields are equal, without the times of `managedFields`.
-fn same_field(name: &str, old: &Value, new: &Value) -> bool {
-    let (Value::Array(was), Value::Array(is), "managedFields") = (old, new, name) else { return old == new };
-    was.len() == is.len() && was.iter().zip(is).all(|(was, is)| timeless(was).eq(timeless(is)))
+fn is_same_field(name: &str, old: &Value, new: &Value) -> bool {
+    let (Value::Array(before), Value::Array(after), "managedFields") = (old, new, name) else { return old == new };
+    before.len() == after.len()
+        && before.iter().zip(after).all(|(before, after)| fields_without_time(before).eq(fields_without_time(after)))
 }
 
 /// Iterates over the fields of a `managedFields` entry, without its time.
-fn timeless(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
+fn fields_without_time(entry: &Value) -> impl Iterator<Item = (&String, &Value)> {
     entry.as_object().into_iter().flatten().filter(|(name, _)| *name != "time")
 }
 
@@ -129,7 +130,7 @@ mod tests {
             (json!({ "data": { "a": "1" }, "metadata": { "name": "x" } }), false),
             (json!({ "data": { "a": "1" }, "metadata": { "name": "x", "managedFields": [] } }), false),
         ] {
-            assert_eq!(same(&old, &new), expected, "{new}");
+            assert_eq!(is_same_object(&old, &new), expected, "{new}");
         }
     }
 }

@@ -32,7 +32,7 @@ impl Writer {
 
     /// Returns a new object with managedFields: the writer owns all of its fields. For a resource that is not served it
     /// is returned unchanged, without `managedFields`.
-    pub(crate) fn created(self, store: &Store, group_resource: &GroupResource, mut new: Value) -> Value {
+    pub(crate) fn with_managed_fields(self, store: &Store, group_resource: &GroupResource, mut new: Value) -> Value {
         let api_version = new["apiVersion"].as_str().unwrap_or_default().to_owned();
         let Some(resource) = store.registry.any_version(group_resource) else { return new };
         let now = store.clock.seconds();

@@ -29,7 +29,7 @@ pub(super) struct Redefinition {
     /// The resource, if its spec or its accepted names changed or it was deleted. All watches of it then end without an
     /// event, as upstream, where the storage of the old version is torn down (`customresource_handler.go`). Metadata
     /// and conditions do not count.
-    pub(super) anew: Option<GroupResource>,
+    pub(super) resource: Option<GroupResource>,
 }
 
 impl Redefinition {
@@ -43,10 +43,10 @@ impl Redefinition {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (spec, names) = (&before["spec"], "acceptedNames");
         let is_renamed = before["status"][names] != after["status"][names];
-        let resource = || GroupResource::new(&text(&spec["group"]), &text(&spec["names"]["plural"]));
+        let redefined = || GroupResource::new(&text(&spec["group"]), &text(&spec["names"]["plural"]));
         Self {
             is_served: crd::is_established(&before) || crd::is_established(&after),
-            anew: (event.deleted || *spec != after["spec"] || is_renamed).then(resource),
+            resource: (event.deleted || *spec != after["spec"] || is_renamed).then(redefined),
         }
     }
 }

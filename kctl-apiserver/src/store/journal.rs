@@ -89,7 +89,7 @@ struct Chain([u8; SUM_LEN]);
 
 impl Chain {
     /// Returns the checksum of a line, which is passed without it.
-    fn next(&mut self, line: &[u8]) -> &[u8] {
+    fn advance(&mut self, line: &[u8]) -> &[u8] {
         let mut hash = digest::Context::new(&digest::SHA256);
         hash.update(&self.0);
         hash.update(line);
@@ -106,7 +106,7 @@ impl Chain {
 
 /// Returns a line without its checksum, and the checksum; `None` if the line has no checksum. Only the frame is checked
 /// here; the reader compares the checksum with the one that it has computed.
-fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_checksum(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (line, end) = line.split_at_checked(line.len().checked_sub(END_OF_LINE.len())?)?;
     let (before, sum) = end.split_at(SUM_AT);
     (before == &END_OF_LINE[..SUM_AT]).then_some((line, &sum[..SUM_LEN]))
@@ -132,7 +132,7 @@ impl Lines {
     fn append(&mut self, resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
         self.truncate_torn_line()?;
         let (chain, len) = (self.chain, self.len);
-        let line = self.line(resource, key, revision, object);
+        let line = self.format_line(resource, key, revision, object);
         if let Err(error) = self.file.write_all(&line) {
             (self.chain, self.len, self.is_torn) = (chain, len, true);
             // If this fails too, the next append tries it again.
@@ -157,12 +157,18 @@ impl Lines {
 
     /// Formats the next line, and advances the chain. The fields are in the order of `Line`, and the object is copied
     /// as it is stored: packed JSON without line breaks.
-    fn line(&mut self, group_resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> Vec<u8> {
+    fn format_line(
+        &mut self,
+        group_resource: &GroupResource,
+        key: &Key,
+        revision: u64,
+        object: Option<&[u8]>,
+    ) -> Vec<u8> {
         let (group, resource, key) = (json!(group_resource.group), json!(group_resource.resource), json!(key));
         let head = format!(r#"{{"revision":{revision},"group":{group},"resource":{resource},"key":{key},"object":"#);
         let mut line = head.into_bytes();
         line.extend_from_slice(object.unwrap_or(b"null"));
-        let sum = self.chain.next(&line).to_vec();
+        let sum = self.chain.advance(&line).to_vec();
         line.extend_from_slice(&END_OF_LINE[..SUM_AT]);
         line.extend_from_slice(&sum);
         line.extend_from_slice(&END_OF_LINE[SUM_AT + SUM_LEN..]);
@@ -186,13 +192,13 @@ impl Journal {
         let lock = File::create(folder.join("lock"))?;
         lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, "another server uses this folder"))?;
         let file = folder.join(FILE);
-        let (is_there, is_used) = (file.exists(), folder.join(USED).exists());
+        let (exists, has_certificates) = (file.exists(), folder.join(USED).exists());
         let (objects, revision) = read(&file)?;
         // A server that has started once has written its first objects, and never removes all of them.
-        if objects.is_empty() && is_there && is_used {
-            return Err(emptied(&file));
+        if objects.is_empty() && exists && has_certificates {
+            return Err(lost_objects_error(&file));
         }
-        if !is_there && is_used {
+        if !exists && has_certificates {
             tracing::warn!(file = %file.display(), "file is missing: the server starts without the objects of earlier starts");
         }
         let lines = rewrite_kept(folder, &objects, revision)?;
@@ -207,7 +213,7 @@ impl Journal {
     }
 
     /// Replaces the file by the objects of a new server, completely or not at all.
-    pub(super) fn begin<'a>(
+    pub(super) fn replace<'a>(
         &mut self,
         objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
         revision: u64,
@@ -245,7 +251,7 @@ impl Journal {
     }
 
     /// Returns an object whose last change is not in the file.
-    pub(super) fn missed(&self) -> Option<(GroupResource, Key)> {
+    pub(super) fn first_missed(&self) -> Option<(GroupResource, Key)> {
         self.missed.first().cloned()
     }
 
@@ -260,11 +266,11 @@ impl Journal {
         revision: u64,
         object: Option<&[u8]>,
     ) -> io::Result<()> {
-        let named = |error: io::Error| {
+        let with_path = |error: io::Error| {
             let file = self.folder.join(FILE);
             io::Error::new(error.kind(), format!("{}: {error}", file.display()))
         };
-        self.lines.append(resource, key, revision, object).map_err(named)?;
+        self.lines.append(resource, key, revision, object).map_err(with_path)?;
         let was_missed = self.missed.remove(&(resource.clone(), key.clone()));
         debug_assert!(was_missed, "an object is written again only if its last change is missing");
         if self.missed.is_empty() {
@@ -276,13 +282,13 @@ impl Journal {
     /// Compacts the file if too many of its lines are outdated. If compaction fails, the file is unchanged. It is
     /// called after each write and costs nothing until there are enough outdated lines. The objects come from the file
     /// and not from the tables, so that the written form is kept, not the form that reads see.
-    pub(super) fn tidy(&mut self, n_objects: usize) {
+    pub(super) fn compact_if_needed(&mut self, n_objects: usize) {
         if self.lines.len <= n_objects + self.dead_max || !self.missed.is_empty() {
             return;
         }
-        let tidied = read(&self.folder.join(FILE))
+        let compacted = read(&self.folder.join(FILE))
             .and_then(|(objects, revision)| rewrite_kept(&self.folder, &objects, revision));
-        self.dead_max = match tidied {
+        self.dead_max = match compacted {
             Ok(lines) => {
                 self.lines = lines;
                 DEAD_LINES_MAX
@@ -298,12 +304,12 @@ impl Journal {
 #[cfg(test)]
 impl Journal {
     /// Makes all further writes fail, as a full disk does.
-    pub(super) fn break_off(&mut self) {
+    pub(super) fn fail_writes(&mut self) {
         self.lines.file = File::open(self.folder.join(FILE)).unwrap();
     }
 
     /// Makes writes succeed again.
-    pub(super) fn mend_disk(&mut self) {
+    pub(super) fn accept_writes(&mut self) {
         self.lines.file = File::options().write(true).open(self.folder.join(FILE)).unwrap();
     }
 }
@@ -323,21 +329,22 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
         if reader.read_until(b'\n', &mut text)? == 0 || !text.ends_with(b"\n") {
             break;
         }
-        let parts = split(text.trim_ascii_end());
-        let line: Line = serde_json::from_slice(&text).map_err(|error| unreadable(file, number, &error))?;
+        let parts = split_checksum(text.trim_ascii_end());
+        let line: Line = serde_json::from_slice(&text).map_err(|error| damaged_line_error(file, number, &error))?;
         let is_right = match parts {
-            Some((line, sum)) => chain.next(line) == sum,
+            Some((line, sum)) => chain.advance(line) == sum,
             None => true,
         };
         if !is_right || *has_sums.get_or_insert(parts.is_some()) != parts.is_some() {
             let why = "its checksum is wrong: it was changed, or what was before it is gone or elsewhere";
-            return Err(unreadable(file, number, &why));
+            return Err(damaged_line_error(file, number, &why));
         }
         revision = revision.max(line.revision);
         let object_ref = (GroupResource { group: line.group, resource: line.resource }, line.key);
         match line.object {
             Some(object) => {
-                let object = serde_json::from_str(object.get()).map_err(|error| unreadable(file, number, &error))?;
+                let object =
+                    serde_json::from_str(object.get()).map_err(|error| damaged_line_error(file, number, &error))?;
                 objects.insert(object_ref, object)
             }
             None => objects.remove(&object_ref),
@@ -347,7 +354,7 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
 }
 
 /// Returns the error of a journal without objects beside certificates.
-fn emptied(file: &Path) -> io::Error {
+fn lost_objects_error(file: &Path) -> io::Error {
     let why = format!(
         "{}: the file has no objects, but {USED} beside it is of an earlier start: the objects are lost; put back a copy of the folder, or \
          remove the file to start without objects",
@@ -358,7 +365,7 @@ fn emptied(file: &Path) -> io::Error {
 
 /// Returns the error of a damaged line. A complete line is never skipped, because a client received a response that
 /// confirms its write.
-fn unreadable(file: &Path, line: usize, error: &dyn Display) -> io::Error {
+fn damaged_line_error(file: &Path, line: usize, error: &dyn Display) -> io::Error {
     let why = format!(
         "{}: line {line} cannot be read: {error}; put back a copy of the folder, or remove the file from this line on, with \
          which all later writes are lost",
@@ -380,14 +387,14 @@ fn rewrite<'a>(
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
     revision: u64,
 ) -> io::Result<Lines> {
-    let beside = folder.join(format!("{FILE}.new"));
-    let written = write_all(&beside, objects, revision).and_then(|lines| {
-        fs::rename(&beside, folder.join(FILE))?;
+    let new_file = folder.join(format!("{FILE}.new"));
+    let written = write_all(&new_file, objects, revision).and_then(|lines| {
+        fs::rename(&new_file, folder.join(FILE))?;
         Ok(lines)
     });
     written.inspect_err(|_error| {
         // The incomplete file may occupy the space that the disk lacks.
-        let _absent = fs::remove_file(&beside);
+        let _absent = fs::remove_file(&new_file);
     })
 }
 
@@ -397,11 +404,11 @@ fn write_all<'a>(
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
     revision: u64,
 ) -> io::Result<Lines> {
-    let file = private(file)?;
+    let file = create_private(file)?;
     let mut lines = Lines { file, chain: Chain::default(), len: 0, n_bytes: 0, is_torn: false };
     let mut buffered = BufWriter::new(lines.file.try_clone()?);
     for (resource, key, object) in objects {
-        let line = lines.line(resource, key, revision, Some(object));
+        let line = lines.format_line(resource, key, revision, Some(object));
         lines.n_bytes += line.len() as u64;
         buffered.write_all(&line)?;
     }
@@ -411,7 +418,7 @@ fn write_all<'a>(
 }
 
 /// Creates a file with mode 0600: it contains Secrets.
-fn private(file: &Path) -> io::Result<File> {
+fn create_private(file: &Path) -> io::Result<File> {
     match fs::remove_file(file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -452,24 +459,24 @@ mod tests {
         let (mut journal, _, _) = Journal::open(&folder).unwrap();
         journal.append(&resource, &key("one"), 1, Some(br#"{"n":1}"#));
         journal.append(&resource, &key("two"), 2, Some(br#"{"n":2}"#));
-        assert_eq!(journal.missed(), None);
-        journal.break_off();
+        assert_eq!(journal.first_missed(), None);
+        journal.fail_writes();
         journal.append(&resource, &key("one"), 3, None);
         journal.append(&resource, &key("three"), 4, Some(br#"{"n":3}"#));
-        journal.tidy(0);
-        let missed = journal.missed().unwrap();
+        journal.compact_if_needed(0);
+        let missed = journal.first_missed().unwrap();
         assert_eq!(missed.1, key("one"));
         let error = journal.write_missed(&missed.0, &missed.1, 4, None).unwrap_err().to_string();
         assert!(error.contains(FILE), "{error}");
         // The disk has only the beginning of the line that it rejected.
         File::options().append(true).open(folder.join(FILE)).unwrap().write_all(b"{\"revision\":3,\"gro").unwrap();
-        journal.mend_disk();
+        journal.accept_writes();
         journal.append(&resource, &key("two"), 5, None);
         for (name, object) in [("one", None), ("three", Some(&br#"{"n":5}"#[..])), ("two", None)] {
-            assert_eq!(journal.missed(), Some((resource.clone(), key(name))), "in an order");
+            assert_eq!(journal.first_missed(), Some((resource.clone(), key(name))), "in an order");
             journal.write_missed(&resource, &key(name), 5, object).unwrap();
         }
-        assert_eq!(journal.missed(), None);
+        assert_eq!(journal.first_missed(), None);
         drop(journal);
         let (_journal, objects, revision) = Journal::open(&folder).unwrap();
         assert_eq!((objects, revision), (JournalObjects::from([((resource, key("three")), json!({ "n": 5 }))]), 5));

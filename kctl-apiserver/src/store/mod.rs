@@ -197,38 +197,38 @@ impl Store {
         let object = Arc::new(Object::new(&value));
         let table = self.table(resource);
         let before = table.objects.insert(key.clone(), object.clone());
-        let was = before.as_ref().map(|before| table.value(before));
-        table.warm.keep(&object, value.clone());
-        self.owners.update(&self.registry, resource, &key, was.as_deref(), Some(&value));
-        self.keep(resource, &key, Some(&object));
+        let old = before.as_ref().map(|before| table.value(before));
+        table.warm.insert(&object, value.clone());
+        self.owners.update(&self.registry, resource, &key, old.as_deref(), Some(&value));
+        self.append_to_journal(resource, &key, Some(&object));
         let lines = Lines::default();
-        self.log(resource, Event { revision: self.revision, key, before, object, deleted: false, lines });
+        self.record_event(resource, Event { revision: self.revision, key, before, object, deleted: false, lines });
         value
     }
 
     /// Marks that the object was sent with fields that its schema prunes. The next write then counts as a change even
     /// if it sends exactly what reads return.
-    pub(crate) fn leave_unread(&mut self, resource: &GroupResource, key: &Key) {
+    pub(crate) fn mark_unread_fields(&mut self, resource: &GroupResource, key: &Key) {
         if let Some(object) = self.table(table_of(resource)).objects.get_mut(key) {
-            *object = Arc::new(object.unread());
+            *object = Arc::new(object.with_unread_fields());
         }
     }
 
     /// Sets the next cluster IP after those of the loaded Services.
-    pub(crate) fn count_addresses(&mut self) {
+    pub(crate) fn init_addresses(&mut self) {
         let used =
             self.objects_of(&kinds::core::service::KIND, None).filter_map(|service| addresses::number_of(&service));
         self.n_addresses = used.max().unwrap_or(0);
     }
 
     /// Stores an object that exists before the first request. It gets the present revision, and no watch sees an event.
-    pub(crate) fn put_first(&mut self, resource: &GroupResource, key: Key, mut object: Value) {
+    pub(crate) fn put_initial(&mut self, resource: &GroupResource, key: Key, mut object: Value) {
         let revision = self.revision;
         object["metadata"]["resourceVersion"] = revision.to_string().into();
         let value = Arc::new(object);
         let object = Arc::new(Object::new(&value));
         self.owners.update(&self.registry, resource, &key, None, Some(&value));
-        self.keep(resource, &key, Some(&object));
+        self.append_to_journal(resource, &key, Some(&object));
         let table = self.table(resource);
         table.objects.insert(key, object);
         table.last_change = revision;
@@ -240,12 +240,12 @@ impl Store {
         let resource = table_of(resource);
         let before = self.table(resource).objects.remove(key)?;
         self.revision += 1;
-        let was = before.value();
-        let mut last = Value::clone(&was);
+        let old = before.value();
+        let mut last = Value::clone(&old);
         last["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let last = Arc::new(last);
-        self.owners.update(&self.registry, resource, key, Some(&was), None);
-        self.keep(resource, key, None);
+        self.owners.update(&self.registry, resource, key, Some(&old), None);
+        self.append_to_journal(resource, key, None);
         let event = Event {
             revision: self.revision,
             key: key.clone(),
@@ -254,28 +254,29 @@ impl Store {
             deleted: true,
             lines: Lines::default(),
         };
-        self.log(resource, event);
+        self.record_event(resource, event);
         Some(last)
     }
 
     /// Adds an event to the history and notifies all waiting tasks. If a CRD or `APIService` changes the served
     /// resources, the registry is rebuilt first.
-    fn log(&mut self, group_resource: &GroupResource, event: Event) {
+    fn record_event(&mut self, group_resource: &GroupResource, event: Event) {
         let revision = event.revision;
         debug_assert_eq!(revision, self.revision, "a write is logged before the next one begins");
         debug_assert!(self.compacted < revision, "an event is in the history until it is dropped");
         // All elapsed ticks saw the revision before this one as the newest.
         self.compaction = self.compaction.advance(self.clock.now(), revision.saturating_sub(1));
-        let mut rebuilds = false;
+        let mut is_delegation_changed = false;
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.origin, group_resource, &event));
         }
         // An APIService with `spec.service` moves a group to another server: its paths are no longer served here.
         if *group_resource == *API_SERVICES {
             let is_remote = |object: &Object| object.value()["spec"]["service"].is_object();
-            rebuilds = is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before));
+            is_delegation_changed =
+                is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before));
         }
-        let defines =
+        let redefinition =
             if *group_resource == *DEFINITIONS { Redefinition::from_event(&event) } else { Redefinition::default() };
         let event = Arc::new(event);
         self.announced.push(Announced { resource: group_resource.clone(), event: event.clone() });
@@ -288,14 +289,14 @@ impl Store {
         table.check();
         table.last_change = revision;
         table.changed.notify_waiters();
-        if defines.is_served || rebuilds {
+        if redefinition.is_served || is_delegation_changed {
             self.rebuild_registry();
         }
-        if let Some(defined) = defines.anew {
-            if let Some(resource) = self.registry.any_version(&defined) {
-                self.read_anew(&resource);
+        if let Some(redefined) = redefinition.resource {
+            if let Some(resource) = self.registry.any_version(&redefined) {
+                self.redecode(&resource);
             }
-            let table = self.table(&defined);
+            let table = self.table(&redefined);
             table.redefined = revision;
             table.changed.notify_waiters();
         }
@@ -304,9 +305,9 @@ impl Store {
 
     /// Decodes the stored objects of a custom kind again with its present schemas: pruning and defaults may differ. The
     /// written bytes stay.
-    fn read_anew(&mut self, resource: &Resource) {
+    fn redecode(&mut self, resource: &Resource) {
         if let (Some(custom), Some(table)) = (&resource.custom, self.tables.get_mut(&resource.id)) {
-            table.read_anew(&|object| custom.read(object));
+            table.redecode_objects(&|object| custom.read(object));
         }
     }
 

@@ -83,21 +83,21 @@ impl Object {
         Self { line: line(value), written: None, value: Mutex::new(Arc::downgrade(value)) }
     }
 
-    /// Returns the object as `read` changes it, or `None` if that changes nothing. The written line stays the same.
-    /// `read` prunes and sets defaults by the present schema. It gets the written form, not the result of an earlier
+    /// Returns the object as `decode` changes it, or `None` if that changes nothing. The written line stays the same.
+    /// `decode` prunes and sets defaults by the present schema. It gets the written form, not the result of an earlier
     /// read.
-    pub(super) fn read_by(&self, read: &impl Fn(&mut Value)) -> Option<Self> {
+    pub(super) fn redecode(&self, decode: &impl Fn(&mut Value)) -> Option<Self> {
         let written = self.written.as_ref().unwrap_or(&self.line);
         // JSON that was serialized here can be parsed.
         let mut value: Value = serde_json::from_slice(written).unwrap_or_default();
-        read(&mut value);
+        decode(&mut value);
         let line = line(&value);
         (line != self.line).then(|| Self { line, written: Some(written.clone()), value: Mutex::default() })
     }
 
     /// Returns the same object, marked as written with more fields than reads return. Both forms are the same line
     /// here. The mark alone makes the next update a write.
-    pub(super) fn unread(&self) -> Self {
+    pub(super) fn with_unread_fields(&self) -> Self {
         let value = Mutex::new(self.value.lock().clone());
         Self { line: self.line.clone(), written: Some(self.line.clone()), value }
     }
@@ -108,7 +108,7 @@ impl Object {
     }
 
     /// Returns the JSON for the journal.
-    pub(super) fn written(&self) -> &[u8] {
+    pub(super) fn written_json(&self) -> &[u8] {
         self.written.as_ref().unwrap_or(&self.line).trim_ascii_end()
     }
 
@@ -130,7 +130,7 @@ impl Object {
     /// Returns `true` if `value` is the very value that the object was created from or parsed to. A value that is only
     /// equal does not count. It lets a caller know without a comparison that a value it has read is still the stored
     /// one.
-    pub(crate) fn is(&self, value: &Arc<Value>) -> bool {
+    pub(crate) fn is_same_value(&self, value: &Arc<Value>) -> bool {
         Weak::as_ptr(&self.value.lock()) == Arc::as_ptr(value)
     }
 
@@ -164,7 +164,7 @@ struct WarmValues {
 impl Warm {
     /// Keeps a value parsed until later ones displace it. A value longer than the limit displaces all others and then
     /// itself.
-    pub(super) fn keep(&self, object: &Object, value: Arc<Value>) {
+    pub(super) fn insert(&self, object: &Object, value: Arc<Value>) {
         let mut warm = self.0.lock();
         warm.len += object.line.len();
         warm.values.push_back((value, object.line.len()));
@@ -178,7 +178,7 @@ impl Warm {
     pub(super) fn value(&self, object: &Object) -> Arc<Value> {
         object.cached().unwrap_or_else(|| {
             let value = object.parse();
-            self.keep(object, value.clone());
+            self.insert(object, value.clone());
             value
         })
     }
@@ -245,7 +245,7 @@ mod tests {
         let object = Object::new(&value);
         let text = String::from_utf8(object.text().to_vec()).unwrap();
         assert!(text.starts_with(r#"{"kind":"ConfigMap","apiVersion":"v1","#), "{text}");
-        assert!(object.is(&value));
+        assert!(object.is_same_value(&value));
         drop(Arc::into_inner(value));
         assert_eq!(*object.value(), json);
     }
@@ -258,7 +258,7 @@ mod tests {
             .map(|n| {
                 let value = long(n);
                 let object = Object::new(&value);
-                warm.keep(&object, value);
+                warm.insert(&object, value);
                 object
             })
             .collect();

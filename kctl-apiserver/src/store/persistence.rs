@@ -2,7 +2,7 @@
 //! journal.
 //!
 //! A server with a folder starts in this order: open the folder, load its objects or write those of a new server, then
-//! `keep_in`. From then on each change is appended before its watches see it.
+//! `set_folder`. From then on each change is appended before its watches see it.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -43,9 +43,9 @@ impl Store {
     /// Writes the present objects to a new folder.
     pub(crate) fn write_to(&self, folder: &mut Folder) -> io::Result<()> {
         let objects = self.tables.iter().flat_map(|(resource, table)| {
-            table.objects.iter().map(move |(key, object)| (resource, key, object.written()))
+            table.objects.iter().map(move |(key, object)| (resource, key, object.written_json()))
         });
-        folder.journal.begin(objects, self.revision)
+        folder.journal.replace(objects, self.revision)
     }
 
     /// Replaces the present objects by those of a folder. Their history is gone: watches from before the restart get
@@ -66,15 +66,15 @@ impl Store {
 
     /// Decodes all custom objects with the present schemas of their CRDs. Called after a load, when the CRDs are known:
     /// the journal has objects as they were written.
-    pub(crate) fn read_all_anew(&mut self) {
+    pub(crate) fn redecode_all(&mut self) {
         let resources: Vec<_> = self.registry.all().cloned().collect();
         for resource in resources {
-            self.read_anew(&resource);
+            self.redecode(&resource);
         }
     }
 
     /// Writes each change to a folder from now on.
-    pub(crate) fn keep_in(&mut self, folder: Folder) {
+    pub(crate) fn set_folder(&mut self, folder: Folder) {
         self.journal = Some(folder.journal);
     }
 
@@ -85,11 +85,11 @@ impl Store {
     }
 
     /// Appends a change to the journal, and compacts the journal if most of its lines are outdated.
-    pub(super) fn keep(&mut self, resource: &GroupResource, key: &Key, object: Option<&Object>) {
+    pub(super) fn append_to_journal(&mut self, resource: &GroupResource, key: &Key, object: Option<&Object>) {
         let revision = self.revision;
         let Some(journal) = &mut self.journal else { return };
         journal.append(resource, key, revision, object.map(Object::text));
-        journal.tidy(self.tables.values().map(|table| table.objects.len()).sum());
+        journal.compact_if_needed(self.tables.values().map(|table| table.objects.len()).sum());
     }
 
     /// Returns the journal, so that a test can break it.
@@ -112,9 +112,9 @@ impl Store {
     /// Fails if the disk still rejects them: further changes would be lost when the process ends.
     pub(crate) fn write_missed(&mut self) -> io::Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        while let Some((resource, key)) = journal.missed() {
+        while let Some((resource, key)) = journal.first_missed() {
             let object = self.tables.get(&resource).and_then(|table| table.objects.get(&key));
-            journal.write_missed(&resource, &key, self.revision, object.map(|object| object.written()))?;
+            journal.write_missed(&resource, &key, self.revision, object.map(|object| object.written_json()))?;
         }
         Ok(())
     }

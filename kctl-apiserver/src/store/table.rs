@@ -93,10 +93,10 @@ impl Table {
         }
     }
 
-    /// Decodes each object again; see [`Object::read_by`].
-    pub(super) fn read_anew(&mut self, read: &impl Fn(&mut Value)) {
+    /// Decodes each object again; see [`Object::redecode`].
+    pub(super) fn redecode_objects(&mut self, decode: &impl Fn(&mut Value)) {
         for object in self.objects.values_mut() {
-            if let Some(other) = object.read_by(read) {
+            if let Some(other) = object.redecode(decode) {
                 *object = Arc::new(other);
             }
         }

@@ -173,7 +173,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
 fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
     let stored = state.stored(&info.resource.id, &(info.namespace.clone(), name.into()))?;
-    (stored.is(object) && stored.text().starts_with(head(&info.resource).as_bytes()))
+    (stored.is_same_value(object) && stored.text().starts_with(head(&info.resource).as_bytes()))
         .then(|| Payload::Text { line: stored.line().clone(), name: name.into() })
 }
 

@@ -109,7 +109,7 @@ fn commit(
     let Some(old) = old else {
         let put = state.put(resource, key.clone(), object);
         if !is_whole {
-            state.leave_unread(resource, key);
+            state.mark_unread_fields(resource, key);
         }
         return put;
     };
