@@ -23,11 +23,11 @@ use crate::{
 /// unless the path has a port number.
 pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
     let resource = &info.resource.id;
-    let options = if info.subresource == "log" { Value::Null } else { admitted(state, info)? };
+    let options = if info.subresource == "log" { Value::Null } else { admit_options(state, info)? };
     if info.subresource == "proxy" && info.name.matches(':').count() > 2 {
         return Err(StatusError::bad_request(format!("name must be scheme:name:port, found {:?}", info.name)));
     }
-    let (name, port) = proxied(info);
+    let (name, port) = split_proxy_name(info);
     let key = (info.namespace.clone(), name.to_owned());
     let object = state.get(resource, &key);
     let target = info.resource.kind.requests.connect_target;
@@ -38,20 +38,20 @@ pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, Status
     }
     let Some(object) = object else { return Err(StatusError::not_found(resource, name)) };
     match info.subresource.as_str() {
-        _ if target == ConnectTarget::Kubelet => Err(no_process()),
+        _ if target == ConnectTarget::Kubelet => Err(dial_error()),
         "proxy" if object["status"]["podIP"].is_null() => Err(StatusError::bad_request("address not allowed")),
         "log" => log(state, info, &object),
         "exec" | "attach" => {
-            container(info, &object, options["container"].as_str().unwrap_or_default())?;
-            Err(connection(state, info, &object))
+            check_container(info, &object, options["container"].as_str().unwrap_or_default())?;
+            Err(connection_error(state, info, &object))
         }
-        _ => Err(connection(state, info, &object)),
+        _ => Err(connection_error(state, info, &object)),
     }
 }
 
 /// Returns name and port in the path of a proxy, which is `name`, `name:port` or `scheme:name:port`
 /// (`SplitSchemeNamePort`). The scheme does not matter here, since nothing is connected.
-fn proxied(info: &RequestInfo) -> (&str, &str) {
+fn split_proxy_name(info: &RequestInfo) -> (&str, &str) {
     match info.name.split(':').collect::<Vec<_>>().as_slice() {
         [name, port] | [_, name, port] if info.subresource == "proxy" => (name, port),
         _ => (&info.name, ""),
@@ -61,21 +61,21 @@ fn proxied(info: &RequestInfo) -> (&str, &str) {
 /// Returns the connection's options after admission. The object of a `CONNECT` in admission is its options, such as
 /// `PodExecOptions`. Mutating webhooks may change them. Fails with 400 for a dry run, which connections do not support,
 /// or with the error of admission.
-fn admitted(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
+fn admit_options(state: &State, info: &RequestInfo) -> Result<Value, StatusError> {
     if info.dry_run() {
         return Err(StatusError::bad_request("dryRun is not supported"));
     }
-    admission::admit_connection(state, info, options(info)?)
+    admission::admit_connection(state, info, decode_options(info)?)
 }
 
 /// Decodes the options of a connection from the query: strings, lists of strings, and flags. The kind is that of the
 /// subresource in discovery. Absent parameters are left out, apart from `command`, which Go writes as null.
-fn options(info: &RequestInfo) -> Result<Value, StatusError> {
+fn decode_options(info: &RequestInfo) -> Result<Value, StatusError> {
     let kind = info.resource.subresource(&info.subresource).map_or("", |listed| listed.kind.as_str());
     let mut options = json!({ "kind": kind, "apiVersion": "v1" });
     match info.subresource.as_str() {
         "portforward" => {
-            let ports = ports(&info.params.values("ports"))?;
+            let ports = parse_ports(&info.params.values("ports"))?;
             if !ports.is_empty() {
                 options["ports"] = ports.into();
             }
@@ -101,7 +101,7 @@ fn options(info: &RequestInfo) -> Result<Value, StatusError> {
 
 /// Parses ports, one per parameter or several in one (`Convert_Slice_string_To_Slice_int32` of
 /// `pkg/apis/core/v1/conversion.go`). Without the parameter the list is empty. Port 0 is accepted.
-fn ports(parameters: &[String]) -> Result<Vec<u16>, StatusError> {
+fn parse_ports(parameters: &[String]) -> Result<Vec<u16>, StatusError> {
     let all = parameters.iter().flat_map(|text| text.split(','));
     let invalid = |text| StatusError::bad_request(format!("ports: must be numbers from 0 to 65535, found {text:?}"));
     all.map(|text| text.parse().map_err(|_| invalid(text))).collect()
@@ -118,25 +118,25 @@ fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusE
         }
     }
     StatusError::unless_valid("", "PodLogOptions", &info.name, &errors)?;
-    container(info, pod, info.params.text("container"))?;
+    check_container(info, pod, info.params.text("container"))?;
     let code = match node_of(pod) {
         None => StatusCode::NO_CONTENT,
         Some(node) if has_node(state, node) => StatusCode::OK,
-        Some(_) => return Err(connection(state, info, pod)),
+        Some(_) => return Err(connection_error(state, info, pod)),
     };
     Ok(Answer { code, payload: Payload::Plain(String::new()) })
 }
 
 /// Checks that the request names one container of the Pod, or that the Pod has only one. With several containers the
 /// name is required. The error lists the names.
-fn container(info: &RequestInfo, pod: &Value, named: &str) -> Result<(), StatusError> {
+fn check_container(info: &RequestInfo, pod: &Value, selected: &str) -> Result<(), StatusError> {
     let lists = ["initContainers", "containers", "ephemeralContainers"];
     let all = lists.iter().flat_map(|list| pod["spec"][list].as_array().into_iter().flatten());
     let names: Vec<&str> = all.filter_map(|container| container["name"].as_str()).collect();
-    if names.contains(&named) || (named.is_empty() && names.len() == 1) {
+    if names.contains(&selected) || (selected.is_empty() && names.len() == 1) {
         return Ok(());
     }
-    let why = format!("container: must be one of {names:?} of pod {}, found {named:?}", info.name);
+    let why = format!("container: must be one of {names:?} of pod {}, found {selected:?}", info.name);
     Err(StatusError::bad_request(why))
 }
 
@@ -151,17 +151,17 @@ fn has_node(state: &State, node: &str) -> bool {
 }
 
 /// Returns the error of a connection to a Pod. 400 without a node, 404 if the Node object does not exist, else 500.
-fn connection(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
+fn connection_error(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
     match node_of(pod) {
         None => StatusError::bad_request(format!("pod {} does not have a host assigned", info.name)),
         // Upstream names the missing node with the resource of the request.
         Some(node) if !has_node(state, node) => StatusError::not_found(&info.resource.id, node),
-        Some(_) => no_process(),
+        Some(_) => dial_error(),
     }
 }
 
 /// Returns the error of a dial to a node that does not answer. kube-apiserver reports a refused connection to kubelet
 /// in the same way, with the reason `InternalError`.
-fn no_process() -> StatusError {
+fn dial_error() -> StatusError {
     StatusError::internal("error dialing backend: no process runs on the nodes of this server")
 }

@@ -52,10 +52,10 @@ pub(super) fn evict(
     let options = &eviction["deleteOptions"];
     let dry = info.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
     let resource = crate::kinds::policy::pod_disruption_budget::KIND.group_resource();
-    if let Some(budget) = budget(state, &resource, info, pod)?.filter(|budget| !may_go_anyway(budget, pod)) {
-        allows(&budget)?;
+    if let Some(budget) = find_budget(state, &resource, info, pod)?.filter(|budget| !needs_no_budget(budget, pod)) {
+        check_budget(&budget)?;
         if !dry {
-            let new = counted(&budget, &info.name, &state.clock.seconds());
+            let new = charge_budget(&budget, &info.name, &state.clock.seconds());
             let name = budget["metadata"]["name"].as_str().unwrap_or_default().to_owned();
             lifecycle::update(state, &resource, &(info.namespace.clone(), name), &budget, new);
         }
@@ -63,7 +63,7 @@ pub(super) fn evict(
     let mut pod = pod.clone();
     if !dry {
         check_preconditions(&info.resource, &pod, options)?;
-        let marked = marked(&pod, &state.clock.seconds());
+        let marked = mark_disrupted(&pod, &state.clock.seconds());
         pod = lifecycle::update(state, &info.resource.id, &info.key(), &pod, marked);
     }
     // Upstream validates the options only here: an eviction with invalid delete options has marked the Pod already.
@@ -101,7 +101,7 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
 /// Returns the budget of a Pod. A Pod that is pending, has ended or is being deleted needs none. Budgets without a
 /// selector select nothing; an empty selector selects all Pods of the namespace. Fails if several budgets select the
 /// Pod.
-fn budget(
+fn find_budget(
     state: &State,
     resource: &GroupResource,
     info: &RequestInfo,
@@ -128,7 +128,7 @@ fn budget(
 /// Returns `true` if the budget allows the eviction of a Pod that is not ready without charging it
 /// (`unhealthyPodEvictionPolicy`). `AlwaysAllow` always allows it; the default `IfHealthyBudget` allows it if enough
 /// other Pods are healthy.
-fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
+fn needs_no_budget(budget: &Value, pod: &Value) -> bool {
     if is_true(pod, "Ready") {
         return false;
     }
@@ -139,25 +139,25 @@ fn may_go_anyway(budget: &Value, pod: &Value) -> bool {
 
 /// Fails if the budget allows no further disruption. An outdated status (`observedGeneration` below `generation`)
 /// allows nothing, and the error tells the client to retry after 10 seconds.
-fn allows(budget: &Value) -> Result<(), StatusError> {
+fn check_budget(budget: &Value) -> Result<(), StatusError> {
     let name = budget["metadata"]["name"].as_str().unwrap_or_default();
     let number = |field: &str| budget["status"][field].as_i64().unwrap_or(0);
-    let seen = number("observedGeneration") >= budget["metadata"]["generation"].as_i64().unwrap_or(0);
+    let is_current = number("observedGeneration") >= budget["metadata"]["generation"].as_i64().unwrap_or(0);
     let n_disrupted = budget["status"]["disruptedPods"].as_object().map_or(0, serde_json::Map::len);
     let (n_allowed, healthy, desired) =
         (number("disruptionsAllowed"), number("currentHealthy"), number("desiredHealthy"));
-    if seen && (n_allowed < 0 || n_disrupted > DISRUPTED_LEN_MAX) {
+    if is_current && (n_allowed < 0 || n_disrupted > DISRUPTED_LEN_MAX) {
         let why = format!("{n_allowed} disruptions are allowed, and {n_disrupted} evictions are not confirmed");
         return Err(StatusError::forbidden(&GroupResource::new("policy", "poddisruptionbudget"), name, &why));
     }
-    if seen && n_allowed > 0 {
+    if is_current && n_allowed > 0 {
         return Ok(());
     }
     let message =
         format!("PodDisruptionBudget {name} does not allow an eviction: {healthy} of {desired} pods are healthy");
     let mut error = StatusError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message.as_str());
     error.details = json!({ "causes": [{ "reason": "DisruptionBudget", "message": message }] });
-    if !seen {
+    if !is_current {
         error.details["retryAfterSeconds"] = RETRY_AFTER_SECONDS.into();
     }
     Err(error)
@@ -165,12 +165,12 @@ fn allows(budget: &Value) -> Result<(), StatusError> {
 
 /// Returns the budget with one disruption less and the Pod in `disruptedPods`. The condition changes when no disruption
 /// is left.
-fn counted(budget: &Value, pod: &str, now: &str) -> Value {
+fn charge_budget(budget: &Value, pod: &str, now: &str) -> Value {
     let mut new = budget.clone();
-    let left = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;
-    new["status"]["disruptionsAllowed"] = left.into();
+    let n_allowed = budget["status"]["disruptionsAllowed"].as_i64().unwrap_or(0) - 1;
+    new["status"]["disruptionsAllowed"] = n_allowed.into();
     new["status"]["disruptedPods"][pod] = now.into();
-    if left == 0 {
+    if n_allowed == 0 {
         let closed = json!({
             "type": ALLOWED, "status": "False", "reason": "InsufficientPods", "message": "",
             "observedGeneration": budget["status"]["observedGeneration"], "lastTransitionTime": now,
@@ -182,7 +182,7 @@ fn counted(budget: &Value, pod: &str, now: &str) -> Value {
 
 /// Returns the Pod with the condition `DisruptionTarget`. Upstream had the feature gate `PodDisruptionConditions` for
 /// it, which is gone by now.
-fn marked(pod: &Value, now: &str) -> Value {
+fn mark_disrupted(pod: &Value, now: &str) -> Value {
     let mut new = pod.clone();
     let target = json!({
         "type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",

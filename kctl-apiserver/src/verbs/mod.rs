@@ -102,7 +102,7 @@ impl Answer {
 /// Fails if the request does, and if the disk rejects a change: see
 /// [`Store::write_missed`](crate::store::Store::write_missed).
 pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
-    if !changes(info) {
+    if !may_change(info) {
         return answer(state, info);
     }
     state
@@ -116,9 +116,9 @@ pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, S
 
 /// Returns `true` if the request may change stored objects. The creation of a review changes nothing, although its verb
 /// is `create`.
-fn changes(info: &RequestInfo) -> bool {
-    let reads = matches!(info.verb, Verb::Get | Verb::List | Verb::Watch);
-    !reads && !is_dry_run(info) && !reviews::is_of(info)
+fn may_change(info: &RequestInfo) -> bool {
+    let is_read = matches!(info.verb, Verb::Get | Verb::List | Verb::Watch);
+    !is_read && !is_dry_run(info) && !reviews::is_review(info)
 }
 
 /// The source of the JSON in a response.
@@ -160,7 +160,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
     }?;
     form.check_verb(info)?;
     let Payload::Json(object) = &mut answer.payload else { return Ok(answer) };
-    if let Some(text) = as_stored(state, info, object).filter(|_| source == ResponseSource::StoredText) {
+    if let Some(text) = stored_payload(state, info, object).filter(|_| source == ResponseSource::StoredText) {
         answer.payload = text;
     } else if let Some(shaped) = form.shape(info, object, state.clock.now()) {
         *object = shaped.into();
@@ -170,7 +170,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
 
 /// Returns the stored JSON of an object, if the response is exactly that object: it has been serialized already.
 /// Objects in another version than the requested one do not qualify.
-fn as_stored(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
+fn stored_payload(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
     let stored = state.stored(&info.resource.id, &(info.namespace.clone(), name.into()))?;
     (stored.is_same_value(object) && stored.text().starts_with(head(&info.resource).as_bytes()))

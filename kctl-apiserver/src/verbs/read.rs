@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Answer, ResponseSource};
 use crate::{conversion, registry::Resource, request::RequestInfo, state::State, status::StatusError, store::head};
 
-/// Returns one object. `is_text` means that the client accepts JSON without a table or conversion, so that it is sent
+/// Returns one object. With [`ResponseSource::StoredText`] the client accepts JSON without a table, so that it is sent
 /// as stored, without being parsed. `resourceVersion` is only checked: the newest state is always returned, which
 /// satisfies any older version.
 ///

@@ -18,7 +18,7 @@ use crate::{
 
 /// Returns `true` if the request creates a review. A `Binding` is created, not stored, but changes its Pod, so it does
 /// not count.
-pub(super) fn is_of(info: &RequestInfo) -> bool {
+pub(super) fn is_review(info: &RequestInfo) -> bool {
     info.resource.kind.requests.review.is_some_and(|review| review != Review::Binding)
 }
 
@@ -34,18 +34,18 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
     apply::update(&FieldManager::from_request(info, state).request(), None, &mut review);
     let mut attributes = admission::Attributes::new(info, Operation::Create, "", review);
     if admission::may_mutate(state, info) {
-        show_answer(info, attributes.object.as_mut());
+        set_zero_status(info, attributes.object.as_mut());
         admission::mutate(state, &mut attributes)?;
     }
-    check(info, attributes.object.as_ref().unwrap_or(&Value::Null))?;
+    validate_review(info, attributes.object.as_ref().unwrap_or(&Value::Null))?;
     admission::validate(state, &attributes)?;
     let mut review = attributes.object.unwrap_or_default();
     let spec = &review["spec"];
     match info.resource.kind.requests.review {
         Some(kind @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
-            let named = User { name: text(&spec["user"]).into(), groups: texts(&spec["groups"]) };
+            let named = User { name: text(&spec["user"]).into(), groups: strings(&spec["groups"]) };
             let user = if kind == Review::SelfSubjectAccess { &info.caller.user } else { &named };
-            review["status"] = decided(state, user, spec);
+            review["status"] = access_status(state, user, spec);
         }
         Some(Review::SelfSubjectRules) => {
             let namespace = text(&spec["namespace"]);
@@ -65,8 +65,8 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
         }
         Some(Review::Token) => {
             let token = text(&spec["token"]);
-            let authenticated = bearer(state, token, texts(&spec["audiences"]));
-            reviewed(&mut review["status"], authenticated);
+            let authenticated = authenticate(state, token, strings(&spec["audiences"]));
+            set_token_status(&mut review["status"], authenticated);
         }
         Some(Review::Binding) | None => return Err(StatusError::method_not_allowed()),
     }
@@ -75,7 +75,7 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
 
 /// Validates a review, before validating webhooks are called. Access reviews are `Invalid` with field errors; the
 /// others `BadRequest`.
-fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
+fn validate_review(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
     let spec = &review["spec"];
     match info.resource.kind.requests.review {
         Some(kind @ (Review::SelfSubjectAccess | Review::SubjectAccess | Review::LocalSubjectAccess)) => {
@@ -94,7 +94,7 @@ fn check(info: &RequestInfo, review: &Value) -> Result<(), StatusError> {
 }
 
 /// Sets the status to Go's zero value, which webhooks see.
-fn show_answer(info: &RequestInfo, review: Option<&mut Value>) {
+fn set_zero_status(info: &RequestInfo, review: Option<&mut Value>) {
     let fields = match info.resource.kind.requests.review {
         Some(Review::SelfSubjectRules) => {
             json!({ "resourceRules": null, "nonResourceRules": null, "incomplete": false })
@@ -114,8 +114,8 @@ fn show_answer(info: &RequestInfo, review: Option<&mut Value>) {
 /// Authenticates a token. It is parsed like the value of an `Authorization` header (`AuthenticateRequest` of
 /// `k8s.io/apiserver/pkg/authentication/request/bearertoken`). An empty token is the anonymous user, who is
 /// authenticated. A legacy token of a Secret is labelled as used, as in a request.
-fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Caller, Vec<String>), String> {
-    let header = format!("Bearer {given}");
+fn authenticate(state: &mut State, sent: &str, audiences: Vec<String>) -> Result<(Caller, Vec<String>), String> {
+    let header = format!("Bearer {sent}");
     let token = header.trim().split(' ').nth(1).unwrap_or_default();
     if token.is_empty() {
         let audiences = if audiences.is_empty() { vec![tokens::ISSUER.to_owned()] } else { audiences };
@@ -130,7 +130,7 @@ fn bearer(state: &mut State, given: &str, audiences: Vec<String>) -> Result<(Cal
 
 /// Writes the result of a token review into the status. Other fields that the client sent stay. A failure removes
 /// `authenticated`, because an omitted field means `false`, and sets `error`.
-fn reviewed(status: &mut Value, authenticated: Result<(Caller, Vec<String>), String>) {
+fn set_token_status(status: &mut Value, authenticated: Result<(Caller, Vec<String>), String>) {
     if !status.is_object() {
         *status = json!({});
     }
@@ -151,7 +151,7 @@ fn reviewed(status: &mut Value, authenticated: Result<(Caller, Vec<String>), Str
 }
 
 /// Returns a list of strings.
-fn texts(list: &Value) -> Vec<String> {
+fn strings(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
@@ -159,7 +159,7 @@ fn texts(list: &Value) -> Vec<String> {
 /// are bound but do not exist. Field and label selectors cannot restrict an RBAC decision; invalid ones are reported in
 /// `evaluationError`. `resourceAttributes` and `nonResourceAttributes` exclude each other; validation has checked that
 /// one is set.
-fn decided(state: &State, user: &User, spec: &Value) -> Value {
+fn access_status(state: &State, user: &User, spec: &Value) -> Value {
     let (resource, other) = (&spec["resourceAttributes"], &spec["nonResourceAttributes"]);
     if other.is_object() {
         let (verb, path) = (text(&other["verb"]), text(&other["path"]));
@@ -181,9 +181,9 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
     let mut status = json!({ "allowed": authorizer::allowed(state, user, &attributes) });
     explain(&mut status, user, reason);
     let selectors = ["fieldSelector", "labelSelector"].into_iter();
-    let ignored: Vec<String> = selectors.filter_map(|field| ignored_selector(resource, field)).collect();
-    if !ignored.is_empty() {
-        status["evaluationError"] = ignored.join("; ").into();
+    let errors: Vec<String> = selectors.filter_map(|field| selector_error(resource, field)).collect();
+    if !errors.is_empty() {
+        status["evaluationError"] = errors.join("; ").into();
     }
     status
 }
@@ -191,15 +191,17 @@ fn decided(state: &State, user: &User, spec: &Value) -> Value {
 /// Returns the error of an invalid selector of a `SubjectAccessReview`. RBAC ignores selectors, so the decision is the
 /// same as without it. A field is compared with exactly one value (`fieldSelectorAsSelector`), and has no operators for
 /// existence.
-fn ignored_selector(attributes: &Value, field: &str) -> Option<String> {
-    let (selector, is_of_fields) = (&attributes[field], field == "fieldSelector");
+fn selector_error(attributes: &Value, field: &str) -> Option<String> {
+    let (selector, is_field_selector) = (&attributes[field], field == "fieldSelector");
     let is_valid_requirement = |requirement: &Value| match text(&requirement["operator"]) {
-        "In" | "NotIn" => !is_of_fields || requirement["values"].as_array().is_some_and(|values| values.len() == 1),
-        operator => !is_of_fields && ["Exists", "DoesNotExist"].contains(&operator),
+        "In" | "NotIn" => {
+            !is_field_selector || requirement["values"].as_array().is_some_and(|values| values.len() == 1)
+        }
+        operator => !is_field_selector && ["Exists", "DoesNotExist"].contains(&operator),
     };
     let is_valid = match text(&selector["rawSelector"]) {
         "" => selector["requirements"].as_array().into_iter().flatten().all(is_valid_requirement),
-        raw if is_of_fields => selector::is_field_selector(raw),
+        raw if is_field_selector => selector::is_field_selector(raw),
         raw => kctl_apimachinery::labels::parse(raw).is_some(),
     };
     (!is_valid).then(|| format!("spec.resourceAttributes.{field} is invalid and was ignored"))

@@ -109,7 +109,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     // kube-apiserver can't apply the scale of a custom kind, unless there are conflicts: it treats the Scale as an
     // object of that kind.
     let cannot_apply = applies && info.resource.custom.is_some();
-    let has_managers = !scale_owners::of_scale(&old, &replicas_path(info, "spec")).is_empty();
+    let has_managers = !scale_owners::managed_fields_of_scale(&old, &replicas_path(info, "spec")).is_empty();
     let managers = if cannot_apply && !has_managers { Vec::new() } else { managed_fields(state, info, &old, &scale)? };
     if cannot_apply {
         let why = "the scale of a custom kind can't be applied: update or patch it";
@@ -155,7 +155,7 @@ fn managed_fields(state: &State, info: &RequestInfo, old: &Value, scale: &Value)
     let path = replicas_path(info, "spec");
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or(0);
     let mut live = scale_of(info, old);
-    live["metadata"]["managedFields"] = scale_owners::of_scale(old, &path).into();
+    live["metadata"]["managedFields"] = scale_owners::managed_fields_of_scale(old, &path).into();
     let manager = FieldManager::from_request(info, state);
     let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
     let request = apply::Request {
@@ -179,7 +179,7 @@ fn managed_fields(state: &State, info: &RequestInfo, old: &Value, scale: &Value)
         apply::update(&request, Some(&live), &mut scale);
         scale
     };
-    Ok(scale_owners::of_object(old, &path, &scale))
+    Ok(scale_owners::managed_fields_of_object(old, &path, &scale))
 }
 
 /// Returns the replicas after admission. Webhooks see a `Scale` with the subresource `scale`. They may change the

@@ -17,12 +17,12 @@ use crate::apply::{
 pub(super) const API_VERSION: &str = "autoscaling/v1";
 
 /// Returns a path of fields.
-fn path_of(names: &[String]) -> Vec<PathElement> {
+fn field_path(names: &[String]) -> Vec<PathElement> {
     names.iter().map(|name| PathElement::field(name)).collect()
 }
 
 /// Returns a field set with one path.
-fn set_of(path: &[PathElement]) -> FieldSet {
+fn single_field_set(path: &[PathElement]) -> FieldSet {
     let mut set = FieldSet::default();
     set.insert(path);
     set
@@ -30,8 +30,8 @@ fn set_of(path: &[PathElement]) -> FieldSet {
 
 /// Returns `managedFields` of the Scale of an object whose replicas are at this path. Only managers that own the
 /// replicas appear. Times are kept.
-pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
-    let (path, in_scale) = (path_of(replicas), set_of(&["spec", "replicas"].map(PathElement::field)));
+pub(super) fn managed_fields_of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
+    let (path, in_scale) = (field_path(replicas), single_field_set(&["spec", "replicas"].map(PathElement::field)));
     let mut managed = Managed::default();
     for (manager, owned) in Managed::from_object(object).iter().filter(|(_, owned)| owned.set.contains(&path)) {
         let owned = Owned { set: in_scale.clone(), api_version: API_VERSION.to_owned(), time: owned.time.clone() };
@@ -48,9 +48,9 @@ pub(super) fn of_scale(object: &Value, replicas: &[String]) -> Vec<Value> {
 /// Returns `managedFields` of the object after its `Scale` was written. A manager that no longer owns `spec.replicas`
 /// of the `Scale` loses the field of the object. A manager that is new in the `Scale` gets an entry in the version of
 /// the object, without a time. `scale` has the managed fields after the write.
-pub(super) fn of_object(object: &Value, replicas: &[String], scale: &Value) -> Vec<Value> {
-    let path = path_of(replicas);
-    let own = set_of(&path);
+pub(super) fn managed_fields_of_object(object: &Value, replicas: &[String], scale: &Value) -> Vec<Value> {
+    let path = field_path(replicas);
+    let own = single_field_set(&path);
     let (before, of_scale) = (Managed::from_object(object), Managed::from_object(scale));
     let mut managed = Managed::default();
     for (manager, owned) in before.iter() {
@@ -92,12 +92,12 @@ mod tests {
         let object = json!({ "apiVersion": "apps/v1",
             "metadata": { "managedFields": [entry("one", &fields, Some(TIME))] } });
         let path = ["spec".to_owned(), "replicas".to_owned()];
-        let scale = json!({ "metadata": { "managedFields": of_scale(&object, &path) } });
+        let scale = json!({ "metadata": { "managedFields": managed_fields_of_scale(&object, &path) } });
         let only_replicas = json!({ "f:spec": { "f:replicas": {} } });
         let expected =
             [entry("one", &only_replicas, None), entry("one", &json!({ "f:spec": { "f:paused": {} } }), Some(TIME))];
-        assert_eq!(of_object(&object, &path, &scale), expected);
+        assert_eq!(managed_fields_of_object(&object, &path, &scale), expected);
         // No manager owns the replicas any more.
-        assert_eq!(of_object(&object, &path, &json!({ "metadata": {} })), expected[1..]);
+        assert_eq!(managed_fields_of_object(&object, &path, &json!({ "metadata": {} })), expected[1..]);
     }
 }

@@ -38,7 +38,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
     let find = || state.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name));
     match created {
         CreatedSubresource::Binding => {
-            own_binding(state, info, &mut sent);
+            set_binding_managers(state, info, &mut sent);
             let sent = admit_binding(state, info, &info.name, sent)?;
             bind(state, info, &info.name, &find()?, &sent)
         }
@@ -61,7 +61,7 @@ fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> 
 }
 
 /// Sets the managed fields of a binding, which admission sees. Evictions have none.
-fn own_binding(state: &State, info: &RequestInfo, binding: &mut Value) {
+fn set_binding_managers(state: &State, info: &RequestInfo, binding: &mut Value) {
     let manager = FieldManager::from_request(info, state);
     let TypeMeta { kind, api_version } = info.resource.type_at(&info.subresource);
     let schema = crate::schema::Schema::built_in(&api_version, &kind);
@@ -124,19 +124,19 @@ fn bind(
     check_uid(subject, &required["uid"], &stored["uid"])?;
     check_version(subject, &required["resourceVersion"], &stored["resourceVersion"])?;
     let node = binding["target"]["name"].as_str().unwrap_or_default();
-    let bound = pod["spec"]["nodeName"].as_str().unwrap_or_default();
-    if !bound.is_empty() {
+    let current_node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+    if !current_node.is_empty() {
         let subresource = GroupResource::new("", &format!("{}/binding", pod::KIND.resource));
-        let why = format!("pod {name} is already assigned to node {bound:?}");
+        let why = format!("pod {name} is already assigned to node {current_node:?}");
         return Err(StatusError::conflict(&subresource, name, &why));
     }
     let mut new = Value::clone(pod);
     new["spec"]["nodeName"] = node.into();
     let is_node = binding["target"]["kind"] == node::KIND.kind;
-    let of_node = if is_node { write::topology(state, node) } else { Map::new() };
+    let topology_labels = if is_node { write::topology(state, node) } else { Map::new() };
     for field in ["labels", "annotations"] {
         let sent = binding["metadata"][field].as_object().into_iter().flatten();
-        for (key, value) in sent.chain(of_node.iter().filter(|_| field == "labels")) {
+        for (key, value) in sent.chain(topology_labels.iter().filter(|_| field == "labels")) {
             new["metadata"][field][key] = value.clone();
         }
     }

@@ -35,8 +35,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     }
     let spec = &service["spec"];
     let name = service["metadata"]["name"].as_str().unwrap_or_default();
-    let rejected = |errors: &[FieldError]| StatusError::unless_valid("", info.resource.kind.kind, name, errors);
-    rejected(&validation::addresses_of_service(&service))?;
+    let fail_if_any = |errors: &[FieldError]| StatusError::unless_valid("", info.resource.kind.kind, name, errors);
+    fail_if_any(&validation::addresses_of_service(&service))?;
     let list = |name: &str| spec[name].as_array().cloned().unwrap_or_default();
     let (addresses, families) = (list("clusterIPs"), list("ipFamilies"));
     let is_six = |address: &Value| address.as_str().is_some_and(|address| address.contains(':'));
@@ -45,30 +45,30 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
         FieldError::invalid(&format!("spec.{field}[{index}]"), &spec[field][index], "IPv6 is not configured")
     };
     let errors: Errors = unknown.map(|(index, _)| no_ipv6("clusterIPs", index)).collect();
-    rejected(&errors)?;
+    fail_if_any(&errors)?;
     let is_headless = addresses == [json!("None")];
     if is_headless && let Some(old) = old {
-        rejected(&released(&old["spec"], spec))?;
+        fail_if_any(&family_release_errors(&old["spec"], spec))?;
     }
     if is_headless && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
         return Ok(());
     }
-    let mut errors = policy(spec, families.len().max(addresses.len()));
+    let mut errors = policy_errors(spec, families.len().max(addresses.len()));
     if spec["ipFamilyPolicy"] == "SingleStack" {
-        rejected(&errors)?;
+        fail_if_any(&errors)?;
     }
     let unknown = families.iter().enumerate().filter(|(_, family)| **family == "IPv6");
     errors.extend(unknown.map(|(index, _)| no_ipv6("ipFamilies", index)));
-    rejected(&errors)?;
+    fail_if_any(&errors)?;
     // Existing addresses are immutable: validation rejects a change.
     if is_headless || old.is_some_and(|old| old["spec"]["clusterIPs"].is_array()) {
         return Ok(());
     }
-    rejected(&taken(state, info, spec))
+    fail_if_any(&requested_address_errors(state, info, spec))
 }
 
 /// Validates `ipFamilyPolicy` for a cluster with a single address family. `PreferDualStack` is valid with one family.
-fn policy(spec: &Value, n_families: usize) -> Errors {
+fn policy_errors(spec: &Value, n_families: usize) -> Errors {
     let policy = &spec["ipFamilyPolicy"];
     let mut errors = Errors::default();
     if policy == "RequireDualStack" || (policy == "SingleStack" && n_families > 1) {
@@ -79,10 +79,10 @@ fn policy(spec: &Value, n_families: usize) -> Errors {
 
 /// Checks that the second family is removed only with the policy `SingleStack`. Only headless Services are checked,
 /// because their families can change.
-fn released(was: &Value, is: &Value) -> Errors {
+fn family_release_errors(old: &Value, new: &Value) -> Errors {
     let n_families = |spec: &Value| spec["ipFamilies"].as_array().map_or(0, Vec::len);
-    let policy = &is["ipFamilyPolicy"];
-    if n_families(was) < 2 || n_families(is) != 1 || policy == "SingleStack" {
+    let policy = &new["ipFamilyPolicy"];
+    if n_families(old) < 2 || n_families(new) != 1 || policy == "SingleStack" {
         return Errors::default();
     }
     let why = "must be SingleStack to release the secondary IP family";
@@ -91,7 +91,7 @@ fn released(was: &Value, is: &Value) -> Errors {
 
 /// Checks that a requested address is in the range and not in use. Both cases have the same error. The taken addresses
 /// are those of the stored Services, without a separate allocation.
-fn taken(state: &State, info: &RequestInfo, spec: &Value) -> Errors {
+fn requested_address_errors(state: &State, info: &RequestInfo, spec: &Value) -> Errors {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Errors::default() };
     // The first address is that of the network, the last one is the broadcast address.
     let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four))

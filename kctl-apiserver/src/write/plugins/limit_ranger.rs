@@ -30,7 +30,7 @@ fn is_being_deleted(object: &Value) -> bool {
 /// Sets the defaults of a new or resized Pod. A Pod that is being deleted gets no limits.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates() || mutation.updates("resize").is_some_and(|old| !is_being_deleted(old)) {
-        fill(state, &mutation.info.namespace, mutation.object);
+        set_defaults(state, &mutation.info.namespace, mutation.object);
     }
     Ok(())
 }
@@ -68,12 +68,12 @@ fn limits<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value
 
 /// Sets the default requests and limits of a Pod's containers. Defaults change the quality of service, so the class is
 /// computed again if the Pod has one.
-fn fill(state: &State, namespace: &str, pod: &mut Value) {
+fn set_defaults(state: &State, namespace: &str, pod: &mut Value) {
     for range in ranges(state, namespace) {
         let mut messages = Vec::new();
         for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
             let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
-            messages.extend(containers.flat_map(|container| fill_one(&range, container, what)));
+            messages.extend(containers.flat_map(|container| set_container_defaults(&range, container, what)));
         }
         if !messages.is_empty() {
             let set = format!("LimitRanger plugin set: {}", messages.join("; "));
@@ -87,9 +87,9 @@ fn fill(state: &State, namespace: &str, pod: &mut Value) {
 
 /// Sets the defaults of one container. Returns the names of the set defaults, for the annotation. `default` becomes
 /// limits, `defaultRequest` requests. Amounts that are present stay.
-fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
+fn set_container_defaults(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
     let mut messages = Vec::new();
-    for (from, to, shown) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
+    for (from, to, label) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {
         let mut names = BTreeSet::new();
         // The last of several limits is used.
         let defaults: serde_json::Map<String, Value> = limits(range, "Container")
@@ -104,7 +104,7 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
         }
         if !names.is_empty() {
             let names: Vec<String> = names.into_iter().collect();
-            messages.push(format!("{} {shown} for {what} {}", names.join(", "), text(&container["name"])));
+            messages.push(format!("{} {label} for {what} {}", names.join(", "), text(&container["name"])));
         }
         if container["resources"][to].is_null()
             && let Some(resources) = container["resources"].as_object_mut()
@@ -118,12 +118,12 @@ fn fill_one(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
 /// Rejects a Pod outside a limit of its namespace. The first range with errors ends the check. `Pod` limits compare
 /// sums of all containers.
 fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    let of_pod = |side| amounts::pod_amounts(&pod["spec"], side);
+    let pod_amounts = |side| amounts::pod_amounts(&pod["spec"], side);
     for range in ranges(state, &attributes.info.namespace) {
         let mut errors = Vec::new();
         let mut compare = |kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts| {
-            errors.extend(beyond(kind, limit, requests, limits));
-            errors.extend(beyond_ratio(kind, limit, requests, limits));
+            errors.extend(bound_errors(kind, limit, requests, limits));
+            errors.extend(ratio_errors(kind, limit, requests, limits));
         };
         for limit in limits(&range, "Container") {
             let lists = ["containers", "initContainers"].into_iter();
@@ -132,9 +132,9 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
             }
         }
         for limit in limits(&range, pod::KIND.kind) {
-            compare("pod", limit, &of_pod(Side::Requests), &of_pod(Side::Limits));
+            compare("pod", limit, &pod_amounts(Side::Requests), &pod_amounts(Side::Limits));
         }
-        reject_all(attributes, &errors)?;
+        reject_if_any(attributes, &errors)?;
     }
     Ok(())
 }
@@ -145,20 +145,20 @@ fn check_claim(state: &State, attributes: &Attributes<'_>, claim: &Value) -> Res
     let requests = Side::Requests.amounts(&claim["spec"]);
     for range in ranges(state, &attributes.info.namespace) {
         let limits = limits(&range, persistent_volume_claim::KIND.kind);
-        let errors: Vec<String> = limits.flat_map(|limit| beyond("claim", limit, &requests, &requests)).collect();
-        reject_all(attributes, &errors)?;
+        let errors: Vec<String> = limits.flat_map(|limit| bound_errors("claim", limit, &requests, &requests)).collect();
+        reject_if_any(attributes, &errors)?;
     }
     Ok(())
 }
 
 /// Rejects the object if there are errors. The error of the request contains all of them.
-fn reject_all(attributes: &Attributes<'_>, errors: &[String]) -> Result<(), StatusError> {
+fn reject_if_any(attributes: &Attributes<'_>, errors: &[String]) -> Result<(), StatusError> {
     if errors.is_empty() { Ok(()) } else { Err(rejection(attributes, &errors.join(", "))) }
 }
 
 /// Compares amounts with the bounds of a `LimitRange` item. A resource with a minimum must have a request, one with a
 /// maximum a limit. Amounts at the bound are allowed.
-fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
+fn bound_errors(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let mut errors = Vec::new();
     for (name, least) in amounts::read(&limit["min"]) {
         let is_small = |amounts: &Amounts| amounts.get(&name).is_some_and(|amount| *amount < least);
@@ -177,9 +177,9 @@ fn beyond(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Ve
 
 /// Compares the ratio of limit to request with `maxLimitRequestRatio`. A resource with a ratio must have both amounts.
 /// A ratio is in thousandths, like amounts.
-fn beyond_ratio(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
-    let of_limit = amounts::read(&limit["maxLimitRequestRatio"]).into_iter();
-    let wrong = of_limit.filter(|(name, most)| {
+fn ratio_errors(kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
+    let ratios = amounts::read(&limit["maxLimitRequestRatio"]).into_iter();
+    let wrong = ratios.filter(|(name, most)| {
         let amount = |amounts: &Amounts| amounts.get(name).map_or(0, |amount| amount.in_steps(3));
         let (request, limit) = (amount(requests), amount(limits));
         #[expect(clippy::cast_precision_loss, reason = "kube-apiserver divides floating point numbers")]

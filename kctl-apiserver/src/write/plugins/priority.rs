@@ -15,7 +15,7 @@ const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 /// Sets the priority of a new Pod, and keeps that of an updated one.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates() {
-        return give_priority(state, mutation.info, mutation.object);
+        return set_priority(state, mutation.info, mutation.object);
     }
     if let Some(old) = mutation.updates("") {
         // A client that replaces a Pod may omit these fields. Validation reports a changed value.
@@ -31,12 +31,12 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
 /// Sets the priority of a new Pod: that of its class, or of the global default class (`admitPod`). If there are several
 /// global defaults, the one with the lowest value is used. A priority or policy that the client sent must be equal to
 /// the computed one.
-fn give_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
+fn set_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let kind = &priority_class::KIND;
     let class = if named.is_empty() {
-        let of_all = state.objects_of(kind, None).filter(|class| class["globalDefault"] == true);
-        of_all.min_by_key(|class| class["value"].as_i64())
+        let defaults = state.objects_of(kind, None).filter(|class| class["globalDefault"] == true);
+        defaults.min_by_key(|class| class["value"].as_i64())
     } else {
         let Some(found) = state.object(kind, "", &named) else {
             return Err(forbidden(info, pod, &format!("no PriorityClass with name {named} was found")));

@@ -20,7 +20,7 @@ fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<Arc<Value
 }
 
 /// Returns the message about a `RuntimeClass` that does not exist.
-fn no_class(named: &str) -> String {
+fn missing_class_message(named: &str) -> String {
     format!("spec.runtimeClassName: there is no RuntimeClass {named:?}")
 }
 
@@ -32,11 +32,11 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
     }
     let (info, pod) = (mutation.info, &mut *mutation.object);
     let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
-    let Some(class) = class else { return Err(forbidden(info, pod, &no_class(&named))) };
+    let Some(class) = class else { return Err(forbidden(info, pod, &missing_class_message(&named))) };
     let (fixed, overhead) = (&class["overhead"]["podFixed"], &pod["spec"]["overhead"]);
     if fixed.is_object() {
-        let is_given = overhead.as_object().is_some_and(|overhead| !overhead.is_empty());
-        if is_given && amounts::read(fixed) != amounts::read(overhead) {
+        let has_overhead = overhead.as_object().is_some_and(|overhead| !overhead.is_empty());
+        if has_overhead && amounts::read(fixed) != amounts::read(overhead) {
             return Err(forbidden(info, pod, OTHER_OVERHEAD));
         }
         pod["spec"]["overhead"] = fixed.clone();
@@ -52,7 +52,7 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
     }
     if class["scheduling"].is_object() {
         let list = |object: &Value| object["tolerations"].as_array().cloned().unwrap_or_default();
-        let merged = merged(&[list(&pod["spec"]), list(&class["scheduling"])].concat());
+        let merged = merge_tolerations(&[list(&pod["spec"]), list(&class["scheduling"])].concat());
         if !merged.is_empty() {
             pod["spec"]["tolerations"] = merged.into();
         }
@@ -62,12 +62,12 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
 
 /// Returns tolerations without those that another one covers (`MergeTolerations`). The order of the remaining ones is
 /// kept.
-fn merged(all: &[Value]) -> Vec<Value> {
+fn merge_tolerations(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for (index, toleration) in all.iter().enumerate() {
-        let is_known = merged.iter().any(|existing| covers(existing, toleration));
-        let comes = all[index + 1..].iter().any(|other| other != toleration && covers(other, toleration));
-        if !is_known && !comes {
+        let is_covered_before = merged.iter().any(|existing| covers(existing, toleration));
+        let is_covered_later = all[index + 1..].iter().any(|other| other != toleration && covers(other, toleration));
+        if !is_covered_before && !is_covered_later {
             merged.push(toleration.clone());
         }
     }
@@ -99,7 +99,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) 
         return Ok(());
     }
     let class = match runtime_class(state, pod) {
-        Some((named, None)) => return Err(rejection(attributes, &no_class(&named))),
+        Some((named, None)) => return Err(rejection(attributes, &missing_class_message(&named))),
         Some((_, class)) => class,
         None => None,
     };

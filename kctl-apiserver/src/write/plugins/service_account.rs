@@ -39,7 +39,7 @@ const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 /// Completes a new Pod. The plugin is off if its controller is off, because then no account exists.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates() && state.controllers.runs(Controller::ServiceAccount) {
-        return fill(state, mutation.info, mutation.object);
+        return complete_pod(state, mutation.info, mutation.object);
     }
     Ok(())
 }
@@ -51,7 +51,7 @@ fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
 
 /// Returns the account of a Pod. The error is `Forbidden`, also in a new namespace whose account `default` the
 /// controller has not created yet. Fails if it does not exist.
-fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
+fn find_account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
     let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
     let found = state.object(&service_account::KIND, namespace, name);
     found.ok_or_else(|| forbidden(info, pod, &format!("there is no service account {name:?} in {namespace:?}")))
@@ -60,7 +60,7 @@ fn account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>,
 /// Sets the account of a Pod, the volume with its token, and its pull secrets. `automountServiceAccountToken` of the
 /// Pod overrides that of the account; the default is true. Pull secrets are copied if the Pod has none. Fails if the
 /// account does not exist, or if the Pod uses Secrets that the account does not allow.
-fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
+fn complete_pod(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     if pod["metadata"]["annotations"][MIRROR].is_string() {
         return check_mirror(info, pod);
     }
@@ -69,10 +69,10 @@ fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), St
     }
     // `serviceAccount` is the deprecated alias that old clients read (`Convert_core_PodSpec_To_v1_PodSpec`).
     pod["spec"]["serviceAccount"] = pod["spec"]["serviceAccountName"].clone();
-    let account = account(state, info, pod)?;
+    let account = find_account(state, info, pod)?;
     let automount = |object: &Value| object["automountServiceAccountToken"].as_bool();
     if automount(&pod["spec"]).or_else(|| automount(&account)).unwrap_or(true) {
-        mount(state, &mut pod["spec"]);
+        mount_token(state, &mut pod["spec"]);
     }
     if list(&pod["spec"], "imagePullSecrets").is_empty() {
         let secrets: Vec<Value> =
@@ -81,8 +81,8 @@ fn fill(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), St
             pod["spec"]["imagePullSecrets"] = secrets.into();
         }
     }
-    let enforced = account["metadata"]["annotations"][ENFORCE].as_str().is_some_and(|value| TRUE.contains(&value));
-    if enforced { check_secrets(info, pod, &account) } else { Ok(()) }
+    let is_enforced = account["metadata"]["annotations"][ENFORCE].as_str().is_some_and(|value| TRUE.contains(&value));
+    if is_enforced { check_secrets(info, pod, &account) } else { Ok(()) }
 }
 
 /// Checks that a mirror Pod uses no objects of the API server. `ConfigMap`s are allowed by this plugin.
@@ -136,10 +136,10 @@ fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(),
 
 /// Mounts the token volume in each container that mounts nothing at its directory (`mountServiceAccountToken`). An
 /// existing volume with the prefix is reused, which makes the function idempotent.
-fn mount(state: &mut State, spec: &mut Value) {
-    let lacks =
+fn mount_token(state: &mut State, spec: &mut Value) {
+    let needs_mount =
         |container: &Value| list(container, "volumeMounts").iter().all(|mount| mount["mountPath"] != MOUNTED_AT);
-    if !CONTAINERS.iter().any(|field| list(spec, field).iter().any(lacks)) {
+    if !CONTAINERS.iter().any(|field| list(spec, field).iter().any(needs_mount)) {
         return;
     }
     let existing =
@@ -148,18 +148,18 @@ fn mount(state: &mut State, spec: &mut Value) {
     let name = existing.clone().unwrap_or_else(|| format!("{VOLUME}{}", state.rng.suffix()));
     for field in CONTAINERS {
         let containers = spec.get_mut(field).and_then(Value::as_array_mut);
-        for container in containers.into_iter().flatten().filter(|container| lacks(container)) {
+        for container in containers.into_iter().flatten().filter(|container| needs_mount(container)) {
             push(&mut container["volumeMounts"], json!({ "name": name, "readOnly": true, "mountPath": MOUNTED_AT }));
         }
     }
     if existing.is_none() {
-        push(&mut spec["volumes"], json!({ "name": name, "projected": projected() }));
+        push(&mut spec["volumes"], json!({ "name": name, "projected": token_volume_source() }));
     }
 }
 
 /// Returns the projected volume of `TokenVolumeSource`. Token, CA certificate and namespace: the three files that an
 /// in-cluster client reads.
-fn projected() -> Value {
+fn token_volume_source() -> Value {
     json!({
         "defaultMode": 0o644,
         "sources": [
