@@ -132,7 +132,7 @@ mod tests {
     const OFF: [(&str, &str); 6] = [
         ("ContainerStopSignals", "forget_signal in defaulting/pod.rs"),
         ("CoordinatedLeaderElection", "drop_disabled in kinds/coordination/lease.rs"),
-        ("CrossNamespaceVolumeDataSource", "settle_sources in kinds/core/persistent_volume_claim.rs"),
+        ("CrossNamespaceVolumeDataSource", "normalize_data_sources in kinds/core/persistent_volume_claim.rs"),
         ("DRANodeAllocatableResources", "prepare_status in kinds/core/pod.rs"),
         ("ImageVolumeWithDigest", "prepare_status in kinds/core/pod.rs"),
         ("TaintTolerationComparisonOperators", "tolerates in validation/affinity.rs"),

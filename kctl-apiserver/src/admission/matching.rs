@@ -79,7 +79,7 @@ pub(crate) fn matching_resource(
 /// Returns the other served versions and names of a resource. The kinds of a shared table have the same versions
 /// (`EquivalentResourceRegistry`).
 fn equivalents(state: &State, resource: &Resource, requested: &Versioned) -> Vec<Versioned> {
-    if let Some(other) = resource.kind.other_of_table() {
+    if let Some(other) = resource.kind.shared_table_kind() {
         return vec![Versioned { group: other.group.into(), resource: other.resource.into(), ..requested.clone() }];
     }
     let versions = state.registry.versions_of(&resource.id);

@@ -60,7 +60,7 @@ impl Remaining {
 
     /// Counts an object, for both kinds of a shared table: each kind lists it.
     fn add(&mut self, resource: &GroupResource, object: &Value) {
-        let other = kinds::find(resource).and_then(Kind::other_of_table).map(Kind::group_resource);
+        let other = kinds::find(resource).and_then(Kind::shared_table_kind).map(Kind::group_resource);
         for resource in std::iter::once(resource).chain(&other) {
             *self.by_resource.entry(resource.clone()).or_default() += 1;
             let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();

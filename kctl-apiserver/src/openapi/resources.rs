@@ -304,7 +304,7 @@ impl<'a> Writer<'a> {
     fn delete(&self) -> OpenApiOperation {
         let what = format!("delete {}", names::with_article(self.resource.kind_name()));
         let operation = self.operation("delete", "delete", "delete", what);
-        let is_shown = self.resource.kind.answers_deleted();
+        let is_shown = self.resource.kind.returns_deleted_object();
         OpenApiOperation {
             body: Some(deletion()),
             answers: MAYBE_LATER,

@@ -12,7 +12,7 @@ use crate::{json_path::push, schema};
 
 /// Returns the names of all groups except the core group, in discovery order. A group whose versions are all served by
 /// another server is listed too. Groups of CRDs follow the built-in ones by name.
-fn in_order(registry: &Registry) -> Vec<&str> {
+fn groups_in_order(registry: &Registry) -> Vec<&str> {
     let own = registry.groups.keys().map(String::as_str);
     let remote = registry.remote.iter().map(|(group, _)| group.as_str());
     let names: BTreeSet<&str> = own.chain(remote).filter(|name| !name.is_empty()).collect();
@@ -24,7 +24,7 @@ fn in_order(registry: &Registry) -> Vec<&str> {
 
 /// Returns aggregated discovery (`apidiscovery.k8s.io/v2`) of `/apis`: all groups but the core group.
 pub(crate) fn aggregated(registry: &Registry) -> Value {
-    aggregated_groups(registry, in_order(registry))
+    aggregated_groups(registry, groups_in_order(registry))
 }
 
 /// Returns aggregated discovery of `/api`: the core group.
@@ -95,7 +95,7 @@ fn response_kind(resource: &Resource, listed: &Listed) -> Value {
 
 /// Returns the `APIGroupList` of `/apis`.
 pub(crate) fn groups(registry: &Registry) -> Value {
-    let all = in_order(registry).into_iter();
+    let all = groups_in_order(registry).into_iter();
     json!({
         "kind": "APIGroupList",
         "apiVersion": "v1",

@@ -128,12 +128,12 @@ impl Kind {
     }
 
     /// Returns `true` if the `OpenAPI` document says that a delete returns the object and not a `Status`.
-    pub(crate) fn answers_deleted(&self) -> bool {
+    pub(crate) fn returns_deleted_object(&self) -> bool {
         self.delete.response == DeleteResponse::Object
     }
 
     /// Returns the kind that shares a table with this one.
-    pub(crate) fn other_of_table(&self) -> Option<&'static Self> {
+    pub(crate) fn shared_table_kind(&self) -> Option<&'static Self> {
         let shared = self.shared_table?;
         Some(if std::ptr::eq(shared.owner, self) { shared.other } else { shared.owner })
     }

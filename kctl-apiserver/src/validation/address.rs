@@ -19,7 +19,7 @@ pub(crate) use crate::names::parse_address as parse;
 ///
 /// Some parsers read the leading zero of `010.0.0.1` as octal, others as decimal. Some read the IPv4-mapped address
 /// `::ffff:10.0.0.1` as IPv4, others as IPv6.
-pub(crate) fn legacy(address: &Field<'_>) {
+pub(crate) fn validate_legacy_ip(address: &Field<'_>) {
     let is_wrong = has_zeros(address.text()) || parse(address.text()).is_none_or(is_mapped);
     let detail = "must be an IP address such as 10.9.8.7 or 2001:db8::ffff, without leading 0s, not IPv4-mapped";
     address.invalid_if(is_wrong, detail);

@@ -49,7 +49,7 @@ const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "star
 pub(crate) fn validate_containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
     let mut names = BTreeSet::new();
     spec.require_children(&["containers"]);
-    discard_unvalidated(spec);
+    discard_unvalidated_errors(spec);
     for container in spec.at("containers").items() {
         validate_common(&container, spec, volumes, claims);
         check_unique_name(&container, &mut names);
@@ -85,7 +85,7 @@ pub(crate) fn validate_containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_
 
 /// Discards errors of tags below probes and lifecycles that kube-apiserver does not validate. All containers are done at
 /// once, before their rules add errors, so that the errors are searched only once.
-fn discard_unvalidated(spec: &Field<'_>) {
+fn discard_unvalidated_errors(spec: &Field<'_>) {
     let is_sidecar = |container: &Field<'_>| container.at("restartPolicy").text() == "Always";
     let (sidecars, others): (Vec<_>, Vec<_>) = spec.at("initContainers").items().partition(is_sidecar);
     let surplus =

@@ -42,7 +42,7 @@ pub(crate) fn validate_config(spec: &Field<'_>) {
     }
     let has_too_many = servers.items().count() > SERVERS_MAX;
     servers.invalid_if(has_too_many, format_args!("must not have more than {SERVERS_MAX} nameservers"));
-    servers.items().for_each(|server| server.check(address::legacy));
+    servers.items().for_each(|server| server.check(address::validate_legacy_ip));
     let all: Vec<&str> = domains.items().map(|domain| domain.text()).collect();
     if all.len() > DOMAINS_MAX || all.join(" ").len() > DOMAINS_LEN_MAX {
         domains.invalid(format_args!(
@@ -75,7 +75,7 @@ pub(crate) fn validate_host_name(spec: &Field<'_>) {
 /// Validates `hostAliases`: an IP address and DNS names each (`ValidateHostAliases`). `hostnames` may be empty.
 pub(crate) fn validate_aliases(list: &Field<'_>) {
     for alias in list.items() {
-        alias.at("ip").check(address::legacy);
+        alias.at("ip").check(address::validate_legacy_ip);
         alias.at("hostnames").items().for_each(|name| name.name(NameRule::Subdomain));
     }
 }

@@ -3,7 +3,7 @@
 //! Upstream: `k8s.io/apimachinery/pkg/api/validate/strfmt.go`.
 //!
 //! The same rules serve the functions of `resource.k8s.io`, whose fields are only partly tagged:
-//! `driver`, `pool_name`, `qualified` and `fully_qualified`. All of them report
+//! `driver`, `pool_name`, `validate_qualified_name` and `validate_fully_qualified_name`. All of them report
 //! `FieldValueInvalid`, apart from lengths (`FieldValueTooLong`) and empty strings where a value is
 //! needed (`FieldValueRequired`).
 
@@ -61,7 +61,7 @@ impl Format {
                 value.invalid_if(!is_extended, "must be a valid extended resource name");
             }
             Self::ResourcePoolName => pool_name(value),
-            Self::ResourceFullyQualifiedName => fully_qualified(value),
+            Self::ResourceFullyQualifiedName => validate_fully_qualified_name(value),
         }
     }
 }
@@ -121,7 +121,7 @@ pub(crate) fn pool_name(name: &Field<'_>) {
 ///
 /// The identifier is a C identifier of at most 32 bytes, the domain follows the rule of a driver
 /// name. A name without a domain means the domain of the driver that publishes it.
-pub(crate) fn qualified(name: &Field<'_>) {
+pub(crate) fn validate_qualified_name(name: &Field<'_>) {
     let parts: Vec<&str> = name.text().split('/').collect();
     match parts[..] {
         [id] => validate_identifier(&name.with(&id.into())),
@@ -146,9 +146,9 @@ pub(crate) fn qualified(name: &Field<'_>) {
 
 /// Validates a name that needs its domain, as in selectors that span drivers.
 ///
-/// Errors of `qualified` come first, then the one about the missing domain.
-pub(crate) fn fully_qualified(name: &Field<'_>) {
-    qualified(name);
+/// Errors of `validate_qualified_name` come first, then the one about the missing domain.
+pub(crate) fn validate_fully_qualified_name(name: &Field<'_>) {
+    validate_qualified_name(name);
     let has_domain = name.text().contains('/');
     name.invalid_if(!has_domain, "a fully qualified name must be a domain and a name separated by a slash");
 }

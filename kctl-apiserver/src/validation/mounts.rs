@@ -48,7 +48,7 @@ pub(crate) fn validate_mounts(container: &Field<'_>, volumes: &[DeclaredVolume<'
 /// Mount paths are unique within the container, compared as strings: `/data` and `/data/` are distinct. Neither name nor
 /// path may occur in `volumeDevices`. A relative mount path is accepted.
 fn validate_volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_>], privilege: Privilege) {
-    unique(list, "mountPath", |_path| true);
+    report_duplicates(list, "mountPath", |_path| true);
     for mount in list.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
         mount.require_children(&["name", "mountPath"]);
@@ -68,7 +68,7 @@ fn validate_sub_path(list: &Field<'_>, mount: &Field<'_>) {
     expression.invalid_if(is_set(part) && is_set(&expression), "subPathExpr and subPath are mutually exclusive");
     for (name, path) in [("subPath", part), ("subPathExpr", expression.value())] {
         if is_set(path) {
-            list.at_with(name, path).check(paths::descending);
+            list.at_with(name, path).check(paths::validate_descending);
         }
     }
 }
@@ -96,8 +96,8 @@ fn validate_mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Pr
 /// uniqueness rule ignores such a path. Names and paths of `volumeMounts` are excluded here as well, so a conflict is
 /// reported on both sides.
 fn validate_volume_devices(list: &Field<'_>, mounts: &Value, volumes: &[DeclaredVolume<'_>]) {
-    unique(list, "name", |name| !text(name).is_empty());
-    unique(list, "devicePath", |path| !paths::has_backsteps(path));
+    report_duplicates(list, "name", |name| !text(name).is_empty());
+    report_duplicates(list, "devicePath", |path| !paths::has_backsteps(path));
     for device in list.items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));
         device.require_children(&["name", "devicePath"]);
@@ -112,7 +112,7 @@ fn validate_volume_devices(list: &Field<'_>, mounts: &Value, volumes: &[Declared
 }
 
 /// Reports each item whose field has the value of an item before it. Values that are not `counted` may occur again.
-fn unique(list: &Field<'_>, field: &str, counted: impl Fn(&Value) -> bool) {
+fn report_duplicates(list: &Field<'_>, field: &str, counted: impl Fn(&Value) -> bool) {
     let mut taken = Vec::new();
     for item in list.items() {
         let value = item.at(field);

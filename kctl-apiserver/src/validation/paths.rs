@@ -17,7 +17,7 @@ pub(crate) const MODE_MAX: i64 = 0o777;
 /// Validates a relative path without `..` (`FieldValueInvalid`; `validateLocalDescendingPath`).
 ///
 /// An absent path is valid, and so is the empty one: both name the volume itself.
-pub(crate) fn descending(path: &Field<'_>) {
+pub(crate) fn validate_descending(path: &Field<'_>) {
     let is_descending = !path.text().starts_with('/') && !has_backsteps(path);
     path.invalid_if(!is_descending, "must be a relative path without '..'");
 }
@@ -36,7 +36,7 @@ pub(crate) fn has_backsteps(path: &Value) -> bool {
 
 /// Validates a relative path that does not start with `..`, which is reserved for kubelet
 /// (`validateLocalNonReservedPath`). Only the start is reserved: `a/..data` is valid.
-pub(crate) fn not_reserved(path: &Field<'_>) {
+pub(crate) fn validate_not_reserved(path: &Field<'_>) {
     let is_wrong = path.text().starts_with('/') || path.text().starts_with("..") || has_backsteps(path);
     path.invalid_if(is_wrong, "must be a relative path without '..' segments, and not start with '..'");
 }

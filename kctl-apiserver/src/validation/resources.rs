@@ -113,7 +113,7 @@ fn validate_pages(name: &str, amount: &Field<'_>) {
 /// Validates a qualified resource name, which must be a standard one if it has no domain (`validateResourceName`).
 /// Returns `true` if the name is valid, so that callers can skip rules that assume a valid name. Errors are at the
 /// amount.
-pub(crate) fn known_name(name: &str, amount: &Field<'_>) -> bool {
+pub(crate) fn validate_amount_name(name: &str, amount: &Field<'_>) -> bool {
     let is_valid = check_qualified_name(name).is_none() && (name.contains('/') || is_standard(name));
     amount.with(&name.into()).invalid_if(!is_valid, "must be a standard resource type or fully qualified");
     is_valid
@@ -139,7 +139,7 @@ pub(crate) fn validate_container_resource_name(name: &str, amount: &Field<'_>) {
 /// Extended resources are allocated to containers by device plugins, hence never to a Pod as a
 /// whole.
 fn validate_pod_resource_name(name: &str, amount: &Field<'_>) {
-    let is_other = known_name(name, amount) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES);
+    let is_other = validate_amount_name(name, amount) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES);
     amount.with(&name.into()).unsupported_if(is_other, &["cpu", "hugepages-", "memory"]);
 }
 

@@ -121,7 +121,7 @@ fn validate_seccomp_profile(profile: &Field<'_>) {
     let local = profile.at("localhostProfile");
     if profile["type"] == "Localhost" {
         local.required_if(local.is_null());
-        local.check(paths::descending);
+        local.check(paths::validate_descending);
     } else {
         local.invalid_if(!local.is_null(), "can only be set when seccomp type is Localhost");
     }

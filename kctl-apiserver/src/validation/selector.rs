@@ -76,7 +76,7 @@ pub(crate) fn validate_workload_selector(label_selector: &Field<'_>, kind: &str)
 /// Validates that a selector matches the labels of a template. An absent selector matches nothing.
 ///
 /// A controller would create Pods without end if they did not match its selector.
-pub(crate) fn fits_template(label_selector: &Value, template: &Field<'_>) {
+pub(crate) fn validate_matches_template(label_selector: &Value, template: &Field<'_>) {
     let labels = template.at("metadata").at("labels");
     let fits = !label_selector.is_null() && selects(label_selector, &labels);
     labels.invalid_if(!fits, "`selector` does not match template `labels`");

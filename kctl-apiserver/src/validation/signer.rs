@@ -45,7 +45,7 @@ pub(crate) fn lifetime_max(signer: &str) -> i64 {
 
 /// Returns why a `ClusterTrustBundle` of a signer can't have this name (`ValidateClusterTrustBundleName`). `signer` is
 /// empty for a bundle without a signer. `check` validates the part of the name after the signer's prefix.
-pub(crate) fn problem_of_bundle_name(
+pub(crate) fn bundle_name_error(
     name: &str,
     signer: &str,
     check: fn(NameRule, &str) -> Option<&'static str>,

@@ -126,11 +126,11 @@ fn validate_volume(volume: &Field<'_>, pod: &str) {
     }
     let has_long_portal = volume_source::has_long_portal(&volume["iscsi"], name.text());
     name.invalid_if(has_long_portal, volume_source::PORTAL_TOO_LONG);
-    present.for_each(|other| volume.at(shown_as(other)).forbidden("may not specify more than 1 volume type"));
+    present.for_each(|other| volume.at(name_in_error(other)).forbidden("may not specify more than 1 volume type"));
 }
 
 /// Returns the name of a surplus source as its error spells it. Upstream misspells two of them.
-fn shown_as(source: &str) -> &str {
+fn name_in_error(source: &str) -> &str {
     match source {
         "cephfs" => "cephFS",
         "downwardAPI" => "downwarAPI",
@@ -171,7 +171,7 @@ fn validate_mode(files: &Field<'_>, name: &str) {
 fn validate_items(list: &Field<'_>) {
     for item in list.items() {
         item.require_children(&["key", "path"]);
-        item.at("path").check(paths::not_reserved);
+        item.at("path").check(paths::validate_not_reserved);
         validate_mode(&item, "mode");
     }
 }
@@ -182,7 +182,7 @@ fn validate_items(list: &Field<'_>) {
 /// `FieldValueRequired`, both `FieldValueInvalid`, and then only the first is validated.
 fn validate_file(file: &Field<'_>) {
     file.require_children(&["path"]);
-    file.at("path").check(paths::not_reserved);
+    file.at("path").check(paths::validate_not_reserved);
     let (field, amount) = (file.at("fieldRef"), file.at("resourceFieldRef"));
     if field.is_object() {
         downward::validate_field(&field, downward::OF_FILES);
@@ -249,7 +249,7 @@ fn validate_token(token: &Field<'_>, volume: &Field<'_>) {
     token.at("expirationSeconds").in_range(600, 1 << 32);
     let path = volume.at_with("path", &token["path"]);
     path.required_if(path.is_empty());
-    path.check(paths::not_reserved);
+    path.check(paths::validate_not_reserved);
 }
 
 /// Validates a projected trust bundle: one by its name, or those of a signer that a selector matches.
@@ -260,7 +260,7 @@ fn validate_trust_bundle(bundle: &Field<'_>) {
         (true, false) => {
             name.required_if(name.is_empty());
             let signer = name.text().rsplit_once(':').map_or(String::new(), |(signer, _)| signer.replace(':', "/"));
-            if let Some(why) = signer::problem_of_bundle_name(name.text(), &signer, NameRule::check) {
+            if let Some(why) = signer::bundle_name_error(name.text(), &signer, NameRule::check) {
                 name.invalid(why);
             }
             selector.invalid_if(!selector.is_null(), "must be unset if name is specified");
@@ -272,7 +272,7 @@ fn validate_trust_bundle(bundle: &Field<'_>) {
         (false, false) => bundle.required_with("exactly one of name and signerName must be set"),
     }
     bundle.require_children(&["path"]);
-    bundle.at("path").check(paths::not_reserved);
+    bundle.at("path").check(paths::validate_not_reserved);
 }
 
 /// Files of a projected certificate.
@@ -289,7 +289,7 @@ fn validate_pod_certificate(certificate: &Field<'_>) {
     let most = signer::lifetime_max(signer.text());
     certificate.at("maxExpirationSeconds").in_range(signer::LIFETIME_MIN, most);
     let files = CERTIFICATE_PATHS.map(|field| certificate.at(field));
-    files.iter().for_each(paths::not_reserved);
+    files.iter().for_each(paths::validate_not_reserved);
     let detail = format_args!("must have at least one of {}", CERTIFICATE_PATHS.join(", "));
     certificate.required_with_if(files.iter().all(Field::is_empty), detail);
 }

@@ -78,7 +78,7 @@ pub(crate) fn validate_source(kind: &str, volume: &Field<'_>, owner: SourceOwner
             limit.forbidden_if(limit.text().starts_with('-'), "must not be negative");
         }
         "hostPath" => source.at("path").check(paths::without_backsteps),
-        "gitRepo" => source.at("directory").check(paths::descending),
+        "gitRepo" => source.at("directory").check(paths::validate_descending),
         "nfs" => {
             let path = source.at("path");
             path.invalid_if(!path.text().starts_with('/'), "must be an absolute path");

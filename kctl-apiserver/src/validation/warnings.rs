@@ -220,9 +220,9 @@ fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
         let claim_spec = &warn["ephemeral"]["volumeClaimTemplate"]["spec"];
         claim(claim_spec, &format!("{path}.volumes[{index}].ephemeral.volumeClaimTemplate.spec"), texts);
     }
-    files::overlapping(spec, texts);
-    repeated(&spec["hostAliases"], "ip", &format!("{path}.hostAliases"), texts);
-    repeated(&spec["imagePullSecrets"], "name", &format!("{path}.imagePullSecrets"), texts);
+    files::warn_about_overlaps(spec, texts);
+    warn_about_duplicates(&spec["hostAliases"], "ip", &format!("{path}.hostAliases"), texts);
+    warn_about_duplicates(&spec["imagePullSecrets"], "name", &format!("{path}.imagePullSecrets"), texts);
     for (index, secret) in entries(&spec["imagePullSecrets"]) {
         if text(&secret["name"]).is_empty() {
             texts.push(format!("{path}.imagePullSecrets[{index}].name: invalid empty name \"\""));
@@ -253,7 +253,7 @@ fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value
 }
 
 /// Adds a warning for each item whose `field` equals that of an earlier one.
-fn repeated(list: &Value, field: &str, path: &str, texts: &mut Vec<String>) {
+fn warn_about_duplicates(list: &Value, field: &str, path: &str, texts: &mut Vec<String>) {
     let mut values = Vec::new();
     for (index, item) in entries(list) {
         let value = text(&item[field]);

@@ -82,7 +82,7 @@ fn allocate_node_ports(state: &State, info: &RequestInfo, service: &mut Value) -
 /// Allocates node ports: one per port of the Service, and one for the health check of its load balancer. It takes the
 /// lowest free port; upstream draws a random one. Without a free port the field stays unset.
 fn allocate_missing_ports(service: &mut Value, taken: &mut Vec<i64>) {
-    let has_health_check = service::validation::is_checked(&service["spec"]);
+    let has_health_check = service::validation::needs_health_check(&service["spec"]);
     let mut set_free_port = |object: &mut Value, field: &str| {
         if object[field].as_i64().unwrap_or(0) == 0
             && let Some(free) = NODE_PORTS.into_iter().find(|free| !taken.contains(free))

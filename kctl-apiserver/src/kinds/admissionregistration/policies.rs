@@ -14,7 +14,7 @@ use crate::{
     field_errors::{Errors, text},
     json_path::entries,
     kinds::admissionregistration::webhooks::{
-        compiles, expression_rule, match_conditions, request_environment, rule_with_operations, selectors,
+        check_compiles, expression_rule, match_conditions, request_environment, rule_with_operations, selectors,
     },
     names::NameRule,
     validation::selector,
@@ -36,7 +36,7 @@ const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 /// audit annotations gets one error for each of the two lists, and no further errors.
 pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    let environment = common(&spec);
+    let environment = validate_common_fields(&spec);
     let (validations, annotations) = (spec.at("validations"), spec.at("auditAnnotations"));
     if validations.is_empty() && annotations.is_empty() {
         let detail = "validations or auditAnnotations must have at least one item";
@@ -50,7 +50,7 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
 /// Validates the fields that both kinds of policies have. Returns the declarations that their expressions may use.
 /// `params` is declared only if the policy has a `paramKind`; without one, an expression that names it does not
 /// compile. Match conditions may not use `variables`: they are evaluated first.
-fn common(spec: &Field<'_>) -> Environment {
+fn validate_common_fields(spec: &Field<'_>) -> Environment {
     let mut environment = request_environment();
     let (kind, matched) = (spec.at("paramKind"), spec.at("matchConstraints"));
     if !kind.is_null() {
@@ -65,13 +65,13 @@ fn common(spec: &Field<'_>) -> Environment {
         rules.required_if(rules.is_empty());
     }
     match_conditions(&spec.at("matchConditions"), &environment);
-    composed(&spec.at("variables"), environment.with_object("variables", COMPOSED))
+    declare_variables(&spec.at("variables"), environment.with_object("variables", COMPOSED))
 }
 
 /// Validates `spec.variables`, each of which may use those before it. Returns the environment with all of them. A name
 /// is a CEL identifier, which is not a reserved word. The type of a variable is that of its expression. It is `dyn` if
 /// the expression does not compile, so that one mistake is reported once, and beyond `TYPE_DEPTH_MAX`.
-fn composed(variables: &Field<'_>, mut environment: Environment) -> Environment {
+fn declare_variables(variables: &Field<'_>, mut environment: Environment) -> Environment {
     for variable in variables.items() {
         let (name, expression) = (variable.at("name"), variable.at("expression"));
         let is_identifier = !kctl_cel::is_reserved(name.text())
@@ -131,7 +131,7 @@ fn validate_validation(validation: &Field<'_>, environment: &Environment) {
     if !computed.text().trim().is_empty() {
         // Message expressions cannot use the authorizer.
         let environment = environment.clone().without("authorizer").without("authorizer.requestResource");
-        compiles(&computed, computed.text(), &environment, &["string"]);
+        check_compiles(&computed, computed.text(), &environment, &["string"]);
     }
     let is_wrong = is_blank(&message) || message.text().trim().contains(['\n', '\r']);
     message.invalid_if(is_wrong, "must be non-empty if specified, and must not contain line breaks");
@@ -201,7 +201,7 @@ fn validate_param_reference(reference: &Field<'_>) {
 /// `patchType` is skipped: the schema's own rules report it. `reinvocationPolicy` is required and has no default.
 pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    let environment = common(&spec).making_objects();
+    let environment = validate_common_fields(&spec).making_objects();
     forbid_deletes(&spec.at("matchConstraints"));
     let (mutations, policy) = (spec.at("mutations"), spec.at("reinvocationPolicy"));
     mutations.required_if(mutations.is_empty());

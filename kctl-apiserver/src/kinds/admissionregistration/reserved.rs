@@ -36,7 +36,7 @@ pub(super) fn warn_of_webhooks(old: Option<&Value>, object: &Value, warnings: &m
     warn_of_name(old, object, warnings);
     for (webhook, value) in entries(&object["webhooks"]) {
         for (index, rule) in entries(&value["rules"]) {
-            for resource in excluded(&rule["apiGroups"], &rule["resources"]) {
+            for resource in reserved_resources(&rule["apiGroups"], &rule["resources"]) {
                 let path = format!("webhooks[{webhook}].rules[{index}]");
                 warnings.push(format!("{path}: webhooks are not called for {resource}, so the rule has no effect"));
             }
@@ -45,7 +45,7 @@ pub(super) fn warn_of_webhooks(old: Option<&Value>, object: &Value, warnings: &m
 }
 
 /// Returns the resources of the rule that webhooks never see.
-fn excluded(groups: &Value, resources: &Value) -> Vec<String> {
+fn reserved_resources(groups: &Value, resources: &Value) -> Vec<String> {
     let has = |list: &Value, name: &str| entries(list).any(|(_, item)| item == name);
     if has(groups, "*") || has(resources, "*") {
         return Vec::new();

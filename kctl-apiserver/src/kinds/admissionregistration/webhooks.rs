@@ -149,13 +149,13 @@ pub(crate) fn expression_rule(field: &Field<'_>, environment: &Environment, want
     let expression = field.text().trim();
     field.required_if(expression.is_empty());
     if !expression.is_empty() {
-        compiles(field, expression, environment, wanted);
+        check_compiles(field, expression, environment, wanted);
     }
 }
 
 /// Reports an expression that does not compile or does not return one of the `wanted` types. An expression that
 /// compiles but of which no program can be made, such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
-pub(crate) fn compiles(field: &Field<'_>, expression: &str, environment: &Environment, wanted: &[&str]) {
+pub(crate) fn check_compiles(field: &Field<'_>, expression: &str, environment: &Environment, wanted: &[&str]) {
     match problem(expression, environment, wanted) {
         Some(Problem::Invalid(why)) => field.invalid(why),
         Some(Problem::Internal(why)) => field.with_errors(|errors, path| errors.internal(path, &why)),

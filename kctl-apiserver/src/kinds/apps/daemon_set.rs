@@ -9,7 +9,7 @@ use crate::{
     defaulting::{add, fill, is_text, part, pod},
     field::Field,
     field_errors::{Errors, text},
-    kinds::apps::validation::{always_restarts, is_none},
+    kinds::apps::validation::{is_none, validate_restart_always},
     registry::kind::{
         Cell, Defaults, Environment, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Plugin, Requests, Strategy,
         TableColumns, Undecoded, Validation,
@@ -45,7 +45,7 @@ pub(crate) static KIND: Kind = Kind {
         ..super::VALIDATION
     },
     managed_fields: ManagedFields {
-        complete_owned: say_no_template_count,
+        complete_owned: set_zero_template_generation,
         owned_state: OwnedState::Sent,
         ..ManagedFields::DEFAULT
     },
@@ -106,7 +106,7 @@ fn count_template(old: &Value, new: &mut Value) {
 
 /// Sets the template generation of a `DaemonSet` that was sent without one: Go decodes it as 0, and the field manager
 /// owns this value.
-fn say_no_template_count(sent: &Value, object: &mut Value) {
+fn set_zero_template_generation(sent: &Value, object: &mut Value) {
     if sent["metadata"]["annotations"][TEMPLATE_COUNT].is_null() {
         object["metadata"]["annotations"][TEMPLATE_COUNT] = "0".into();
     }
@@ -127,11 +127,11 @@ fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (given, template) = (spec.at("selector"), spec.at("template"));
     if given.passes(selector::selector) {
-        selector::fits_template(&given, &template);
+        selector::validate_matches_template(&given, &template);
     }
     given.invalid_if(!given.is_null() && selector::is_empty(&given), "must not be empty");
     template.check(validation::pod::template);
-    always_restarts(&template, "DaemonSet");
+    validate_restart_always(&template, "DaemonSet");
     spec.check_children(&["minReadySeconds", "revisionHistoryLimit"], Field::not_negative);
     update_strategy(&spec.at("updateStrategy"));
 }

@@ -22,7 +22,7 @@ pub(crate) fn template_of_set(spec: &Field<'_>) {
     let template = spec.at("template");
     if selector_fits(spec, "deployment") {
         template.check(pod::template);
-        always_restarts(&template, "ReplicaSet");
+        validate_restart_always(&template, "ReplicaSet");
     }
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
     let (given, template) = (spec.at("selector"), spec.at("template"));
     let is_usable = selector::validate_workload_selector(&given, kind);
     if is_usable {
-        selector::fits_template(&given, &template);
+        selector::validate_matches_template(&given, &template);
     } else {
         template.at("spec").discard_errors_below();
         given.invalid("invalid label selector");
@@ -45,7 +45,7 @@ pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
 ///
 /// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
 /// again forever. `kind` is the name in the second message.
-pub(crate) fn always_restarts(template: &Field<'_>, kind: &str) {
+pub(crate) fn validate_restart_always(template: &Field<'_>, kind: &str) {
     let [policy, deadline] = ["restartPolicy", "activeDeadlineSeconds"].map(|name| template.at("spec").at(name));
     policy.unsupported_if(!policy.is_empty() && *policy != "Always", &["Always"]);
     deadline.forbidden_if(deadline.is_number(), format_args!("activeDeadlineSeconds in {kind} is not Supported"));

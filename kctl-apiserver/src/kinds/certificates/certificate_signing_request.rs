@@ -42,7 +42,7 @@ pub(crate) static KIND: Kind = Kind {
     validation: Validation {
         validates_subresources: true,
         validate: validation::request,
-        validate_subresource: validation::fixed,
+        validate_subresource: validation::validate_update,
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields {

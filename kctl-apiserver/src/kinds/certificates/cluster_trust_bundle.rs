@@ -58,7 +58,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     for (field, check) in [("name", NameRule::check as Check), ("generateName", NameRule::check_prefix)] {
         let name = bundle.at("metadata").at(field);
         let given = Some(name.text()).filter(|name| !name.is_empty());
-        if let Some(why) = given.and_then(|name| signer::problem_of_bundle_name(name, signer.text(), check)) {
+        if let Some(why) = given.and_then(|name| signer::bundle_name_error(name, signer.text(), check)) {
             name.invalid(why);
         }
     }

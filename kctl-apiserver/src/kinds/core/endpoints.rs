@@ -37,12 +37,12 @@ fn endpoints(object: &Value) -> String {
     if subsets.is_empty() {
         return NONE.to_owned();
     }
-    let places: Vec<_> = subsets.iter().flat_map(places).collect();
-    joined_with_more(&places, ",", SHOWN_MAX)
+    let endpoints: Vec<_> = subsets.iter().flat_map(addresses_and_ports).collect();
+    joined_with_more(&endpoints, ",", SHOWN_MAX)
 }
 
 /// Returns each port with each ready address, or only the addresses if the subset has no ports.
-fn places(subset: &Value) -> Vec<String> {
+fn addresses_and_ports(subset: &Value) -> Vec<String> {
     let addresses: Vec<_> = list(subset, "/addresses").iter().map(|address| fields::text(address, "/ip")).collect();
     let ports = list(subset, "/ports");
     if ports.is_empty() {
@@ -69,7 +69,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         subset.required_with_if(has_none, "must have `addresses` or `notReadyAddresses`");
         for address in ready.items().chain(not_ready.items()) {
             let ip = address.at("ip");
-            ip.check(address::legacy);
+            ip.check(address::validate_legacy_ip);
             ip.check(address::endpoint);
             address.at("hostname").name_if_set(NameRule::Label);
             address.at("nodeName").when_present(|node| node.name(NameRule::Subdomain));

@@ -51,5 +51,5 @@ pub(crate) static KIND: Kind = Kind {
 pub(crate) static EVENTS: SharedTable = SharedTable {
     owner: &KIND,
     other: &crate::kinds::events::event::KIND,
-    convert: crate::kinds::events::conversion::converted,
+    convert: crate::kinds::events::conversion::convert,
 };

@@ -53,8 +53,8 @@ pub(crate) static KIND: Kind = Kind {
         Cell::Name,
         Cell::Computed(|claim, _| phase(claim).into()),
         Cell::Text("/spec/volumeName"),
-        Cell::Computed(|claim, _| if_bound(claim, storage, "/status/capacity/storage").into()),
-        Cell::Computed(|claim, _| if_bound(claim, access_modes, "/status/accessModes").into()),
+        Cell::Computed(|claim, _| cell_if_bound(claim, storage, "/status/capacity/storage").into()),
+        Cell::Computed(|claim, _| cell_if_bound(claim, access_modes, "/status/accessModes").into()),
         Cell::Computed(|claim, _| storage_class_name(claim).into()),
         Cell::TextOr("/spec/volumeAttributesClassName", UNSET),
         Cell::Age,
@@ -85,13 +85,13 @@ fn complete_sent(sent: &mut Value) {
 /// Resets the status to the phase `Pending` and normalizes the data source (`persistentvolumeclaimStrategy`).
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     object["status"] = json!({ "phase": "Pending" });
-    settle_sources(None, &mut object["spec"]);
+    normalize_data_sources(None, &mut object["spec"]);
 }
 
 /// Normalizes the data source in an update of the claim. A write of the status does not change the spec.
 fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
     if subresource.is_empty() {
-        settle_sources(old["spec"].get("dataSource"), &mut new["spec"]);
+        normalize_data_sources(old["spec"].get("dataSource"), &mut new["spec"]);
     }
 }
 
@@ -99,7 +99,7 @@ fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
 /// unless the stored claim has another one (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`). An
 /// unknown kind in `dataSource` is dropped without an error; `dataSourceRef` accepts any kind. References to other
 /// namespaces are dropped, because `CrossNamespaceVolumeDataSource` is off.
-fn settle_sources(before: Option<&Value>, spec: &mut Value) {
+fn normalize_data_sources(before: Option<&Value>, spec: &mut Value) {
     let is_taken = |source: &Value| {
         let kind = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str().unwrap_or_default());
         [("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")].contains(&kind)
@@ -128,7 +128,7 @@ fn share_sources(spec: &mut Value) {
 }
 
 /// Returns a cell about the volume, which is empty until the claim names one.
-fn if_bound(claim: &Value, cell: fn(&Value, &str) -> String, pointer: &str) -> String {
+fn cell_if_bound(claim: &Value, cell: fn(&Value, &str) -> String, pointer: &str) -> String {
     if text(claim, "/spec/volumeName").is_empty() { String::new() } else { cell(claim, pointer) }
 }
 

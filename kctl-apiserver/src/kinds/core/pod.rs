@@ -117,8 +117,8 @@ const QUOTA: Quota = Quota {
     changes_usage: |subresource, old, new| {
         subresource == "resize" || (subresource.is_empty() && quota::has_deadline(old) != quota::has_deadline(new))
     },
-    frees_usage: Some(quota::frees),
-    missing: |counted, pod| quota::missing(counted, &pod["spec"]),
+    frees_usage: Some(quota::frees_usage),
+    missing: |counted, pod| quota::missing_amount_error(counted, &pod["spec"]),
     is_in_scope: quota::is_in_scope,
     ..Quota::DEFAULT
 };

@@ -8,7 +8,7 @@ use crate::{
     defaulting::{add, part, pod},
     field::Field,
     field_errors::Errors,
-    kinds::apps::validation::always_restarts,
+    kinds::apps::validation::validate_restart_always,
     names::NameRule,
     registry::kind::{Defaults, DeleteStrategy, Kind, Metadata, Plugin, Requests, TableColumns, Validation},
     table::workload,
@@ -51,10 +51,10 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
     if selector.is_object() {
         let selector = json!({ "matchLabels": selector });
-        selector::fits_template(&selector, &template);
+        selector::validate_matches_template(&selector, &template);
     }
     template.check(validation::pod::template);
-    always_restarts(&template, "ReplicationController");
+    validate_restart_always(&template, "ReplicationController");
 }
 
 /// Fills in the defaults of a controller (`SetDefaults_ReplicationController`).

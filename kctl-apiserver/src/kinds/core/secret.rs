@@ -39,7 +39,7 @@ pub(crate) static KIND: Kind = Kind {
 /// Warns about a TLS Secret without PEM data. It is valid nevertheless.
 fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     if object["type"] == "kubernetes.io/tls" {
-        warnings.extend(pair_of_keys(&object["data"]));
+        warnings.extend(key_pair_warning(&object["data"]));
     }
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn default(object: &mut Value) {
 const PEM: &[u8] = b"-----BEGIN ";
 
 /// Warns about data that is not a PEM certificate with its key. Their match is not checked.
-fn pair_of_keys(data: &Value) -> Option<String> {
+fn key_pair_warning(data: &Value) -> Option<String> {
     let is_pem = |name: &str| {
         let text = BASE64_STANDARD.decode(text(&data[name])).unwrap_or_default();
         text.windows(PEM.len()).any(|window| window == PEM)

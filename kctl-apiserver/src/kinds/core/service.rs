@@ -47,7 +47,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     strategy: Strategy {
         creates_on_update: true,
-        prepare_create: |_, object| forget_traffic(object),
+        prepare_create: |_, object| drop_internal_traffic_policy(object),
         prepare_update,
         allocate: allocate_address,
         allocates_ports: true,
@@ -55,7 +55,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation {
         validate: validation::service,
-        validate_update: validation::kept,
+        validate_update: validation::validate_update,
         validate_status: |_, new, errors| validation::status(new, errors),
         warn: |_, object, warnings| warnings::warn(object, warnings),
         ..Validation::DEFAULT
@@ -86,9 +86,9 @@ const QUOTA: Quota = Quota {
 /// `PrepareForUpdate` and `patchAllocatedValues` in `pkg/registry/core/service`.
 fn prepare_update(_: &str, old: &Value, new: &mut Value) {
     keep_addresses(old, new);
-    forget_other_type(old, new);
+    drop_fields_of_old_type(old, new);
     keep_health_port(old, new);
-    forget_traffic(new);
+    drop_internal_traffic_policy(new);
 }
 
 /// Keeps the IP families that an update leaves out; a policy of one family drops the second (`initIPFamilyFields`). It
@@ -114,7 +114,7 @@ fn keep_families(old: &Value, new: &mut Value) {
 }
 
 /// Drops the internal traffic policy of an `ExternalName` Service, which has no traffic.
-fn forget_traffic(service: &mut Value) {
+fn drop_internal_traffic_policy(service: &mut Value) {
     let spec = &mut service["spec"];
     let policies = || declared::values("core.v1.ServiceSpec", "internalTrafficPolicy").into_iter();
     if spec["type"] == "ExternalName" && policies().any(|policy| spec["internalTrafficPolicy"] == policy) {
@@ -160,13 +160,13 @@ fn keep_addresses(old: &Value, new: &mut Value) {
 fn keep_health_port(old: &Value, new: &mut Value) {
     const PORT: &str = "healthCheckNodePort";
     let (was, is) = (&old["spec"], &mut new["spec"]);
-    if !validation::is_checked(was) {
+    if !validation::needs_health_check(was) {
         return;
     }
-    let is_checked = validation::is_checked(is);
-    if is_checked && is[PORT].as_i64().unwrap_or(0) == 0 {
+    let needs_check = validation::needs_health_check(is);
+    if needs_check && is[PORT].as_i64().unwrap_or(0) == 0 {
         set(is, PORT, was.get(PORT).cloned());
-    } else if !is_checked && is[PORT] == was[PORT] {
+    } else if !needs_check && is[PORT] == was[PORT] {
         set(is, PORT, None);
     }
 }
@@ -179,7 +179,7 @@ fn keep_health_port(old: &Value, new: &mut Value) {
 /// | from `LoadBalancer` | `status.loadBalancer`, `loadBalancerClass`, `healthCheckNodePort` |
 /// | from `LoadBalancer` | `allocateLoadBalancerNodePorts` |
 /// | from reachable to not reachable from outside | `externalTrafficPolicy` |
-fn forget_other_type(old: &Value, new: &mut Value) {
+fn drop_fields_of_old_type(old: &Value, new: &mut Value) {
     let (was, is) = (&old["spec"], &mut new["spec"]);
     let kind = |spec: &Value| spec["type"].as_str().unwrap_or("ClusterIP").to_owned();
     let (before, after) = (kind(was), kind(is));

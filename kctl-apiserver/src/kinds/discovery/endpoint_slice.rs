@@ -34,8 +34,8 @@ pub(crate) static KIND: Kind = Kind {
     table: TableColumns::cells(&[
         Cell::Name,
         Cell::Text("/addressType"),
-        Cell::Computed(|slice, _| cut_or_unset(&list(slice, "/ports").iter().map(port).collect::<Vec<_>>()).into()),
-        Cell::Computed(|slice, _| cut_or_unset(&addresses(slice)).into()),
+        Cell::Computed(|slice, _| join_or_unset(&list(slice, "/ports").iter().map(port).collect::<Vec<_>>()).into()),
+        Cell::Computed(|slice, _| join_or_unset(&addresses(slice)).into()),
         Cell::Age,
     ]),
     ..Kind::DEFAULT
@@ -66,7 +66,7 @@ fn addresses(slice: &Value) -> Vec<String> {
 }
 
 /// Joins the first `SHOWN_MAX` items and counts the rest, as in `a,b,c + 2 more...`; `<unset>` without items.
-fn cut_or_unset(items: &[String]) -> String {
+fn join_or_unset(items: &[String]) -> String {
     let joined = joined_with_more(items, ",", SHOWN_MAX);
     if joined.is_empty() { UNSET.to_owned() } else { joined }
 }

@@ -20,7 +20,7 @@ const WRITTEN_EMPTY: [&str; 2] = ["reportingComponent", "reportingInstance"];
 /// Converts an Event to the version of the other group, `v1` or `events.k8s.io/v1`. Seven fields have another name; all
 /// others are the same. The core group writes an empty `reportingComponent` and `reportingInstance`, which
 /// `events.k8s.io` omits.
-pub(crate) fn converted(api_version: &str, object: &Value) -> Value {
+pub(crate) fn convert(api_version: &str, object: &Value) -> Value {
     let to_core = api_version == "v1";
     let renamed = |name: &str| {
         let mut names = EVENT_FIELDS.iter().map(|(core, own)| if to_core { (*own, *core) } else { (*core, *own) });

@@ -38,7 +38,7 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
     validation: Validation {
         validate: super::validation::new_event,
-        validate_subresource: |_, old, new, errors| super::validation::fixed(old, new, errors),
+        validate_subresource: |_, old, new, errors| super::validation::validate_update(old, new, errors),
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields {

@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-use super::conversion::converted;
+use super::conversion::convert;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
@@ -29,7 +29,7 @@ pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
 /// `eventTime` is required, and the type is `Normal` or `Warning`. Fields that begin with
 /// `deprecated` must be unset: they are there to read events of older clients.
 pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
-    let object = converted("v1", object);
+    let object = convert("v1", object);
     let event = Field::new(&object, "", errors);
     validate_every_event(&event, &event.at("reportingController").with(&event["reportingComponent"]));
     let (series, time, kind) = (event.at("series"), event.at("eventTime"), event.at("type"));
@@ -77,8 +77,8 @@ fn validate_length(text: &Field<'_>, most: usize) {
 }
 
 /// Validates that an update changes nothing but the series (`ValidateEventUpdate`).
-pub(crate) fn fixed(old: &Value, new: &Value, errors: &mut Errors) {
-    let (old, new) = (converted("v1", old), converted("v1", new));
+pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
+    let (old, new) = (convert("v1", old), convert("v1", new));
     let event = Field::new(&new, "", errors);
     for name in [
         "involvedObject",

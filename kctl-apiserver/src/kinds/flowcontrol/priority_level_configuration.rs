@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
     validation: Validation {
-        validate: super::validation::level,
+        validate: super::validation::validate_priority_level,
         validate_status: |_, new, errors| super::validation::status(new, errors),
         ..Validation::DEFAULT
     },

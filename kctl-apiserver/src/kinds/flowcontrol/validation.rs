@@ -154,7 +154,7 @@ fn is_path(path: &str) -> bool {
 /// | `Exempt` | `exempt.nominalConcurrencyShares`, `exempt.lendablePercent` |
 /// | `Limited` | `limited` with its response to requests beyond the limit |
 /// | empty | nothing: the schema requires the type |
-pub(crate) fn level(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_priority_level(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (kind, exempt, limited) = (spec.at("type"), spec.at("exempt"), spec.at("limited"));
     let is_exempt = object["metadata"]["name"] == EXEMPT;

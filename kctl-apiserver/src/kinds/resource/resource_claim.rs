@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: super::defaults::claim, ..Defaults::DEFAULT },
     strategy: Strategy {
         kept_by_status: Kind::CLIENT_METADATA,
-        prepare_update: |_, old, new| status::forget_returned(old, new),
+        prepare_update: |_, old, new| status::drop_deallocated_devices(old, new),
         ..Strategy::DEFAULT
     },
     validation: Validation {

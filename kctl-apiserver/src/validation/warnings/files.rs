@@ -41,7 +41,7 @@ impl File<'_> {
 ///
 /// A projected volume compares the files of all its sources. Each empty source of it adds another
 /// warning.
-pub(super) fn overlapping(spec: &Value, texts: &mut Vec<String>) {
+pub(super) fn warn_about_overlaps(spec: &Value, texts: &mut Vec<String>) {
     for (_, volume) in entries(&spec["volumes"]) {
         let name = text(&volume["name"]);
         let mut tell = |volume_source: &str, files: &[File<'_>]| {

@@ -46,7 +46,7 @@ fn target(metric: &Value, current: Option<&Value>) -> String {
     match text(metric, "/type") {
         "External" => amount(metric, current, "external"),
         "Object" => amount(metric, current, "object"),
-        "Pods" => compared(metric, current, "pods", "averageValue"),
+        "Pods" => current_and_target(metric, current, "pods", "averageValue"),
         "Resource" => usage(metric, current, "resource"),
         "ContainerResource" => usage(metric, current, "containerResource"),
         _ => "<unknown type>".to_owned(),
@@ -56,14 +56,14 @@ fn target(metric: &Value, current: Option<&Value>) -> String {
 /// Returns a metric of type Object or External: its value, or the average per Pod, which is marked by `(avg)`.
 fn amount(metric: &Value, current: Option<&Value>, source: &str) -> String {
     if value_at(metric, &format!("/{source}/target/averageValue")).is_null() {
-        compared(metric, current, source, "value")
+        current_and_target(metric, current, source, "value")
     } else {
-        format!("{} (avg)", compared(metric, current, source, "averageValue"))
+        format!("{} (avg)", current_and_target(metric, current, source, "averageValue"))
     }
 }
 
 /// Returns `current/target` of a field below `source`; an absent target is `0`.
-fn compared(metric: &Value, current: Option<&Value>, source: &str, field: &str) -> String {
+fn current_and_target(metric: &Value, current: Option<&Value>, source: &str, field: &str) -> String {
     let current = current.and_then(|current| scalar(value_at(current, &format!("/{source}/current/{field}"))));
     let target = scalar(value_at(metric, &format!("/{source}/target/{field}")));
     format!("{}/{}", current.as_deref().unwrap_or(UNKNOWN), target.as_deref().unwrap_or("0"))
@@ -74,7 +74,7 @@ fn compared(metric: &Value, current: Option<&Value>, source: &str, field: &str) 
 fn usage(metric: &Value, current: Option<&Value>, source: &str) -> String {
     let name = text(metric, &format!("/{source}/name"));
     if !value_at(metric, &format!("/{source}/target/averageValue")).is_null() {
-        return format!("{name}: {}", compared(metric, current, source, "averageValue"));
+        return format!("{name}: {}", current_and_target(metric, current, source, "averageValue"));
     }
     let percent = |metric: &Value, values: &str| {
         let share = value_at(metric, &format!("/{source}/{values}/averageUtilization")).as_i64();

@@ -144,7 +144,7 @@ fn validate_whole_spec(spec: &Field<'_>) {
     let selector = spec.at("selector");
     selector.required_if(selector.is_null());
     if selector.passes(selector::selector) {
-        selector::fits_template(&selector, &spec.at("template"));
+        selector::validate_matches_template(&selector, &spec.at("template"));
     }
 }
 

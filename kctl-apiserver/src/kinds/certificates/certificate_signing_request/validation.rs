@@ -108,7 +108,7 @@ fn validate_conditions(conditions: &Field<'_>) {
 /// - Only the subresource `approval` adds `Approved` or `Denied`, so that RBAC can grant signing and approving
 ///   separately.
 /// - A certificate is immutable once it is issued.
-pub(crate) fn fixed(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_update(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
     let (status, was) = (Field::new(&new["status"], "status", errors), &old["status"]);
     let (conditions, certificate) = (status.at("conditions"), status.at("certificate"));
     let has =

@@ -54,11 +54,11 @@ pub(super) fn is_in_scope(claim: &Value, scope: &str, operator: &str, values: &V
 /// Returns the names of the classes that a claim has, had or gets. While a volume is modified, both the current and the
 /// wanted class count, so that a quota is not exceeded meanwhile.
 fn classes(claim: &Value) -> Vec<&str> {
-    let places = [
+    let pointers = [
         "/spec/volumeAttributesClassName",
         "/status/currentVolumeAttributesClassName",
         "/status/modifyVolumeStatus/targetVolumeAttributesClassName",
     ];
-    let named = places.iter().filter_map(|pointer| claim.pointer(pointer)?.as_str());
+    let named = pointers.iter().filter_map(|pointer| claim.pointer(pointer)?.as_str());
     named.filter(|name| !name.is_empty()).collect()
 }

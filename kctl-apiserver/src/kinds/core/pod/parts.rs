@@ -32,7 +32,7 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
     }
     let spec = &mut pod["spec"];
     for list in ["containers", "initContainers"] {
-        let sent = sent.get(list).map(|sent| resized(&was[list], sent));
+        let sent = sent.get(list).map(|sent| resize_containers(&was[list], sent));
         set(spec, list, sent);
     }
     // Older clients drop the Pod-level resources.
@@ -45,7 +45,7 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
 /// Returns the old containers with the resources that were sent. Unknown containers are kept as sent, so that
 /// validation reports them. Containers are paired by name. The order is that of the client, so that validation sees a
 /// changed order, too.
-fn resized(old: &Value, sent: &Value) -> Value {
+fn resize_containers(old: &Value, sent: &Value) -> Value {
     let old = old.as_array().map(Vec::as_slice).unwrap_or_default();
     let resized_container = |sent: &Value| {
         let Some(existing) = old.iter().find(|existing| existing["name"] == sent["name"]) else { return sent.clone() };

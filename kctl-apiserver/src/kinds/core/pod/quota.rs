@@ -46,7 +46,7 @@ pub(super) fn has_deadline(pod: &Value) -> bool {
 
 /// Returns the amounts by the names that quotas have for them. `cpu` and `requests.cpu` are two names of one amount; a
 /// quota may have either.
-fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
+fn amounts_by_quota_name(requests: &Amounts, limits: &Amounts) -> Amounts {
     let is_standard = |name: &str| ["cpu", "memory", "ephemeral-storage"].contains(&name);
     let mut named = Amounts::from([("pods".to_owned(), quantity::count(1))]);
     for (name, amount) in requests {
@@ -72,19 +72,19 @@ pub(super) fn usage(spec: &Value) -> Amounts {
     let mut limits = amounts::pod_amounts(spec, Side::Limits);
     let limited: Amounts = overhead.into_iter().filter(|(name, _)| limits.contains_key(name)).collect();
     amounts::add(&mut limits, &limited);
-    named(&requests, &limits)
+    amounts_by_quota_name(&requests, &limits)
 }
 
 /// Returns an error if a container does not state an amount that the quota counts, unless the Pod states it for all.
 /// `counted` are the names in the quota.
-pub(super) fn missing(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> {
+pub(super) fn missing_amount_error(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> {
     if [Side::Requests, Side::Limits].iter().any(|side| side.amounts(spec).keys().any(|name| is_of_pods(name))) {
         return None;
     }
     let lists = ["containers", "initContainers"].into_iter();
     let mut containers = lists.flat_map(|list| spec[list].as_array().into_iter().flatten());
     containers.find_map(|container| {
-        let stated = named(&Side::Requests.amounts(container), &Side::Limits.amounts(container));
+        let stated = amounts_by_quota_name(&Side::Requests.amounts(container), &Side::Limits.amounts(container));
         let missing = counted.iter().find(|name| REQUIRED.contains(name) && !stated.contains_key(**name))?;
         Some(format!("container {} must specify {missing}", container["name"]))
     })
@@ -103,7 +103,7 @@ pub(crate) fn is_spent(pod: &Value, now: Timestamp) -> bool {
 }
 
 /// Returns `true` if a Pod uses less quota than before: its deadline has changed, or it has terminated.
-pub(super) fn frees(old: Option<&Value>, new: &Value, now: Timestamp) -> bool {
+pub(super) fn frees_usage(old: Option<&Value>, new: &Value, now: Timestamp) -> bool {
     old.is_some_and(|old| {
         old["spec"]["activeDeadlineSeconds"] != new["spec"]["activeDeadlineSeconds"]
             || (!is_spent(old, now) && is_spent(new, now))
@@ -118,7 +118,7 @@ pub(super) fn is_in_scope(pod: &Value, scope: &str, operator: &str, values: &Val
         "NotTerminating" => !has_deadline(pod),
         "BestEffort" => is_best_effort(pod),
         "NotBestEffort" => !is_best_effort(pod),
-        "CrossNamespacePodAffinity" => looks_elsewhere(pod),
+        "CrossNamespacePodAffinity" => has_cross_namespace_affinity(pod),
         "PriorityClass" => {
             let class = pod["spec"]["priorityClassName"].as_str().filter(|class| !class.is_empty());
             is_selected(&class.into_iter().collect::<Vec<_>>(), operator, values)
@@ -135,7 +135,7 @@ fn is_best_effort(pod: &Value) -> bool {
 
 /// Returns `true` if a term of affinity is about Pods of other namespaces. Either names of namespaces or a namespace
 /// selector is enough, even an empty one: it selects all namespaces.
-fn looks_elsewhere(pod: &Value) -> bool {
+fn has_cross_namespace_affinity(pod: &Value) -> bool {
     let elsewhere = |term: &Value| {
         term["namespaces"].as_array().is_some_and(|all| !all.is_empty()) || !term["namespaceSelector"].is_null()
     };

@@ -69,15 +69,15 @@ fn forbid_removal(old: &Value, resources: &Field<'_>) {
 fn without_sizes(spec: &Value) -> Value {
     let mut spec = spec.clone();
     for list in LISTS {
-        spec[list].as_array_mut().into_iter().flatten().for_each(forget_sizes);
+        spec[list].as_array_mut().into_iter().flatten().for_each(remove_resizable_resources);
     }
-    forget_sizes(&mut spec);
+    remove_resizable_resources(&mut spec);
     spec
 }
 
 /// Removes `cpu` and `memory` from `resources`, and the maps and the field that become empty by it. An absent map and
 /// an empty one are the same in Go, so they must be equal here.
-fn forget_sizes(object: &mut Value) {
+fn remove_resizable_resources(object: &mut Value) {
     let Some(Value::Object(resources)) = object.get_mut("resources") else { return };
     for part in ["requests", "limits"] {
         if let Some(Value::Object(amounts)) = resources.get_mut(part) {

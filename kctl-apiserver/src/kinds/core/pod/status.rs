@@ -79,7 +79,7 @@ fn validate_nominated_node(old: &Value, node: &Field<'_>) {
 /// restarted. The error has the index of the old status.
 fn validate_ended_containers(spec: &Value, containers: &str, before: &Value, list: &Field<'_>) {
     let is_ephemeral = containers == "ephemeralContainers";
-    if !is_ephemeral && may_all_start_again(spec) {
+    if !is_ephemeral && may_restart_all(spec) {
         return;
     }
     for (index, was) in entries(before) {
@@ -90,7 +90,7 @@ fn validate_ended_containers(spec: &Value, containers: &str, before: &Value, lis
         }
         let container = entries(&spec[containers]).map(|(_, item)| item).find(|item| item["name"] == was["name"]);
         let code = ended["exitCode"].as_i64().unwrap_or(0);
-        if is_ephemeral || container.is_none_or(|container| !starts_again(container, spec, code)) {
+        if is_ephemeral || container.is_none_or(|container| !is_restarted(container, spec, code)) {
             let state = list.index(index).at("state");
             state.forbidden("may not be transitioned to non-terminated state");
         }
@@ -98,7 +98,7 @@ fn validate_ended_containers(spec: &Value, containers: &str, before: &Value, lis
 }
 
 /// Returns `true` if the exit of one container may restart all (`AllContainersCouldRestart`).
-fn may_all_start_again(spec: &Value) -> bool {
+fn may_restart_all(spec: &Value) -> bool {
     let all = entries(&spec["initContainers"]).chain(entries(&spec["containers"]));
     let mut rules = all.flat_map(|(_, container)| entries(&container["restartPolicyRules"]));
     rules.any(|(_, rule)| rule["action"] == "RestartAllContainers")
@@ -106,7 +106,7 @@ fn may_all_start_again(spec: &Value) -> bool {
 
 /// Returns `true` if a container with this exit code is restarted (`ContainerShouldRestart`). A container's own policy,
 /// with its rules about exit codes, takes precedence over that of the Pod.
-fn starts_again(container: &Value, spec: &Value, code: i64) -> bool {
+fn is_restarted(container: &Value, spec: &Value, code: i64) -> bool {
     let by = |policy: &Value| match text(policy) {
         "OnFailure" => code != 0,
         policy => policy != "Never",
@@ -188,7 +188,7 @@ fn validate_addresses(before: &Value, list: &Field<'_>) {
     for address in list.items() {
         let ip = address.at("ip").text();
         if !entries(before).any(|(_, existing)| text(&existing["ip"]) == ip) {
-            address.with(&ip.into()).check(address::legacy);
+            address.with(&ip.into()).check(address::validate_legacy_ip);
         }
     }
     let is_v4 = |address: Field<'_>| Some(address::parse(text(&address["ip"]))?.is_ipv4());

@@ -106,7 +106,7 @@ fn without_mutable_fields(spec: &Value, old: &Value, new: &Value) -> Value {
     // Tolerations and gates have separate rules and errors, so this comparison skips them.
     let mut free = vec!["activeDeadlineSeconds", "tolerations", "schedulingGates"];
     if entries(&old["schedulingGates"]).next().is_some() {
-        forget_placement(&mut spec, old, new);
+        remove_placement(&mut spec, old, new);
     }
     let period = "terminationGracePeriodSeconds";
     if old[period].as_i64().is_some_and(|seconds| seconds < 0) && new[period] == 1 {
@@ -137,7 +137,7 @@ fn validate_narrowed_placement(was: &Value, spec: &Field<'_>) {
         return terms.invalid("no additions/deletions to non-empty NodeSelectorTerms list are allowed");
     }
     for ((_, old), new) in entries(old).zip(terms.items()) {
-        new.invalid_if(!only_adds(old, &new), "only additions are allowed (no mutations or deletions)");
+        new.invalid_if(!is_only_extended(old, &new), "only additions are allowed (no mutations or deletions)");
     }
 }
 
@@ -145,7 +145,7 @@ fn validate_narrowed_placement(was: &Value, spec: &Field<'_>) {
 const LISTS: [&str; 2] = ["matchExpressions", "matchFields"];
 
 /// Returns `true` if a term only adds requirements. An empty term selects no node and must remain empty.
-fn only_adds(old: &Value, new: &Value) -> bool {
+fn is_only_extended(old: &Value, new: &Value) -> bool {
     let list = |term: &Value, name: &str| term[name].as_array().cloned().unwrap_or_default();
     if LISTS.iter().all(|name| list(old, name).is_empty()) {
         return LISTS.iter().all(|name| list(new, name).is_empty());
@@ -155,7 +155,7 @@ fn only_adds(old: &Value, new: &Value) -> bool {
 
 /// Removes node selector and node affinity, which `narrows` validates, from one of two compared
 /// specs.
-fn forget_placement(spec: &mut Value, was: &Value, is: &Value) {
+fn remove_placement(spec: &mut Value, was: &Value, is: &Value) {
     let Some(fields) = spec.as_object_mut() else { return };
     fields.remove("nodeSelector");
     if was["affinity"]["nodeAffinity"] == is["affinity"]["nodeAffinity"] {

@@ -36,7 +36,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 /// A name without a domain must be a standard resource. `storage` is not: a quota has
 /// `requests.storage`.
 fn validate_quantity(name: &str, amount: &Field<'_>) {
-    resources::known_name(name, amount);
+    resources::validate_amount_name(name, amount);
     resources::validate_value(name, amount);
     // Storage is limited as `requests.storage`, because only claims request it.
     let is_standard = name.contains('/') || (resources::is_standard(name) && name != "storage");
@@ -51,7 +51,7 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
     let all: Vec<&str> = entries(&scopes).map(|(_, scope)| text(scope)).collect();
     let different: BTreeSet<&str> = all.iter().copied().collect();
     let known = declared::values("core.v1.ResourceQuotaSpec", "scopes");
-    let wrong = different.iter().find_map(|scope| match unscoped(&spec, scope).next() {
+    let wrong = different.iter().find_map(|scope| match names_outside_scope(&spec, scope).next() {
         _ if !known.contains(scope) => Some(format!("{scope} is not a scope")),
         Some(resource) => Some(format!("{scope} does not apply to {resource}")),
         None => None,
@@ -68,7 +68,7 @@ pub(crate) fn quota(object: &Value, errors: &mut Errors) {
 /// | `BestEffort` | `pods`: such Pods request nothing else |
 /// | `VolumeAttributesClass` | claims and their storage |
 /// | others | those of `counts_pods` |
-fn unscoped<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str> {
+fn names_outside_scope<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str> {
     let is_about = move |name: &str| match scope {
         "BestEffort" => name == "pods",
         "Terminating" | "NotTerminating" | "NotBestEffort" | "PriorityClass" | "CrossNamespacePodAffinity" => {
@@ -95,7 +95,7 @@ fn validate_scope_selector(spec: &Field<'_>) {
         &["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
     let (list, mut all) = (spec.at("scopeSelector").at("matchExpressions"), Vec::new());
     let scopes: BTreeSet<&str> = entries(&list).map(|(_, requirement)| text(&requirement["scopeName"])).collect();
-    let is_unscoped = scopes.iter().any(|scope| unscoped(spec, scope).next().is_some());
+    let is_unscoped = scopes.iter().any(|scope| names_outside_scope(spec, scope).next().is_some());
     let [known_scopes, operators] =
         ["scopeName", "operator"].map(|name| declared::values("core.v1.ScopedResourceSelectorRequirement", name));
     for requirement in list.items().map(|requirement| requirement.value()) {
@@ -172,7 +172,7 @@ fn validate_limit_names(limit: &Field<'_>) {
             if ["Pod", "Container"].contains(&kind) {
                 resources::validate_container_resource_name(name, &amount);
             } else {
-                resources::known_name(name, &amount);
+                resources::validate_amount_name(name, &amount);
             }
         }
     }

@@ -54,7 +54,7 @@ pub(crate) fn service(object: &Value, errors: &mut Errors) {
     validate_affinity(&spec);
     validate_addresses(&spec);
     for ip in spec.at("externalIPs").items() {
-        if ip.passes(address::legacy) {
+        if ip.passes(address::validate_legacy_ip) {
             ip.check(address::endpoint);
         }
     }
@@ -113,7 +113,7 @@ fn validate_addresses(spec: &Field<'_>) {
     families.unique(|family| family);
     spec.at("ipFamilyPolicy").one_of(&declared::values("core.v1.ServiceSpec", "ipFamilyPolicy"));
     let (n_all, is_none) = (all.items().count(), all[0] == "None");
-    let n_invalid = all.items().skip(usize::from(is_none)).filter(|ip| !ip.passes(address::legacy)).count();
+    let n_invalid = all.items().skip(usize::from(is_none)).filter(|ip| !ip.passes(address::validate_legacy_ip)).count();
     let is_other = !all.is_empty() && (first.is_empty() || all[0] != *first);
     let is_wrong = is_other || n_all > ADDRESSES_MAX || (is_none && n_all > 1);
     all.invalid_if(is_wrong, "must be `clusterIP` and at most one further address; 'None' must be alone");
@@ -201,7 +201,7 @@ fn validate_traffic(spec: &Field<'_>) {
         outside.with_errors(|errors, path| errors.retain(|error| error.field != path));
         outside.invalid("may only be set for externally-accessible services");
     }
-    if is_checked(spec) {
+    if needs_health_check(spec) {
         port.in_range(1, 65_535);
     } else {
         let detail = "may only be set when `type` is 'LoadBalancer' and `externalTrafficPolicy` is 'Local'";
@@ -220,7 +220,7 @@ fn is_reached_from_outside(spec: &Value) -> bool {
 /// Returns `true` if the load balancer checks the health of nodes (`NeedsHealthCheck`).
 ///
 /// With the policy `Local`, only nodes with an endpoint may get traffic, so the load balancer has to probe them.
-pub(crate) fn is_checked(spec: &Value) -> bool {
+pub(crate) fn needs_health_check(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
@@ -237,7 +237,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
         if address.is_empty() {
             mode.forbidden_if(!mode.is_null(), "may not be specified when `ip` is not set");
         } else {
-            address.check(address::legacy);
+            address.check(address::validate_legacy_ip);
             mode.required_with_if(mode.is_null(), "must be set when `ip` is set");
             mode.one_of(&["Proxy", "VIP"]);
         }
@@ -249,7 +249,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 /// are immutable while the type still uses them.
 ///
 /// The class of a load balancer may change together with the type, and is always validated.
-pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, spec) = (&old["spec"], Field::new(&new["spec"], "spec", errors));
     let has = |kind: &str| (was["type"] == kind, spec["type"] == kind);
     if has("ExternalName") == (false, false) {
@@ -260,7 +260,7 @@ pub(crate) fn kept(old: &Value, new: &Value, errors: &mut Errors) {
     class.invalid_if(has("LoadBalancer") == (true, true) && is_changed, "may not change once set");
     validate_load_balancer_class(&spec);
     let is_changed = *port != was["healthCheckNodePort"];
-    port.forbidden_if(is_checked(was) && is_checked(&spec) && is_changed, "field is immutable");
+    port.forbidden_if(needs_health_check(was) && needs_health_check(&spec) && is_changed, "field is immutable");
 }
 
 /// Validates that an update keeps cluster IPs, unless both Services are headless, and IP families, unless one of them is.

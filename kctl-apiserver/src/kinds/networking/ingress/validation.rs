@@ -144,7 +144,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     for ingress in list.items() {
         let ip = ingress.at("ip");
         if !ip.is_empty() && !before.iter().any(|existing| existing["ip"] == *ip) {
-            ip.check(address::legacy);
+            ip.check(address::validate_legacy_ip);
         }
         ingress.at("hostname").check(address::host);
     }

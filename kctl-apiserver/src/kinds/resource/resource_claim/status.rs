@@ -34,7 +34,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
         // A new Pod of the same name is a different consumer.
         user.require_children(&["resource", "name", "uid"]);
     }
-    validate_devices(&status.at("devices"), &handed_out(&allocation));
+    validate_devices(&status.at("devices"), &allocated_devices(&allocation));
     users.forbidden_if(!users.is_empty() && allocation.is_null(), "may not be specified without an allocation");
     let is_deleting = new["metadata"]["deletionTimestamp"].is_string();
     let has_new =
@@ -47,9 +47,9 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Drops the statuses of devices that the update deallocates (`dropDeallocatedStatusDevices`).
-pub(crate) fn forget_returned(old: &Value, new: &mut Value) {
+pub(crate) fn drop_deallocated_devices(old: &Value, new: &mut Value) {
     let allocation = new["status"]["allocation"].clone();
-    let returned = &handed_out(&old["status"]["allocation"]) - &handed_out(&allocation);
+    let returned = &allocated_devices(&old["status"]["allocation"]) - &allocated_devices(&allocation);
     let Some(status) = new.get_mut("status").and_then(Value::as_object_mut).filter(|_| !returned.is_empty()) else {
         return;
     };
@@ -70,18 +70,18 @@ fn id(device: &Value) -> DeviceId<'_> {
 }
 
 /// Returns the IDs of the devices in an allocation.
-fn handed_out(allocation: &Value) -> BTreeSet<DeviceId<'_>> {
+fn allocated_devices(allocation: &Value) -> BTreeSet<DeviceId<'_>> {
     entries(&allocation["devices"]["results"]).map(|(_, result)| id(result)).collect()
 }
 
 /// Validates `status.devices`, in which drivers report about the devices of the claim. `handed_out` are the IDs of the
 /// allocated ones. `data` is at most 10 KiB of JSON, and addresses have a prefix length.
-fn validate_devices(list: &Field<'_>, handed_out: &BTreeSet<DeviceId<'_>>) {
+fn validate_devices(list: &Field<'_>, allocated: &BTreeSet<DeviceId<'_>>) {
     for device in list.items() {
         device.at("driver").check(driver);
         device.at("pool").check(pool_name);
         device.at("device").name(NameRule::Label);
-        device.invalid_if(!handed_out.contains(&id(&device)), "must be an allocated device in the claim");
+        device.invalid_if(!allocated.contains(&id(&device)), "must be an allocated device in the claim");
         let conditions = device.at("conditions");
         conditions.check(status::conditions);
         conditions.max_items(CONDITIONS_MAX);

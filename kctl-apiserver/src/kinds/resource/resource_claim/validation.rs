@@ -23,7 +23,7 @@ use crate::{
     json_path::entries,
     kinds::resource::validation::{opaque, selectors},
     names::NameRule,
-    validation::format::fully_qualified,
+    validation::format::validate_fully_qualified_name,
 };
 
 /// Validates a new claim. An update cannot change the spec, so it does not validate it again.
@@ -43,7 +43,7 @@ pub(crate) fn devices(devices: &Field<'_>) {
         let (same, other) = (constraint.at("matchAttribute"), constraint.at("distinctAttribute"));
         // Tags of the API validate `matchAttribute`.
         if !same.is_string() && other.is_string() {
-            other.check(fully_qualified);
+            other.check(validate_fully_qualified_name);
         }
         let has_none = !same.is_string() && !other.is_string();
         constraint.required_with_if(has_none, "exactly one of matchAttribute and distinctAttribute must be set");

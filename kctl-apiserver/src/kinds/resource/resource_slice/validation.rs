@@ -18,7 +18,7 @@ use crate::{
     names::NameRule,
     validation::{
         affinity,
-        format::{driver, pool_name, qualified},
+        format::{driver, pool_name, validate_qualified_name},
     },
 };
 
@@ -118,11 +118,11 @@ fn validate_device(spec: &Value, device: &Field<'_>) {
     device.at("name").name(NameRule::Label);
     let (attributes, capacity) = (device.at("attributes"), device.at("capacity"));
     for (name, value) in attributes.entries() {
-        attributes.with(&name.into()).check(qualified);
+        attributes.with(&name.into()).check(validate_qualified_name);
         validate_attribute(&value);
     }
     for (name, amount) in capacity.entries() {
-        capacity.with(&name.into()).check(qualified);
+        capacity.with(&name.into()).check(validate_qualified_name);
         let policy = amount.at("requestPolicy");
         if device["allowMultipleAllocations"] == true {
             request_policy::policy(&policy, &amount["value"]);
