@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     kinds::{core::namespace, rbac::cluster_role},
-    store::{API_SERVICES, Announced, DEFINITIONS, Store},
+    store::{API_SERVICES, AnnouncedChange, DEFINITIONS, Store},
     tokens::SharedSigner,
 };
 
@@ -119,7 +119,7 @@ impl Controllers {
         let now = store.clock.now();
         let has_quotas = quotas::has_any(store);
         let has_remote = store.registry.has_remote();
-        for Announced { resource, event } in announced {
+        for AnnouncedChange { resource, event } in announced {
             self.roles_changed |= cluster_role::KIND.is_of(&resource);
             if resource == *DEFINITIONS {
                 self.names_freed.extend(definitions::frees_names_in(&event));

@@ -62,9 +62,9 @@ impl Deletion {
             return Self::Pending;
         }
         let seconds = match set_grace_period(resource, &mut new, grace, now) {
-            Graceful::Pending => return Self::Pending,
-            Graceful::No => None,
-            Graceful::For(seconds) => Some(seconds),
+            GracePeriod::Pending => return Self::Pending,
+            GracePeriod::No => None,
+            GracePeriod::For(seconds) => Some(seconds),
         };
         let changes = set_finalizers(&mut new, collector_finalizer(resource, object, propagation));
         match seconds {
@@ -82,21 +82,21 @@ impl Deletion {
 
     /// Writes the effect on the object. Returns the last state of the object if it is removed, or else its present
     /// state. A state that equals the present one is not written: it gets no revision, and watches see nothing.
-    pub(crate) fn write(self, store: &mut Store, resource: &Resource, key: &Key, object: &Arc<Value>) -> Deleted {
+    pub(crate) fn write(self, store: &mut Store, resource: &Resource, key: &Key, object: &Arc<Value>) -> DeleteOutcome {
         match self {
-            Self::Pending => return Deleted::Kept(object.clone()),
-            Self::Marked(new) if new == **object => return Deleted::Kept(object.clone()),
-            Self::Marked(new) => return Deleted::Kept(store.put(&resource.id, key.clone(), new)),
+            Self::Pending => return DeleteOutcome::Kept(object.clone()),
+            Self::Marked(new) if new == **object => return DeleteOutcome::Kept(object.clone()),
+            Self::Marked(new) => return DeleteOutcome::Kept(store.put(&resource.id, key.clone(), new)),
             Self::Ended(new) => drop(store.put(&resource.id, key.clone(), new)),
             Self::Gone { .. } => {}
         }
         let last = store.remove(&resource.id, key);
-        Deleted::Gone(last.unwrap_or_else(|| object.clone()))
+        DeleteOutcome::Gone(last.unwrap_or_else(|| object.clone()))
     }
 }
 
 /// The state of an object after a delete.
-pub(crate) enum Deleted {
+pub(crate) enum DeleteOutcome {
     /// The object exists: finalizers or its grace period hold it.
     Kept(Arc<Value>),
     /// The object is removed. Its last state has the resource version of the removal.
@@ -112,12 +112,12 @@ pub(crate) fn delete(
     object: &Arc<Value>,
     propagation: Propagation,
     grace: Grace,
-) -> Deleted {
+) -> DeleteOutcome {
     Deletion::decide(store, resource, object, propagation, grace).write(store, resource, key, object)
 }
 
 /// The grace period of an object.
-enum Graceful {
+enum GracePeriod {
     /// The object has no grace period. Finalizers alone decide. This is also returned for a Pod whose period of 0
     /// seconds has been set before: the delete that follows removes it.
     No,
@@ -139,9 +139,9 @@ enum Graceful {
 /// ```
 ///
 /// A shorter period counts from the first delete, not from the present one.
-fn set_grace_period(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> Graceful {
+fn set_grace_period(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> GracePeriod {
     if !resource.kind.delete.is_graceful {
-        return Graceful::No;
+        return GracePeriod::No;
     }
     let meta = &pod["metadata"];
     let due: Option<Timestamp> = meta["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
@@ -149,11 +149,11 @@ fn set_grace_period(resource: &Resource, pod: &mut Value, grace: Grace, now: Tim
         let seconds = seconds_of_pod(pod, grace);
         set_deletion_time(pod, add_seconds(now, seconds), seconds);
         count_generation(pod);
-        return Graceful::For(seconds);
+        return GracePeriod::For(seconds);
     };
     let period = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
     match grace {
-        _ if period == 0 => Graceful::No,
+        _ if period == 0 => GracePeriod::No,
         Grace::Seconds(seconds) if seconds < period => {
             let sooner = add_seconds(due, seconds - period);
             if sooner < now {
@@ -162,9 +162,9 @@ fn set_grace_period(resource: &Resource, pod: &mut Value, grace: Grace, now: Tim
             } else {
                 set_deletion_time(pod, sooner, seconds);
             }
-            Graceful::For(seconds)
+            GracePeriod::For(seconds)
         }
-        _ => Graceful::Pending,
+        _ => GracePeriod::Pending,
     }
 }
 
@@ -246,8 +246,8 @@ mod tests {
         let mut pod = json!({ "metadata": {
             "generation": 2, "deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 100,
         } });
-        let graceful = set_grace_period(&pods, &mut pod, Grace::Seconds(seconds), time(now));
-        assert!(matches!(graceful, Graceful::For(seconds) if seconds == over_after), "{now} {seconds}");
+        let period = set_grace_period(&pods, &mut pod, Grace::Seconds(seconds), time(now));
+        assert!(matches!(period, GracePeriod::For(seconds) if seconds == over_after), "{now} {seconds}");
         let meta = &pod["metadata"];
         let found = json!([meta["deletionTimestamp"], meta["deletionGracePeriodSeconds"]]);
         assert_eq!((&found, &meta["generation"]), (expected, &json!(2)), "{now} {seconds}");

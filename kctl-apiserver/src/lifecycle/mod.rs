@@ -10,7 +10,7 @@ mod update;
 mod writer;
 
 pub(crate) use self::{
-    delete::{Deleted, Deletion, delete, seconds_of_pod},
+    delete::{DeleteOutcome, Deletion, delete, seconds_of_pod},
     update::{update, update_with_unread_fields},
     writer::Writer,
 };

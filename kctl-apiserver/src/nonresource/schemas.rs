@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use super::accept;
 use crate::{
     openapi,
-    registry::{Listed, Registry},
+    registry::{ApiResource, Registry},
     request::Params,
     response::{Body, full, plain, respond},
 };
@@ -151,7 +151,7 @@ fn tag_of(registry: &Registry, root: &str) -> String {
         .filter(|resource| openapi::root(&resource.id.group, &resource.version) == root)
         .map(|resource| {
             let version = resource.custom.as_ref().map(|custom| custom.version.to_string());
-            let Listed { kind, namespaced, .. } = &resource.listed;
+            let ApiResource { kind, namespaced, .. } = &resource.listed;
             (&resource.id.resource, kind, &resource.list_kind, namespaced, version)
         })
         .collect();

@@ -11,7 +11,7 @@ use super::{
     parameters::{self, Used},
     types,
 };
-use crate::registry::{Listed, Resource};
+use crate::registry::{ApiResource, Resource};
 
 /// Media types of lists and watches.
 const WATCHED: &[&str] =
@@ -145,7 +145,7 @@ struct Writer<'a> {
 impl<'a> Writer<'a> {
     /// Creates the description of a resource or subresource, whose entry of discovery is `listed`, for the paths of one
     /// scope.
-    fn new(resource: &'a Resource, root: &'a str, listed: &'a Listed, scope: PathScope) -> Self {
+    fn new(resource: &'a Resource, root: &'a str, listed: &'a ApiResource, scope: PathScope) -> Self {
         let group = listed.group.as_ref().unwrap_or(&resource.id.group);
         let version = listed.version.as_ref().unwrap_or(&resource.version);
         let type_name = types::name_of(resource, group, version, &listed.kind);
@@ -173,7 +173,7 @@ impl<'a> Writer<'a> {
 
     /// Returns the paths of a subresource. Types that end with `Options` mark connections, which have no verbs of
     /// objects. A proxy has a second path with the rest of the URL.
-    fn paths_of_subresource(&self, sub: &Listed) -> Vec<PathItem> {
+    fn paths_of_subresource(&self, sub: &ApiResource) -> Vec<PathItem> {
         if self.type_name.ends_with("Options") {
             let is_proxy = self.sub == "proxy";
             let methods: &[_] = if is_proxy { PROXIED } else { &["get", "post"] };

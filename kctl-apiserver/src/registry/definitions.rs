@@ -6,7 +6,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use ring::digest;
 use serde_json::Value;
 
-use super::{Custom, Kind, Listed, Registry, Resource, version_order};
+use super::{ApiResource, Custom, Kind, Registry, Resource, version_order};
 use crate::{crd, field_errors::text, metadata::Scope, status::GroupResource};
 
 impl Registry {
@@ -38,12 +38,12 @@ impl Registry {
         let stored = all().find(|version| version["storage"] == true).unwrap_or(&Value::Null);
         let hash = (stored["served"] == true).then(|| storage_version_hash([&group, &text(&stored["name"]), &kind]));
         for version in all().filter(|version| version["served"] == true) {
-            let whole = Listed {
+            let whole = ApiResource {
                 singular_name: text(&names["singular"]),
                 short_names: texts(&names["shortNames"]),
                 categories: texts(&names["categories"]),
                 storage_version_hash: hash.clone(),
-                ..Listed::for_custom(plural.clone(), &kind, scope, &VERBS)
+                ..ApiResource::for_custom(plural.clone(), &kind, scope, &VERBS)
             };
             let subresources = whole.subresources_of(version);
             let name = text(&version["name"]);

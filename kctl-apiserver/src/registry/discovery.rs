@@ -7,7 +7,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::{Listed, Registry, Resource};
+use super::{ApiResource, Registry, Resource};
 use crate::{json_path::push, schema};
 
 /// Returns the names of all groups except the core group, in discovery order. A group whose versions are all served by
@@ -63,8 +63,8 @@ fn version_of(registry: &Registry, group: &str, version: &str) -> Value {
 
 /// Returns a resource with its subresources. Empty lists of short names and categories are left out, as Go does.
 fn resource_of(resource: &Resource) -> Value {
-    let listed = &*resource.shown();
-    let mut shown = json!({
+    let listed = &*resource.discovery_entry();
+    let mut item = json!({
         "resource": listed.name,
         "responseKind": response_kind(resource, listed),
         "scope": if listed.namespaced { "Namespaced" } else { "Cluster" },
@@ -73,20 +73,20 @@ fn resource_of(resource: &Resource) -> Value {
     });
     for (field, names) in [("shortNames", &listed.short_names), ("categories", &listed.categories)] {
         if !names.is_empty() {
-            shown[field] = json!(names);
+            item[field] = json!(names);
         }
     }
     for sub in &resource.subresources {
         let name = sub.name.split_once('/').map_or("", |(_, name)| name);
         let entry = json!({ "subresource": name, "responseKind": response_kind(resource, sub), "verbs": sub.verbs });
-        push(&mut shown["subresources"], entry);
+        push(&mut item["subresources"], entry);
     }
-    shown
+    item
 }
 
 /// Returns the `responseKind`. Built-in kinds leave out the group and version that the document around them names;
 /// custom kinds repeat them.
-fn response_kind(resource: &Resource, listed: &Listed) -> Value {
+fn response_kind(resource: &Resource, listed: &ApiResource) -> Value {
     let of_version = || resource.custom.is_some().then(|| (resource.id.group.clone(), resource.version.clone()));
     let own = listed.group.clone().zip(listed.version.clone()).or_else(of_version);
     let (group, version) = own.unwrap_or_default();
@@ -131,7 +131,9 @@ pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Opti
     let by_kind = here.iter().any(|resource| resource.custom.is_some());
     let mut listed: Vec<_> = here
         .iter()
-        .flat_map(|resource| std::iter::once(resource.shown()).chain(resource.subresources.iter().map(Cow::Borrowed)))
+        .flat_map(|resource| {
+            std::iter::once(resource.discovery_entry()).chain(resource.subresources.iter().map(Cow::Borrowed))
+        })
         .collect();
     if listed.is_empty() {
         return None;

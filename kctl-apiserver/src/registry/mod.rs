@@ -2,11 +2,11 @@
 //! A registry is immutable. A change of a CRD or an `APIService` creates a new one, which replaces it; a request keeps
 //! the registry with which it began.
 
+mod api_resource;
 mod custom;
 mod definitions;
 mod discovery;
 pub(crate) mod kind;
-mod listed;
 mod resource;
 mod type_meta;
 mod version_order;
@@ -21,10 +21,10 @@ use serde_json::Value;
 
 use self::version_order::version_order;
 pub(crate) use self::{
+    api_resource::ApiResource,
     custom::Custom,
     discovery::{aggregated, aggregated_core, group, groups, resources},
     kind::Kind,
-    listed::Listed,
     resource::Resource,
     type_meta::TypeMeta,
 };
@@ -48,7 +48,7 @@ pub(crate) struct Registry {
 #[serde(rename_all = "camelCase")]
 struct Group {
     group_version: String,
-    resources: Vec<Listed>,
+    resources: Vec<ApiResource>,
 }
 
 impl Registry {

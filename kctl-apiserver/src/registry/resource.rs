@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::OnceLock};
 
-use super::{Custom, Kind, Listed};
+use super::{ApiResource, Custom, Kind};
 use crate::{
     schema::{self, Schema},
     status::GroupResource,
@@ -15,9 +15,9 @@ pub(crate) struct Resource {
     /// The version of this value. Each served version of a resource has such a value.
     pub(crate) version: String,
     /// The entry in discovery.
-    pub(crate) listed: Listed,
+    pub(crate) listed: ApiResource,
     /// The entries of the subresources in discovery; their names include the resource: `deployments/scale`.
-    pub(crate) subresources: Vec<Listed>,
+    pub(crate) subresources: Vec<ApiResource>,
     /// The kind of a list, such as `PodList`.
     pub(crate) list_kind: String,
     /// The kind, which has the rules of its objects; `Kind::CUSTOM` for all custom resources.
@@ -46,7 +46,7 @@ impl Resource {
     }
 
     /// Returns the entry in discovery. While a CRD is being deleted, it lists no verbs that create or change objects.
-    pub(super) fn shown(&self) -> Cow<'_, Listed> {
+    pub(super) fn discovery_entry(&self) -> Cow<'_, ApiResource> {
         if self.custom.as_ref().is_none_or(|custom| !custom.ends) {
             return Cow::Borrowed(&self.listed);
         }
@@ -56,7 +56,7 @@ impl Resource {
     }
 
     /// Returns the discovery entry of a subresource by its name without the resource, such as `scale`.
-    pub(crate) fn subresource(&self, name: &str) -> Option<&Listed> {
+    pub(crate) fn subresource(&self, name: &str) -> Option<&ApiResource> {
         self.subresources
             .iter()
             .find(|sub| sub.name.split_once('/').is_some_and(|(_, subresource)| subresource == name))

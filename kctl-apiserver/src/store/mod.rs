@@ -77,12 +77,12 @@ pub(crate) struct Store {
     compaction: Compaction,
     /// Changes that controllers have not seen. Bounded by the changes of one request: the controllers take them after
     /// each request.
-    announced: Vec<Announced>,
+    announced: Vec<AnnouncedChange>,
 }
 
 /// A change that is announced to controllers.
 #[derive(Clone)]
-pub(crate) struct Announced {
+pub(crate) struct AnnouncedChange {
     pub(crate) resource: GroupResource,
     pub(crate) event: Arc<Event>,
 }
@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// Returns the changes since the last call.
-    pub(crate) fn take_announced(&mut self) -> Vec<Announced> {
+    pub(crate) fn take_announced(&mut self) -> Vec<AnnouncedChange> {
         std::mem::take(&mut self.announced)
     }
 
@@ -198,7 +198,7 @@ impl Store {
         let table = self.table(resource);
         let before = table.objects.insert(key.clone(), object.clone());
         let old = before.as_ref().map(|before| table.value(before));
-        table.warm.insert(&object, value.clone());
+        table.cache.insert(&object, value.clone());
         self.owners.update(&self.registry, resource, &key, old.as_deref(), Some(&value));
         self.append_to_journal(resource, &key, Some(&object));
         let lines = Lines::default();
@@ -279,7 +279,7 @@ impl Store {
         let redefinition =
             if *group_resource == *DEFINITIONS { Redefinition::from_event(&event) } else { Redefinition::default() };
         let event = Arc::new(event);
-        self.announced.push(Announced { resource: group_resource.clone(), event: event.clone() });
+        self.announced.push(AnnouncedChange { resource: group_resource.clone(), event: event.clone() });
         let table = self.table(group_resource);
         debug_assert!(table.last_change < revision, "a history is ordered by revision, so that it can be searched");
         table.history.push_back(event);

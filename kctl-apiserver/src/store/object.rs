@@ -21,7 +21,7 @@ use crate::registry::Resource;
 
 /// The number of bytes of JSON whose values a table keeps parsed. Beyond it the least recently parsed values are
 /// dropped. 4 MiB of JSON per table. Parsed, they take several times as much.
-const WARM_LEN_MAX: usize = 4 * 1024 * 1024;
+const CACHE_LEN_MAX: usize = 4 * 1024 * 1024;
 
 /// A stored object. Immutable, apart from the cached value.
 pub(crate) struct Object {
@@ -30,8 +30,8 @@ pub(crate) struct Object {
     /// The line as it was written, if reading it with the present CRD gives a different one, pruned or with other
     /// defaults. `None` if both are the same.
     written: Option<Bytes>,
-    /// The parsed value. Weak, so that it lives only as long as a request or [`Warm`] uses it. A mutex is sufficient,
-    /// because it is held only to clone the pointer.
+    /// The parsed value. Weak, so that it lives only as long as a request or [`ValueCache`] uses it. A mutex is
+    /// sufficient, because it is held only to clone the pointer.
     value: Mutex<Weak<Value>>,
 }
 
@@ -148,29 +148,29 @@ impl Object {
     }
 }
 
-/// The values of a table that were used last. Bounded by [`WARM_LEN_MAX`] bytes of their JSON.
+/// The values of a table that were used last. Bounded by [`CACHE_LEN_MAX`] bytes of their JSON.
 #[derive(Default)]
-pub(super) struct Warm(Mutex<WarmValues>);
+pub(super) struct ValueCache(Mutex<CachedValues>);
 
 /// Values with the length of their JSON, the oldest first.
 #[derive(Default)]
-struct WarmValues {
+struct CachedValues {
     /// The values. The same object may occur twice, in two states.
     values: VecDeque<(Arc<Value>, usize)>,
     /// The sum of the lengths in `values`.
     len: usize,
 }
 
-impl Warm {
+impl ValueCache {
     /// Keeps a value parsed until later ones displace it. A value longer than the limit displaces all others and then
     /// itself.
     pub(super) fn insert(&self, object: &Object, value: Arc<Value>) {
-        let mut warm = self.0.lock();
-        warm.len += object.line.len();
-        warm.values.push_back((value, object.line.len()));
-        while warm.len > WARM_LEN_MAX {
-            let Some((_, len)) = warm.values.pop_front() else { break };
-            warm.len -= len;
+        let mut cache = self.0.lock();
+        cache.len += object.line.len();
+        cache.values.push_back((value, object.line.len()));
+        while cache.len > CACHE_LEN_MAX {
+            let Some((_, len)) = cache.values.pop_front() else { break };
+            cache.len -= len;
         }
     }
 
@@ -252,19 +252,19 @@ mod tests {
 
     #[test]
     fn values_stay_parsed_within_the_byte_limit() {
-        let warm = Warm::default();
-        let long = |n: usize| Arc::new(json!({ "n": n, "data": "x".repeat(WARM_LEN_MAX / 4) }));
+        let cache = ValueCache::default();
+        let long = |n: usize| Arc::new(json!({ "n": n, "data": "x".repeat(CACHE_LEN_MAX / 4) }));
         let objects: Vec<Object> = (0..4)
             .map(|n| {
                 let value = long(n);
                 let object = Object::new(&value);
-                warm.insert(&object, value);
+                cache.insert(&object, value);
                 object
             })
             .collect();
         let parsed: Vec<bool> = objects.iter().map(|object| object.cached().is_some()).collect();
         assert_eq!(parsed, [false, true, true, true]);
-        assert_eq!(warm.value(&objects[0])["n"], 0);
+        assert_eq!(cache.value(&objects[0])["n"], 0);
         assert_eq!(objects[0].cached().map(|value| value["n"].clone()), Some(json!(0)));
         assert!(objects[1].cached().is_none());
     }

@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::{Key, Lines, Object, object::Warm};
+use super::{Key, Lines, Object, object::ValueCache};
 use crate::{request::RequestInfo, stale::StaleState};
 
 /// The number of events of each resource in the history. A watch that starts before the oldest event gets 410, as after
@@ -45,7 +45,7 @@ pub(crate) struct Table {
     /// The objects, ordered by namespace and name as etcd orders keys: a list needs no sort.
     pub(super) objects: BTreeMap<Key, Arc<Object>>,
     /// The values of objects that were used last.
-    pub(super) warm: Warm,
+    pub(super) cache: ValueCache,
     /// Changes by increasing revision. Invariant: at most [`HISTORY_LEN_MAX`], all of them after `compacted`.
     pub(super) history: VecDeque<Arc<Event>>,
     /// Events up to this revision are no longer in the history.
@@ -65,7 +65,7 @@ impl Table {
     pub(super) fn new(revision: u64) -> Self {
         Self {
             objects: BTreeMap::new(),
-            warm: Warm::default(),
+            cache: ValueCache::default(),
             history: VecDeque::new(),
             compacted: revision,
             last_change: 0,
@@ -86,7 +86,7 @@ impl Table {
     pub(super) fn fork(&self) -> Self {
         Self {
             objects: self.objects.clone(),
-            warm: Warm::default(),
+            cache: ValueCache::default(),
             history: self.history.clone(),
             changed: Arc::default(),
             ..*self
@@ -131,7 +131,7 @@ impl Table {
 
     /// Returns the value of an object of this table, which then stays parsed for a while.
     pub(crate) fn value(&self, object: &Object) -> Arc<Value> {
-        self.warm.value(object)
+        self.cache.value(object)
     }
 
     /// Returns the events after a revision, or `None` if some of them are no longer in the history. The last event of

@@ -328,7 +328,7 @@ pub(crate) fn template_metadata(meta: &Field<'_>) {
         let value = &meta[name];
         let is_zero = *value == "" || (*value == 0 && name == "generation");
         // Upstream derives the field name from the Go name by lowercasing its first letter.
-        let shown = if name == "uid" { "uID" } else { name };
-        meta.at(shown).forbidden_if(!value.is_null() && !is_zero, "cannot be set");
+        let label = if name == "uid" { "uID" } else { name };
+        meta.at(label).forbidden_if(!value.is_null() && !is_zero, "cannot be set");
     }
 }

@@ -67,8 +67,8 @@ const NEEDED: &[(&str, &[&str])] = &[
 /// `emptyDir` is `FieldValueForbidden`.
 pub(crate) fn validate_source(kind: &str, volume: &Field<'_>, owner: SourceOwner<'_>) {
     // The only source whose name in kube-apiserver's error paths differs from its JSON name.
-    let shown = if kind == "gcePersistentDisk" { "persistentDisk" } else { kind };
-    let source = &volume.at_with(shown, &volume[kind]);
+    let name_in_error = if kind == "gcePersistentDisk" { "persistentDisk" } else { kind };
+    let source = &volume.at_with(name_in_error, &volume[kind]);
     if let Some((_, needed)) = NEEDED.iter().find(|(source_kind, _)| *source_kind == kind) {
         source.require_children(needed);
     }

@@ -15,7 +15,7 @@ use crate::{
     admission::{self, Attributes},
     conversion,
     deletion::{Grace, Propagation},
-    lifecycle::{self, Deleted, Deletion},
+    lifecycle::{self, DeleteOutcome, Deletion},
     registry::{Resource, kind::DeleteResponse},
     request::RequestInfo,
     state::State,
@@ -56,8 +56,8 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
         dry_run_response(resource, &object, deletion)
     } else {
         match deletion.write(state, resource, &info.key(), &current) {
-            Deleted::Kept(present) => (Answer::ok(in_version_of(&object, present)), false),
-            Deleted::Gone(last) => (gone_response(resource, &in_version_of(&object, last)), true),
+            DeleteOutcome::Kept(present) => (Answer::ok(in_version_of(&object, present)), false),
+            DeleteOutcome::Gone(last) => (gone_response(resource, &in_version_of(&object, last)), true),
         }
     };
     // The response to `orphanDependents: false` says that dependents may still exist.

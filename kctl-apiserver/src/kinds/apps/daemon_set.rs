@@ -89,8 +89,8 @@ const TEMPLATE_COUNT_POINTER: &str = "/metadata/annotations/deprecated.daemonset
 /// Sets the generation of the template to 1, unless the client sent a positive one
 /// (`daemonSetStrategy.PrepareForCreate`).
 fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
-    let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str();
-    if said.and_then(|count| count.parse::<i64>().ok()).is_none_or(|count| count < 1) {
+    let annotation = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str();
+    if annotation.and_then(|count| count.parse::<i64>().ok()).is_none_or(|count| count < 1) {
         object["metadata"]["annotations"][TEMPLATE_COUNT] = "1".into();
     }
 }
@@ -115,8 +115,11 @@ fn set_zero_template_generation(sent: &Value, object: &mut Value) {
 /// Returns the error of a template generation that is not a number. The request then fails with 400, because upstream
 /// parses the annotation when it decodes the object.
 fn wrong_template_count(object: &Value) -> Option<String> {
-    let said = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
-    said.parse::<i64>().is_err().then(|| format!("annotation {TEMPLATE_COUNT}: must be a number, found {said:?}"))
+    let annotation = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
+    annotation
+        .parse::<i64>()
+        .is_err()
+        .then(|| format!("annotation {TEMPLATE_COUNT}: must be a number, found {annotation:?}"))
 }
 
 /// Validates the spec (`ValidateDaemonSetSpec`).

@@ -27,6 +27,6 @@ fn cells(object: &Value, _now: Timestamp) -> Vec<Value> {
         Some("True") => "Healthy",
         Some(_) => "Unhealthy",
     };
-    let told = |pointer: &str| json!(healthy.map_or("", |condition| text(condition, pointer)));
-    vec![json!(name(object)), json!(status), told("/message"), told("/error")]
+    let field = |pointer: &str| json!(healthy.map_or("", |condition| text(condition, pointer)));
+    vec![json!(name(object)), json!(status), field("/message"), field("/error")]
 }

@@ -187,8 +187,8 @@ fn validate_sources(name: &str, spec: &Field<'_>) {
     for (index, source) in given.enumerate() {
         if index > 0 && source != FLEX {
             spec.at(source).discard_errors_below();
-            let told = if source == "cephfs" { "cephFS" } else { source };
-            spec.at(told).forbidden("may not specify more than 1 volume type");
+            let label = if source == "cephfs" { "cephFS" } else { source };
+            spec.at(label).forbidden("may not specify more than 1 volume type");
         } else if source == "local" {
             validate_local(spec);
         } else {

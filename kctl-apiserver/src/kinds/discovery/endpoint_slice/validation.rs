@@ -81,8 +81,8 @@ fn validate_hints(hints: &Field<'_>) {
 fn validate_addresses(list: &Field<'_>, kind: &str) {
     // The addresses of a list that is too long are validated, too (`validateEndpoints`).
     for (index, value) in entries(list) {
-        let place = list.index(index);
-        let (address, parsed) = (place.with(value), address::parse(text(value)));
+        let item = list.index(index);
+        let (address, parsed) = (item.with(value), address::parse(text(value)));
         match kind {
             "FQDN" => address.name(NameRule::Subdomain),
             "IPv4" | "IPv6" => {

@@ -8,7 +8,7 @@ use crate::metadata::Scope;
 /// One resource or subresource in one version, as discovery lists it (`APIResource`).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Listed {
+pub(crate) struct ApiResource {
     /// The plural name, with `/SUBRESOURCE` for a subresource.
     pub(crate) name: String,
     /// The name in the singular; empty for subresources.
@@ -36,7 +36,7 @@ pub(crate) struct Listed {
     pub(crate) storage_version_hash: Option<String>,
 }
 
-impl Listed {
+impl ApiResource {
     /// Creates the entry of a custom resource or of its subresource.
     pub(super) fn for_custom(name: String, kind: &str, scope: Scope, verbs: &[&str]) -> Self {
         Self {
