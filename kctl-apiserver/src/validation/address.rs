@@ -29,7 +29,7 @@ pub(crate) fn validate_legacy_ip(address: &Field<'_>) {
 /// address is a DNS subdomain too.
 ///
 /// An empty or absent name is valid: the cloud provider may report an IP address instead.
-pub(crate) fn host(name: &Field<'_>) {
+pub(crate) fn validate_status_host(name: &Field<'_>) {
     name.name_if_set(NameRule::Subdomain);
     name.invalid_if(parse(name.text()).is_some(), "must be a DNS name, not an IP address");
 }
@@ -49,7 +49,7 @@ fn has_zeros(address: &str) -> bool {
 /// Rejects addresses that mean another host on every node: the unspecified, loopback, link-local unicast and link-local
 /// multicast ranges. A proxy on any node must be able to forward to the address. Upstream calls this for `Endpoints` and
 /// `EndpointSlice`.
-pub(crate) fn endpoint(address: &Field<'_>) {
+pub(crate) fn validate_endpoint_ip(address: &Field<'_>) {
     let is_of_node = |parsed: IpAddr| {
         let is_link_local = match parsed {
             IpAddr::V4(four) => four.is_link_local() || four.octets()[..3] == [224, 0, 0],

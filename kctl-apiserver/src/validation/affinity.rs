@@ -92,7 +92,7 @@ fn validate_node_term(term: &Field<'_>) {
             let has_one = values.items().count() == 1;
             values.required_with_if(!has_one, "must have exactly one value for the operators Gt and Lt");
         } else {
-            selector::values(&requirement, Operators::Known);
+            selector::validate_values(&requirement, Operators::Known);
         }
         requirement.at("key").qualified_name();
     }
@@ -126,7 +126,7 @@ fn validate_node_field(requirement: &Field<'_>) {
 /// topology key is required. An empty one adds two errors, since the empty string is not a label
 /// key either.
 fn validate_pod_term(term: &Field<'_>) {
-    term.check_children(&["labelSelector", "namespaceSelector"], selector::selector);
+    term.check_children(&["labelSelector", "namespaceSelector"], selector::validate_selector);
     term.at("namespaces").items().for_each(|name| term.at_with("namespace", &name).name(NameRule::Label));
     validate_label_keys(term);
     term.require_children(&["topologyKey"]);
@@ -182,7 +182,7 @@ fn validate_shared_keys(term: &Field<'_>) {
 /// Validates tolerations one by one; duplicates are allowed.
 ///
 /// Two equal tolerations have the same effect as one, so upstream does not require uniqueness.
-pub(crate) fn tolerations(list: &Field<'_>) {
+pub(crate) fn validate_tolerations(list: &Field<'_>) {
     list.items().for_each(|toleration| validate_toleration(&toleration));
 }
 
@@ -239,7 +239,7 @@ pub(crate) fn validate_topology_spread(list: &Field<'_>) {
             domains.invalid_if(action.text() != "DoNotSchedule", "needs whenUnsatisfiable: DoNotSchedule");
         }
         validate_label_keys(&constraint);
-        constraint.at("labelSelector").check(selector::selector);
+        constraint.at("labelSelector").check(selector::validate_selector);
     }
 }
 

@@ -17,7 +17,7 @@ pub(crate) const VALUES_BYTES_MAX: usize = 1024 * 1024;
 const KEY_LEN_MAX: usize = 253;
 
 /// Validates a key of a `ConfigMap` or Secret (`IsConfigMapKey`).
-pub(crate) fn config_key(key: &Field<'_>) {
+pub(crate) fn validate_config_key(key: &Field<'_>) {
     let text = key.text();
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
     let is_valid = (1..=KEY_LEN_MAX).contains(&text.len()) && text.bytes().all(is_allowed);

@@ -66,7 +66,7 @@ fn validate_object_key(reference: &Field<'_>) {
     reference.at("name").name(NameRule::Subdomain);
     let key = reference.at("key");
     if key.require_value() {
-        config_key::config_key(&key);
+        config_key::validate_config_key(&key);
     }
 }
 

@@ -3,9 +3,9 @@
 //! Upstream: `k8s.io/apimachinery/pkg/api/validate/strfmt.go`.
 //!
 //! The same rules serve the functions of `resource.k8s.io`, whose fields are only partly tagged:
-//! `driver`, `pool_name`, `validate_qualified_name` and `validate_fully_qualified_name`. All of them report
-//! `FieldValueInvalid`, apart from lengths (`FieldValueTooLong`) and empty strings where a value is
-//! needed (`FieldValueRequired`).
+//! `validate_driver_name`, `validate_pool_name`, `validate_qualified_name` and
+//! `validate_fully_qualified_name`. All of them report `FieldValueInvalid`, apart from lengths
+//! (`FieldValueTooLong`) and empty strings where a value is needed (`FieldValueRequired`).
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -60,7 +60,7 @@ impl Format {
                 let is_extended = resources::is_extended(value.text());
                 value.invalid_if(!is_extended, "must be a valid extended resource name");
             }
-            Self::ResourcePoolName => pool_name(value),
+            Self::ResourcePoolName => validate_pool_name(value),
             Self::ResourceFullyQualifiedName => validate_fully_qualified_name(value),
         }
     }
@@ -91,7 +91,7 @@ const C_IDENTIFIER: &str = "must be letters, digits and underscores, and must no
 /// (`ValidateCSIDriverName`).
 ///
 /// Also validates the domain of an attribute. An empty name is `FieldValueRequired`.
-pub(crate) fn driver(name: &Field<'_>) {
+pub(crate) fn validate_driver_name(name: &Field<'_>) {
     if name.require_value() {
         name.max_bytes(DRIVER_LEN_MAX);
         validate_caseless_subdomain(name);
@@ -109,7 +109,7 @@ fn validate_caseless_subdomain(name: &Field<'_>) {
 ///
 /// Each invalid part is an error at the whole field. An empty part (a slash at the start, at the
 /// end or doubled) is invalid.
-pub(crate) fn pool_name(name: &Field<'_>) {
+pub(crate) fn validate_pool_name(name: &Field<'_>) {
     if name.require_value() {
         name.max_bytes(POOL_LEN_MAX);
         name.text().split('/').for_each(|part| name.with(&part.into()).name(NameRule::Subdomain));
@@ -131,7 +131,7 @@ pub(crate) fn validate_qualified_name(name: &Field<'_>) {
             if domain.is_empty() {
                 domain.invalid("the domain must not be empty");
             } else {
-                driver(&domain);
+                validate_driver_name(&domain);
             }
             if id.is_empty() {
                 id.invalid("the name must not be empty");

@@ -38,7 +38,7 @@ pub(crate) fn pod(object: &Value, errors: &mut Errors) {
 ///
 /// The ephemeral containers are still validated, so a template can have both kinds of errors. Names, finalizers and
 /// owner references of a template are never copied to a Pod, so upstream does not validate them.
-pub(crate) fn template(template: &Field<'_>) {
+pub(crate) fn validate_template(template: &Field<'_>) {
     template.at_with("labels", &template["metadata"]["labels"]).labels();
     template.at_with("annotations", &template["metadata"]["annotations"]).annotations();
     validate_spec(&template.at("spec"), "", ports::HostPorts::Optional);
@@ -66,7 +66,7 @@ fn validate_spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
     validate_host_users(spec);
     dns::validate_host_name(spec);
     validate_names_and_times(spec);
-    spec.at("tolerations").check(affinity::tolerations);
+    spec.at("tolerations").check(affinity::validate_tolerations);
     dns::validate_aliases(&spec.at("hostAliases"));
     let (preemption, overhead) = (spec.at("preemptionPolicy"), spec.at("overhead"));
     preemption.required_if(*preemption == "");

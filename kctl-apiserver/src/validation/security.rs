@@ -38,7 +38,7 @@ pub(crate) fn validate_container_context(context: &Field<'_>, spec: &Value) {
     if context.is_null() {
         return;
     }
-    context.check_children(&["runAsUser", "runAsGroup"], id);
+    context.check_children(&["runAsUser", "runAsGroup"], validate_id);
     let mounted = context.at("procMount");
     let is_unmasked = mounted.text() == "Unmasked" && spec["hostUsers"] != false;
     mounted.invalid_if(is_unmasked, "`hostUsers` must be false to use `Unmasked`");
@@ -57,15 +57,15 @@ pub(crate) fn validate_pod_context(spec: &Field<'_>) {
     let (shares, context) = (spec.at("shareProcessNamespace"), spec.at("securityContext"));
     let is_host = spec["hostPID"] == true && *shares == true;
     shares.invalid_if(is_host, "ShareProcessNamespace and HostPID cannot both be enabled");
-    context.check_children(&["fsGroup", "runAsUser", "runAsGroup"], id);
-    context.at("supplementalGroups").items().for_each(|group| id(&group));
+    context.check_children(&["fsGroup", "runAsUser", "runAsGroup"], validate_id);
+    context.at("supplementalGroups").items().for_each(|group| validate_id(&group));
     validate_parameters(&context.at("sysctls"), spec);
     validate_shared(&context);
     context.at("seLinuxChangePolicy").one_of(&["MountOption", "Recursive"]);
 }
 
 /// Validates the id of a user or group.
-pub(crate) fn id(id: &Field<'_>) {
+pub(crate) fn validate_id(id: &Field<'_>) {
     id.in_range(0, ID_MAX);
 }
 

@@ -13,7 +13,7 @@ use crate::{field::Field, go, selector::selects};
 ///
 /// An absent selector is valid: its meaning, everything or nothing, depends on the field.
 /// Requirements and labels may contradict each other; such a selector matches nothing.
-pub(crate) fn selector(selector: &Field<'_>) {
+pub(crate) fn validate_selector(selector: &Field<'_>) {
     selector.at("matchLabels").labels();
     for requirement in selector.at("matchExpressions").items() {
         requirement_of(&requirement, Operators::Known);
@@ -31,7 +31,7 @@ pub(crate) enum Operators {
 
 /// Validates one label requirement: its operator, its key, and that each value is a label value.
 pub(crate) fn requirement_of(requirement: &Field<'_>, operators: Operators) {
-    values(requirement, operators);
+    validate_values(requirement, operators);
     requirement.at("key").qualified_name();
     requirement.at("values").items().for_each(|value| value.label_value());
 }
@@ -42,7 +42,7 @@ pub(crate) fn requirement_of(requirement: &Field<'_>, operators: Operators) {
 ///
 /// The operators are those of `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes
 /// only. An unknown operator is `FieldValueInvalid`.
-pub(crate) fn values(requirement: &Field<'_>, operators: Operators) {
+pub(crate) fn validate_values(requirement: &Field<'_>, operators: Operators) {
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {
         "In" | "NotIn" => {
@@ -67,7 +67,7 @@ pub(crate) fn validate_workload_selector(label_selector: &Field<'_>, kind: &str)
         label_selector.required();
         return true;
     }
-    let is_usable = label_selector.passes(selector);
+    let is_usable = label_selector.passes(validate_selector);
     let detail = format_args!("empty selector is invalid for {kind}");
     label_selector.invalid_without_value_if(is_empty(label_selector), detail);
     is_usable

@@ -59,7 +59,7 @@ pub(crate) fn bundle_name_error(
 }
 
 /// Validates annotations for the signer: keys have a domain (`ValidateUserAnnotations`).
-pub(crate) fn annotations(annotations: &Field<'_>) {
+pub(crate) fn validate_annotations(annotations: &Field<'_>) {
     /// Maximum size of all keys and values, in bytes (`TotalAnnotationSizeLimitB`).
     const BYTES_MAX: usize = 256 * 1024;
     for (key, _) in pairs(annotations) {

@@ -68,7 +68,7 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 ///
 /// Older kinds (Pod, Node, the workloads) have condition types of their group, which do not follow
 /// these rules.
-pub(crate) fn conditions(conditions: &Field<'_>) {
+pub(crate) fn validate_condition_list(conditions: &Field<'_>) {
     conditions.unique(|condition| &condition["type"]);
     for condition in conditions.items() {
         condition.require_children(&["type", "lastTransitionTime", "reason"]);

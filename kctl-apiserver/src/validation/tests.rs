@@ -75,7 +75,7 @@ fn binding_conditions_beyond_the_limit_are_compared() {
     let device = json!({ "bindingConditions": ["x"], "bindingFailureConditions": ["a", "b", "c", "d", "x"] });
     let errors = found(|errors| {
         errors.too_many("d.bindingFailureConditions", 5, 4);
-        resource::validation::bindings(&Field::new(&device, "d", errors));
+        resource::validation::validate_binding_conditions(&Field::new(&device, "d", errors));
     });
     let expected = set([
         ("FieldValueInvalid", "d.bindingFailureConditions[4]"),

@@ -267,7 +267,7 @@ fn validate_trust_bundle(bundle: &Field<'_>) {
         }
         (false, true) => {
             signer.check(signer::name);
-            selector.check(selector::selector);
+            selector.check(selector::validate_selector);
         }
         (false, false) => bundle.required_with("exactly one of name and signerName must be set"),
     }
@@ -284,7 +284,7 @@ fn validate_pod_certificate(certificate: &Field<'_>) {
     const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
     let signer = certificate.at("signerName");
     signer.check(signer::name);
-    certificate.at("userAnnotations").check(signer::annotations);
+    certificate.at("userAnnotations").check(signer::validate_annotations);
     certificate.at("keyType").always_one_of(&KEY_TYPES);
     let most = signer::lifetime_max(signer.text());
     certificate.at("maxExpirationSeconds").in_range(signer::LIFETIME_MIN, most);

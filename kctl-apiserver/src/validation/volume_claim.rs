@@ -20,7 +20,7 @@ use crate::{
 /// class.
 pub(crate) fn claim_spec(spec: &Field<'_>) {
     spec.require_children(&["accessModes"]);
-    spec.at("selector").check(selector::selector);
+    spec.at("selector").check(selector::validate_selector);
     spec.at("accessModes").check(access_modes);
     let storage = spec.at_with("resources[storage]", &spec["resources"]["requests"]["storage"]);
     match resources::size(&storage) {

@@ -271,7 +271,7 @@ fn validate_azure_disk(source: &Field<'_>) {
 fn validate_csi(source: &Field<'_>, owner: SourceOwner<'_>) {
     const SECRETS: [&str; 4] =
         ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];
-    source.at("driver").check(format::driver);
+    source.at("driver").check(format::validate_driver_name);
     if let SourceOwner::Pod = owner {
         return source.at("nodePublishSecretRef").when_present(|secret| {
             secret.require_children(&["name"]);

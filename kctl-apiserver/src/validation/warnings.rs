@@ -83,7 +83,7 @@ pub(crate) fn old_profile(path: &str) -> String {
 /// For seccomp, the annotation is reported only if the field is unset, per Pod and per container. For
 /// `AppArmor`, it is reported if neither the container has the field nor the Pod has an equal profile.
 /// `path` is empty for a Pod, whose `AppArmor` annotations are then not reported here.
-fn profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
+fn warn_about_profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
     const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
     const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let (annotations, spec) = (&template["metadata"]["annotations"], &template["spec"]);
@@ -120,7 +120,7 @@ pub(crate) fn template(template: &Value, path: &str, texts: &mut Vec<String>) {
         let why = "non-functional in v1.16+; use the \"priorityClassName\" field instead";
         texts.push(format!("{path}metadata.annotations[{critical}]: {why}"));
     }
-    profiles(template, path, texts);
+    warn_about_profiles(template, path, texts);
     if template["spec"]["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
         let why = "must be >= 0; negative values are invalid and will be treated as 1";
         texts.push(format!("{path}spec.terminationGracePeriodSeconds: {why}"));
@@ -166,7 +166,7 @@ fn old_labels_of_term(term: &Value, path: &str, texts: &mut Vec<String>) {
 }
 
 /// Adds warnings about deprecated node labels in the node selector and the node affinity of a Pod.
-fn nodes(spec: &Value, path: &str, texts: &mut Vec<String>) {
+fn warn_about_node_labels(spec: &Value, path: &str, texts: &mut Vec<String>) {
     for label in spec["nodeSelector"].as_object().into_iter().flatten().map(|(label, _)| label) {
         texts.extend(old_label(label).map(|why| format!("{path}.nodeSelector[{label}]: {why}")));
     }
@@ -203,7 +203,7 @@ pub(crate) fn claim(spec: &Value, path: &str, texts: &mut Vec<String>) {
 /// `path` is the field path of the spec. Topics are node labels, topology spread, volumes, host aliases,
 /// pull secrets, containers, ports and affinity.
 fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
-    nodes(spec, path, texts);
+    warn_about_node_labels(spec, path, texts);
     for (index, constraint) in entries(&spec["topologySpreadConstraints"]) {
         let key = text(&constraint["topologyKey"]);
         let key_path = format!("{path}.topologySpreadConstraints[{index}].topologyKey");
@@ -231,7 +231,7 @@ fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
     for (list, index, container) in containers(spec) {
         warn_about_container(container, &format!("{path}.{list}[{index}]"), texts);
     }
-    ports(spec, path, texts);
+    warn_about_ports(spec, path, texts);
     for kind in ["podAffinity", "podAntiAffinity"] {
         for (name, term_path) in TERMS {
             for (index, term) in entries(&spec["affinity"][kind][*name]) {
@@ -301,7 +301,7 @@ fn warn_about_container(container: &Value, path: &str, texts: &mut Vec<String>) 
 ///
 /// Pairs are compared across all containers of the Pod. A host IP without a host port has its own
 /// warning.
-fn ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
+fn warn_about_ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
     let number = |port: &Value, field: &str| port[field].as_i64().unwrap_or(0);
     let mut ports_by_number: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
     let mut names: BTreeMap<&str, String> = BTreeMap::new();

@@ -14,7 +14,8 @@ use crate::{
     field_errors::{Errors, text},
     json_path::entries,
     kinds::admissionregistration::webhooks::{
-        check_compiles, expression_rule, match_conditions, request_environment, rule_with_operations, selectors,
+        check_compiles, expression_rule, match_conditions, request_environment, rule_with_operations,
+        validate_selectors,
     },
     names::NameRule,
     validation::selector,
@@ -107,7 +108,7 @@ fn validate_param_kind(kind: &Field<'_>) {
 /// Validates the resources that a policy or binding matches (`validateMatchResources`). Names in `resourceNames` are
 /// unique within a rule (`FieldValueDuplicate`) and fit into a path. `*` is not a wildcard there.
 fn validate_constraints(constraints: &Field<'_>) {
-    selectors(constraints);
+    validate_selectors(constraints);
     let rules = ["resourceRules", "excludeResourceRules"].map(|field| constraints.at(field));
     for rule in rules.iter().flat_map(Field::items) {
         let names = rule.at("resourceNames");
@@ -189,7 +190,7 @@ fn validate_param_reference(reference: &Field<'_>) {
     let (name, selector) = (reference.at("name"), reference.at("selector"));
     let (has_name, selects) = (!name.is_empty(), selector.is_object());
     name.name_if_set(NameRule::PathSegment);
-    selector.when_present(selector::selector);
+    selector.when_present(selector::validate_selector);
     for field in [name, selector] {
         field.forbidden_if(has_name && selects, "name and selector are mutually exclusive");
     }
@@ -229,7 +230,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
     for warning in status.at("typeChecking").at("expressionWarnings").items() {
         warning.require_children(&["warning", "fieldRef"]);
     }
-    status.at("conditions").check(crate::validation::status::conditions);
+    status.at("conditions").check(crate::validation::status::validate_condition_list);
 }
 
 /// Validates a `MutatingAdmissionPolicyBinding`, whose `policyName` is required (`FieldValueRequired`).

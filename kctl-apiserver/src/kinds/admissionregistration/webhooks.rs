@@ -47,15 +47,15 @@ fn validate_webhook(webhook: &Field<'_>) {
     effects.required_if(effects.is_null());
     effects.one_of(&["None", "NoneOnDryRun"]);
     webhook.at("timeoutSeconds").in_range(1, TIMEOUT_SECONDS_MAX);
-    selectors(webhook);
+    validate_selectors(webhook);
     client_config(&webhook.at("clientConfig"));
     match_conditions(&webhook.at("matchConditions"), &request_environment());
 }
 
 /// Validates `namespaceSelector` and `objectSelector` of a webhook or of a policy's `MatchResources`. An invalid label
 /// is reported at the whole map `matchLabels`, not at its key, as in kube-apiserver.
-pub(crate) fn selectors(value: &Field<'_>) {
-    value.check_children(&["namespaceSelector", "objectSelector"], selector::selector);
+pub(crate) fn validate_selectors(value: &Field<'_>) {
+    value.check_children(&["namespaceSelector", "objectSelector"], selector::validate_selector);
 }
 
 /// Validates the name of a webhook: a subdomain with at least three segments, such as `pods.policy.example.com`. The

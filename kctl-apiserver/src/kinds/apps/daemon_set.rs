@@ -129,11 +129,11 @@ fn wrong_template_count(object: &Value) -> Option<String> {
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (given, template) = (spec.at("selector"), spec.at("template"));
-    if given.passes(selector::selector) {
+    if given.passes(selector::validate_selector) {
         selector::validate_matches_template(&given, &template);
     }
     given.invalid_if(!given.is_null() && selector::is_empty(&given), "must not be empty");
-    template.check(validation::pod::template);
+    template.check(validation::pod::validate_template);
     validate_restart_always(&template, "DaemonSet");
     spec.check_children(&["minReadySeconds", "revisionHistoryLimit"], Field::not_negative);
     update_strategy(&spec.at("updateStrategy"));

@@ -21,7 +21,7 @@ pub(crate) fn is_none(amount: &Value) -> bool {
 pub(crate) fn template_of_set(spec: &Field<'_>) {
     let template = spec.at("template");
     if selector_fits(spec, "deployment") {
-        template.check(pod::template);
+        template.check(pod::validate_template);
         validate_restart_always(&template, "ReplicaSet");
     }
 }

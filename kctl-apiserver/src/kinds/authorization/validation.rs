@@ -58,7 +58,7 @@ fn validate_selectors(resource: &Field<'_>) {
         requirements.required_if(has_none && !selector.is_null());
         raw.invalid_if(!raw.is_empty() && !requirements.is_empty(), "may not be specified together with requirements");
         for requirement in requirements.items() {
-            let rule = if kind == "labelSelector" { selector::requirement_of } else { selector::values };
+            let rule = if kind == "labelSelector" { selector::requirement_of } else { selector::validate_values };
             rule(&requirement, Operators::Any);
             let key = requirement.at("key");
             key.required_if(kind == "fieldSelector" && key.is_empty());

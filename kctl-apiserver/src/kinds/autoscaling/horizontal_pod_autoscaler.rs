@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata::COUNTED,
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation {
-        validate: validation::autoscaler,
+        validate: validation::validate_autoscaler,
         validate_status: |old, new, errors| crate::validation::status::validate_numbers(&STATUS, old, new, errors),
         ..Validation::DEFAULT
     },

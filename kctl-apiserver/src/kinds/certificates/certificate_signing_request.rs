@@ -41,7 +41,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation {
         validates_subresources: true,
-        validate: validation::request,
+        validate: validation::validate_request,
         validate_subresource: validation::validate_update,
         ..Validation::DEFAULT
     },

@@ -31,7 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: |object| add(part(object, "spec"), "maxExpirationSeconds", 86_400), ..Defaults::DEFAULT },
     strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::CONDITIONAL },
     validation: Validation {
-        validate_create: validation::request,
+        validate_create: validation::validate_request,
         validate_update: |old, new, errors| Field::new(&new["spec"], "spec", errors).immutable(&old["spec"]),
         validate_status_at: validation::status,
         signer,

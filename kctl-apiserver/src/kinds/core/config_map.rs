@@ -8,7 +8,7 @@ use crate::{
     field_errors::Errors,
     registry::kind::{Cell, Kind, TableColumns, Validation},
     table::fields::entries,
-    validation::config_key::{VALUES_BYTES_MAX, config_key},
+    validation::config_key::{VALUES_BYTES_MAX, validate_config_key},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -46,12 +46,12 @@ fn validate(object: &Value, errors: &mut Errors) {
     let map = Field::new(object, "", errors);
     let (data, binary, mut n_bytes) = (map.at("data"), map.at("binaryData"), 0);
     for (key, value) in data.entries() {
-        value.with(&key.into()).check(config_key);
+        value.with(&key.into()).check(validate_config_key);
         value.with(&key.into()).invalid_if(!binary[key].is_null(), "must not also be a key of binaryData");
         n_bytes += value.text().len();
     }
     for (key, value) in binary.entries() {
-        value.with(&key.into()).check(config_key);
+        value.with(&key.into()).check(validate_config_key);
         n_bytes += value.text().len() / 4 * 3;
     }
     if n_bytes > VALUES_BYTES_MAX {

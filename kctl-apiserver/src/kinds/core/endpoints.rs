@@ -70,7 +70,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         for address in ready.items().chain(not_ready.items()) {
             let ip = address.at("ip");
             ip.check(address::validate_legacy_ip);
-            ip.check(address::endpoint);
+            ip.check(address::validate_endpoint_ip);
             address.at("hostname").name_if_set(NameRule::Label);
             address.at("nodeName").when_present(|node| node.name(NameRule::Subdomain));
         }

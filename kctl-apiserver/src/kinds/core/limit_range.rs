@@ -22,7 +22,7 @@ pub(crate) static KIND: Kind = Kind {
         null_when_empty: Some("/spec/limits"),
         ..Strategy::DEFAULT
     },
-    validation: Validation { validate: super::resource_quota::validation::limits, ..Validation::DEFAULT },
+    validation: Validation { validate: super::resource_quota::validation::validate_limit_range, ..Validation::DEFAULT },
     ..Kind::DEFAULT
 };
 

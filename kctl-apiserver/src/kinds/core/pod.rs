@@ -203,7 +203,8 @@ fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Error
     if subresource != "resize" || new["spec"]["os"]["name"] != "windows" {
         crate::validation::pod::pod(new, errors);
     }
-    let validate = if subresource == "resize" { resize::resize } else { resize::ephemeral };
+    let validate =
+        if subresource == "resize" { resize::validate_resize } else { resize::validate_ephemeral_containers };
     validate(old, new, errors);
 }
 

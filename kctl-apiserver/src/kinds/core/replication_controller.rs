@@ -53,7 +53,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         let selector = json!({ "matchLabels": selector });
         selector::validate_matches_template(&selector, &template);
     }
-    template.check(validation::pod::template);
+    template.check(validation::pod::validate_template);
     validate_restart_always(&template, "ReplicationController");
 }
 

@@ -20,7 +20,7 @@ pub(crate) static KIND: Kind = Kind {
     resource: "resourcequotas",
     kind: "ResourceQuota",
     validation: Validation {
-        validate: validation::quota,
+        validate: validation::validate_quota,
         validate_update: validation::validate_update,
         validate_status: |_, new, errors| validation::status(new, errors),
         ..Validation::DEFAULT

@@ -17,7 +17,7 @@ use crate::{
     field_errors::{Errors, text},
     json_path::set,
     registry::kind::{Cell, Defaults, Kind, Requests, TableColumns, Validation},
-    validation::config_key::{VALUES_BYTES_MAX, config_key},
+    validation::config_key::{VALUES_BYTES_MAX, validate_config_key},
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -61,7 +61,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let secret = Field::new(object, "", errors);
     let (data, mut n_bytes) = (secret.at("data"), 0);
     for (key, value) in data.entries() {
-        value.with(&key.into()).check(config_key);
+        value.with(&key.into()).check(validate_config_key);
         n_bytes += value.text().len() / 4 * 3;
     }
     if n_bytes > VALUES_BYTES_MAX {

@@ -54,9 +54,9 @@ pub(crate) static KIND: Kind = Kind {
         ..Strategy::DEFAULT
     },
     validation: Validation {
-        validate: validation::service,
+        validate: validation::validate_service,
         validate_update: validation::validate_update,
-        validate_status: |_, new, errors| validation::status(new, errors),
+        validate_status: |_, new, errors| validation::validate_status(new, errors),
         warn: |_, object, warnings| warnings::warn(object, warnings),
         ..Validation::DEFAULT
     },

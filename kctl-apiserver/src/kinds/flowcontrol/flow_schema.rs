@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy { kept_by_status: Kind::CLIENT_METADATA, ..Strategy::DEFAULT },
     validation: Validation {
-        validate: super::validation::schema,
+        validate: super::validation::validate_flow_schema,
         validate_status: |_, new, errors| super::validation::status(new, errors),
         ..Validation::DEFAULT
     },

@@ -24,7 +24,7 @@ const QUEUES_MAX: i64 = 10_000_000;
 /// | `distinguisherMethod.type` | `ByUser` or `ByNamespace`, if the method is set |
 /// | `priorityLevelConfiguration.name` | required; the level need not exist |
 /// | `rules[]` | subjects, and resources or paths |
-pub(crate) fn schema(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_flow_schema(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (precedence, method) = (spec.at("matchingPrecedence"), spec.at("distinguisherMethod"));
     let first = if object["metadata"]["name"] == EXEMPT { 1 } else { 2 };

@@ -23,9 +23,9 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata::COUNTED,
     admission: &[Plugin::DefaultIngressClass],
     validation: Validation {
-        validate: validation::ingress,
+        validate: validation::validate_ingress,
         validate_create: validation::new_ingress,
-        validate_status: validation::status,
+        validate_status: validation::validate_status,
         warn,
         ..Validation::DEFAULT
     },

@@ -22,7 +22,11 @@ pub(crate) static KIND: Kind = Kind {
     kind: "IngressClass",
     metadata: Metadata::COUNTED,
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
-    validation: Validation { validate: super::ingress::validation::class, validate_update, ..Validation::DEFAULT },
+    validation: Validation {
+        validate: super::ingress::validation::validate_class,
+        validate_update,
+        ..Validation::DEFAULT
+    },
     table: TableColumns::cells(&[
         Cell::ClassName(&["ingressclass.kubernetes.io/is-default-class"]),
         Cell::Text("/spec/controller"),

@@ -17,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "NetworkPolicy",
     metadata: Metadata::COUNTED,
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
-    validation: Validation { validate: validation::policy, ..Validation::DEFAULT },
+    validation: Validation { validate: validation::validate_policy, ..Validation::DEFAULT },
     table: TableColumns::cells(&[Cell::Name, Cell::Labels("/spec/podSelector"), Cell::Age]),
     ..Kind::DEFAULT
 };

@@ -44,6 +44,6 @@ fn validate(object: &Value, errors: &mut Errors) {
     let scheduling = Field::new(&object["scheduling"], "scheduling", errors);
     scheduling.at("nodeSelector").labels();
     let tolerations = scheduling.at("tolerations");
-    tolerations.check(affinity::tolerations);
+    tolerations.check(affinity::validate_tolerations);
     tolerations.unique_by(|toleration| ["key", "operator", "value", "effect"].map(|name| text(&toleration[name])));
 }

@@ -35,7 +35,8 @@ const STATUS: Numbers =
 
 /// Validates conditions and counts of the status.
 fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
-    Field::new(&new["status"]["conditions"], "status.conditions", errors).check(validation::status::conditions);
+    Field::new(&new["status"]["conditions"], "status.conditions", errors)
+        .check(validation::status::validate_condition_list);
     validation::status::validate_numbers(&STATUS, old, new, errors);
 }
 
@@ -54,5 +55,5 @@ fn validate(object: &Value, errors: &mut Errors) {
         bound.non_negative_int_or_percent();
         bound.at_most_100_percent();
     }
-    spec.at("selector").check(selector::selector);
+    spec.at("selector").check(selector::validate_selector);
 }

@@ -13,7 +13,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: super::defaults::binding, ..Defaults::DEFAULT },
     validation: Validation {
         grants: Some(Grants::ReferencedRole),
-        validate: |object, errors| super::validation::binding(object, Scope::Cluster, errors),
+        validate: |object, errors| super::validation::validate_binding(object, Scope::Cluster, errors),
         ..Validation::DEFAULT
     },
     table: super::table::BINDING,

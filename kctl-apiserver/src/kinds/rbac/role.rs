@@ -13,7 +13,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { later: &[("/rules", Undecoded::AsDefault)], ..Defaults::DEFAULT },
     validation: Validation {
         grants: Some(Grants::Rules),
-        validate: |object, errors| super::validation::role(object, Scope::Namespaced, errors),
+        validate: |object, errors| super::validation::validate_role(object, Scope::Namespaced, errors),
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields { filled_in: &["/rules"], ..ManagedFields::DEFAULT },

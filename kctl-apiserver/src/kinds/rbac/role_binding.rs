@@ -16,7 +16,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: super::defaults::binding, ..Defaults::DEFAULT },
     validation: Validation {
         grants: Some(Grants::ReferencedRole),
-        validate: |object, errors| super::validation::binding(object, Scope::Namespaced, errors),
+        validate: |object, errors| super::validation::validate_binding(object, Scope::Namespaced, errors),
         ..Validation::DEFAULT
     },
     table: super::table::BINDING,

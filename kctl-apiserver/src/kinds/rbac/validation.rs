@@ -13,7 +13,7 @@ const GROUP: &str = "rbac.authorization.k8s.io";
 ///
 /// A rule is for resources or for paths outside of the API. A rule for resources has at least one group and one
 /// resource. Only a `ClusterRole` (`namespaced: false`) may have paths.
-pub(crate) fn role(object: &Value, scope: Scope, errors: &mut Errors) {
+pub(crate) fn validate_role(object: &Value, scope: Scope, errors: &mut Errors) {
     for rule in Field::new(&object["rules"], "rules", errors).items() {
         let urls = rule.at("nonResourceURLs");
         if urls.is_empty() {
@@ -31,12 +31,12 @@ pub(crate) fn role(object: &Value, scope: Scope, errors: &mut Errors) {
 /// A controller sets the rules of such a role to those of all selected roles. At least one selector
 /// is required, and an invalid one gets a second error without details, as in kube-apiserver.
 pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
-    role(object, Scope::Cluster, errors);
+    validate_role(object, Scope::Cluster, errors);
     let aggregation = Field::new(&object["aggregationRule"], "aggregationRule", errors);
     let selectors = aggregation.at("clusterRoleSelectors");
     selectors.required_if(!aggregation.is_null() && selectors.is_empty());
     for selector in selectors.items() {
-        let is_valid = selector.passes(selector::selector);
+        let is_valid = selector.passes(selector::validate_selector);
         selector.invalid_if(!is_valid, "invalid label selector");
     }
 }
@@ -45,7 +45,7 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
 ///
 /// A `RoleBinding` may also refer to a `Role`. A binding without subjects is valid. A tag of the API
 /// makes `roleRef` immutable; the name is required after a change as well.
-pub(crate) fn binding(object: &Value, scope: Scope, errors: &mut Errors) {
+pub(crate) fn validate_binding(object: &Value, scope: Scope, errors: &mut Errors) {
     let binding = Field::new(object, "", errors);
     let role = binding.at("roleRef");
     role.at("apiGroup").always_one_of(&[GROUP]);

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::Errors,
-    kinds::resource::validation::{opaque, selectors},
+    kinds::resource::validation::{validate_opaque_config, validate_selectors},
     names::NameRule,
     registry::kind::{Cell, DeleteStrategy, Kind, Metadata, TableColumns, Validation},
 };
@@ -26,6 +26,6 @@ pub(crate) static KIND: Kind = Kind {
 /// Validates a class (`validateDeviceClassSpec`): the selectors, and parameters of drivers.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    selectors(&spec.at("selectors"));
-    spec.at("config").items().for_each(|config| opaque(&config));
+    validate_selectors(&spec.at("selectors"));
+    spec.at("config").items().for_each(|config| validate_opaque_config(&config));
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::Errors,
-    kinds::resource::{defaults, validation::taint},
+    kinds::resource::{defaults, validation::validate_taint},
     names::NameRule,
     registry::kind::{Cell, Environment, Kind, Metadata, Strategy, TableColumns, Validation},
     validation::{format, status},
@@ -58,15 +58,15 @@ fn set_times(environment: &dyn Environment, old: Option<&Value>, object: &mut Va
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let devices = spec.at("deviceSelector");
-    devices.at("driver").when_present(format::driver);
-    devices.at("pool").when_present(format::pool_name);
+    devices.at("driver").when_present(format::validate_driver_name);
+    devices.at("pool").when_present(format::validate_pool_name);
     devices.at("device").when_present(|device| device.name(NameRule::Label));
-    taint(&spec.at("taint"));
+    validate_taint(&spec.at("taint"));
 }
 
 /// Validates the conditions (`ValidateDeviceTaintRuleStatusUpdate`).
 fn validate_status(object: &Value, errors: &mut Errors) {
     let conditions = Field::new(&object["status"]["conditions"], "status.conditions", errors);
-    conditions.check(status::conditions);
+    conditions.check(status::validate_condition_list);
     conditions.max_items(CONDITIONS_MAX);
 }

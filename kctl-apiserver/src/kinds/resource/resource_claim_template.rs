@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::Errors,
-    kinds::resource::resource_claim::validation::devices,
+    kinds::resource::resource_claim::validation::validate_devices,
     registry::kind::{Cell, Defaults, DeleteStrategy, Kind, ManagedFields, TableColumns, Validation},
     validation::volume::template_metadata,
 };
@@ -35,5 +35,5 @@ pub(crate) static KIND: Kind = Kind {
 fn validate_create(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     spec.at("metadata").check(template_metadata);
-    devices(&spec.at("spec").at("devices"));
+    validate_devices(&spec.at("spec").at("devices"));
 }

@@ -23,7 +23,7 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata::COUNTED,
     requests: Requests { selectable_fields: &["spec.driver", "spec.nodeName"], ..Requests::DEFAULT },
     strategy: Strategy { set_times: set_taint_times, ..Strategy::DEFAULT },
-    validation: Validation { validate: validation::slice, validate_update, warn, ..Validation::DEFAULT },
+    validation: Validation { validate: validation::validate_slice, validate_update, warn, ..Validation::DEFAULT },
     delete: DeleteStrategy::RETURNS_OBJECT,
     table: TableColumns::cells(&[
         Cell::Name,

@@ -16,21 +16,21 @@ const PARAMETERS_LEN_MAX: usize = 10 * 1024;
 /// a device.
 ///
 /// An expression that is too long is not compiled.
-pub(crate) fn selectors(list: &Field<'_>) {
+pub(crate) fn validate_selectors(list: &Field<'_>) {
     for cel in list.items().map(|selector| selector.at("cel")) {
         let expression = cel.at("expression");
         if cel.is_null() {
             cel.required();
         } else if expression.text().len() > EXPRESSION_LEN_MAX {
             expression.max_bytes(EXPRESSION_LEN_MAX);
-        } else if let Some(why) = problem(expression.text()) {
+        } else if let Some(why) = expression_error(expression.text()) {
             expression.invalid(why);
         }
     }
 }
 
 /// Returns the problem of a CEL selector. Its cost is not limited, because this server does not evaluate it.
-fn problem(expression: &str) -> Option<String> {
+fn expression_error(expression: &str) -> Option<String> {
     match type_of(expression, &Environment::for_device()) {
         Err(why) => Some(format!("compilation failed: {why}")),
         Ok(Some(found)) if !matches!(found, Type::Bool | Type::Any) => {
@@ -42,7 +42,7 @@ fn problem(expression: &str) -> Option<String> {
 
 /// Validates the `opaque` parameters of a configuration, which only the driver reads: they are required, and a JSON
 /// object.
-pub(crate) fn opaque(config: &Field<'_>) {
+pub(crate) fn validate_opaque_config(config: &Field<'_>) {
     let opaque = config.at("opaque");
     let parameters = opaque.at("parameters");
     if opaque.is_null() {
@@ -68,7 +68,7 @@ pub(crate) fn validate_driver(object: &Field<'_>) {
 ///
 /// Either both lists are given or neither; names are qualified and unique, and no name is in both
 /// lists.
-pub(crate) fn bindings(device: &Field<'_>) {
+pub(crate) fn validate_binding_conditions(device: &Field<'_>) {
     let [ready, failed] = ["bindingConditions", "bindingFailureConditions"].map(|name| device.at(name));
     for (list, other) in [(&ready, &failed), (&failed, &ready)] {
         list.items().for_each(|name| name.qualified_name());
@@ -84,7 +84,7 @@ pub(crate) fn bindings(device: &Field<'_>) {
 }
 
 /// Validates key and value of a taint. The effect is checked by the schema's own rules.
-pub(crate) fn taint(taint: &Field<'_>) {
+pub(crate) fn validate_taint(taint: &Field<'_>) {
     taint.at("key").qualified_name();
     taint.at("value").label_value();
 }

@@ -54,7 +54,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for driver in Field::new(&object["spec"]["drivers"], "spec.drivers", errors).items() {
         let (name, id) = (driver.at("name"), driver.at("nodeID"));
-        name.check(format::driver);
+        name.check(format::validate_driver_name);
         name.duplicate_if(!names.insert(name.text()));
         id.required_if(id.is_empty());
         id.invalid_if(id.text().len() > NODE_ID_LEN_MAX, format_args!("must be {NODE_ID_LEN_MAX} bytes or less"));

@@ -34,7 +34,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// an amount of at least 0.
 fn validate(object: &Value, errors: &mut Errors) {
     let capacity = Field::new(object, "", errors);
-    capacity.at("nodeTopology").check(selector::selector);
+    capacity.at("nodeTopology").check(selector::validate_selector);
     capacity.at("storageClassName").name(NameRule::Subdomain);
     let amount = capacity.at("capacity");
     amount.invalid_if(resources::size(&amount).is_some_and(|size| size < 0), "must be greater than or equal to 0");

@@ -49,7 +49,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     spec.check_children(&["replicas", "minReadySeconds"], Field::not_negative);
     spec.at("ordinals").at("start").not_negative();
     if selector_fits(&spec, "statefulset") {
-        template.with(&with_claims(&spec)).check(pod::template);
+        template.with(&with_claims(&spec)).check(pod::validate_template);
     }
     validate_restart_always(&template, "StatefulSet");
 }

@@ -37,7 +37,7 @@ const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Res
 /// | `behavior.scaleUp`, `behavior.scaleDown` | see `scaling` |
 ///
 /// A lower bound for the two counts is declared by the schema and is not repeated here.
-pub(crate) fn autoscaler(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_autoscaler(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (least, most, metrics) = (&spec["minReplicas"], spec.at("maxReplicas"), spec.at("metrics"));
     let is_less = least.as_i64().is_some_and(|least| most.as_i64().unwrap_or(0) < least);

@@ -113,7 +113,8 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
         let is_own = labels["batch.kubernetes.io/controller-uid"] == meta["uid"]
             && labels.as_object().is_some_and(|labels| labels.len() == 1);
         // `validate` reports an invalid selector, for itself.
-        let mistakes = Errors::collect(|errors| selector::selector(&Field::new(&selector, "spec.selector", errors)));
+        let mistakes =
+            Errors::collect(|errors| selector::validate_selector(&Field::new(&selector, "spec.selector", errors)));
         selector.invalid_if(!is_own && mistakes.is_empty(), "must be the one that the server generates");
     }
 }
@@ -143,7 +144,7 @@ fn validate_whole_spec(spec: &Field<'_>) {
     job_spec(spec);
     let selector = spec.at("selector");
     selector.required_if(selector.is_null());
-    if selector.passes(selector::selector) {
+    if selector.passes(selector::validate_selector) {
         selector::validate_matches_template(&selector, &spec.at("template"));
     }
 }
@@ -199,7 +200,7 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
     let (has_policy, replacement) = (!spec["podFailurePolicy"].is_null(), spec.at("podReplacementPolicy"));
     replacement.unsupported_if(has_policy && *replacement == "TerminatingOrFailed", &["Failed"]);
     let template = spec.at("template");
-    template.check(pod::template);
+    template.check(pod::validate_template);
     let restart = template.at("spec").at("restartPolicy");
     match restart.text() {
         "" | "Always" => restart.required_with("must be OnFailure or Never"),

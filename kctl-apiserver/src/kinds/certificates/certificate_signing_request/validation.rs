@@ -33,7 +33,7 @@ const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
 /// | `status.certificate` | PEM certificates and nothing else, if set |
 ///
 /// The error about a certificate does not show it.
-pub(crate) fn request(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_request(object: &Value, errors: &mut Errors) {
     let object = Field::new(object, "", errors);
     let (spec, status) = (object.at("spec"), object.at("status"));
     let [request, usages, signer] = ["request", "usages", "signerName"].map(|name| spec.at(name));

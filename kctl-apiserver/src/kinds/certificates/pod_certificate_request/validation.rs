@@ -29,11 +29,11 @@ const SKEW_MAX: SignedDuration = SignedDuration::from_mins(5);
 const REFRESH_MARGIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// Validates a new request (`ValidatePodCertificateRequestCreate`).
-pub(super) fn request(object: &Value, errors: &mut Errors) {
+pub(super) fn validate_request(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let signer = spec.at("signerName");
     signer.check(signer::name);
-    spec.at("unverifiedUserAnnotations").check(signer::annotations);
+    spec.at("unverifiedUserAnnotations").check(signer::validate_annotations);
     for (name, uid) in [("podName", "podUID"), ("serviceAccountName", "serviceAccountUID"), ("nodeName", "nodeUID")] {
         let uid = spec.at(uid);
         spec.at(name).name(NameRule::Subdomain);
@@ -108,7 +108,7 @@ fn validate_conditions(conditions: &Field<'_>) {
             status.always_one_of(&["True"]);
         }
     }
-    status::conditions(conditions);
+    status::validate_condition_list(conditions);
 }
 
 /// Validates an issued certificate. The first error is the only one, as each rule depends on those before it.

@@ -19,7 +19,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 /// container lists, for removed requests or limits, and for changes other than `cpu` and `memory`. `FieldValueInvalid`
 /// at `spec` if the QoS class would change. Changed container lists end the validation, because the later comparisons
 /// pair containers by index.
-pub(crate) fn resize(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_resize(old: &Value, new: &Value, errors: &mut Errors) {
     let was = &old["spec"];
     if new["spec"]["os"]["name"] == "windows" {
         // kube-apiserver reports this path, which is not that of a field.
@@ -92,7 +92,7 @@ fn remove_resizable_resources(object: &mut Value) {
 
 /// Validates that a write to `pods/ephemeralcontainers` only adds containers (`FieldValueForbidden` otherwise).
 /// Upstream: `ValidatePodEphemeralContainersUpdate` in `pkg/apis/core/validation/validation.go`.
-pub(crate) fn ephemeral(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_ephemeral_containers(old: &Value, new: &Value, errors: &mut Errors) {
     let containers = Field::new(&new["spec"]["ephemeralContainers"], "spec.ephemeralContainers", errors);
     for (_, existing) in entries(&old["spec"]["ephemeralContainers"]) {
         let is_kept = entries(&containers).any(|(_, container)| container == existing);

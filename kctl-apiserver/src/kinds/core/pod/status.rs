@@ -211,8 +211,8 @@ fn validate_users(list: &Field<'_>, system: &str) {
             user.forbidden("cannot be set for a windows pod");
             continue;
         }
-        user.check_children(&["uid", "gid"], security::id);
-        user.at("supplementalGroups").items().for_each(|group| security::id(&group));
+        user.check_children(&["uid", "gid"], security::validate_id);
+        user.at("supplementalGroups").items().for_each(|group| security::validate_id(&group));
     }
 }
 

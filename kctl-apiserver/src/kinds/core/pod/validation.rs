@@ -82,7 +82,7 @@ fn validate_kept_tolerations(was: &Value, list: &Field<'_>) {
     if !entries(&was["tolerations"]).all(|(_, old)| is_kept(old)) {
         return list.forbidden("existing toleration can not be modified except its tolerationSeconds");
     }
-    list.check(affinity::tolerations);
+    list.check(affinity::validate_tolerations);
 }
 
 /// Validates that an update adds no scheduling gate: the scheduler may have placed the Pod already.

@@ -44,7 +44,7 @@ fn validate_quantity(name: &str, amount: &Field<'_>) {
 }
 
 /// Validates a quota: its amounts, `spec.scopes` and `spec.scopeSelector`.
-pub(crate) fn quota(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_quota(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let scopes = spec.at("scopes");
     spec.at("hard").entries().for_each(|(name, amount)| validate_quantity(name, &amount));
@@ -134,7 +134,7 @@ fn validate_scope_selector(spec: &Field<'_>) {
 ///
 /// The amounts of one resource must increase in this order: `min`, `defaultRequest`, `default`,
 /// `max`.
-pub(crate) fn limits(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_limit_range(object: &Value, errors: &mut Errors) {
     /// Standard types of limits.
     const KINDS: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
     let limits = Field::new(&object["spec"]["limits"], "spec.limits", errors);

@@ -32,7 +32,7 @@ const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 /// | `NodePort` | ports | `None` as cluster IP |
 /// | `LoadBalancer` | ports | `None` as cluster IP |
 /// | `ExternalName` | `externalName` | cluster IPs and IP families |
-pub(crate) fn service(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_service(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (kind, ports, cluster_ips) = (text(&spec["type"]), spec.at("ports"), spec.at("clusterIPs"));
     ports.required_if(ports.is_empty() && !is_headless(&spec) && kind != "ExternalName");
@@ -55,7 +55,7 @@ pub(crate) fn service(object: &Value, errors: &mut Errors) {
     validate_addresses(&spec);
     for ip in spec.at("externalIPs").items() {
         if ip.passes(address::validate_legacy_ip) {
-            ip.check(address::endpoint);
+            ip.check(address::validate_endpoint_ip);
         }
     }
     validate_load_balancer(&spec);
@@ -227,7 +227,7 @@ pub(crate) fn needs_health_check(spec: &Value) -> bool {
 /// Validates the status that a load balancer's controller writes (`ValidateLoadBalancerStatus`).
 ///
 /// Only a `LoadBalancer` has ingress points. An ingress point has an `ipMode` if and only if it has an IP.
-pub(crate) fn status(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     let list = Field::new(&object["status"]["loadBalancer"]["ingress"], "status.loadBalancer.ingress", errors);
     if object["spec"]["type"] != "LoadBalancer" {
         return list.forbidden_if(!list.is_empty(), "may only be used when `spec.type` is 'LoadBalancer'");
@@ -241,7 +241,7 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
             mode.required_with_if(mode.is_null(), "must be set when `ip` is set");
             mode.one_of(&["Proxy", "VIP"]);
         }
-        ingress.at("hostname").check(address::host);
+        ingress.at("hostname").check(address::validate_status_host);
     }
 }
 

@@ -88,7 +88,7 @@ fn validate_addresses(list: &Field<'_>, kind: &str) {
             "IPv4" | "IPv6" => {
                 let is_other = parsed.is_some_and(|parsed| parsed.is_ipv4() != (kind == "IPv4"));
                 list.with(value).invalid_if(is_other, format_args!("must have only {kind} addresses"));
-                address.check(address::endpoint);
+                address.check(address::validate_endpoint_ip);
             }
             _ => {}
         }

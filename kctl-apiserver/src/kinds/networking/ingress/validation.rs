@@ -25,7 +25,7 @@ const UNCLEAR_ENDS: &[&str] = &["/..", "/."];
 /// | `rules[].http.paths` | at least one |
 /// | `tls[].hosts[]` | as the hosts of rules |
 /// | `tls[].secretName`, `ingressClassName` | names of objects, which need not exist |
-pub(crate) fn ingress(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_ingress(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (default, rules, class) = (spec.at("defaultBackend"), spec.at("rules"), spec.at("ingressClassName"));
     spec.invalid_if(rules.is_empty() && default.is_null(), "must have `defaultBackend` or `rules`");
@@ -138,7 +138,7 @@ fn validate_backend(backend: &Field<'_>) {
 
 /// Validates the addresses of the load balancer (`ValidateIngressLoadBalancerStatus`). Addresses that the old status
 /// has are not validated again.
-pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     let before = old["status"]["loadBalancer"]["ingress"].as_array().map_or(&[][..], Vec::as_slice);
     let list = Field::new(&new["status"]["loadBalancer"]["ingress"], "status.loadBalancer.ingress", errors);
     for ingress in list.items() {
@@ -146,7 +146,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
         if !ip.is_empty() && !before.iter().any(|existing| existing["ip"] == *ip) {
             ip.check(address::validate_legacy_ip);
         }
-        ingress.at("hostname").check(address::host);
+        ingress.at("hostname").check(address::validate_status_host);
     }
 }
 
@@ -161,7 +161,7 @@ fn validate_reference(reference: &Field<'_>) {
 /// - `controller` has a domain, as in `example.com/ingress-controller`.
 /// - Parameters are in the cluster or in a namespace. The namespace is required for the second, and
 ///   forbidden for the first.
-pub(crate) fn class(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_class(object: &Value, errors: &mut Errors) {
     /// Maximum length of the name of a controller, in characters.
     const CONTROLLER_LEN_MAX: usize = 250;
     let spec = Field::new(&object["spec"], "spec", errors);

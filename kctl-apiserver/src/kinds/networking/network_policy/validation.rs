@@ -19,9 +19,9 @@ const DIRECTIONS: &[(&str, &str)] = &[("ingress", "from"), ("egress", "to")];
 /// Validates a policy: the Pods that it selects, the ports and peers of its rules, and its types.
 ///
 /// Three or more types are reported once at the list; errors about single types are dropped.
-pub(crate) fn policy(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    spec.at("podSelector").check(selector::selector);
+    spec.at("podSelector").check(selector::validate_selector);
     for (direction, peers) in DIRECTIONS {
         for rule in spec.at(direction).items() {
             rule.at("ports").items().for_each(|item| validate_port(&item));
@@ -55,7 +55,7 @@ fn validate_port(port: &Field<'_>) {
 /// | `ipBlock` | addresses outside of the cluster; no selector beside it (`FieldValueForbidden`) |
 fn validate_peer(peer: &Field<'_>) {
     let selectors = ["podSelector", "namespaceSelector"];
-    peer.check_children(&selectors, selector::selector);
+    peer.check_children(&selectors, selector::validate_selector);
     let selects = selectors.iter().any(|name| peer[*name].is_object());
     let range = peer.at("ipBlock");
     range.when_present(validate_block);

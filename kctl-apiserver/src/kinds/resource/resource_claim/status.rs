@@ -11,14 +11,16 @@ use crate::{
     field_errors::{Errors, text},
     json_path::entries,
     kinds::resource::{
-        resource_claim::validation::{configurations, names, toleration, validate_request_name},
-        validation::{bindings, validate_driver},
+        resource_claim::validation::{
+            request_names, validate_configurations, validate_request_name, validate_toleration,
+        },
+        validation::{validate_binding_conditions, validate_driver},
     },
     names::NameRule,
     validation::{
         address::{Cidr, is_mapped},
         affinity,
-        format::{driver, pool_name},
+        format::{validate_driver_name, validate_pool_name},
         status,
     },
 };
@@ -42,7 +44,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     users.forbidden_if(is_deleting && has_new(), "must not have new entries in a claim being deleted");
     // The tag `update=NoModify` validates that an allocation is unchanged.
     if was["allocation"].is_null() && !allocation.is_null() {
-        validate_allocated(&allocation, &names(&new["spec"]["devices"]["requests"]));
+        validate_allocated(&allocation, &request_names(&new["spec"]["devices"]["requests"]));
     }
 }
 
@@ -78,12 +80,12 @@ fn allocated_devices(allocation: &Value) -> BTreeSet<DeviceId<'_>> {
 /// allocated ones. `data` is at most 10 KiB of JSON, and addresses have a prefix length.
 fn validate_devices(list: &Field<'_>, allocated: &BTreeSet<DeviceId<'_>>) {
     for device in list.items() {
-        device.at("driver").check(driver);
-        device.at("pool").check(pool_name);
+        device.at("driver").check(validate_driver_name);
+        device.at("pool").check(validate_pool_name);
         device.at("device").name(NameRule::Label);
         device.invalid_if(!allocated.contains(&id(&device)), "must be an allocated device in the claim");
         let conditions = device.at("conditions");
-        conditions.check(status::conditions);
+        conditions.check(status::validate_condition_list);
         conditions.max_items(CONDITIONS_MAX);
         device.at("data").when_present(validate_driver);
         device.at("networkData").at("ips").items().for_each(|address| address.check(validate_interface_address));
@@ -111,9 +113,9 @@ fn validate_allocated(allocation: &Field<'_>, requests: &BTreeSet<String>) {
     for result in devices.at("results").items() {
         validate_request_name(&result.at("request"), requests);
         result.at("device").name(NameRule::Label);
-        bindings(&result);
-        result.at("tolerations").items().for_each(|item| toleration(&item));
+        validate_binding_conditions(&result);
+        result.at("tolerations").items().for_each(|item| validate_toleration(&item));
     }
-    configurations(&devices, requests);
+    validate_configurations(&devices, requests);
     allocation.at("nodeSelector").when_present(affinity::node_selector);
 }

@@ -21,23 +21,23 @@ use crate::{
     field::Field,
     field_errors::{Errors, text},
     json_path::entries,
-    kinds::resource::validation::{opaque, selectors},
+    kinds::resource::validation::{validate_opaque_config, validate_selectors},
     names::NameRule,
     validation::format::validate_fully_qualified_name,
 };
 
 /// Validates a new claim. An update cannot change the spec, so it does not validate it again.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
-    devices(&Field::new(&object["spec"]["devices"], "spec.devices", errors));
+    validate_devices(&Field::new(&object["spec"]["devices"], "spec.devices", errors));
 }
 
 /// Validates requests, constraints and configurations of a claim.
 ///
 /// A constraint requires that devices have the same value of an attribute, or that all values
 /// differ.
-pub(crate) fn devices(devices: &Field<'_>) {
+pub(crate) fn validate_devices(devices: &Field<'_>) {
     devices.at("requests").items().for_each(|item| validate_request(&item));
-    let declared = names(&devices["requests"]);
+    let declared = request_names(&devices["requests"]);
     for constraint in devices.at("constraints").items() {
         validate_request_names(&constraint, &declared);
         let (same, other) = (constraint.at("matchAttribute"), constraint.at("distinctAttribute"));
@@ -48,19 +48,19 @@ pub(crate) fn devices(devices: &Field<'_>) {
         let has_none = !same.is_string() && !other.is_string();
         constraint.required_with_if(has_none, "exactly one of matchAttribute and distinctAttribute must be set");
     }
-    configurations(devices, &declared);
+    validate_configurations(devices, &declared);
 }
 
 /// Validates the configurations of devices, each for requests with the declared names.
-pub(crate) fn configurations(devices: &Field<'_>, declared: &BTreeSet<String>) {
+pub(crate) fn validate_configurations(devices: &Field<'_>, declared: &BTreeSet<String>) {
     for config in devices.at("config").items() {
         validate_request_names(&config, declared);
-        opaque(&config);
+        validate_opaque_config(&config);
     }
 }
 
 /// Returns the names of the requests, and `request/subrequest` for each alternative.
-pub(crate) fn names(requests: &Value) -> BTreeSet<String> {
+pub(crate) fn request_names(requests: &Value) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for (_, request) in entries(requests) {
         let name = text(&request["name"]);
@@ -114,16 +114,16 @@ fn validate_request(request: &Field<'_>) {
 ///
 /// `request` is a request or one of its alternatives.
 fn validate_alternative(request: &Field<'_>) {
-    selectors(&request.at("selectors"));
+    validate_selectors(&request.at("selectors"));
     let count = request.at("count");
     let (number, mode) = (count.as_i64().unwrap_or_default(), text(&request["allocationMode"]));
     let is_wrong = (mode == "All" && number != 0) || (mode == "ExactCount" && number <= 0);
     count.invalid_if(is_wrong, "must be greater than 0 with 'ExactCount', and absent with 'All'");
-    request.at("tolerations").items().for_each(|item| toleration(&item));
+    request.at("tolerations").items().for_each(|item| validate_toleration(&item));
 }
 
 /// Validates the value of a toleration: no value with `Exists`, and the value of a label with `Equal`.
-pub(crate) fn toleration(toleration: &Field<'_>) {
+pub(crate) fn validate_toleration(toleration: &Field<'_>) {
     let value = toleration.at("value");
     match text(&toleration["operator"]) {
         "Exists" => value.invalid_if(!value.is_empty(), "must be empty for operator `Exists`"),

@@ -34,7 +34,7 @@ fn is_more(left: &Value, right: &Value) -> bool {
 
 /// Validates a policy of a capacity. `most` is the capacity, which no amount may exceed. A policy without a list and
 /// without a range is valid: each request may consume any amount up to the capacity.
-pub(crate) fn policy(policy: &Field<'_>, most: &Value) {
+pub(crate) fn validate(policy: &Field<'_>, most: &Value) {
     let (values, range, usual) = (policy.at("validValues"), policy.at("validRange"), policy.at("default"));
     let (has_values, has_range) = (!values.is_empty(), !range.is_null());
     policy.forbidden_if(has_values && has_range, "must have only one of `validValues` and `validRange`");

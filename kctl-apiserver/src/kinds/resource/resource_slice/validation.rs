@@ -13,12 +13,12 @@ use crate::{
     json_path::entries,
     kinds::resource::{
         resource_slice::request_policy,
-        validation::{bindings, taint},
+        validation::{validate_binding_conditions, validate_taint},
     },
     names::NameRule,
     validation::{
         affinity,
-        format::{driver, pool_name, validate_qualified_name},
+        format::{validate_driver_name, validate_pool_name, validate_qualified_name},
     },
 };
 
@@ -40,16 +40,16 @@ const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `al
 ///
 /// | field | rule |
 /// |---|---|
-/// | `driver`, `pool` | see `driver` in `resource/validation` and `pool` |
+/// | `driver`, `pool` | see `validate_driver_name` and `validate_pool` |
 /// | `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` | exactly one |
 /// | `devices`, `sharedCounters` | not both in one slice |
 /// | `devices` | at most 128, or 64 with taints or counters; names are unique |
 ///
 /// A list of devices that is too long is not validated further.
-pub(crate) fn slice(object: &Value, errors: &mut Errors) {
+pub(crate) fn validate_slice(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (devices, counters) = (spec.at("devices"), spec.at("sharedCounters"));
-    spec.at("driver").check(driver);
+    spec.at("driver").check(validate_driver_name);
     validate_pool(&spec.at("pool"));
     validate_nodes(&spec);
     let has_both = devices.is_array() && counters.is_array();
@@ -72,7 +72,7 @@ pub(crate) fn slice(object: &Value, errors: &mut Errors) {
 /// Validates the pool: its name, the number of its slices, and its generation, which grows with
 /// each change of the pool.
 fn validate_pool(pool: &Field<'_>) {
-    pool.at("name").check(pool_name);
+    pool.at("name").check(validate_pool_name);
     let count = pool.at("resourceSliceCount");
     count.invalid_if(count.as_i64().unwrap_or_default() <= 0, "must be greater than zero");
     pool.at("generation").not_negative();
@@ -125,18 +125,18 @@ fn validate_device(spec: &Value, device: &Field<'_>) {
         capacity.with(&name.into()).check(validate_qualified_name);
         let policy = amount.at("requestPolicy");
         if device["allowMultipleAllocations"] == true {
-            request_policy::policy(&policy, &amount["value"]);
+            request_policy::validate(&policy, &amount["value"]);
         } else {
             policy.forbidden_if(!policy.is_null(), "allowMultipleAllocations must be true");
         }
     }
-    device.at("taints").items().for_each(|item| taint(&item));
+    device.at("taints").items().for_each(|item| validate_taint(&item));
     if spec["perDeviceNodeSelection"] == true {
         require_exactly_one(device, node_fields(device), NODES_OF_DEVICE);
     } else if ["nodeName", "nodeSelector", "allNodes"].iter().any(|field| !device[*field].is_null()) {
         device.invalid_without_value("may only select nodes if the slice has `perDeviceNodeSelection`");
     }
-    bindings(device);
+    validate_binding_conditions(device);
 }
 
 /// Validates the value of an attribute.
