@@ -120,8 +120,11 @@ fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Rout
     match DocumentFormat::negotiate(parts, path, router) {
         Err(error) => rejected(parts, &error),
         Ok(form @ (DocumentFormat::Aggregated | DocumentFormat::AggregatedYaml)) => {
-            let document =
-                if path[0] == "api" { registry::aggregated_core(registry) } else { registry::aggregated(registry) };
+            let document = if path[0] == "api" {
+                registry::aggregated_core(registry)
+            } else {
+                registry::aggregated_apis(registry)
+            };
             let (form, bytes) = match form {
                 DocumentFormat::Aggregated => (AGGREGATED, bytes_of(&document)),
                 _ => (AGGREGATED_YAML, yaml(&document)),

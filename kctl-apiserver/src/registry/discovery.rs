@@ -23,7 +23,7 @@ fn groups_in_order(registry: &Registry) -> Vec<&str> {
 }
 
 /// Returns aggregated discovery (`apidiscovery.k8s.io/v2`) of `/apis`: all groups but the core group.
-pub(crate) fn aggregated(registry: &Registry) -> Value {
+pub(crate) fn aggregated_apis(registry: &Registry) -> Value {
     aggregated_groups(registry, groups_in_order(registry))
 }
 

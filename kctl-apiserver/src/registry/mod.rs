@@ -23,7 +23,7 @@ use self::version_order::version_order;
 pub(crate) use self::{
     api_resource::ApiResource,
     custom::Custom,
-    discovery::{aggregated, aggregated_core, group, groups, resources},
+    discovery::{aggregated_apis, aggregated_core, group, groups, resources},
     kind::Kind,
     resource::Resource,
     type_meta::TypeMeta,

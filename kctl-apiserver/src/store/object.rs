@@ -124,7 +124,7 @@ impl Object {
 
     /// Returns the value, which is parsed if it is not cached.
     pub(crate) fn value(&self) -> Arc<Value> {
-        self.cached().unwrap_or_else(|| self.parse())
+        self.cached_value().unwrap_or_else(|| self.parse())
     }
 
     /// Returns `true` if `value` is the very value that the object was created from or parsed to. A value that is only
@@ -135,7 +135,7 @@ impl Object {
     }
 
     /// Returns the value if it is still in use.
-    fn cached(&self) -> Option<Arc<Value>> {
+    fn cached_value(&self) -> Option<Arc<Value>> {
         self.value.lock().upgrade()
     }
 
@@ -176,7 +176,7 @@ impl ValueCache {
 
     /// Returns the value of an object, which then stays parsed for a while.
     pub(super) fn value(&self, object: &Object) -> Arc<Value> {
-        object.cached().unwrap_or_else(|| {
+        object.cached_value().unwrap_or_else(|| {
             let value = object.parse();
             self.insert(object, value.clone());
             value
@@ -262,10 +262,10 @@ mod tests {
                 object
             })
             .collect();
-        let parsed: Vec<bool> = objects.iter().map(|object| object.cached().is_some()).collect();
+        let parsed: Vec<bool> = objects.iter().map(|object| object.cached_value().is_some()).collect();
         assert_eq!(parsed, [false, true, true, true]);
         assert_eq!(cache.value(&objects[0])["n"], 0);
-        assert_eq!(objects[0].cached().map(|value| value["n"].clone()), Some(json!(0)));
-        assert!(objects[1].cached().is_none());
+        assert_eq!(objects[0].cached_value().map(|value| value["n"].clone()), Some(json!(0)));
+        assert!(objects[1].cached_value().is_none());
     }
 }

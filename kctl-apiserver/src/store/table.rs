@@ -181,7 +181,7 @@ impl Table {
     }
 
     /// Returns the revision after which the history is complete.
-    pub(crate) fn compacted(&self) -> u64 {
+    pub(crate) fn compacted_revision(&self) -> u64 {
         self.compacted
     }
 
@@ -191,7 +191,7 @@ impl Table {
     }
 
     /// Returns the revision of the last change of the CRD. A watch ends when it changes.
-    pub(crate) fn redefined(&self) -> u64 {
+    pub(crate) fn redefined_revision(&self) -> u64 {
         self.redefined
     }
 }

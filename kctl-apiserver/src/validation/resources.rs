@@ -85,7 +85,7 @@ pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, 
 /// rejects it before.
 pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
     let needs_integer = COUNTED.contains(&name) || is_extended(name);
-    let is_wrong = size(amount).is_some_and(|size| size < 0 || (needs_integer && wrapped(size) % 1000 != 0));
+    let is_wrong = size(amount).is_some_and(|size| size < 0 || (needs_integer && wrap_to_i64(size) % 1000 != 0));
     let what = if needs_integer { "an integer" } else { "a quantity" };
     amount.invalid_if(is_wrong, format_args!("must be {what} greater than or equal to 0"));
 }
@@ -95,7 +95,7 @@ pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
 /// Upstream takes `Quantity.MilliValue`, which overflows. The remainder by 1000 of an overflowed
 /// number differs from the exact one, so a huge integer can be rejected as not being an integer, by
 /// kube-apiserver and here.
-fn wrapped(thousandths: i128) -> i128 {
+fn wrap_to_i64(thousandths: i128) -> i128 {
     #[expect(clippy::cast_possible_truncation, reason = "that is the point")]
     let lower = thousandths as i64;
     if thousandths / 1000 > i128::from(i64::MAX) { i128::from(lower) } else { thousandths }

@@ -47,7 +47,7 @@ pub(crate) struct MetaVersion(&'static str);
 
 impl MetaVersion {
     /// Returns the version with this name.
-    fn named(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         ["v1", "v1beta1"].into_iter().find(|version| *version == name).map(Self)
     }
 
@@ -107,7 +107,8 @@ impl OutputForm {
             return Err(StatusError::not_acceptable(FORMS).with_empty_details());
         }
         for clause in clauses.into_iter().filter(Clause::is_known) {
-            let version = MetaVersion::named(clause.parameter("v")).filter(|_| clause.parameter("g") == "meta.k8s.io");
+            let version =
+                MetaVersion::from_name(clause.parameter("v")).filter(|_| clause.parameter("g") == "meta.k8s.io");
             let form = match (clause.parameter("as"), version) {
                 ("", _) => Self::Plain,
                 ("Table", Some(version)) if has_columns(info) => Self::Table(include(info)?, version),

@@ -62,8 +62,8 @@ pub(crate) struct Start {
     initial: Vec<WatchEvent>,
     /// The revision after which the watch sends changes.
     revision: u64,
-    /// [`Table::redefined`](crate::store::Table::redefined) at the start. If it changes, the CRD has changed and the
-    /// watch ends.
+    /// [`Table::redefined_revision`](crate::store::Table::redefined_revision) at the start. If it changes, the CRD has
+    /// changed and the watch ends.
     definition: u64,
     /// Notified after each change of the resource.
     changes: Arc<Notify>,
@@ -109,7 +109,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
         head: head(&info.resource),
         initial: Vec::new(),
         revision: since,
-        definition: table.redefined(),
+        definition: table.redefined_revision(),
         changes: table.changes(),
         lag: info.stale.map(|stale| stale.lag),
         gate: None,

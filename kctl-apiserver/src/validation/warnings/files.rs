@@ -19,7 +19,7 @@ struct File<'a> {
 
 impl File<'_> {
     /// Returns the path in quotes, and the source in parentheses if there is one.
-    fn shown(&self) -> String {
+    fn describe(&self) -> String {
         match &self.source {
             Some(source) => format!("{:?} ({source})", self.path),
             None => format!("{:?}", self.path),
@@ -47,7 +47,7 @@ pub(super) fn warn_about_overlaps(spec: &Value, texts: &mut Vec<String>) {
         let mut tell = |volume_source: &str, files: &[File<'_>]| {
             for (index, file) in files.iter().enumerate() {
                 for other in files[..index].iter().filter(|other| file.overlaps(other)) {
-                    let (file, other) = (file.shown(), other.shown());
+                    let (file, other) = (file.describe(), other.describe());
                     texts.push(format!("volume {name:?} ({volume_source}): overlapping paths: {file} with {other}"));
                 }
             }
@@ -56,7 +56,7 @@ pub(super) fn warn_about_overlaps(spec: &Value, texts: &mut Vec<String>) {
         tell(&format!("Secret {:?}", text(&volume["secret"]["secretName"])), &files(&volume["secret"], None));
         tell("DownwardAPI", &files(&volume["downwardAPI"], None));
         let sources = || entries(&volume["projected"]["sources"]).map(|(_, source)| source);
-        let all: Vec<File<'_>> = sources().flat_map(projected).collect();
+        let all: Vec<File<'_>> = sources().flat_map(projected_files).collect();
         tell("Projected", &all);
         for _ in sources().filter(|source| source.as_object().is_some_and(serde_json::Map::is_empty)) {
             texts.push(format!("volume {name:?} (Projected) has no sources provided"));
@@ -73,7 +73,7 @@ fn files<'a>(source: &'a Value, from: Option<&str>) -> Vec<File<'a>> {
 
 /// Returns the files of one source of a projected volume. Only the first member with files counts,
 /// in upstream's order. Trust bundles and certificates have no files here.
-fn projected(source: &Value) -> Vec<File<'_>> {
+fn projected_files(source: &Value) -> Vec<File<'_>> {
     let named = |kind: &str, name: &str| format!("{kind} {:?}", text(&source[name]["name"]));
     if source["configMap"]["items"].is_array() {
         files(&source["configMap"], Some(&named("ConfigMap", "configMap")))

@@ -19,7 +19,7 @@ impl Deadline {
     }
 
     /// Waits for the time. Cancel safe: the timer is kept, and the next call waits for the same time.
-    pub(super) async fn elapsed(&mut self) {
+    pub(super) async fn wait(&mut self) {
         let time = self.time;
         self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(time))).await;
     }

@@ -157,11 +157,11 @@ impl Watcher {
                 biased;
                 () = changed => {}
                 () = sleep_until(held_until.unwrap_or(self.end.time)), if held_until.is_some() => {}
-                () = self.end.elapsed() => {
+                () = self.end.wait() => {
                     self.over = true;
                     return None;
                 }
-                () = self.bookmark.elapsed(), if self.start.bookmarks => {
+                () = self.bookmark.wait(), if self.start.bookmarks => {
                     self.next_bookmark();
                     if self.start.revision > self.start_revision {
                         let event = self.start.bookmark(self.start.revision);
@@ -194,9 +194,9 @@ impl Watcher {
             return Next::Nothing;
         }
         let Some(table) = state.known_table(&self.start.resource.id) else { return Next::Nothing };
-        let end = (table.redefined() != self.start.definition).then(|| table.redefined());
+        let end = (table.redefined_revision() != self.start.definition).then(|| table.redefined_revision());
         let Some(events) = table.since(self.start.revision) else {
-            return Next::TooOld(table.compacted());
+            return Next::TooOld(table.compacted_revision());
         };
         let mut batch = Vec::new();
         for event in events.take_while(|event| end.is_none_or(|end| event.revision < end)) {
@@ -223,10 +223,10 @@ impl Watcher {
         let current = state.revision;
         let Some(mut gate) = self.start.gate.take() else { return Next::Nothing };
         let table = state.table(&self.start.resource.id);
-        let over = table.redefined() != self.start.definition;
+        let over = table.redefined_revision() != self.start.definition;
         let next = match table.since(self.start.revision) {
             _ if self.start.revision > current => Next::Nothing,
-            None => Next::TooOld(table.compacted()),
+            None => Next::TooOld(table.compacted_revision()),
             Some(_) if gate.is_expired() => Next::TooOld(current),
             Some(events) => self.deliver_events(&mut gate, events.cloned().collect(), current),
         };
