@@ -17,7 +17,6 @@ mod admission;
 mod amounts;
 mod apply;
 mod authorizer;
-mod autoscaling;
 mod bootstrap;
 mod cel;
 mod client_config;

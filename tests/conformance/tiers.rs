@@ -1,8 +1,8 @@
 //! The two tiers of a comparison: the meaning of an answer is asserted, and its wording is only reported.
 //!
 //! Asserted are the HTTP status code, headers, reason, the set of (field path, error type), the number of warnings,
-//! stored objects with their managedFields, and watch events. Reported are messages, warnings, and the order and
-//! repetition of field errors.
+//! stored objects with their managedFields, and watch events. Reported are messages, also of
+//! conditions, explanations of reviews, warnings, and the order and repetition of field errors.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
@@ -15,8 +15,13 @@ use crate::normal;
 const TEXT: &str = "(text)";
 /// The beginning of each warning in the `Warning` header.
 const WARNING: &str = "299 - \"";
-/// Fields of reviews with an explanation in words.
-const EXPLANATIONS: &[&str] = &["body/status/error", "body/status/evaluationError"];
+/// Fields with an explanation in words: errors of reviews, and messages of conditions.
+static EXPLANATIONS: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^body/status/(error|evaluationError)$|/status/conditions/(\*|\d+)/message$")
+        .expect("the pattern is right")
+});
+/// The explanation of an access review. In a status without `allowed`, the field is a word for programs.
+const REASON_OF_REVIEW: &str = "body/status/reason";
 
 /// The lines in which the answers of a case differ.
 #[derive(Default)]
@@ -103,12 +108,14 @@ enum Within {
 /// `/details/causes`.
 fn strip(value: &mut Value, at: &str, within: Within) {
     let within = if value["kind"] == "Status" { Within::Status } else { within };
+    let is_of_review = value["allowed"].is_boolean();
     match value {
         Value::Object(fields) => {
             for (key, value) in fields.iter_mut() {
                 let at = format!("{at}/{}", key.trim_start_matches('/'));
                 let is_message = within == Within::Status && at.ends_with("/message");
-                if value.is_string() && value != "" && (is_message || EXPLANATIONS.contains(&at.as_str())) {
+                let is_reason = is_of_review && at == REASON_OF_REVIEW;
+                if value.is_string() && value != "" && (is_message || is_reason || EXPLANATIONS.is_match(&at)) {
                     *value = TEXT.into();
                 } else if within == Within::Status && at.ends_with("details/causes") {
                     *value = field_errors(value);
@@ -173,6 +180,18 @@ mod tests {
         } })
     }
 
+    fn reviewed() -> Value {
+        json!({ "code": 201, "body": {
+            "kind": "SubjectAccessReview", "status": { "allowed": true, "reason": "RBAC: allowed by a role" },
+        } })
+    }
+
+    fn conditional() -> Value {
+        json!({ "code": 200, "body": { "kind": "APIService", "status": {
+            "reason": "Evicted", "conditions": [{ "type": "Available", "reason": "Local", "message": "is local" }],
+        } } })
+    }
+
     fn watched() -> Value {
         json!({ "code": 200, "body": [
             { "type": "ADDED", "object": { "kind": "Pod", "metadata": { "name": "a" } } },
@@ -210,6 +229,11 @@ mod tests {
             (stored(), "/body/status/phase", json!("Running")),
             (stored(), "/body/metadata/managedFields/0/manager", json!("n")),
             (stored(), "/body/metadata/managedFields/0/fieldsV1", json!({})),
+            (reviewed(), "/body/status/allowed", json!(false)),
+            (reviewed(), "/body/status/reason", json!("")),
+            (conditional(), "/body/status/reason", json!("Preempted")),
+            (conditional(), "/body/status/conditions/0/reason", json!("Passed")),
+            (conditional(), "/body/status/conditions/0/message", json!("")),
             (watched(), "/body/0/type", json!("MODIFIED")),
             (watched(), "/body/0/object/metadata/name", json!("b")),
             (watched(), "/body/1/object/reason", json!("Gone")),
@@ -237,6 +261,7 @@ mod tests {
 
     #[test]
     fn changed_wording_is_reported_and_does_not_fail() {
+        const SELECTED: &str = "/body/~1status~1conditions~11~1message";
         let mut reordered = rejected();
         let causes = reordered["body"]["details"]["causes"].as_array_mut().expect("causes are a list");
         causes.reverse();
@@ -249,6 +274,9 @@ mod tests {
             (rejected(), "/warning", json!("299 - \"c\"; 299 - \"d\"")),
             (watched(), "/body/1/object/message", json!("older")),
             (json!({ "code": 200, "body": { "status": { "error": "a" } } }), "/body/status/error", json!("b")),
+            (reviewed(), "/body/status/reason", json!("allowed")),
+            (conditional(), "/body/status/conditions/0/message", json!("served here")),
+            (json!({ "code": 200, "body": { "/status/conditions/1/message": "a" } }), SELECTED, json!("b")),
             (json!({ "code": 404, "body": "404 page not found" }), "/body", json!("no such page")),
             (json!({ "code": 406, "body": "kind: Status\ncode: 406" }), "/body", json!("code: 406\nkind: Status")),
         ];

@@ -57,7 +57,7 @@ use self::{
 };
 pub(crate) use self::{
     resets::Resets,
-    versions::{BuiltInKinds, Versions},
+    versions::{ONE_FORM, Versions},
 };
 
 use crate::{json_path::value_at, schema::Schema};

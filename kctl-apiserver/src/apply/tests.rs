@@ -17,7 +17,7 @@ fn request<'a>(object: &'a Value, manager: &'a str) -> Request<'a> {
         manager,
         subresource: "",
         api_version: text("apiVersion"),
-        versions: &BuiltInKinds,
+        versions: &ONE_FORM,
         now: NOW,
         has_status: true,
         resets: Resets::NOTHING,

@@ -16,7 +16,7 @@ use super::{
     typed::{Comparison, compare},
     validate::{Duplicates, validate},
 };
-use crate::{autoscaling, schema::Schema};
+use crate::{registry::kind::StorageVersion, schema::Schema};
 
 /// The versions of a kind, and conversion between them. The caller provides it: built-in kinds below, custom kinds in
 /// `conversion`, where a webhook may be needed.
@@ -35,17 +35,17 @@ pub(crate) trait Versions: Debug {
     fn schema(&self, api_version: &str, kind: &str) -> Option<Schema<'_>>;
 }
 
-/// The versions of the built-in kinds. Only `HorizontalPodAutoscaler` has versions that name fields differently.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BuiltInKinds;
+/// The form of kinds whose versions name all fields alike: no field manager needs a conversion.
+pub(crate) const ONE_FORM: Option<&StorageVersion> = None;
 
-impl Versions for BuiltInKinds {
+/// The versions of a built-in kind, as in its field `storage`. Without one, its versions name all fields alike.
+impl Versions for Option<&'static StorageVersion> {
     fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {
-        Ok(autoscaling::converted(api_version, object))
+        Ok(self.map_or_else(|| object.clone(), |storage| (storage.convert)(api_version, object)))
     }
 
     fn differ(&self, left: &str, right: &str) -> bool {
-        autoscaling::differ(left, right)
+        self.is_some_and(|storage| (storage.differ)(left, right))
     }
 
     fn may_have_changed(&self) -> bool {

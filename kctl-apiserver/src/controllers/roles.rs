@@ -57,7 +57,7 @@ pub(super) fn aggregate(store: &mut Store) {
             manager: MANAGER,
             subresource: "",
             api_version: &api_version,
-            versions: &apply::BuiltInKinds,
+            versions: &resource.kind.storage,
             now: &now,
             has_status: false,
             resets: Resets::NOTHING,

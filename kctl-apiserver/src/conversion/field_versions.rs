@@ -8,13 +8,7 @@ use std::fmt::{self, Debug, Formatter};
 use serde_json::Value;
 
 use super::{convert, in_version, uses_webhook};
-use crate::{
-    apply::{BuiltInKinds, Versions},
-    registry::Custom,
-    request::RequestInfo,
-    schema::Schema,
-    state::State,
-};
+use crate::{apply::Versions, registry::Custom, request::RequestInfo, schema::Schema, state::State};
 
 /// The versions of the kind of a request, in which field managers own fields.
 pub(crate) struct FieldVersions<'a> {
@@ -34,7 +28,7 @@ impl Versions for FieldVersions<'_> {
     /// Fails while the conversion webhook has not replied; the round is then waiting.
     fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {
         if self.info.resource.custom.is_none() {
-            return BuiltInKinds.converted(object, api_version);
+            return self.info.resource.kind.storage.converted(object, api_version);
         }
         let to = in_version(self.state, &self.info.resource, Custom::version_of(api_version))
             .filter(|to| to.api_version() == api_version)
@@ -49,7 +43,8 @@ impl Versions for FieldVersions<'_> {
     }
 
     fn differ(&self, left: &str, right: &str) -> bool {
-        if self.info.resource.custom.is_some() { left != right } else { BuiltInKinds.differ(left, right) }
+        let resource = &self.info.resource;
+        if resource.custom.is_some() { left != right } else { resource.kind.storage.differ(left, right) }
     }
 
     fn may_have_changed(&self) -> bool {
@@ -59,7 +54,7 @@ impl Versions for FieldVersions<'_> {
     fn schema(&self, api_version: &str, kind: &str) -> Option<Schema<'_>> {
         match &self.info.resource.custom {
             Some(custom) => custom.schema_of(Custom::version_of(api_version)),
-            None => BuiltInKinds.schema(api_version, kind),
+            None => self.info.resource.kind.storage.schema(api_version, kind),
         }
     }
 }

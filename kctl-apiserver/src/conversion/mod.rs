@@ -1,8 +1,8 @@
 //! Converts objects between the versions of their kind: the storage version, and the versions that requests name.
 //!
 //! Events of both groups share one table, and are stored as those of the core group. Custom objects get another
-//! `apiVersion`, or are converted by the webhook of their CRD. `HorizontalPodAutoscalers` have their own module,
-//! `autoscaling`.
+//! `apiVersion`, or are converted by the webhook of their CRD. `HorizontalPodAutoscalers` are converted by
+//! `kinds/autoscaling/conversion.rs`.
 
 mod field_versions;
 mod webhook;

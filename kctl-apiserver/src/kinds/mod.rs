@@ -10,7 +10,7 @@
 //! | creation and update | `strategy`: `prepare_create`, `prepare_update`, `new_status`; `metadata`: `names`, `generation` |
 //! | field ownership | `managed_fields`: `filled_in`, `unowned`, `owned_state`, `reset_fields` |
 //! | validation and warnings | `validation`: `validate`, `validate_update`, `validate_status`, `signer`, `warn` |
-//! | deletion | `delete`: `is_graceful`, `orphans_dependents`, `response` |
+//! | deletion | `delete`: `grace_seconds`, `orphans_dependents`, `response` |
 //! | tables, selectors and quotas | `table`: `printer`; `requests`: `selectable_fields`; `quota` |
 //!
 //! Rules of a field that several kinds have, such as a Pod template or a label selector, are in `validation` and

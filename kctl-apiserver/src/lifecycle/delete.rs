@@ -31,8 +31,7 @@ pub(crate) enum Deletion {
     /// `metadata.deletionTimestamp` is set.
     Marked(Value),
     /// The grace period is zero: watches see this state, and then the object is removed. Watches see `MODIFIED` with
-    /// the new timestamp, and `DELETED` at the next revision. Only kinds with a grace period end like this, which are
-    /// Pods.
+    /// the new timestamp, and `DELETED` at the next revision. Only kinds with a grace period end like this.
     Ended(Value),
     /// The object is removed without a last update. `changes` is `true` if finalizers of the garbage collector were
     /// dropped before. Watches see `DELETED` alone.
@@ -127,28 +126,26 @@ enum GracePeriod {
     For(i64),
 }
 
-/// Sets the grace period of a Pod. A later delete may shorten it but not extend it (`BeforeDelete` of
-/// `k8s.io/apiserver/pkg/registry/rest/delete.go`). `deletionTimestamp` is the end of the grace period, not the time of
-/// the delete. An example with a period of 30 s that began at 12:00:00:
+/// Sets the grace period of an object whose kind has one. A later delete may shorten it but not extend it
+/// (`BeforeDelete` of `k8s.io/apiserver/pkg/registry/rest/delete.go`). `deletionTimestamp` is the end of the grace
+/// period, not the time of the delete. An example with a period of 30 s that began at 12:00:00:
 ///
 /// ```text
 /// delete at 12:00:10 with gracePeriodSeconds 5    deletionTimestamp 12:00:05 is over:  12:00:10, 1 s
 /// delete at 12:00:10 with gracePeriodSeconds 15   deletionTimestamp 12:00:15, 15 s
 /// delete at 12:00:10 with gracePeriodSeconds 60   pending: 12:00:30 stays
-/// delete at 12:00:10 with gracePeriodSeconds 0    deletionTimestamp 12:00:10, 0 s: the Pod is removed
+/// delete at 12:00:10 with gracePeriodSeconds 0    deletionTimestamp 12:00:10, 0 s: the object is removed
 /// ```
 ///
 /// A shorter period counts from the first delete, not from the present one.
-fn set_grace_period(resource: &Resource, pod: &mut Value, grace: Grace, now: Timestamp) -> GracePeriod {
-    if !resource.kind.delete.is_graceful {
-        return GracePeriod::No;
-    }
-    let meta = &pod["metadata"];
+fn set_grace_period(resource: &Resource, object: &mut Value, grace: Grace, now: Timestamp) -> GracePeriod {
+    let Some(grace_seconds) = resource.kind.delete.grace_seconds else { return GracePeriod::No };
+    let meta = &object["metadata"];
     let due: Option<Timestamp> = meta["deletionTimestamp"].as_str().and_then(|text| text.parse().ok());
     let Some(due) = due else {
-        let seconds = seconds_of_pod(pod, grace);
-        set_deletion_time(pod, add_seconds(now, seconds), seconds);
-        count_generation(pod);
+        let seconds = grace_seconds(object, grace);
+        set_deletion_time(object, add_seconds(now, seconds), seconds);
+        count_generation(object);
         return GracePeriod::For(seconds);
     };
     let period = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0);
@@ -158,9 +155,9 @@ fn set_grace_period(resource: &Resource, pod: &mut Value, grace: Grace, now: Tim
             let sooner = add_seconds(due, seconds - period);
             if sooner < now {
                 // The shorter grace period is over already. The kubelet still gets a second to confirm the end.
-                set_deletion_time(pod, now, seconds.min(1));
+                set_deletion_time(object, now, seconds.min(1));
             } else {
-                set_deletion_time(pod, sooner, seconds);
+                set_deletion_time(object, sooner, seconds);
             }
             GracePeriod::For(seconds)
         }
@@ -186,22 +183,6 @@ fn count_generation(object: &mut Value) {
     if stored > 0 {
         metadata::increment_generation(object, stored);
     }
-}
-
-/// Returns the grace period of a Pod in seconds. It is zero unless a kubelet may be running the Pod. A Pod without a
-/// node has no containers, and one with the phase `Succeeded` or `Failed` has none left. A negative period, which old
-/// objects may have, becomes 1 (`CheckGracefulDelete` of `pkg/registry/core/pod/strategy.go`).
-pub(crate) fn seconds_of_pod(pod: &Value, grace: Grace) -> i64 {
-    let runs = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
-    let ended = ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase);
-    if !runs || ended {
-        return 0;
-    }
-    let seconds = match grace {
-        Grace::Seconds(seconds) => seconds,
-        Grace::Default => pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(0),
-    };
-    if seconds < 0 { 1 } else { seconds }
 }
 
 /// Marks an object that only its finalizers hold as being deleted. The period is 0, because only kinds with a grace

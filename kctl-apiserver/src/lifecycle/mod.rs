@@ -10,7 +10,7 @@ mod update;
 mod writer;
 
 pub(crate) use self::{
-    delete::{DeleteOutcome, Deletion, delete, seconds_of_pod},
+    delete::{DeleteOutcome, Deletion, delete},
     update::{update, update_with_unread_fields},
     writer::Writer,
 };

@@ -48,7 +48,7 @@ impl Writer {
             manager: self.manager,
             subresource: self.subresource,
             api_version,
-            versions: &apply::BuiltInKinds,
+            versions: &resource.kind.storage,
             now,
             has_status: resource.has_status(),
             resets: apply::Resets::NOTHING,

@@ -23,7 +23,7 @@ pub(crate) use self::{
     quota::{FreesUsage, Quota},
     requests::{ConnectTarget, CreatedSubresource, Requests, Review},
     storage::{SharedTable, StorageVersion},
-    strategy::{Environment, NewStatus, Part, RequestContext, Strategy},
+    strategy::{Allocator, Environment, NewStatus, Others, Part, RequestContext, Strategy},
     table::{Cell, Printer, TableColumns},
     validation::{Grants, Validation},
 };

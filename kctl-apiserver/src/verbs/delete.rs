@@ -92,19 +92,19 @@ fn warn(info: &RequestInfo, options: &Options) {
     }
 }
 
-/// Returns the options that admission sees: with the grace period of a Pod and the uid of the object. Upstream's
-/// storage fills in these fields before it calls admission, so webhooks see them in `options`.
+/// Returns the options that admission sees: with the grace period and the uid of the object. Upstream's storage fills
+/// in these fields before it calls admission, so webhooks see them in `options`.
 fn options_for_admission(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();
     if resource.kind.delete.mark.is_some() && value["preconditions"]["uid"].is_null() {
         value["preconditions"]["uid"] = object["metadata"]["uid"].clone();
     }
-    match options.grace {
-        _ if resource.kind.delete.is_graceful && is_new => {
-            value["gracePeriodSeconds"] = lifecycle::seconds_of_pod(object, options.grace).into();
+    match (resource.kind.delete.grace_seconds, options.grace) {
+        (Some(grace_seconds), grace) if is_new => {
+            value["gracePeriodSeconds"] = grace_seconds(object, grace).into();
         }
-        Grace::Seconds(seconds) if !(resource.kind.delete.mark.is_some() && is_new) => {
+        (_, Grace::Seconds(seconds)) if !(resource.kind.delete.mark.is_some() && is_new) => {
             value["gracePeriodSeconds"] = seconds.into();
         }
         _ => {}

@@ -161,7 +161,7 @@ fn managed_fields(state: &State, info: &RequestInfo, old: &Value, scale: &Value)
     let request = apply::Request {
         schema,
         api_version: scale_owners::API_VERSION,
-        versions: &apply::BuiltInKinds,
+        versions: &apply::ONE_FORM,
         ..manager.request()
     };
     let scale = if info.applies() {

@@ -98,8 +98,7 @@ fn request_for_admission(state: &State, info: &RequestInfo, mut request: Value) 
     }
     let manager = crate::write::FieldManager::from_request(info, state);
     let schema = crate::schema::Schema::built_in(API_VERSION, "TokenRequest");
-    let writer =
-        apply::Request { schema, api_version: API_VERSION, versions: &apply::BuiltInKinds, ..manager.request() };
+    let writer = apply::Request { schema, api_version: API_VERSION, versions: &apply::ONE_FORM, ..manager.request() };
     apply::update(&writer, None, &mut request);
     // Go writes these fields even if they are null.
     for field in ["audiences", "boundObjectRef"] {

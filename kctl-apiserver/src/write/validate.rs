@@ -12,7 +12,7 @@ use crate::{
     go,
     json_path::value_at,
     metadata::has_domain,
-    registry::{Custom, Resource},
+    registry::{Custom, Resource, kind::Part},
     request::RequestInfo,
     state::State,
     status::StatusError,
@@ -91,12 +91,14 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
     }
     let is_metadata_last = resource.kind.validation.validates_metadata_last;
     let metadata = if is_metadata_last { Errors::default() } else { validation::metadata(resource, object) };
-    errors.extend(match (&resource.custom, old) {
-        (Some(custom), _) => custom_errors(info, custom, metadata, old, object),
-        (None, Some(old)) if resource.part(&info.subresource).is_some() => {
-            metadata.into_iter().chain(part_errors(info, old, object)).collect()
-        }
-        (None, _) => metadata.into_iter().chain(built_in_errors(now, info, old, object)).collect(),
+    errors.extend(if let Some(custom) = &resource.custom {
+        custom_errors(info, custom, metadata, old, object)
+    } else {
+        let of_fields = match (resource.part(&info.subresource), old) {
+            (Some(part), Some(old)) => part_errors(part, old, object),
+            _ => built_in_errors(now, info, old, object),
+        };
+        metadata.into_iter().chain(of_fields).collect()
     });
     if is_metadata_last && errors.is_empty() {
         errors = validation::metadata(resource, object);
@@ -129,10 +131,10 @@ fn custom_errors(
 }
 
 /// Returns the errors of a write through a subresource for a part of the object, such as `resize` of Pods.
-fn part_errors(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
+fn part_errors(part: &Part, old: &Value, new: &Value) -> Errors {
     Errors::collect(|errors| {
         declared::validate(Some(old), new, errors);
-        (info.resource.kind.validation.validate_part)(&info.subresource, old, new, errors);
+        (part.validate)(old, new, errors);
     })
 }
 

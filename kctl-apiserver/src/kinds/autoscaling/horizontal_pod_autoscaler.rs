@@ -1,6 +1,6 @@
 //! `HorizontalPodAutoscaler` of `autoscaling`: scales a workload by metrics.
-//! The kind is served in versions 1 and 2. It is stored in version 2 and converted when version 1 is requested; the
-//! module `autoscaling` has the conversion.
+//! The kind is served in versions 1 and 2. It is stored in version 2 and converted when version 1 is requested; see
+//! `conversion.rs` of the group.
 //! Upstream: `pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go` and
 //! `pkg/apis/autoscaling/validation/validation.go`.
 
@@ -10,8 +10,8 @@ pub(crate) mod validation;
 
 use serde_json::Value;
 
+use super::conversion;
 use crate::{
-    autoscaling,
     registry::kind::{Defaults, Kind, Metadata, StorageVersion, TableColumns, Validation},
     validation::status::Numbers,
 };
@@ -34,9 +34,10 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Version 2 has all fields, so that objects are stored and validated in it.
 const STORAGE: StorageVersion = StorageVersion {
-    api_version: autoscaling::SECOND,
-    convert: autoscaling::converted,
-    normalize: autoscaling::settled,
+    api_version: conversion::SECOND,
+    convert: conversion::converted,
+    normalize: conversion::settled,
+    differ: conversion::differ,
 };
 
 /// Counts of the status that may not be negative (`ValidateHorizontalPodAutoscalerStatusUpdate`).
@@ -45,7 +46,7 @@ const STATUS: Numbers = Numbers { counts: &["currentReplicas", "desiredReplicas"
 /// Sets the defaults of the object's version. They differ: only version 2 has `metrics` and
 /// `behavior`.
 fn default(object: &mut Value) {
-    if object["apiVersion"] == autoscaling::FIRST {
+    if object["apiVersion"] == conversion::FIRST {
         defaults::v1(object);
     } else {
         defaults::v2(object);

@@ -30,13 +30,18 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     strategy: Strategy {
         prepare_create,
-        parts: &[Part { subresource: "finalize", kept_metadata: &[], owned_state: OwnedState::Stored }],
-        with_part,
+        parts: &[Part {
+            subresource: "finalize",
+            kept_metadata: &[],
+            owned_state: OwnedState::Stored,
+            with: with_finalizers,
+            validate: validate_finalizers,
+        }],
         prepare_update,
         set_generated_name,
         ..Strategy::DEFAULT
     },
-    validation: Validation { validates_subresources: true, validate, validate_part, ..Validation::DEFAULT },
+    validation: Validation { validates_subresources: true, validate, ..Validation::DEFAULT },
     managed_fields: ManagedFields {
         reset_fields: &[("finalize", &[&["status"]])],
         filled_in: &["/spec"],
@@ -108,7 +113,7 @@ fn mark(namespace: &mut Value, propagation: Propagation, now: Timestamp) {
 /// Returns the old namespace with the finalizers and the metadata that a client sent to `finalize`. The namespace
 /// controller removes its finalizer this way, which ends the deletion. Metadata that only the server sets is that of
 /// the old namespace. Upstream: `namespaceFinalizeStrategy`.
-fn with_part(_subresource: &str, old: &Value, new: &Value) -> Value {
+fn with_finalizers(old: &Value, new: &Value) -> Value {
     let mut namespace = old.clone();
     namespace["spec"] = match &new["spec"]["finalizers"] {
         Value::Array(list) if !list.is_empty() => json!({ "finalizers": list }),
@@ -135,7 +140,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 
 /// Validates the finalizers that were sent to `finalize` (`ValidateNamespaceFinalizeUpdate`). Each error has the index
 /// of its finalizer; those of other writes name only the list.
-fn validate_part(_subresource: &str, _: &Value, new: &Value, errors: &mut Errors) {
+fn validate_finalizers(_: &Value, new: &Value, errors: &mut Errors) {
     let finalizers = Field::new(&new["spec"]["finalizers"], "spec.finalizers", errors);
     finalizers.items().for_each(|name| validate_finalizer(&name));
 }

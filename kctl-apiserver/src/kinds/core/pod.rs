@@ -21,11 +21,12 @@ use serde_json::{Value, json};
 use crate::{
     amounts::Amounts,
     defaulting::{self, items},
-    field_errors::{Errors, text},
+    deletion::Grace,
+    field_errors::text,
     json_path::{push, set},
     registry::kind::{
-        CreatedSubresource, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
-        Plugin, Quota, RequestContext, Requests, Strategy, TableColumns, Validation,
+        CreatedSubresource, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, Plugin, Quota,
+        RequestContext, Requests, Strategy, TableColumns, Validation,
     },
     validation::warnings,
 };
@@ -66,11 +67,7 @@ pub(crate) static KIND: Kind = Kind {
         prepare_create,
         complete_create,
         finish_create: take_profiles,
-        parts: &[
-            Part { subresource: "resize", ..PART_OF_SPEC },
-            Part { subresource: "ephemeralcontainers", ..PART_OF_SPEC },
-        ],
-        with_part: parts::with_part,
+        parts: parts::PARTS,
         kept_by_status: &["ownerReferences"],
         prepare_status,
         prepare_update,
@@ -81,7 +78,6 @@ pub(crate) static KIND: Kind = Kind {
         validate: crate::validation::pod::pod,
         validate_create: validation::validate_create,
         validate_update: validation::validate_update,
-        validate_part,
         validate_status: status::status,
         warn,
         warns_once_per_generation: true,
@@ -95,16 +91,11 @@ pub(crate) static KIND: Kind = Kind {
         absent_when_empty: &["/spec/tolerations"],
         ..ManagedFields::DEFAULT
     },
-    delete: DeleteStrategy { is_graceful: true, ..DeleteStrategy::RETURNS_OBJECT },
+    delete: DeleteStrategy { grace_seconds: Some(grace_seconds), ..DeleteStrategy::RETURNS_OBJECT },
     table: TableColumns { conditions: table::row_conditions, ..TableColumns::printer(table::pod) },
     quota: QUOTA,
     ..Kind::DEFAULT
 };
-
-/// A part of the spec: a write keeps the metadata. The client owns the fields that it has sent, even if they are not
-/// stored.
-const PART_OF_SPEC: Part =
-    Part { subresource: "", kept_metadata: Kind::CLIENT_METADATA, owned_state: OwnedState::Sent };
 
 /// Fields that admission plugins set, rather than the client or the defaulting functions. A client that does not send
 /// them does not own them, though the stored object has them.
@@ -194,18 +185,20 @@ fn prepare_status(old: &Value, new: &mut Value) {
     }
 }
 
-/// Validates a write to `pods/resize` or `pods/ephemeralcontainers`: the whole new Pod, then the change itself.
-///
-/// `subresource` is one of `strategy.parts`. Changes outside of that part have been replaced by the
-/// stored values before.
-fn validate_part(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
-    // If a Pod can't be resized at all, nothing else is reported.
-    if subresource != "resize" || new["spec"]["os"]["name"] != "windows" {
-        crate::validation::pod::pod(new, errors);
+/// Returns the grace period of a Pod in seconds. It is zero unless a kubelet may be running the Pod. A Pod without a
+/// node has no containers, and one with the phase `Succeeded` or `Failed` has none left. A negative period, which old
+/// objects may have, becomes 1 (`CheckGracefulDelete` of `pkg/registry/core/pod/strategy.go`).
+fn grace_seconds(pod: &Value, grace: Grace) -> i64 {
+    let runs = pod["spec"]["nodeName"].as_str().is_some_and(|node| !node.is_empty());
+    let ended = ["Succeeded", "Failed"].iter().any(|phase| pod["status"]["phase"] == *phase);
+    if !runs || ended {
+        return 0;
     }
-    let validate =
-        if subresource == "resize" { resize::validate_resize } else { resize::validate_ephemeral_containers };
-    validate(old, new, errors);
+    let seconds = match grace {
+        Grace::Seconds(seconds) => seconds,
+        Grace::Default => pod["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(0),
+    };
+    if seconds < 0 { 1 } else { seconds }
 }
 
 /// Warns about new Pods only. People rarely change Pods, and controllers do it often: warnings about updates would cost

@@ -17,7 +17,7 @@ pub(crate) static KIND: Kind = Kind {
     defaults: Defaults { set: |object| defaulting::pod::template(object, "template"), ..Defaults::DEFAULT },
     validation: Validation {
         validate: |object, errors| {
-            validation::pod::validate_template(&Field::new(&object["template"], "template", errors))
+            validation::pod::validate_template(&Field::new(&object["template"], "template", errors));
         },
         warn: |_, object, warnings| warnings::template(&object["template"], "template.", warnings),
         warns_once_per_generation: true,

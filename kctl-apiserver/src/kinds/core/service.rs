@@ -4,7 +4,9 @@
 //! `validation.rs`.
 //! Upstream: `pkg/registry/core/service/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
+mod cluster_ips;
 mod defaults;
+mod ports;
 pub(crate) mod table;
 pub(crate) mod validation;
 mod warnings;
@@ -18,8 +20,8 @@ use crate::{
     names::NameRule,
     quantity,
     registry::kind::{
-        ConnectTarget, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Quota,
-        Requests, Strategy, TableColumns, Undecoded, Validation,
+        Allocator, ConnectTarget, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState,
+        Quota, Requests, Strategy, TableColumns, Undecoded, Validation,
     },
     validation::declared,
 };
@@ -50,7 +52,7 @@ pub(crate) static KIND: Kind = Kind {
         prepare_create: |_, object| drop_internal_traffic_policy(object),
         prepare_update,
         allocate: allocate_address,
-        allocates_ports: true,
+        allocator: Some(Allocator { check: cluster_ips::check, allocate: ports::allocate_node_ports }),
         ..Strategy::DEFAULT
     },
     validation: Validation {

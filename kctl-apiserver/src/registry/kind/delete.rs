@@ -5,15 +5,16 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::deletion::Propagation;
+use crate::deletion::{Grace, Propagation};
 
 /// Marks an object as being deleted, by the propagation policy and at a time.
 pub(crate) type Mark = fn(&mut Value, Propagation, Timestamp);
 
 /// The strategy for deletions, in the order in which a delete uses it.
 pub(crate) struct DeleteStrategy {
-    /// A delete waits for the grace period of the object (`RESTGracefulDeleteStrategy`).
-    pub(crate) is_graceful: bool,
+    /// Returns the grace period of an object in seconds, for kinds whose delete waits for it (`CheckGracefulDelete` of
+    /// `RESTGracefulDeleteStrategy`).
+    pub(crate) grace_seconds: Option<fn(&Value, Grace) -> i64>,
     /// Marks an object as being deleted before any other check of a delete. Its controller deletes what belongs to it.
     pub(crate) mark: Option<Mark>,
     /// Returns the reason why the object with this name may never be deleted.
@@ -34,7 +35,7 @@ pub(crate) struct DeleteStrategy {
 impl DeleteStrategy {
     /// A delete removes the object at once, and its dependents later.
     pub(crate) const DEFAULT: Self = Self {
-        is_graceful: false,
+        grace_seconds: None,
         mark: None,
         undeletable: |_| None,
         warning: None,

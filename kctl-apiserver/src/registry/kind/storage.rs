@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::Kind;
 
 /// The version in which objects are stored and the rules of their kind are written.
+#[derive(Debug)]
 pub(crate) struct StorageVersion {
     /// The version with its group, such as `autoscaling/v2`.
     pub(crate) api_version: &'static str,
@@ -12,6 +13,8 @@ pub(crate) struct StorageVersion {
     pub(crate) convert: fn(&str, &Value) -> Value,
     /// Normalizes an object of any version as a conversion to the internal version and back does.
     pub(crate) normalize: fn(&mut Value),
+    /// Returns `true` if two versions, each with its group, name or nest fields differently.
+    pub(crate) differ: fn(&str, &str) -> bool,
 }
 
 /// A table with the objects of two kinds, which are versions of one type upstream.

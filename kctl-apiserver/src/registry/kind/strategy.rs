@@ -1,9 +1,12 @@
 //! The strategy of a kind: what the server changes in an object that a client creates or updates.
 //! Upstream: `RESTCreateStrategy` and `RESTUpdateStrategy` in `k8s.io/apiserver/pkg/registry/rest`.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::OwnedState;
+use super::{OwnedState, validation::ValidateChange};
+use crate::field_errors::Errors;
 
 /// Values that the server gives to an object when it is written.
 pub(crate) trait Environment {
@@ -47,8 +50,6 @@ pub(crate) struct Strategy {
     pub(crate) set_status_times: fn(&dyn Environment, &Value, &mut Value),
     /// Subresources that write a part of the object.
     pub(crate) parts: &'static [Part],
-    /// Returns the old object with the part of a new one that the subresource is for.
-    pub(crate) with_part: fn(&str, &Value, &Value) -> Value,
     /// Fields of the metadata that a write of the status leaves as they are. With `CLIENT_METADATA`, the write resets
     /// the whole metadata (`managed_fields.reset_fields`).
     pub(crate) kept_by_status: &'static [&'static str],
@@ -59,10 +60,10 @@ pub(crate) struct Strategy {
     pub(crate) prepare_update: fn(&str, &Value, &mut Value),
     /// Sets times of an updated object after its other changes: old, new.
     pub(crate) finish_update: fn(&dyn Environment, &Value, &mut Value),
-    /// Allocates values for a new or changed object, such as a cluster IP.
+    /// Allocates values for a new or changed object that need no other object, such as a cluster IP.
     pub(crate) allocate: fn(&mut dyn Environment, &mut Value),
-    /// The object has cluster IPs and node ports, which `write/allocate.rs` checks and allocates.
-    pub(crate) allocates_ports: bool,
+    /// Checks and allocates values that no two objects of the kind may have, such as node ports.
+    pub(crate) allocator: Option<Allocator>,
     /// Sets names and labels that contain a generated name. The first argument is the object as it was sent.
     pub(crate) set_generated_name: fn(&Value, &mut Value),
     /// A list that is stored as `null` when it is empty, as a JSON pointer.
@@ -82,18 +83,29 @@ impl Strategy {
         set_times: |_, _, _| {},
         set_status_times: |_, _, _| {},
         parts: &[],
-        with_part: |_, _, new| new.clone(),
         kept_by_status: &[],
         prepare_status: |_, _| {},
         prepare_update: |_, _, _| {},
         finish_update: |_, _, _| {},
         allocate: |_, _| {},
-        allocates_ports: false,
+        allocator: None,
         set_generated_name: |_, _| {},
         null_when_empty: None,
     };
     /// An update needs a `resourceVersion`.
     pub(crate) const CONDITIONAL: Self = Self { allows_unconditional_update: false, ..Self::DEFAULT };
+}
+
+/// The objects of a kind without the one that is written.
+pub(crate) type Others<'a> = Box<dyn Iterator<Item = Arc<Value>> + 'a>;
+
+/// The functions for values that no two objects of a kind may have.
+pub(crate) struct Allocator {
+    /// Checks the values that were requested: old, sent, other objects. A new object is as the client sent it. A dry
+    /// run has no other objects.
+    pub(crate) check: fn(Option<&Value>, &Value, Others<'_>) -> Result<(), Errors>,
+    /// Checks values that were requested, and sets the missing ones: the object, other objects.
+    pub(crate) allocate: fn(&mut Value, Others<'_>) -> Result<(), Errors>,
 }
 
 /// The `status` of a new object.
@@ -115,4 +127,8 @@ pub(crate) struct Part {
     pub(crate) kept_metadata: &'static [&'static str],
     /// The state of the object from which `managedFields` are computed.
     pub(crate) owned_state: OwnedState,
+    /// Returns the old object with the part of the new one that the subresource is for.
+    pub(crate) with: fn(&Value, &Value) -> Value,
+    /// Validates the change. Fields outside of the part have their stored values in both objects.
+    pub(crate) validate: ValidateChange,
 }

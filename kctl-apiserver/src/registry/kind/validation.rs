@@ -34,8 +34,6 @@ pub(crate) struct Validation {
     pub(crate) validate_update: ValidateChange,
     /// Validates changes at the end, by subresource.
     pub(crate) validate_subresource: fn(&str, &Value, &Value, &mut Errors),
-    /// Validates a write through one of `parts`.
-    pub(crate) validate_part: fn(&str, &Value, &Value, &mut Errors),
     /// Validates the change that a write of `status` makes.
     pub(crate) validate_status: ValidateChange,
     /// Validates the change that a write of `status` makes, where rules depend on the clock: now, old, new.
@@ -60,7 +58,6 @@ impl Validation {
         validate_create: |_, _| {},
         validate_update: |_, _, _| {},
         validate_subresource: |_, _, _, _| {},
-        validate_part: |_, _, _, _| {},
         validate_status: |_, _, _| {},
         validate_status_at: |_, _, _, _| {},
         signer: |_, _, _| None,

@@ -30,8 +30,11 @@ pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Va
             (resource.kind.strategy.prepare_status)(old, new);
         }
         "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
-        name if resource.part(name).is_some() => *new = (resource.kind.strategy.with_part)(name, old, new),
-        _ => {}
+        name => {
+            if let Some(part) = resource.part(name) {
+                *new = (part.with)(old, new);
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
-    autoscaling,
+    kinds::autoscaling::conversion,
     table::{
         age::{UNKNOWN, age},
         fields::{int, joined_with_more, list, name, scalar, text, value_at},
@@ -18,7 +18,7 @@ const METRICS_SHOWN_MAX: usize = 2;
 
 /// Returns the cells of an autoscaler of either version.
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let object = &autoscaling::converted(autoscaling::SECOND, object);
+    let object = &conversion::converted(conversion::SECOND, object);
     let target = value_at(object, "/spec/scaleTargetRef");
     let min = scalar(value_at(object, "/spec/minReplicas"));
     vec![

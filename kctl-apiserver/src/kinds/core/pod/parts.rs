@@ -3,26 +3,43 @@
 
 use serde_json::{Value, json};
 
-use super::resources;
-use crate::json_path::set;
+use super::{resize, resources};
+use crate::{
+    json_path::set,
+    registry::kind::{Kind, OwnedState, Part},
+};
 
-/// Returns the old Pod with the part of the new one that the subresource is for.
-///
-/// | subresource | part |
-/// |---|---|
-/// | `ephemeralcontainers` | `spec.ephemeralContainers` |
-/// | `resize` | `resources` and `resizePolicy` of containers and init containers; `spec.resources` |
-///
-/// Managed fields are those of the new object in both cases.
-pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
-    let mut pod = old.clone();
-    set(&mut pod["metadata"], "managedFields", new["metadata"].get("managedFields").cloned());
+/// The subresources for a part of the spec. A write keeps the metadata. The client owns the fields that it has sent,
+/// even if they are not stored.
+pub(super) const PARTS: &[Part] = &[
+    Part {
+        subresource: "resize",
+        kept_metadata: Kind::CLIENT_METADATA,
+        owned_state: OwnedState::Sent,
+        with: with_resources,
+        validate: resize::validate_resize,
+    },
+    Part {
+        subresource: "ephemeralcontainers",
+        kept_metadata: Kind::CLIENT_METADATA,
+        owned_state: OwnedState::Sent,
+        with: with_ephemeral_containers,
+        validate: resize::validate_ephemeral_containers,
+    },
+];
+
+/// Returns the old Pod with `spec.ephemeralContainers` and the managed fields of the new one.
+fn with_ephemeral_containers(old: &Value, new: &Value) -> Value {
+    let mut pod = with_managed_fields(old, new);
+    set(&mut pod["spec"], "ephemeralContainers", new["spec"].get("ephemeralContainers").cloned());
+    pod
+}
+
+/// Returns the old Pod with the fields that `resize` writes: `resources` and `resizePolicy` of containers and init
+/// containers, `spec.resources`, and the managed fields.
+fn with_resources(old: &Value, new: &Value) -> Value {
+    let mut pod = with_managed_fields(old, new);
     let (was, sent) = (&old["spec"], &new["spec"]);
-    let spec = &mut pod["spec"];
-    if subresource == "ephemeralcontainers" {
-        set(spec, "ephemeralContainers", sent.get("ephemeralContainers").cloned());
-        return pod;
-    }
     let n_of = |spec: &Value, list: &str| spec[list].as_array().map_or(0, Vec::len);
     if ["containers", "initContainers"].iter().any(|list| n_of(was, list) != n_of(sent, list)) {
         // Validation rejects a changed number of containers. It computes the QoS class from the containers as sent, so
@@ -39,6 +56,13 @@ pub(super) fn with_part(subresource: &str, old: &Value, new: &Value) -> Value {
     let of_pod = sent.get("resources").filter(|resources| !resources.is_null());
     set(spec, "resources", of_pod.or_else(|| was.get("resources")).cloned());
     resources::complete(spec);
+    pod
+}
+
+/// Returns the old Pod with the managed fields of the new one.
+fn with_managed_fields(old: &Value, new: &Value) -> Value {
+    let mut pod = old.clone();
+    set(&mut pod["metadata"], "managedFields", new["metadata"].get("managedFields").cloned());
     pod
 }
 

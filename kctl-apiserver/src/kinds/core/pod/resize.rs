@@ -15,10 +15,10 @@ const SIZES: [&str; 2] = ["cpu", "memory"];
 /// Lists of containers whose resources may change. Ephemeral containers have no resources.
 const LISTS: [&str; 2] = ["containers", "initContainers"];
 
-/// Validates a write to `pods/resize` (`ValidatePodResize`). `FieldValueForbidden` for Windows Pods, for changed
-/// container lists, for removed requests or limits, and for changes other than `cpu` and `memory`. `FieldValueInvalid`
-/// at `spec` if the QoS class would change. Changed container lists end the validation, because the later comparisons
-/// pair containers by index.
+/// Validates a write to `pods/resize`: the whole new Pod, then the change (`ValidatePodResize`). `FieldValueForbidden`
+/// for Windows Pods, for changed container lists, for removed requests or limits, and for changes other than `cpu` and
+/// `memory`. `FieldValueInvalid` at `spec` if the QoS class would change. Nothing else is reported for a Windows Pod.
+/// Changed container lists end the validation, because the later comparisons pair containers by index.
 pub(crate) fn validate_resize(old: &Value, new: &Value, errors: &mut Errors) {
     let was = &old["spec"];
     if new["spec"]["os"]["name"] == "windows" {
@@ -26,6 +26,7 @@ pub(crate) fn validate_resize(old: &Value, new: &Value, errors: &mut Errors) {
         errors.forbidden("[]", "windows pods cannot be resized");
         return;
     }
+    crate::validation::pod::pod(new, errors);
     let spec = Field::new(&new["spec"], "spec", errors);
     let class = spec.with(&new["status"]["qosClass"]);
     let keeps_class = old["status"]["qosClass"] == defaulting::quality_of_service(&mut spec.value().clone());
@@ -90,9 +91,11 @@ fn remove_resizable_resources(object: &mut Value) {
     }
 }
 
-/// Validates that a write to `pods/ephemeralcontainers` only adds containers (`FieldValueForbidden` otherwise).
-/// Upstream: `ValidatePodEphemeralContainersUpdate` in `pkg/apis/core/validation/validation.go`.
+/// Validates a write to `pods/ephemeralcontainers`: the whole new Pod, then that containers are only added
+/// (`FieldValueForbidden` otherwise). Upstream: `ValidatePodEphemeralContainersUpdate` in
+/// `pkg/apis/core/validation/validation.go`.
 pub(crate) fn validate_ephemeral_containers(old: &Value, new: &Value, errors: &mut Errors) {
+    crate::validation::pod::pod(new, errors);
     let containers = Field::new(&new["spec"]["ephemeralContainers"], "spec.ephemeralContainers", errors);
     for (_, existing) in entries(&old["spec"]["ephemeralContainers"]) {
         let is_kept = entries(&containers).any(|(_, container)| container == existing);

@@ -1,18 +1,16 @@
 //! Cluster IPs of Services: checks families and requested addresses.
 //!
-//! There is one address family, IPv4, as in a cluster with default flags. The kind allocates the address itself
-//! (`allocate`), after this check.
+//! There is one address family, IPv4, as in a cluster with default flags. `allocate` of the kind takes a free address,
+//! after this check.
 
 use std::net::IpAddr;
 
 use serde_json::{Value, json};
 
+use super::validation;
 use crate::{
     field_errors::{Errors, FieldError},
-    kinds::core::service::validation,
-    request::RequestInfo,
-    state::State,
-    status::StatusError,
+    registry::kind::Others,
 };
 
 /// The range of cluster IPs in messages. IPv4 only, as `--service-cluster-ip-range` with one range.
@@ -23,7 +21,10 @@ const RANGE_OCTETS: [u8; 2] = [10, 96];
 /// Checks the addresses of a Service as it was sent, before any is allocated (`initIPFamilyFields`). Checks stop at the
 /// first group that has errors, because upstream's allocator does. `ExternalName` has no address; a headless Service
 /// without a selector has no further rules.
-pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent: &Value) -> Result<(), StatusError> {
+///
+/// # Errors
+/// `FieldValueInvalid` for addresses and families that the cluster does not have, and for taken addresses.
+pub(super) fn check(old: Option<&Value>, sent: &Value, others: Others<'_>) -> Result<(), Errors> {
     let mut service = sent.clone();
     let spec = &mut service["spec"];
     if spec["type"] == "ExternalName" {
@@ -34,9 +35,8 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
         spec["clusterIPs"] = json!([spec["clusterIP"]]);
     }
     let spec = &service["spec"];
-    let name = service["metadata"]["name"].as_str().unwrap_or_default();
-    let fail_if_any = |errors: &[FieldError]| StatusError::unless_valid("", info.resource.kind.kind, name, errors);
-    fail_if_any(&validation::addresses_of_service(&service))?;
+    let fail_if_any = |errors: Errors| if errors.is_empty() { Ok(()) } else { Err(errors) };
+    fail_if_any(validation::addresses_of_service(&service))?;
     let list = |name: &str| spec[name].as_array().cloned().unwrap_or_default();
     let (addresses, families) = (list("clusterIPs"), list("ipFamilies"));
     let is_six = |address: &Value| address.as_str().is_some_and(|address| address.contains(':'));
@@ -44,27 +44,26 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, sent
     let no_ipv6 = |field: &str, index: usize| {
         FieldError::invalid(&format!("spec.{field}[{index}]"), &spec[field][index], "IPv6 is not configured")
     };
-    let errors: Errors = unknown.map(|(index, _)| no_ipv6("clusterIPs", index)).collect();
-    fail_if_any(&errors)?;
+    fail_if_any(unknown.map(|(index, _)| no_ipv6("clusterIPs", index)).collect())?;
     let is_headless = addresses == [json!("None")];
     if is_headless && let Some(old) = old {
-        fail_if_any(&family_release_errors(&old["spec"], spec))?;
+        fail_if_any(family_release_errors(&old["spec"], spec))?;
     }
     if is_headless && spec["selector"].as_object().is_none_or(serde_json::Map::is_empty) {
         return Ok(());
     }
     let mut errors = policy_errors(spec, families.len().max(addresses.len()));
-    if spec["ipFamilyPolicy"] == "SingleStack" {
-        fail_if_any(&errors)?;
+    if spec["ipFamilyPolicy"] == "SingleStack" && !errors.is_empty() {
+        return Err(errors);
     }
     let unknown = families.iter().enumerate().filter(|(_, family)| **family == "IPv6");
     errors.extend(unknown.map(|(index, _)| no_ipv6("ipFamilies", index)));
-    fail_if_any(&errors)?;
+    fail_if_any(errors)?;
     // Existing addresses are immutable: validation rejects a change.
     if is_headless || old.is_some_and(|old| old["spec"]["clusterIPs"].is_array()) {
         return Ok(());
     }
-    fail_if_any(&requested_address_errors(state, info, spec))
+    fail_if_any(requested_address_errors(spec, others))
 }
 
 /// Validates `ipFamilyPolicy` for a cluster with a single address family. `PreferDualStack` is valid with one family.
@@ -90,20 +89,13 @@ fn family_release_errors(old: &Value, new: &Value) -> Errors {
 }
 
 /// Checks that a requested address is in the range and not in use. Both cases have the same error. The taken addresses
-/// are those of the stored Services, without a separate allocation.
-fn requested_address_errors(state: &State, info: &RequestInfo, spec: &Value) -> Errors {
+/// are those of the other Services, without a separate allocation.
+fn requested_address_errors(spec: &Value, mut others: Others<'_>) -> Errors {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Errors::default() };
     // The first address is that of the network, the last one is the broadcast address.
     let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four))
         if four.octets()[..2] == RANGE_OCTETS && ![[0, 0], [255, 255]].iter().any(|ends| four.octets()[2..] == *ends));
-    let is_other = |service: &Value| {
-        service["metadata"]["name"] != info.name.as_str() || service["metadata"]["namespace"] != info.namespace.as_str()
-    };
-    let mut others = state.objects(&info.resource.id, None);
-    // A dry run checks only the range, not whether the address is in use (`dryRunAllocateService` of
-    // `pkg/registry/core/service/ipallocator`).
-    let mut is_taken = || others.any(|other| is_other(&other) && other["spec"]["clusterIPs"][0] == address);
-    if is_in_range && (info.dry_run() || !is_taken()) {
+    if is_in_range && !others.any(|other| other["spec"]["clusterIPs"][0] == address) {
         return Errors::default();
     }
     let why = format!("must be a free address in {RANGE}");

@@ -25,9 +25,9 @@ use crate::{
 };
 
 /// The older version, which only has a CPU target.
-pub(crate) const FIRST: &str = "autoscaling/v1";
+pub(super) const FIRST: &str = "autoscaling/v1";
 /// The version in which autoscalers are stored.
-pub(crate) const SECOND: &str = "autoscaling/v2";
+pub(super) const SECOND: &str = "autoscaling/v2";
 /// The annotation of version 1 with `spec.metrics`, except the target of CPU.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 /// The annotation with `spec.behavior`.
@@ -50,7 +50,7 @@ const OWN: [&str; 6] = [
 const UTILIZATION: i64 = 80;
 
 /// Converts an autoscaler to a version. Other objects, and those that have the version, are returned as they are.
-pub(crate) fn converted(to: &str, object: &Value) -> Value {
+pub(super) fn converted(to: &str, object: &Value) -> Value {
     match (object["apiVersion"].as_str(), to) {
         (Some(FIRST), SECOND) => second(object),
         (Some(SECOND), FIRST) => first(object),
@@ -59,13 +59,13 @@ pub(crate) fn converted(to: &str, object: &Value) -> Value {
 }
 
 /// Returns `true` for two different versions of autoscalers, whose fields have other names.
-pub(crate) fn differ(left: &str, right: &str) -> bool {
+pub(super) fn differ(left: &str, right: &str) -> bool {
     [left, right].iter().all(|version| [FIRST, SECOND].contains(version)) && left != right
 }
 
 /// Normalizes an autoscaler as a conversion to the internal version and back does: the annotations of version 1 follow
 /// its fields, and version 2 has none. An object of version 1 without metrics gets the default metric this way.
-pub(crate) fn settled(object: &mut Value) {
+pub(super) fn settled(object: &mut Value) {
     if object["apiVersion"] == FIRST {
         *object = first(&second(object));
     } else {
