@@ -52,15 +52,16 @@ pub(super) const BY_FUNCTION: &[(&str, &[&str])] = &[
     ("autoscaling.v2.ObjectMetricStatus", &["describedObject"]),
 ];
 
-/// Optional enums whose empty string means that the field is unset; others are pointers in Go, where it is a value.
-///
-/// Pairs of type and field. In Go, a string field without a pointer cannot distinguish an absent value from an empty
-/// one. An empty string is therefore accepted although the enum does not list it.
+/// Optional enums whose empty string is not compared with the values, as pairs of type and field. In other optional
+/// enums, which are pointers in Go, an empty string is an unsupported value.
 pub(super) const UNSET_WHEN_EMPTY: &[(&str, &str)] = &[
+    // The function of the kind reports the empty string as `FieldValueRequired`. The second field is a pointer.
     ("admissionregistration.v1.MutatingAdmissionPolicySpec", "reinvocationPolicy"),
     ("core.v1.PodSpec", "preemptionPolicy"),
+    // Strings in Go, not pointers: an empty one is an absent one.
     ("core.v1.ServiceSpec", "externalTrafficPolicy"),
     ("core.v1.Toleration", "effect"),
+    // A pointer, but `validateReclaimPolicy` accepts the empty string.
     ("storage.v1.StorageClass", "reclaimPolicy"),
 ];
 
