@@ -250,7 +250,7 @@ mod tests {
             ("tier<2", false),
             ("tier<3", true),
             ("app>1", false),
-            ("app = web , !other", true),
+            (" app = web , !other ", true),
             ("app=", false),
             ("app in ()", false),
         ] {
@@ -277,7 +277,9 @@ mod tests {
             "a/b/c=d",
             "a=b c",
             "a=-b",
+            "a=b=c",
             "!",
+            "…",
         ] {
             assert_eq!(selects(selector), None, "{selector}");
         }

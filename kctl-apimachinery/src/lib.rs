@@ -8,10 +8,17 @@
 //! | [`quantity`] | `500m`, `1Gi` | `apimachinery/pkg/api/resource` |
 //! | [`validation`] | names, label keys and label values | `apimachinery/pkg/util/validation` |
 //! | [`labels`] | `app=web,tier in (a, b)` | `apimachinery/pkg/labels` |
-//! | [`time`] | `2026-01-01T00:00:00Z`, `metav1.Time` and `MicroTime` | `time`, `apimachinery/pkg/apis/meta/v1` |
-//! | [`duration`] | `1h30m`, and the ages `3m5s` and `2d3h` of tables | `time`, `apimachinery/pkg/util/duration` |
 //! | [`strconv`] | `1e+06`, `1.5e-07`, `\n` | `strconv`, `fmt`, `encoding/json` |
 //! | [`url`] | `https://user@host:8443/path?query` | `net/url` |
+#![cfg_attr(
+    feature = "time",
+    doc = "| [`time`] | `2026-01-01T00:00:00Z`, `metav1.Time` and `MicroTime` | `time`, `apimachinery/pkg/apis/meta/v1` |
+| [`duration`] | `1h30m`, and the ages `3m5s` and `2d3h` of tables | `time`, `apimachinery/pkg/util/duration` |"
+)]
+#![cfg_attr(
+    not(feature = "time"),
+    doc = "| `time`, `duration` | with the feature `time`: `2026-01-01T00:00:00Z`, `1h30m` | `time` |"
+)]
 #![cfg_attr(
     feature = "formats",
     doc = "| [`formats`] | `date-time`, `uuid`, `hostname` | `kube-openapi/pkg/validation/strfmt` |"
@@ -37,12 +44,14 @@
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+#[cfg(feature = "time")]
 pub mod duration;
 #[cfg(feature = "formats")]
 pub mod formats;
 pub mod labels;
 pub mod quantity;
 pub mod strconv;
+#[cfg(feature = "time")]
 pub mod time;
 pub mod url;
 pub mod validation;

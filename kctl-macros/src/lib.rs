@@ -53,7 +53,6 @@
 //! | `diagnostics` | the form of an error, and "did you mean" |
 //! | `function` | signatures, and types as text |
 //! | `marker_type` | the type with the name of a function, and its stub after an error |
-//! | `names` | names that API servers accept |
 //! | `registered_function` | checks and generated items that `admission`, `conversion` and `interpreter` share |
 //! | `source_file` | the file around an attribute |
 //! | `admission`, `conversion`, `interpreter` | attributes on functions that the app registers |
@@ -83,7 +82,6 @@ mod diagnostics;
 mod function;
 mod interpreter;
 mod marker_type;
-mod names;
 mod registered_function;
 mod resource;
 mod selectors;

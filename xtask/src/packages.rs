@@ -11,8 +11,8 @@ use crate::{
 
 /// The published crates, in the order of their dependencies.
 const CRATES: [&str; 10] = [
-    "kctl-macros",
     "kctl-apimachinery",
+    "kctl-macros",
     "kctl-cel",
     "kctl-webhook",
     "kctl-interpreter",

@@ -4,6 +4,7 @@
 //! snake case: `failure_policy = Ignore` is `failurePolicy: Ignore`. Defaults are those of the runtime, so an absent
 //! option emits nothing.
 
+use kctl_apimachinery::{labels, validation::is_qualified_name};
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Expr, Ident, Lit};
@@ -12,8 +13,6 @@ use crate::{
     attribute::{Entry, Input, Item, Value},
     codes,
     diagnostics::{Errors, closest_match},
-    names::is_qualified_name,
-    selectors::is_label_selector,
 };
 
 /// Match conditions of a webhook: `maxItems` of `matchConditions` in `admissionregistration.k8s.io/v1`.
@@ -348,7 +347,7 @@ fn selector(entry: &Entry, options: &mut Options, errors: &mut Errors) {
         return;
     };
     match text(value) {
-        Some(selector) if !is_label_selector(&selector) => {
+        Some(selector) if labels::parse(&selector).is_none() => {
             errors.push(value, codes::INVALID_SELECTOR, &format!("`{selector}` is not a label selector"), &form);
         }
         Some(selector) => options.settings.push(Setting::Selector { option: name.clone(), selector }),

@@ -12,6 +12,7 @@
 //!
 //! Each wrong option is replaced by a valid one: the kind exists, and nothing else fails.
 
+use kctl_apimachinery::validation::LABEL_LEN_MAX;
 use proc_macro2::{Ident, Literal, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
 use syn::{
@@ -29,7 +30,6 @@ use super::{
 use crate::{
     codes,
     diagnostics::{Errors, closest_match},
-    names::LABEL_LEN_MAX,
 };
 
 /// Options whose value is a string.

@@ -9,6 +9,7 @@
 //! | K0028 | an option that would have no effect |
 //! | K0105 | a selector that API servers can't parse |
 
+use kctl_apimachinery::labels;
 use quote::ToTokens;
 use syn::{Expr, ExprLit, Ident, Lit, LitStr};
 
@@ -16,7 +17,7 @@ use super::super::model::{DeclaredOption, Relation, RelationKind, RelationOption
 use crate::{
     codes,
     diagnostics::{Errors, closest_match},
-    selectors::{is_field_selector, is_label_selector},
+    selectors::is_field_selector,
 };
 
 /// An option that stands in the parentheses, even if its value is wrong: it does not count as missing.
@@ -70,7 +71,7 @@ fn report_invalid_selector(option: RelationOption, selector: &LitStr, errors: &m
     let text = selector.value();
     let (is_valid, what, help) = match option {
         RelationOption::Selector => (
-            is_label_selector(&text),
+            labels::parse(&text).is_some(),
             "label selector",
             "write for example `selector = \"app=web,tier in (front, back),!legacy\"`",
         ),

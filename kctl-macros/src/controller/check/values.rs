@@ -11,6 +11,7 @@
 //!
 //! A literal is checked here, and any other expression is left to rustc: `concurrency = WORKERS` is emitted as it is.
 
+use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label, is_qualified_name};
 use quote::ToTokens;
 use syn::{Expr, ExprArray, ExprLit, Lit, UnOp};
 
@@ -21,11 +22,7 @@ use super::{
     },
     no_parentheses,
 };
-use crate::{
-    codes,
-    diagnostics::Errors,
-    names::{LABEL_LEN_MAX, is_label, is_qualified_name},
-};
+use crate::{codes, diagnostics::Errors};
 
 /// The longest wait of `backoff` without `max`: the default of `SpecBuilder` in the runtime.
 const BACKOFF_MAX_MILLIS: u64 = 1_000_000;
@@ -131,7 +128,7 @@ fn check_namespaces(list: &ExprArray, errors: &mut Errors) {
     for element in &list.elems {
         let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = element else { continue };
         let name = text.value();
-        if !is_label(&name) {
+        if !is_dns1123_label(&name) {
             let what = format!("`{name}` is not the name of a namespace");
             let help = format!("write lower-case letters, digits and `-`, at most {LABEL_LEN_MAX} of them");
             errors.push(text, codes::NAMESPACES_NOT_A_LIST, &what, &help);
