@@ -36,7 +36,7 @@ pub(super) fn allocate(state: &mut State, info: &RequestInfo, write: &mut Write)
     }
     let name = name_of(&write.object);
     let allocated = (allocator.allocate)(&mut write.object, Box::new(others(state, info, &name)));
-    allocated.map_err(|errors| rejected(info, &name, &errors))
+    allocated.map_err(|errors| reject(info, &name, &errors))
 }
 
 /// Checks the requested values. A dry run compares them with no other object, as upstream
@@ -44,7 +44,7 @@ pub(super) fn allocate(state: &mut State, info: &RequestInfo, write: &mut Write)
 fn check(state: &State, info: &RequestInfo, allocator: &Allocator, write: &Write) -> Result<(), StatusError> {
     let others = others(state, info, &info.name).take_while(|_| !info.dry_run());
     let checked = (allocator.check)(write.old(), &write.object, Box::new(others));
-    checked.map_err(|errors| rejected(info, &name_of(&write.object), &errors))
+    checked.map_err(|errors| reject(info, &name_of(&write.object), &errors))
 }
 
 /// Iterates over the objects of the kind, without the one that has this name in the namespace of the request.
@@ -61,6 +61,6 @@ fn name_of(object: &Value) -> String {
 }
 
 /// Returns the response to a write with these errors.
-fn rejected(info: &RequestInfo, name: &str, errors: &Errors) -> StatusError {
+fn reject(info: &RequestInfo, name: &str, errors: &Errors) -> StatusError {
     StatusError::invalid(&info.resource.id.group, info.resource.kind.kind, name, errors)
 }
