@@ -49,7 +49,7 @@ fn no_services(_namespace: &str, _name: &str) -> Option<Value> {
 /// Starts our own webhook, which serves until the test ends. Returns its configuration.
 async fn webhook(client: impl FnOnce(&Webhook) -> ClientConfig, names: &[&str]) -> Value {
     let mut options = WebhookOptions::default();
-    options.certificate = Certificate::SelfMade(names.iter().map(|name| (*name).to_owned()).collect());
+    options.certificate = Certificate::SelfSigned(names.iter().map(|name| (*name).to_owned()).collect());
     let webhook = Webhook::listen(rules(), options).await.unwrap();
     let client = client(&webhook);
     let configuration = Configuration { name: "ours", client, authority: webhook.authority(), timeout_seconds: 3 };

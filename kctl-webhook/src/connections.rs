@@ -39,10 +39,10 @@ use tokio::{
 
 use self::claim::UnreadRequest;
 pub use self::{
-    claim::{Claiming, Received, Running, Sent, Streamed},
+    claim::{Received, Running, Sent, Streamed, TrackedBody},
     pieces::Pieces,
 };
-use crate::slots::{Slot, Slots};
+use crate::slots::{ClientSlots, Slot};
 
 /// The bounds of a server.
 #[derive(Clone, Copy, Debug)]
@@ -61,7 +61,7 @@ pub struct Limits {
 #[derive(Debug)]
 pub struct Connections {
     limits: Limits,
-    slots: Slots,
+    slots: ClientSlots,
 }
 
 /// One connection, as its server sees it. Clones share its state.
@@ -118,7 +118,7 @@ impl Activity {
 impl Connections {
     /// Creates the bounds of a listener without connections.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, slots: Slots::new(limits.connections) }
+        Self { limits, slots: ClientSlots::new(limits.connections) }
     }
 
     /// Counts a connection that was just accepted.
@@ -179,7 +179,7 @@ impl Connection {
             activity.unread += 1;
         });
         let claim = (!is_complete).then(|| UnreadRequest(self.clone()));
-        (Running(self.clone()), Claiming { body, claim })
+        (Running(self.clone()), TrackedBody { body, claim })
     }
 
     /// Notes that the client has completed the preface of HTTP/2: its first request may take as long as any other.

@@ -12,16 +12,16 @@ use tokio::{sync::Notify, time::Instant};
 
 /// A bounded number of slots. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct Slots {
+pub(crate) struct ClientSlots {
     max: usize,
     shared: Arc<SlotState>,
 }
 
-/// State that clones of [`Slots`] and each [`Slot`] share.
+/// State that clones of [`ClientSlots`] and each [`Slot`] share.
 #[derive(Debug, Default)]
 struct SlotState {
     table: Mutex<Table>,
-    /// Wakes callers of [`Slots::enter`]: a slot was freed, or starts to wait for its client.
+    /// Wakes callers of [`ClientSlots::enter`]: a slot was freed, or starts to wait for its client.
     freed: Notify,
 }
 
@@ -61,7 +61,7 @@ pub(crate) struct Slot {
     shared: Arc<SlotState>,
 }
 
-impl Slots {
+impl ClientSlots {
     /// Creates `max` slots, and at least one.
     pub(crate) fn new(max: usize) -> Self {
         Self { max: max.max(1), shared: Arc::default() }
@@ -154,7 +154,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn new_client_takes_the_longest_idle_slot() {
-        let slots = Slots::new(3);
+        let slots = ClientSlots::new(3);
         let mut slots_taken = Vec::new();
         for _ in 0..3 {
             slots_taken.push(slots.enter().await);
@@ -173,7 +173,7 @@ mod tests {
     #[cfg(feature = "server")]
     #[tokio::test(start_paused = true)]
     async fn only_a_slot_that_waited_long_gives_way() {
-        let (slots, second) = (Slots::new(3), Duration::from_secs(1));
+        let (slots, second) = (ClientSlots::new(3), Duration::from_secs(1));
         let old = slots.enter().await;
         advance(second).await;
         let (new, works) = (slots.enter().await, slots.enter().await);
@@ -188,7 +188,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn new_client_waits_only_while_all_slots_work() {
-        let slots = Slots::new(2);
+        let slots = ClientSlots::new(2);
         let (one, two) = (slots.enter().await, slots.enter().await);
         one.works();
         two.works();

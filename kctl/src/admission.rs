@@ -108,20 +108,20 @@ pub mod __private_0_1 {
         note = "help: write `-> Result<()>`, and reject by `Err(Denial::because(\"…\").into())`",
         note = "code: K0110"
     )]
-    pub trait IsAdmitted {
+    pub trait IntoAdmissionResult {
         /// Turns the result into the response.
-        fn answer(self) -> Result<(), Denial>;
+        fn into_result(self) -> Result<(), Denial>;
     }
 
-    impl IsAdmitted for () {
-        fn answer(self) -> Result<(), Denial> {
+    impl IntoAdmissionResult for () {
+        fn into_result(self) -> Result<(), Denial> {
             Ok(())
         }
     }
 
     #[diagnostic::do_not_recommend]
-    impl<E: Into<Error>> IsAdmitted for Result<(), E> {
-        fn answer(self) -> Result<(), Denial> {
+    impl<E: Into<Error>> IntoAdmissionResult for Result<(), E> {
+        fn into_result(self) -> Result<(), Denial> {
             self.map_err(|error| denied(&error.into()))
         }
     }

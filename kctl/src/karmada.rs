@@ -105,8 +105,8 @@ pub mod __private_0_1 {
 
     pub use kctl_interpreter::{
         function::{
-            FunctionInfo, InProcess, Interpreter, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit,
-            OnTheWire, Rule,
+            FunctionInfo, InProcess, Interpreter, IntoComponents, IntoDependencies, IntoHealth, IntoReplicas,
+            IntoStatus, IntoUnit, OnTheWire, Rule,
         },
         operation::Operation,
     };

@@ -43,7 +43,9 @@ const _: () = {
                         ),
                         options,
                         |mut object, request| async move {
-                            __p::IsAdmitted::answer(defaults(&mut object, &request))?;
+                            __p::IntoAdmissionResult::into_result(
+                                defaults(&mut object, &request),
+                            )?;
                             __p::Ok(object)
                         },
                     )

@@ -40,7 +40,7 @@ const _: () = {
                             ::core::line!(),
                         ),
                         |object| async move {
-                            __p::IsHealth::answer(
+                            __p::IntoHealth::into_answer(
                                 is_healthy(&object).map_err(__p::failed)?,
                             )
                         },

@@ -286,7 +286,7 @@ const EXHAUSTIVE: [(&str, &str); 54] = [
     ("kctl_runtime::writer::EventType", "the two types of the Events API"),
     ("kctl_webhook::Definition", "expansions build it"),
     ("kctl_webhook::admission::Action", "an admission webhook validates or mutates"),
-    ("kctl_webhook::admission::Client", "a Service or a URL, as in the API"),
+    ("kctl_webhook::admission::ClientConfig", "a Service or a URL, as in the API"),
     ("kctl_webhook::admission::Configurations", "the fields that configurations must have"),
     ("kctl_webhook::server::Pair", "a certificate and its key are all there is"),
     ("kctl_webhook::server::Routes", "users build it from a router of their own"),

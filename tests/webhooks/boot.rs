@@ -1,7 +1,7 @@
 //! A program whose caches need its own conversion webhook.
 
 use kctl::{
-    admission::Client as Reached,
+    admission::ClientConfig,
     apiserver::ApiServer,
     json,
     kube::{Api, Client, api::PostParams},
@@ -37,7 +37,7 @@ async fn controller_starts_while_old_versions_are_stored() {
     let client = Client::new(server.service(), "default");
     let hooks =
         Server::listen(app().webhook_routes(&Metrics::default()).unwrap(), ServerOptions::default()).await.unwrap();
-    let reached = Reached::Url(format!("https://{}", hooks.address()));
+    let reached = ClientConfig::Url(format!("https://{}", hooks.address()));
     let mut definition = json!(definitions(&app().kinds(), Descriptions::Own).unwrap()[0]);
     definition["spec"]["conversion"] = json!({ "strategy": "Webhook", "webhook": {
         "clientConfig": reached.config(PATH, hooks.authority()), "conversionReviewVersions": ["v1"],

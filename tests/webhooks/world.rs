@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use kctl::{
-    admission::{Client as Reached, Configurations},
+    admission::{ClientConfig, Configurations},
     json,
     kube::{
         Api, Client, ResourceExt,
@@ -81,7 +81,7 @@ async fn install(client: &Client) {
     let routes = app.webhook_routes(&Metrics::default()).unwrap();
     let server = Server::listen(routes, ServerOptions::default()).await.unwrap();
     let (reached, authority) =
-        (Reached::Url(format!("https://{}", server.address())), server.authority().unwrap().to_owned());
+        (ClientConfig::Url(format!("https://{}", server.address())), server.authority().unwrap().to_owned());
     tokio::spawn(server.serve(std::future::pending()));
     for definition in definitions(&app.kinds(), Descriptions::Own).unwrap() {
         let mut object = json!(definition);

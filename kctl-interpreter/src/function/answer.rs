@@ -1,7 +1,7 @@
 //! Return types of functions: one trait per form of answer.
 //!
 //! Each operation has its own trait, so that the compiler names the operation when a function
-//! returns a wrong type. Each method `answer` returns the JSON form of [`Op::answer`].
+//! returns a wrong type. Each method `into_answer` returns the JSON form of [`Op::answer`].
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -21,10 +21,10 @@ type Answer = Result<Value, LayerError>;
 /// requirements.
 ///
 /// ```
-/// use kctl_interpreter::function::IsReplicas;
+/// use kctl_interpreter::function::IntoReplicas;
 /// use serde_json::json;
 ///
-/// assert_eq!(3_i32.answer()?, json!({ "replica": 3, "requires": null }));
+/// assert_eq!(3_i32.into_answer()?, json!({ "replica": 3, "requires": null }));
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -33,24 +33,24 @@ type Answer = Result<Value, LayerError>;
     note = "help: write `fn name(object: &Kind) -> Result<Replicas>`, or `-> Replicas`",
     note = "code: K0058"
 )]
-pub trait IsReplicas {
+pub trait IntoReplicas {
     /// Converts the value to the answer of the operation.
     ///
     /// # Errors
     /// The value can't be serialized as JSON.
-    fn answer(self) -> Answer;
+    fn into_answer(self) -> Answer;
 }
 
-impl IsReplicas for Replicas {
-    fn answer(self) -> Answer {
+impl IntoReplicas for Replicas {
+    fn into_answer(self) -> Answer {
         Ok(InterpretReplica::answer(&self)?)
     }
 }
 
 /// A number without requirements: a scheduler then requests no resources.
-impl IsReplicas for i32 {
-    fn answer(self) -> Answer {
-        IsReplicas::answer(Replicas { replicas: self, requirements: None })
+impl IntoReplicas for i32 {
+    fn into_answer(self) -> Answer {
+        IntoReplicas::into_answer(Replicas { replicas: self, requirements: None })
     }
 }
 
@@ -58,11 +58,11 @@ impl IsReplicas for i32 {
 /// object without components.
 ///
 /// ```
-/// use kctl_interpreter::{function::IsComponents, operation::Component};
+/// use kctl_interpreter::{function::IntoComponents, operation::Component};
 /// use serde_json::json;
 ///
 /// let workers = Component { name: "worker".into(), replicas: 2, ..Component::default() };
-/// assert_eq!(vec![workers].answer()?, json!({ "components": [{ "name": "worker", "replicas": 2 }] }));
+/// assert_eq!(vec![workers].into_answer()?, json!({ "components": [{ "name": "worker", "replicas": 2 }] }));
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -71,22 +71,22 @@ impl IsReplicas for i32 {
     note = "help: write `fn name(object: &Kind) -> Result<Vec<Component>>`, or `-> Vec<Component>`",
     note = "code: K0058"
 )]
-pub trait IsComponents {
+pub trait IntoComponents {
     /// Converts the value to the answer of the operation.
     ///
     /// # Errors
     /// The value can't be serialized as JSON.
-    fn answer(self) -> Answer;
+    fn into_answer(self) -> Answer;
 }
 
-impl IsComponents for Vec<Component> {
-    fn answer(self) -> Answer {
+impl IntoComponents for Vec<Component> {
+    fn into_answer(self) -> Answer {
         Ok(InterpretComponent::answer(&Some(self))?)
     }
 }
 
-impl IsComponents for Option<Vec<Component>> {
-    fn answer(self) -> Answer {
+impl IntoComponents for Option<Vec<Component>> {
+    fn into_answer(self) -> Answer {
         Ok(InterpretComponent::answer(&self)?)
     }
 }
@@ -95,11 +95,11 @@ impl IsComponents for Option<Vec<Component>> {
 /// is an empty list.
 ///
 /// ```
-/// use kctl_interpreter::{function::IsDependencies, operation::DependentReference};
+/// use kctl_interpreter::{function::IntoDependencies, operation::DependentReference};
 ///
 /// let secret = DependentReference { api_version: "v1".into(), kind: "Secret".into(), name: "key".into(), ..Default::default() };
-/// assert_eq!(vec![secret].answer()?["dependencies"][0]["name"], "key");
-/// assert!(vec![DependentReference::default()].answer().is_err(), "a reference needs a kind");
+/// assert_eq!(vec![secret].into_answer()?["dependencies"][0]["name"], "key");
+/// assert!(vec![DependentReference::default()].into_answer().is_err(), "a reference needs a kind");
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -108,35 +108,35 @@ impl IsComponents for Option<Vec<Component>> {
     note = "help: write `fn name(object: &Kind) -> Result<Vec<DependentReference>>`, or `-> Vec<DependentReference>`",
     note = "code: K0058"
 )]
-pub trait IsDependencies {
+pub trait IntoDependencies {
     /// Verifies the references and converts them to the answer of the operation.
     ///
     /// # Errors
     /// A reference is incomplete (see [`dependency::verify`](crate::dependency::verify)), or the
     /// list can't be serialized as JSON.
-    fn answer(self) -> Answer;
+    fn into_answer(self) -> Answer;
 }
 
-impl IsDependencies for Vec<DependentReference> {
-    fn answer(self) -> Answer {
+impl IntoDependencies for Vec<DependentReference> {
+    fn into_answer(self) -> Answer {
         crate::dependency::verify(&self)?;
         Ok(InterpretDependency::answer(&Some(self))?)
     }
 }
 
-impl IsDependencies for Option<Vec<DependentReference>> {
-    fn answer(self) -> Answer {
-        IsDependencies::answer(self.unwrap_or_default())
+impl IntoDependencies for Option<Vec<DependentReference>> {
+    fn into_answer(self) -> Answer {
+        IntoDependencies::into_answer(self.unwrap_or_default())
     }
 }
 
 /// A return type of functions for `InterpretHealth`: a `bool`, `true` for a healthy object.
 ///
 /// ```
-/// use kctl_interpreter::function::IsHealth;
+/// use kctl_interpreter::function::IntoHealth;
 /// use serde_json::json;
 ///
-/// assert_eq!(true.answer()?, json!({ "healthy": true }));
+/// assert_eq!(true.into_answer()?, json!({ "healthy": true }));
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -145,16 +145,16 @@ impl IsDependencies for Option<Vec<DependentReference>> {
     note = "help: write `fn name(object: &Kind) -> Result<bool>`, or `-> bool`",
     note = "code: K0058"
 )]
-pub trait IsHealth {
+pub trait IntoHealth {
     /// Converts the value to the answer of the operation.
     ///
     /// # Errors
     /// Never: a `bool` always has a JSON form.
-    fn answer(self) -> Answer;
+    fn into_answer(self) -> Answer;
 }
 
-impl IsHealth for bool {
-    fn answer(self) -> Answer {
+impl IntoHealth for bool {
+    fn into_answer(self) -> Answer {
         Ok(InterpretHealth::answer(&self)?)
     }
 }
@@ -165,11 +165,11 @@ impl IsHealth for bool {
 /// from a webhook, and an object without a status is not an error.
 ///
 /// ```
-/// use kctl_interpreter::function::IsStatus;
+/// use kctl_interpreter::function::IntoStatus;
 /// use serde_json::{Value, json};
 ///
-/// assert_eq!(json!({ "ready": 2 }).answer()?, json!({ "status": { "ready": 2 } }));
-/// assert_eq!(Value::Null.answer()?, json!({ "status": {} }));
+/// assert_eq!(json!({ "ready": 2 }).into_answer()?, json!({ "status": { "ready": 2 } }));
+/// assert_eq!(Value::Null.into_answer()?, json!({ "status": {} }));
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -178,17 +178,17 @@ impl IsHealth for bool {
     note = "help: write `fn name(object: &Kind) -> Result<KindStatus>` with a type that has `#[schema]`, or `-> KindStatus`",
     note = "code: K0058"
 )]
-pub trait IsStatus {
+pub trait IntoStatus {
     /// Converts the value to the answer of the operation.
     ///
     /// # Errors
     /// The value can't be serialized as JSON.
-    fn answer(self) -> Answer;
+    fn into_answer(self) -> Answer;
 }
 
 #[diagnostic::do_not_recommend]
-impl<S: Serialize> IsStatus for S {
-    fn answer(self) -> Answer {
+impl<S: Serialize> IntoStatus for S {
+    fn into_answer(self) -> Answer {
         let mut status = serde_json::to_value(self)?;
         if status.is_null() {
             // Karmada rejects null from a webhook, but an object without a status is valid: answer an empty one.
@@ -206,16 +206,16 @@ impl<S: Serialize> IsStatus for S {
     note = "help: write `fn name(object: &mut Kind, …) -> Result<()>`, or no return type",
     note = "code: K0058"
 )]
-pub trait IsUnit {
+pub trait IntoUnit {
     /// Returns success. It exists so that generated code can treat every return type alike.
     ///
     /// # Errors
     /// Never.
-    fn answer(self) -> Result<(), LayerError>;
+    fn into_answer(self) -> Result<(), LayerError>;
 }
 
-impl IsUnit for () {
-    fn answer(self) -> Result<(), LayerError> {
+impl IntoUnit for () {
+    fn into_answer(self) -> Result<(), LayerError> {
         Ok(())
     }
 }

@@ -18,7 +18,7 @@
 //! use k8s_openapi::api::apps::v1::Deployment;
 //! use kctl_interpreter::{
 //!     chain::{Chain, LayerKind},
-//!     function::{FunctionInfo, Functions, IsHealth, Rule},
+//!     function::{FunctionInfo, Functions, IntoHealth, Rule},
 //!     operation::{InterpretHealth, Object, Operation},
 //! };
 //! use serde_json::json;
@@ -48,7 +48,7 @@ mod rule;
 use std::collections::HashMap;
 
 pub use self::{
-    answer::{IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, IsUnit},
+    answer::{IntoComponents, IntoDependencies, IntoHealth, IntoReplicas, IntoStatus, IntoUnit},
     error::FunctionError,
     function_info::FunctionInfo,
     item::{ClusterStatus, StatusItem},
@@ -68,7 +68,7 @@ use crate::{
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use kctl_interpreter::function::{FunctionInfo, Functions, Interpreter, IsHealth, OnTheWire, Rule};
+/// use kctl_interpreter::function::{FunctionInfo, Functions, Interpreter, IntoHealth, OnTheWire, Rule};
 /// use kctl_interpreter::operation::Operation;
 ///
 /// struct AlwaysHealthy;
@@ -155,7 +155,7 @@ tuples!(A B C D E F G H I J K L);
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Pod;
-/// use kctl_interpreter::{function::{FunctionInfo, Functions, IsHealth, Rule}, operation::Operation};
+/// use kctl_interpreter::{function::{FunctionInfo, Functions, IntoHealth, Rule}, operation::Operation};
 ///
 /// let rule = |name| Rule::read(FunctionInfo::new(Operation::InterpretHealth, name, "lib.rs", 1), |_: Pod| async { true.answer() });
 /// let error = Functions::new(vec![rule("first"), rule("second")]).err();

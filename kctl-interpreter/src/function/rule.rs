@@ -65,7 +65,7 @@ type RuleFn = Arc<dyn for<'a> Fn(&'a Inputs) -> LayerFuture<'a> + Send + Sync>;
 ///
 /// | constructor | operations | the function takes | and returns |
 /// |---|---|---|---|
-/// | [`Rule::read`] | `InterpretReplica`, `InterpretComponent`, `InterpretDependency`, `InterpretHealth`, `InterpretStatus` | the object | an answer, by a trait such as [`IsHealth`](super::IsHealth) |
+/// | [`Rule::read`] | `InterpretReplica`, `InterpretComponent`, `InterpretDependency`, `InterpretHealth`, `InterpretStatus` | the object | an answer, by a trait such as [`IntoHealth`](super::IntoHealth) |
 /// | [`Rule::revise`] | `ReviseReplica` | the object, the number | the changed object |
 /// | [`Rule::retain`] | `Retain` | the desired and the observed object | the changed desired object |
 /// | [`Rule::aggregate`] | `AggregateStatus` | the object, the statuses | the changed object |
@@ -93,11 +93,11 @@ impl Rule {
     /// Creates a rule for a function that reads its object.
     ///
     /// The future returns the answer in the form of [`Op::answer`](crate::operation::Op::answer);
-    /// the traits of this module make it, such as [`IsReplicas`](super::IsReplicas).
+    /// the traits of this module make it, such as [`IntoReplicas`](super::IntoReplicas).
     ///
     /// ```
     /// use k8s_openapi::api::batch::v1::CronJob;
-    /// use kctl_interpreter::{function::{FunctionInfo, IsHealth, Rule}, operation::{Object, Operation}};
+    /// use kctl_interpreter::{function::{FunctionInfo, IntoHealth, Rule}, operation::{Object, Operation}};
     /// use serde_json::json;
     ///
     /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_not_suspended", file!(), line!());

@@ -40,12 +40,12 @@ pub enum ClientConfig {
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use kctl_interpreter::function::{FunctionInfo, IsHealth, Rule};
+/// use kctl_interpreter::function::{FunctionInfo, IntoHealth, Rule};
 /// use kctl_interpreter::operation::Operation;
 /// use kctl_interpreter::webhook::{ClientConfig, Configuration};
 ///
 /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
-/// let rules = [Rule::read(about, |_: Deployment| async { true.answer() })];
+/// let rules = [Rule::read(about, |_: Deployment| async { true.into_answer() })];
 /// let configuration = Configuration {
 ///     name: "workloads",
 ///     client: ClientConfig::Url("https://interpreter.example.com".into()),

@@ -59,7 +59,7 @@ impl Default for WebhookOptions {
     fn default() -> Self {
         Self {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
-            certificate: Certificate::SelfMade(vec!["localhost".into(), "127.0.0.1".into()]),
+            certificate: Certificate::SelfSigned(vec!["localhost".into(), "127.0.0.1".into()]),
             // Room for two objects of etcd's maximum size (1.5 MiB), and for the statuses of many clusters.
             body_len_max: 8 << 20,
             concurrency_max: 64,
@@ -104,12 +104,12 @@ pub enum WebhookError {
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use kctl_interpreter::function::{FunctionInfo, IsHealth, Rule};
+/// use kctl_interpreter::function::{FunctionInfo, IntoHealth, Rule};
 /// use kctl_interpreter::operation::Operation;
 /// use kctl_interpreter::webhook::{Metrics, WebhookOptions, routes};
 ///
 /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
-/// let rule = Rule::read(about, |_: Deployment| async { true.answer() });
+/// let rule = Rule::read(about, |_: Deployment| async { true.into_answer() });
 /// let routes = routes(vec![rule], &Metrics::default(), &WebhookOptions::default())?;
 /// assert_eq!(routes.paths, ["/interpreter-deployment"]);
 /// # Ok::<_, kctl_interpreter::webhook::WebhookError>(())
@@ -138,13 +138,13 @@ fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
 ///
 /// ```
 /// use k8s_openapi::api::apps::v1::Deployment;
-/// use kctl_interpreter::function::{FunctionInfo, IsHealth, Rule};
+/// use kctl_interpreter::function::{FunctionInfo, IntoHealth, Rule};
 /// use kctl_interpreter::operation::Operation;
 /// use kctl_interpreter::webhook::{ClientConfig, Configuration, Webhook, WebhookOptions};
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
-/// let rules = vec![Rule::read(about, |_: Deployment| async { true.answer() })];
+/// let rules = vec![Rule::read(about, |_: Deployment| async { true.into_answer() })];
 /// let webhook = Webhook::listen(rules, WebhookOptions::default()).await?;
 /// let configuration = Configuration {
 ///     name: "workloads",

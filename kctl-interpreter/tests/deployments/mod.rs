@@ -4,7 +4,9 @@ use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
-    function::{ClusterStatus, FunctionInfo, IsComponents, IsDependencies, IsHealth, IsReplicas, IsStatus, Rule},
+    function::{
+        ClusterStatus, FunctionInfo, IntoComponents, IntoDependencies, IntoHealth, IntoReplicas, IntoStatus, Rule,
+    },
     operation::{Component, DependentReference, Operation, ReplicaRequirements, Replicas},
 };
 
@@ -32,11 +34,11 @@ pub(crate) fn rules() -> Vec<Rule> {
             let requests = [("cpu".to_owned(), "100m".to_owned())].into();
             let requirements = ReplicaRequirements { resource_request: requests, ..ReplicaRequirements::default() };
             let replicas = object.spec.replicas.unwrap_or(1);
-            IsReplicas::answer(Replicas { replicas, requirements: Some(requirements) })
+            IntoReplicas::into_answer(Replicas { replicas, requirements: Some(requirements) })
         }),
         Rule::read::<Deployment, _, _>(about(Operation::InterpretComponent), |object| async move {
             let replicas = object.spec.replicas.unwrap_or(1);
-            IsComponents::answer(vec![Component { name: "main".into(), replicas, replica_requirements: None }])
+            IntoComponents::into_answer(vec![Component { name: "main".into(), replicas, replica_requirements: None }])
         }),
         Rule::revise::<Deployment, _, _>(about(Operation::ReviseReplica), |mut object, replicas| async move {
             object.spec.replicas = Some(replicas);
@@ -57,13 +59,13 @@ pub(crate) fn rules() -> Vec<Rule> {
         Rule::read::<Deployment, _, _>(about(Operation::InterpretStatus), |object| async move {
             if object.metadata.name.as_deref() == Some("odd") {
                 // A JSON object can't have a tuple as a key, so the answer can't be serialized.
-                return IsStatus::answer(HashMap::from([((1, 2), 3)]));
+                return IntoStatus::into_answer(HashMap::from([((1, 2), 3)]));
             }
-            IsStatus::answer(object.status.and_then(|status| status.ready_replicas))
+            IntoStatus::into_answer(object.status.and_then(|status| status.ready_replicas))
         }),
         Rule::read::<Deployment, _, _>(about(Operation::InterpretDependency), |object| async move {
             let names = object.metadata.name.iter().filter(|name| *name != "free");
-            IsDependencies::answer(names.map(|name| dependency(name)).collect::<Vec<_>>())
+            IntoDependencies::into_answer(names.map(|name| dependency(name)).collect::<Vec<_>>())
         }),
         Rule::read::<Deployment, _, _>(about(Operation::InterpretHealth), |object| async move {
             match object.metadata.name.as_deref() {
@@ -71,14 +73,14 @@ pub(crate) fn rules() -> Vec<Rule> {
                 Some("fails") => Err("the database is down".into()),
                 Some("blocks") => {
                     RELEASED.wait();
-                    IsHealth::answer(true)
+                    IntoHealth::into_answer(true)
                 }
                 Some("waits") => std::future::pending().await,
                 Some("naps") => {
                     tokio::time::sleep(Duration::from_millis(300)).await;
-                    IsHealth::answer(true)
+                    IntoHealth::into_answer(true)
                 }
-                _ => IsHealth::answer(object.metadata.generation != Some(2)),
+                _ => IntoHealth::into_answer(object.metadata.generation != Some(2)),
             }
         }),
     ]

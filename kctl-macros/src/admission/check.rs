@@ -7,7 +7,7 @@
 //! | `validate` | `&Kind`, `&Kind` and `&Admission<Kind>`, or `&Admission<Kind>` alone |
 //! | `mutate` | `&mut Kind`, or `&mut Kind` and `&Admission<Kind>` |
 //!
-//! The return type is left to rustc: `IsAdmitted` is implemented for `()` and for each `Result<()>`, and its
+//! The return type is left to rustc: `IntoAdmissionResult` is implemented for `()` and for each `Result<()>`, and its
 //! diagnostic is K0110.
 
 use syn::{Ident, Type, TypeReference};

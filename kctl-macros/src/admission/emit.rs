@@ -130,5 +130,5 @@ fn answer(model: &AdmissionFn) -> TokenStream {
         Parameters::Request => quote!(&request),
     };
     let wait = model.head.is_async.then(|| quote!(.await));
-    quote_spanned!(at=> __p::IsAdmitted::answer(#callee(#arguments)#wait))
+    quote_spanned!(at=> __p::IntoAdmissionResult::into_result(#callee(#arguments)#wait))
 }

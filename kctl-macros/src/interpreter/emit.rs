@@ -18,7 +18,7 @@
 //!         fn rules() -> __p::Vec<__p::Rule> {
 //!             let about = __p::FunctionInfo::new(__p::Operation::InterpretReplica, "replicas", file!(), line!());
 //!             __p::Vec::from([__p::Rule::read::<__Kind, _, _>(about, |object| async move {
-//!                 __p::IsReplicas::answer(replicas(&object).map_err(__p::failed)?)
+//!                 __p::IntoReplicas::into_answer(replicas(&object).map_err(__p::failed)?)
 //!             })…])
 //!         }
 //!     }
@@ -107,7 +107,7 @@ fn rules(model: &InterpreterFn) -> TokenStream {
     }
 }
 
-/// Emits the call of the function. `IsReplicas::answer` and its siblings turn the result into JSON; the call has the
+/// Emits the call of the function. `IntoReplicas::into_answer` and its siblings turn the result into JSON; the call has the
 /// span of the return type, where rustc shows K0058 for a type that is not an answer.
 fn answer(model: &InterpreterFn) -> TokenStream {
     let at = model.head.result;
@@ -120,6 +120,6 @@ fn answer(model: &InterpreterFn) -> TokenStream {
     };
     let wait = model.head.is_async.then(|| quote!(.await));
     let fallible = model.is_fallible.then(|| quote_spanned!(at=> .map_err(__p::failed)?));
-    let is = Ident::new(model.operation.answer, at);
-    quote_spanned!(at=> __p::#is::answer(#callee(#arguments)#wait #fallible))
+    let into = Ident::new(model.operation.answer, at);
+    quote_spanned!(at=> __p::#into::into_answer(#callee(#arguments)#wait #fallible))
 }

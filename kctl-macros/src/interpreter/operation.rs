@@ -73,18 +73,18 @@ const fn read(name: &'static str, answer: &'static str, returns: &'static str) -
 
 /// Returns an operation that changes its object in place.
 const fn change(name: &'static str, shape: Shape) -> Operation {
-    Operation { name, shape, answer: "IsUnit", returns: "()", needs_status: false, is_served: true }
+    Operation { name, shape, answer: "IntoUnit", returns: "()", needs_status: false, is_served: true }
 }
 
 /// Every operation, in the order of the help.
 pub(super) const OPERATIONS: [Operation; 9] = [
-    read("InterpretReplica", "IsReplicas", "Replicas"),
-    read("InterpretComponent", "IsComponents", "Vec<Component>"),
+    read("InterpretReplica", "IntoReplicas", "Replicas"),
+    read("InterpretComponent", "IntoComponents", "Vec<Component>"),
     change("ReviseReplica", Shape::Revise),
     change("Retain", Shape::Retain),
-    Operation { needs_status: true, ..read("InterpretStatus", "IsStatus", "KindStatus") },
+    Operation { needs_status: true, ..read("InterpretStatus", "IntoStatus", "KindStatus") },
     Operation { needs_status: true, ..change("AggregateStatus", Shape::Aggregate) },
-    read("InterpretDependency", "IsDependencies", "Vec<DependentReference>"),
-    read("InterpretHealth", "IsHealth", "bool"),
+    read("InterpretDependency", "IntoDependencies", "Vec<DependentReference>"),
+    read("InterpretHealth", "IntoHealth", "bool"),
     Operation { is_served: false, ..change("Prune", Shape::Change) },
 ];

@@ -11,14 +11,14 @@ use super::{
 /// The way in which an API server reaches webhooks: the `clientConfig` of a configuration.
 ///
 /// ```
-/// use kctl_webhook::admission::Client;
+/// use kctl_webhook::admission::ClientConfig;
 /// use serde_json::json;
 ///
-/// let url = Client::Url("https://127.0.0.1:9443".into());
+/// let url = ClientConfig::Url("https://127.0.0.1:9443".into());
 /// assert_eq!(url.config("/convert", None), json!({ "url": "https://127.0.0.1:9443/convert" }));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Client {
+pub enum ClientConfig {
     /// The start of an https URL, such as `https://127.0.0.1:9443`; paths are appended.
     Url(String),
     /// A Service of the cluster.
@@ -32,7 +32,7 @@ pub enum Client {
     },
 }
 
-impl Client {
+impl ClientConfig {
     /// Returns the `clientConfig` for a path.
     ///
     /// `authority` is PEM, and becomes `caBundle`. Without it the API server uses the roots of its
@@ -57,7 +57,7 @@ pub struct Configurations<'a> {
     /// The name of both objects.
     pub name: &'a str,
     /// The way in which the webhooks are reached.
-    pub client: &'a Client,
+    pub client: &'a ClientConfig,
     /// The authority to trust, as PEM.
     pub authority: Option<&'a str>,
 }

@@ -12,7 +12,7 @@
 //!
 //! ```
 //! use k8s_openapi::api::apps::v1::Deployment;
-//! use kctl_webhook::{FunctionInfo, admission::{Action, Client, Configurations, Options, Webhook}};
+//! use kctl_webhook::{FunctionInfo, admission::{Action, ClientConfig, Configurations, Options, Webhook}};
 //!
 //! let two_replicas = Webhook::object(
 //!     FunctionInfo::new("two_replicas", file!(), line!()),
@@ -22,7 +22,7 @@
 //!         Ok(deployment)
 //!     },
 //! );
-//! let client = Client::Service { namespace: "web".into(), name: "webhooks".into(), port: 443 };
+//! let client = ClientConfig::Service { namespace: "web".into(), name: "webhooks".into(), port: 443 };
 //! let objects = Configurations { name: "web", client: &client, authority: None }.objects(&[two_replicas]);
 //! assert_eq!(objects[0]["kind"], "MutatingWebhookConfiguration");
 //! assert_eq!(objects[0]["webhooks"][0]["name"], "mdeployment-v1.apps.k8s.io");
@@ -37,7 +37,7 @@ mod review;
 mod webhook;
 
 pub use self::{
-    configuration::{Client, Configurations},
+    configuration::{ClientConfig, Configurations},
     denial::{Denial, Invalid},
     options::{Action, FailurePolicy, MatchPolicy, Operation, Options, Reinvocation, SideEffects},
     request::{AUDIT_LEN_MAX, Admission, User, WARNINGS_LEN_MAX},

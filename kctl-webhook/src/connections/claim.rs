@@ -27,7 +27,7 @@ impl Drop for Running {
 impl Running {
     /// Keeps the request unanswered until this body is dropped.
     pub fn until_end_of<B>(self, body: B) -> Streamed<B> {
-        Claiming { body, claim: Some(self) }
+        TrackedBody { body, claim: Some(self) }
     }
 
     /// Ends the request, and gives the client [`Limits::body_within`](super::Limits::body_within) to read the response: until this body is dropped.
@@ -41,7 +41,7 @@ impl Running {
             id.1 = activity.n_responses;
             activity.unsent.insert(id);
         });
-        Claiming { body, claim: Some(UnsentResponse { connection: self.0.clone(), id }) }
+        TrackedBody { body, claim: Some(UnsentResponse { connection: self.0.clone(), id }) }
     }
 }
 
@@ -97,22 +97,22 @@ impl Drop for UnsentResponse {
 
 /// A body that counts for its connection until its claim ends. See [`Received`], [`Sent`] and [`Streamed`].
 #[derive(Debug)]
-pub struct Claiming<B, C> {
+pub struct TrackedBody<B, C> {
     pub(super) body: B,
     /// `None` once the claim has ended.
     pub(super) claim: Option<C>,
 }
 
 /// A request body that is being received.
-pub type Received<B> = Claiming<B, UnreadRequest>;
+pub type Received<B> = TrackedBody<B, UnreadRequest>;
 
 /// A response body that lasts, such as that of a watch: its request counts as unanswered until the body is dropped.
-pub type Streamed<B> = Claiming<B, Running>;
+pub type Streamed<B> = TrackedBody<B, Running>;
 
 /// A response body that is complete, and that the client has to read in time.
-pub type Sent<B> = Claiming<B, UnsentResponse>;
+pub type Sent<B> = TrackedBody<B, UnsentResponse>;
 
-impl<B: Body + Unpin, C: Claim> Body for Claiming<B, C> {
+impl<B: Body + Unpin, C: Claim> Body for TrackedBody<B, C> {
     type Data = B::Data;
     type Error = B::Error;
 

@@ -14,7 +14,7 @@ use super::{
     request::Progress,
     uid::UidScanner,
 };
-use crate::slots::{Slot, Slots};
+use crate::slots::{ClientSlots, Slot};
 
 /// The longest timeout that a webhook configuration can have; a request without a timeout gets it.
 pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(30);
@@ -73,7 +73,7 @@ impl BodyError {
 #[derive(Clone, Debug)]
 pub(super) struct Bodies {
     /// Slots of bodies that are being read. At the bound the body that has been incomplete the longest is given up.
-    pub(super) slots: Slots,
+    pub(super) slots: ClientSlots,
     /// The bytes of bodies that are read or whose requests run.
     pub(super) memory: Memory,
 }
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     fn bodies(bytes_max: usize) -> Bodies {
-        Bodies { slots: Slots::new(8), memory: Memory::new(bytes_max) }
+        Bodies { slots: ClientSlots::new(8), memory: Memory::new(bytes_max) }
     }
 
     #[test]

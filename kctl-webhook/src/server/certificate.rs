@@ -34,19 +34,19 @@ const RELOAD_EVERY: Duration = Duration::from_secs(10);
 ///
 /// | variant | authority that callers trust | use it for |
 /// |---|---|---|
-/// | `SelfMade` | new at each start | tests and local programs |
-/// | `Kept` | kept in a folder | a local program that restarts |
+/// | `SelfSigned` | new at each start | tests and local programs |
+/// | `Persisted` | kept in a folder | a local program that restarts |
 /// | `Files` | `ca.crt`, or the system's roots | a mounted Secret, for example of cert-manager |
-/// | `Handed` | whatever the program registers | certificates that the program rotates itself |
+/// | `Provided` | whatever the program registers | certificates that the program rotates itself |
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Certificate {
     /// Created at the start for these DNS names and addresses, by an authority that lives as long
     /// as the server.
-    SelfMade(Vec<String>),
+    SelfSigned(Vec<String>),
     /// Created at the start, by an authority that a folder keeps: a configuration that trusts it
     /// stays valid after a restart.
-    Kept {
+    Persisted {
         /// The DNS names and addresses of the certificate.
         names: Vec<String>,
         /// The folder, which must exist. The authority and its key are in `webhook-authority.pem`,
@@ -64,7 +64,7 @@ pub enum Certificate {
         authority: Option<PathBuf>,
     },
     /// Set with [`Served::set`] while the server runs. Until then handshakes fail.
-    Handed(Arc<Served>),
+    Provided(Arc<Served>),
 }
 
 impl Certificate {
@@ -206,8 +206,8 @@ impl ResolvesServerCert for Served {
 impl Identity {
     pub(super) fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
         match certificate {
-            Certificate::SelfMade(names) => Self::signed(names, SelfMadeAuthority::new),
-            Certificate::Kept { names, folder } => Self::signed(names, || SelfMadeAuthority::in_folder(folder)),
+            Certificate::SelfSigned(names) => Self::signed(names, SelfSignedAuthority::new),
+            Certificate::Persisted { names, folder } => Self::signed(names, || SelfSignedAuthority::in_folder(folder)),
             Certificate::Files { certificate, key, authority } => {
                 let files = Files { certificate: certificate.clone(), key: key.clone() };
                 let current = Arc::new(Served::default());
@@ -215,13 +215,13 @@ impl Identity {
                 let authority = authority.as_deref().map(text).transpose()?;
                 Ok(Self { authority, current, files: Some(files) })
             }
-            Certificate::Handed(served) => Ok(Self { authority: None, current: served.clone(), files: None }),
+            Certificate::Provided(served) => Ok(Self { authority: None, current: served.clone(), files: None }),
         }
     }
 
     fn signed(
         names: &[String],
-        authority: impl FnOnce() -> Result<SelfMadeAuthority, Box<dyn std::error::Error + Send + Sync>>,
+        authority: impl FnOnce() -> Result<SelfSignedAuthority, Box<dyn std::error::Error + Send + Sync>>,
     ) -> Result<Self, CertificateError> {
         let not_made = |source| CertificateError::NotMade { names: names.to_vec(), source };
         let authority = authority().map_err(not_made)?;
@@ -311,13 +311,13 @@ fn text(path: &Path) -> Result<String, CertificateError> {
 const AUTHORITY_FILE: &str = "webhook-authority.pem";
 
 /// An authority that signs the certificate of one start.
-struct SelfMadeAuthority {
+struct SelfSignedAuthority {
     /// The certificate that clients have to trust, as PEM.
     certificate: String,
     key: KeyPair,
 }
 
-impl SelfMadeAuthority {
+impl SelfSignedAuthority {
     /// Returns the parameters of the authority; the same ones rebuild it from its key.
     fn params() -> CertificateParams {
         let mut params = CertificateParams::default();
@@ -387,7 +387,7 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let names = vec!["localhost".to_owned()];
         let start =
-            |names: &[String]| Identity::new(&Certificate::Kept { names: names.to_vec(), folder: folder.clone() });
+            |names: &[String]| Identity::new(&Certificate::Persisted { names: names.to_vec(), folder: folder.clone() });
         let first = start(&names).unwrap();
         let second = start(&["127.0.0.1".to_owned()]).unwrap();
         assert!(first.authority.is_some() && first.authority == second.authority);

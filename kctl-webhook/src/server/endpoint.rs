@@ -19,7 +19,7 @@ use super::{
     memory::{Answer, Memory},
     request::{Progress, RequestState},
 };
-use crate::slots::Slots;
+use crate::slots::ClientSlots;
 
 /// The protocol of a webhook: how it decodes a request, calls its function, and writes the response.
 ///
@@ -64,7 +64,7 @@ impl RequestLimits {
     /// Creates the bounds. A `concurrency_max` of 0 counts as 1.
     pub fn new(concurrency_max: usize) -> Arc<Self> {
         let concurrency_max = concurrency_max.max(1);
-        let bodies = Bodies { slots: Slots::new(concurrency_max), memory: Memory::default() };
+        let bodies = Bodies { slots: ClientSlots::new(concurrency_max), memory: Memory::default() };
         Arc::new(Self { concurrency_max, running: Arc::new(Semaphore::new(concurrency_max)), bodies })
     }
 

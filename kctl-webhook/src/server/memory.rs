@@ -24,7 +24,7 @@ use tokio::{
 
 use crate::{
     connections::Pieces,
-    slots::{Slot, Slots},
+    slots::{ClientSlots, Slot},
 };
 
 /// The bound for a program without a memory limit, in bytes: one body of the maximum length.
@@ -79,7 +79,13 @@ impl Memory {
     ///
     /// # Errors
     /// The budget is used up: `NoRoom`.
-    pub(super) async fn take(&self, held: &mut Held, len: usize, slots: &Slots, slot: &Slot) -> Result<(), NoRoom> {
+    pub(super) async fn take(
+        &self,
+        held: &mut Held,
+        len: usize,
+        slots: &ClientSlots,
+        slot: &Slot,
+    ) -> Result<(), NoRoom> {
         let len = u32::try_from(len).map_err(|_| NoRoom)?;
         let permit = if let Ok(permit) = self.free.clone().try_acquire_many_owned(len) {
             permit
@@ -98,7 +104,7 @@ impl Memory {
     }
 
     /// Waits for room, and makes other bodies give way.
-    async fn wait(&self, len: u32, slots: &Slots) -> OwnedSemaphorePermit {
+    async fn wait(&self, len: u32, slots: &ClientSlots) -> OwnedSemaphorePermit {
         let mut room = pin!(self.free.clone().acquire_many_owned(len));
         let mut patience = GIVE_WAY_AFTER;
         loop {

@@ -75,7 +75,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
-            certificate: Certificate::SelfMade(vec!["localhost".into(), "127.0.0.1".into()]),
+            certificate: Certificate::SelfSigned(vec!["localhost".into(), "127.0.0.1".into()]),
             connections_max: 512,
             // The longest timeout that a configuration can have.
             stop_within: Duration::from_secs(30),
@@ -209,7 +209,7 @@ impl Server {
     /// Returns the authority that clients have to trust, as PEM.
     ///
     /// `None` if they use the roots of their system ([`Certificate::Files`] without an authority),
-    /// or if it changes while the server runs ([`Certificate::Handed`]).
+    /// or if it changes while the server runs ([`Certificate::Provided`]).
     pub fn authority(&self) -> Option<&str> {
         self.identity.authority.as_deref()
     }

@@ -22,7 +22,7 @@ use kctl_runtime::{
     reconcile::{Error, Result, ResultExt},
 };
 use kctl_webhook::{
-    admission::Client,
+    admission::ClientConfig,
     server::{Certificate, Routes, Served, Server, ServerOptions},
 };
 use serde_json::Value;
@@ -78,7 +78,7 @@ const ENDED_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Serving {
     pub(super) server: Server,
     #[cfg(feature = "dev")]
-    client: Client,
+    client: ClientConfig,
     /// The certificates in a Secret, with `--webhook-secret`.
     pub(super) certificates: Option<Certificates>,
     linger: Duration,
@@ -117,7 +117,7 @@ impl Functions {
 impl Serving {
     /// Returns the address of the webhooks, and the authority of their certificate.
     #[cfg(feature = "dev")]
-    pub(super) fn reached(&self) -> (Client, Option<String>) {
+    pub(super) fn reached(&self) -> (ClientConfig, Option<String>) {
         (self.client.clone(), self.server.authority().map(str::to_owned))
     }
 
@@ -202,21 +202,21 @@ impl App {
         let served = Arc::new(Served::default());
         server.certificate = match (&options.webhook_cert_dir, &options.webhook_secret) {
             (Some(folder), _) => Certificate::in_folder(folder),
-            (None, Some(_)) => Certificate::Handed(served.clone()),
+            (None, Some(_)) => Certificate::Provided(served.clone()),
             (None, None) => {
                 let names = self.names(options, server.address)?;
                 match &options.keep_in {
-                    Some(folder) => Certificate::Kept { names, folder: folder.clone() },
-                    None => Certificate::SelfMade(names),
+                    Some(folder) => Certificate::Persisted { names, folder: folder.clone() },
+                    None => Certificate::SelfSigned(names),
                 }
             }
         };
-        let is_new_each_start = matches!(server.certificate, Certificate::SelfMade(_));
+        let is_new_each_start = matches!(server.certificate, Certificate::SelfSigned(_));
         let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
         let (routes, functions) = self.routes()?;
         let server = Server::listen(routes, server).await?;
         let url = options.webhook_url.clone().unwrap_or_else(|| format!("https://{}", server.address()));
-        let client = Client::Url(url.clone());
+        let client = ClientConfig::Url(url.clone());
         let mut objects = self.configurations(&self.name, &client, server.authority())?;
         if let Some(file) = &options.write_webhook_config {
             // CRDs come first: objects of other versions than the stored one can't be read without their conversion.
@@ -271,7 +271,7 @@ impl App {
 
     /// Returns the webhook configurations of admission functions and interpreters.
     #[cfg_attr(not(feature = "karmada"), expect(clippy::unnecessary_wraps, reason = "Karmada may reject an address"))]
-    fn configurations(&self, name: &str, client: &Client, authority: Option<&str>) -> Result<Vec<Value>> {
+    fn configurations(&self, name: &str, client: &ClientConfig, authority: Option<&str>) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         #[cfg(feature = "karmada")]
         if self.has_interpreters() {
@@ -283,7 +283,7 @@ impl App {
 
     fn certificates(&self, options: &ServeOptions, secret: &str, served: Arc<Served>) -> Result<Certificates> {
         let name = options.webhook_service.as_ref().unwrap_or(&self.name);
-        let configurations = self.admission_configurations(name, &Client::Url(String::new()), None);
+        let configurations = self.admission_configurations(name, &ClientConfig::Url(String::new()), None);
         Ok(Certificates {
             served,
             secret: secret.to_owned(),
@@ -324,7 +324,7 @@ impl App {
     }
 
     fn certificate_in(&self, secret: &str, service: &str, namespace: &str) -> Result<Vec<Permission>> {
-        let trusted = self.admission_configurations(service, &Client::Url(String::new()), None);
+        let trusted = self.admission_configurations(service, &ClientConfig::Url(String::new()), None);
         Ok(manifest::webhook_permissions(namespace, secret, &trusted, &self.converted()?))
     }
 

@@ -10,7 +10,7 @@ use kctl_runtime::{
 };
 use kctl_webhook::{
     Definition, Metrics,
-    admission::{self, Admits, Client, Configurations},
+    admission::{self, Admits, ClientConfig, Configurations},
     conversion::{self, Conversions, Converts},
     server::Routes,
 };
@@ -31,7 +31,7 @@ pub(super) struct WebhookFunctions {
     /// The address and authority by which the embedded API server reaches the functions; `None`
     /// calls them within the process.
     #[cfg(feature = "testing")]
-    pub(super) reached: Option<(Client, Option<String>)>,
+    pub(super) reached: Option<(ClientConfig, Option<String>)>,
 }
 
 impl WebhookFunctions {
@@ -193,7 +193,7 @@ impl App {
     ///
     /// That replaces the address of `conversion(…)` in `#[resource]`, which is meant for a cluster.
     /// Here the API server is in this process or on this machine.
-    pub(super) fn convert_by(&self, definition: &mut Value, client: &Client, authority: Option<&str>) {
+    pub(super) fn convert_by(&self, definition: &mut Value, client: &ClientConfig, authority: Option<&str>) {
         if !self.converts(definition) {
             return;
         }
@@ -245,7 +245,12 @@ impl App {
         Ok(self.webhook_functions.converted.get_or_init(|| converted).clone())
     }
 
-    pub(super) fn admission_configurations(&self, name: &str, client: &Client, authority: Option<&str>) -> Vec<Value> {
+    pub(super) fn admission_configurations(
+        &self,
+        name: &str,
+        client: &ClientConfig,
+        authority: Option<&str>,
+    ) -> Vec<Value> {
         Configurations { name, client, authority }.objects(&self.webhook_functions.admission)
     }
 }
@@ -256,7 +261,7 @@ mod embedded {
     use http_body_util::BodyExt;
     use kctl_apiserver::ApiServer;
     use kctl_runtime::manifest::{Permission, RbacOptions};
-    use kctl_webhook::admission::Client;
+    use kctl_webhook::admission::ClientConfig;
     use tower::ServiceExt;
 
     use super::{App, Metrics, Result};
@@ -276,7 +281,7 @@ mod embedded {
             cluster: &str,
         ) -> Result<()> {
             let admin = kube::Client::new(server.service(), "default");
-            let in_process = || (Client::Url(format!("https://{HOST}")), None);
+            let in_process = || (ClientConfig::Url(format!("https://{HOST}")), None);
             let (client, authority) = self.webhook_functions.reached.clone().unwrap_or_else(in_process);
             if !self.webhook_functions.is_empty() && self.webhook_functions.reached.is_none() {
                 let router = self.webhook_routes(&Metrics::default())?.router;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use kctl::{
-    admission::{Client as Reached, Configurations},
+    admission::{ClientConfig, Configurations},
     kube::{
         Api, Client,
         api::PostParams,
@@ -108,7 +108,7 @@ impl Scraped {
         let counted = kctl_webhook::Metrics::default();
         let routes = app.webhook_routes(&counted).unwrap();
         let webhook = Server::listen(routes, ServerOptions::default()).await.unwrap();
-        let reached = Reached::Url(format!("https://{}", webhook.address()));
+        let reached = ClientConfig::Url(format!("https://{}", webhook.address()));
         let installed = Configurations { name: "scraped", client: &reached, authority: webhook.authority() };
         for object in installed.objects(app.admissions()) {
             let created: kctl::Json = client

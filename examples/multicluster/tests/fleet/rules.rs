@@ -117,7 +117,7 @@ async fn failing_rules_of_one_kind_block_no_other() {
 async fn workload_webhook() -> kctl::Json {
     let rules = workload_interpreter::app().interpreters().to_vec();
     let mut options = WebhookOptions::default();
-    options.certificate = Certificate::SelfMade(vec!["127.0.0.1".into()]);
+    options.certificate = Certificate::SelfSigned(vec!["127.0.0.1".into()]);
     let webhook = Webhook::listen(rules.clone(), options).await.unwrap();
     let client = ClientConfig::Url(format!("https://{}", webhook.address()));
     let configuration =

@@ -19,7 +19,7 @@ use kctl_runtime::{
 };
 use kctl_webhook::{
     FunctionInfo, Metrics,
-    admission::{Action, Client as Reached, Configurations, Options, Webhook},
+    admission::{Action, ClientConfig, Configurations, Options, Webhook},
     server::{Certificate, Server, ServerOptions},
 };
 use kube::{Api, client::Body};
@@ -63,12 +63,12 @@ pub(super) enum ElectionRole {
 }
 
 /// Starts a replica that serves webhooks and keeps its certificates under the generated role.
-pub(super) async fn start_replica(server: &ApiServer, role: ElectionRole) -> (CertificateMaintainer, Reached) {
+pub(super) async fn start_replica(server: &ApiServer, role: ElectionRole) -> (CertificateMaintainer, ClientConfig) {
     let served = Arc::new(Served::default());
     let mut options = ServerOptions::default();
-    options.certificate = Certificate::Handed(served.clone());
+    options.certificate = Certificate::Provided(served.clone());
     let listening = Server::listen(app().webhook_routes(&Metrics::default()).unwrap(), options).await.unwrap();
-    let reached = Reached::Url(format!("https://{}", listening.address()));
+    let reached = ClientConfig::Url(format!("https://{}", listening.address()));
     tokio::spawn(listening.serve(std::future::pending()));
     let client = Client::new(server.service_as(account("web")), "default");
     let elector = Elector::new(client.clone(), ElectionConfig::new("web", "default", "b"), Arc::new(Timestamp::now));
@@ -98,7 +98,7 @@ pub(super) const PATH: &str = "/apis/admissionregistration.k8s.io/v1/validatingw
 pub(super) async fn world([first, second]: [ElectionRole; 2]) -> (ApiServer, [CertificateMaintainer; 2]) {
     let server = ApiServer::on_system_time();
     let ((one, at_one), (two, at_two)) = (start_replica(&server, first).await, start_replica(&server, second).await);
-    let webhooks = |client: &Reached| {
+    let webhooks = |client: &ClientConfig| {
         let rules = app().webhook_functions.admission;
         Configurations { name: "web", client, authority: None }.objects(&rules).remove(0)
     };
@@ -153,7 +153,7 @@ async fn concurrent_replicas_create_one_secret_and_serve_it() {
 async fn object_of_another_service_is_left_unchanged() {
     for (name, namespace, is_own) in [("web", "default", true), ("other", "default", false), ("web", "other", false)] {
         let server = ApiServer::new();
-        let client = Reached::Service { namespace: namespace.into(), name: name.into(), port: 443 };
+        let client = ClientConfig::Service { namespace: namespace.into(), name: name.into(), port: 443 };
         let configuration = Configurations { name: "web", client: &client, authority: None };
         let configuration = configuration.objects(&app().webhook_functions.admission).remove(0);
         install(&server, roles(&configuration).into_iter().chain([configuration])).await;

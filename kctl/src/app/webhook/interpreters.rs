@@ -2,7 +2,7 @@
 
 use kctl_interpreter::webhook::{ClientConfig, Configuration, Metrics, WebhookOptions, routes};
 use kctl_runtime::reconcile::Result;
-use kctl_webhook::{admission::Client, server::Routes};
+use kctl_webhook::{admission, server::Routes};
 use serde_json::Value;
 
 use super::App;
@@ -31,12 +31,14 @@ impl App {
     pub(super) fn interpreter_configuration(
         &self,
         name: &str,
-        client: &Client,
+        client: &admission::ClientConfig,
         authority: Option<&str>,
     ) -> Result<Value> {
         let client = match client.clone() {
-            Client::Url(url) => ClientConfig::Url(url),
-            Client::Service { namespace, name, port } => ClientConfig::Service { namespace, name, port },
+            admission::ClientConfig::Url(url) => ClientConfig::Url(url),
+            admission::ClientConfig::Service { namespace, name, port } => {
+                ClientConfig::Service { namespace, name, port }
+            }
         };
         let configuration = Configuration { name, client, authority, timeout_seconds: TIMEOUT_SECONDS };
         Ok(configuration.object(&self.interpreters)?)

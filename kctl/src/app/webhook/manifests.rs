@@ -12,7 +12,7 @@ use kctl_runtime::{
     manifest::{self, Manifest, RbacOptions},
     reconcile::{Error, Result, ResultExt},
 };
-use kctl_webhook::admission::Client;
+use kctl_webhook::admission::ClientConfig;
 use serde_json::{Value, json};
 
 use super::App;
@@ -66,7 +66,7 @@ impl App {
         manifests: &mut [Manifest],
     ) -> Result<()> {
         let RbacOptions { name, namespace, .. } = names;
-        let client = Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT };
+        let client = ClientConfig::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT };
         let address = match is_named {
             Named::ByDefault => Address::Default(client),
             Named::ByOptions => Address::Given { client, origin: "--name and --namespace" },
@@ -87,9 +87,10 @@ impl App {
             return Ok(());
         }
         let RbacOptions { name, namespace, .. } = names;
-        let by_service = || Client::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT };
+        let by_service =
+            || ClientConfig::Service { namespace: namespace.clone(), name: name.clone(), port: SERVICE_PORT };
         let (client, origin) = match &options.webhook_url {
-            Some(url) => (Client::Url(url.clone()), "--webhook-url"),
+            Some(url) => (ClientConfig::Url(url.clone()), "--webhook-url"),
             None => (by_service(), "the generated Service"),
         };
         let authority = options.webhook_ca_file.as_deref().map(authority).transpose()?;

@@ -4,7 +4,7 @@
 //! If they differ, neither takes precedence: it is an error.
 
 use kctl_runtime::reconcile::{Error, Result};
-use kctl_webhook::{admission::Client, conversion};
+use kctl_webhook::{admission::ClientConfig, conversion};
 use serde_json::{Value, json};
 
 /// Default port of a Service reference, as in the API.
@@ -14,17 +14,17 @@ const SERVICE_PORT: u16 = 443;
 #[derive(Debug)]
 pub(in crate::app) enum Address<'a> {
     /// Built from defaults: an address in `#[resource]` wins.
-    Default(Client),
+    Default(ClientConfig),
     /// From a generated Service or from options.
     Given {
-        client: Client,
+        client: ClientConfig,
         /// The options that it comes from.
         origin: &'a str,
     },
 }
 
 impl Address<'_> {
-    pub(in crate::app) fn client(&self) -> &Client {
+    pub(in crate::app) fn client(&self) -> &ClientConfig {
         match self {
             Self::Default(client) | Self::Given { client, .. } => client,
         }
@@ -58,7 +58,7 @@ pub(in crate::app) fn check_path(definition: &Value) -> Result<()> {
 }
 
 /// Fails if a CRD sends conversions to another address than the program's.
-pub(super) fn check_same(definition: &Value, written: &Value, client: &Client, origin: &str) -> Result<()> {
+pub(super) fn check_same(definition: &Value, written: &Value, client: &ClientConfig, origin: &str) -> Result<()> {
     let own_config = client.config(conversion::PATH, None);
     if same(written, &own_config) {
         return Ok(());
@@ -188,8 +188,9 @@ mod tests {
 
     #[test]
     fn mismatched_conversion_webhook_error_names_both_addresses() {
-        let ours = |name: &str| Client::Service { namespace: "pages".into(), name: name.into(), port: SERVICE_PORT };
-        let check = |config: &Value, client: &Client| {
+        let ours =
+            |name: &str| ClientConfig::Service { namespace: "pages".into(), name: name.into(), port: SERVICE_PORT };
+        let check = |config: &Value, client: &ClientConfig| {
             check_same(&crd(config), config, client, "the generated Service").map_err(|error| error.to_string())
         };
         let written = service("web", "/convert");
@@ -206,8 +207,8 @@ mod tests {
         let error = check(&other_port, &ours("web")).unwrap_err();
         assert!(error.contains("port = 9443") && !error.contains("--name"), "{error}");
         let url = json!({ "url": "https://a.example.com/convert" });
-        assert_eq!(check(&url, &Client::Url("https://a.example.com/".into())), Ok(()));
-        let error = check(&url, &Client::Url("https://b.example.com".into())).unwrap_err();
+        assert_eq!(check(&url, &ClientConfig::Url("https://a.example.com/".into())), Ok(()));
+        let error = check(&url, &ClientConfig::Url("https://b.example.com".into())).unwrap_err();
         for both in [
             "conversion(url = \"https://a.example.com/convert\")",
             "conversion(url = \"https://b.example.com/convert\")",

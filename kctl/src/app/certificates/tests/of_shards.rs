@@ -30,7 +30,7 @@ fn version(server: &ApiServer) -> String {
 #[tokio::test(start_paused = true)]
 async fn only_current_owner_of_slot_0_renews_certificates() {
     let server = ApiServer::new();
-    let reached = Reached::Url("https://127.0.0.1:1".into());
+    let reached = ClientConfig::Url("https://127.0.0.1:1".into());
     let configuration = Configurations { name: "web", client: &reached, authority: None };
     let configuration = configuration.objects(&app().webhook_functions.admission).remove(0);
     install(&server, roles(&configuration).into_iter().chain([configuration])).await;

@@ -4,13 +4,13 @@
 use super::*;
 use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
-    function::{FunctionInfo, IsHealth, Rule},
+    function::{FunctionInfo, IntoHealth, Rule},
     operation::Operation,
 };
 
 pub(in crate::app::webhook) fn app() -> App {
     let about = FunctionInfo::new(Operation::InterpretHealth, "health", file!(), line!());
-    let rule = Rule::read::<Deployment, _, _>(about, |_object| async { IsHealth::answer(true) });
+    let rule = Rule::read::<Deployment, _, _>(about, |_object| async { IntoHealth::into_answer(true) });
     let mut app = App::new("web");
     app.interpreters.push(rule);
     app
