@@ -7,7 +7,7 @@ use std::{collections::HashMap, pin::Pin, sync::Arc};
 
 use bytes::Bytes;
 use http::{Request, Response, Uri, header};
-use kctl_webhook::client::{Client, accepted};
+use kctl_webhook::client::{Client, check_response};
 use tokio::time::Instant;
 
 use crate::webhook_round::{WebhookCall, WebhookReply};
@@ -56,7 +56,7 @@ impl Transport {
         let mut review = call.review.clone();
         review["request"]["uid"] = uid.clone().into();
         let outcome = self.answer(call, review.to_string().into()).await;
-        let outcome = outcome.and_then(|response| accepted(&response).map_err(|rejected| rejected.to_string()));
+        let outcome = outcome.and_then(|response| check_response(&response).map_err(|rejected| rejected.to_string()));
         WebhookReply { uid, outcome }
     }
 

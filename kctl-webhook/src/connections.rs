@@ -157,8 +157,8 @@ impl Connection {
     pub async fn limit<T>(&self, serve: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             served = serve => Some(served),
-            () = self.expired() => None,
-            () = self.lost() => None,
+            () = self.wait_for_deadline() => None,
+            () = self.wait_until_evicted() => None,
         }
     }
 
@@ -186,17 +186,17 @@ impl Connection {
     ///
     /// Go's server counts so (`http2serverConn.serve` in `net/http/h2_bundle.go`): the preface has a timeout, and
     /// `IdleTimeout` is for a connection without streams.
-    pub fn opened(&self) {
+    pub fn record_preface(&self) {
         self.change(|activity| activity.head_until = Instant::now() + self.0.limits.idle_max);
     }
 
     /// Waits until another client gets the slot of this connection.
-    pub async fn lost(&self) {
-        self.0.slot.lost().await;
+    pub async fn wait_until_evicted(&self) {
+        self.0.slot.wait_until_evicted().await;
     }
 
     /// Waits until a deadline of the client has passed.
-    pub async fn expired(&self) {
+    pub async fn wait_for_deadline(&self) {
         loop {
             let deadline = self.0.activity.lock().deadline();
             match deadline {
@@ -217,8 +217,8 @@ impl Connection {
         let worked = activity.deadline().is_none();
         change(&mut activity);
         match (worked, activity.deadline().is_none()) {
-            (false, true) => self.0.slot.works(),
-            (true, false) => self.0.slot.waits(),
+            (false, true) => self.0.slot.set_busy(),
+            (true, false) => self.0.slot.set_idle(),
             _ => {}
         }
         drop(activity);
@@ -289,7 +289,7 @@ mod tests {
     async fn streamed_answer_works_until_it_is_dropped() {
         let connection = Connections::new(LIMITS).enter().await;
         advance(Duration::from_secs(9)).await;
-        connection.opened();
+        connection.record_preface();
         advance(Duration::from_secs(59)).await;
         let watch = connection.begin(Empty::<&[u8]>::new()).0.until_end_of(Never);
         assert!(timeout(Duration::from_secs(3_600), closed_after(&connection)).await.is_err());

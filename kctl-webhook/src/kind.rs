@@ -58,6 +58,6 @@ pub struct Definition {
 
 /// Formats a kind as Kubernetes does (`GroupVersionKind.String` in
 /// `k8s.io/apimachinery/pkg/runtime/schema/group_version.go`): `apps.example.com/v1, Kind=PodSet`.
-pub(crate) fn shown(kind: &GroupVersionKind) -> String {
+pub(crate) fn format_kind(kind: &GroupVersionKind) -> String {
     format!("{}, Kind={}", kind.api_version(), kind.kind)
 }

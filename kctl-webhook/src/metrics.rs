@@ -159,7 +159,7 @@ pub(crate) struct Running {
 
 impl Running {
     /// Counts a panic.
-    pub(crate) fn panicked(&self) {
+    pub(crate) fn count_panic(&self) {
         self.panics.inc();
     }
 }

@@ -135,6 +135,6 @@ impl Endpoint for Conversion {
 
     fn reject(&self, code: StatusCode, message: String, state: &mut RequestState) -> Value {
         state.measurement.code(code.as_u16());
-        conversion::failed(&state.uid, code.as_u16(), &message)
+        conversion::failure_response(&state.uid, code.as_u16(), &message)
     }
 }

@@ -86,7 +86,7 @@ impl ClientSlots {
 
     /// Takes the slot of the client that has kept it waiting the longest, if that is at least `least`, and leaves it free.
     #[cfg(feature = "server")]
-    pub(crate) fn give_way(&self, least: Duration) {
+    pub(crate) fn evict_oldest(&self, least: Duration) {
         let mut table = self.shared.table.lock();
         if table.drop_oldest(least) {
             self.shared.freed.notify_waiters();
@@ -109,13 +109,13 @@ impl ClientSlots {
 
 impl Slot {
     /// Marks the slot as waiting for its client: from now on another client may take it.
-    pub(crate) fn waits(&self) {
+    pub(crate) fn set_idle(&self) {
         self.set(Some(Instant::now()));
         self.shared.freed.notify_waiters();
     }
 
     /// Marks the slot as working: no other client can take it.
-    pub(crate) fn works(&self) {
+    pub(crate) fn set_busy(&self) {
         self.set(None);
     }
 
@@ -123,7 +123,7 @@ impl Slot {
     ///
     /// # Cancel safety
     /// The notification is kept until a call returns it.
-    pub(crate) async fn lost(&self) {
+    pub(crate) async fn wait_until_evicted(&self) {
         self.lost.notified().await;
     }
 
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     async fn is_lost(slot: &Slot) -> bool {
-        timeout(Duration::ZERO, slot.lost()).await.is_ok()
+        timeout(Duration::ZERO, slot.wait_until_evicted()).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
@@ -160,49 +160,49 @@ mod tests {
             slots_taken.push(slots.enter().await);
             advance(Duration::from_secs(1)).await;
         }
-        slots_taken[0].works();
+        slots_taken[0].set_busy();
         let next = slots.enter().await;
         assert!(!is_lost(&slots_taken[0]).await && is_lost(&slots_taken[1]).await && !is_lost(&slots_taken[2]).await);
-        slots_taken[2].works();
+        slots_taken[2].set_busy();
         advance(Duration::from_secs(1)).await;
-        slots_taken[2].waits();
+        slots_taken[2].set_idle();
         let _newest = slots.enter().await;
         assert!(is_lost(&next).await && !is_lost(&slots_taken[2]).await, "it waits again since just now");
     }
 
     #[cfg(feature = "server")]
     #[tokio::test(start_paused = true)]
-    async fn only_a_slot_that_waited_long_gives_way() {
+    async fn only_a_slot_that_waited_long_is_evicted() {
         let (slots, second) = (ClientSlots::new(3), Duration::from_secs(1));
         let old = slots.enter().await;
         advance(second).await;
-        let (new, works) = (slots.enter().await, slots.enter().await);
-        works.works();
-        slots.give_way(second);
-        slots.give_way(second);
-        assert!(is_lost(&old).await && !is_lost(&new).await && !is_lost(&works).await);
+        let (new, busy) = (slots.enter().await, slots.enter().await);
+        busy.set_busy();
+        slots.evict_oldest(second);
+        slots.evict_oldest(second);
+        assert!(is_lost(&old).await && !is_lost(&new).await && !is_lost(&busy).await);
         advance(second).await;
-        slots.give_way(second);
-        assert!(is_lost(&new).await && !is_lost(&works).await);
+        slots.evict_oldest(second);
+        assert!(is_lost(&new).await && !is_lost(&busy).await);
     }
 
     #[tokio::test(start_paused = true)]
     async fn new_client_waits_only_while_all_slots_work() {
         let slots = ClientSlots::new(2);
         let (one, two) = (slots.enter().await, slots.enter().await);
-        one.works();
-        two.works();
+        one.set_busy();
+        two.set_busy();
         let waiting = slots.clone();
         let third = tokio::spawn(async move { waiting.enter().await });
         advance(Duration::from_secs(3_600)).await;
         assert!(!third.is_finished());
         drop(one);
         let third = third.await.unwrap();
-        third.works();
+        third.set_busy();
         let fourth = tokio::spawn(async move { slots.enter().await });
         advance(Duration::from_secs(3_600)).await;
         assert!(!fourth.is_finished());
-        two.waits();
+        two.set_idle();
         fourth.await.unwrap();
         assert!(is_lost(&two).await);
     }

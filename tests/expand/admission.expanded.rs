@@ -49,7 +49,7 @@ const _: () = {
                             __p::Ok(object)
                         },
                     )
-                    .defined(definition),
+                    .with_definition(definition),
             ])
         }
     }

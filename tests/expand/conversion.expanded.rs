@@ -41,7 +41,7 @@ const _: () = {
                     _,
                     _,
                 >(about, |object| async move { up(object).map_err(__p::failed) })
-                    .defined(from, to),
+                    .with_definitions(from, to),
             ])
         }
     }

@@ -45,7 +45,7 @@ const _: () = {
                             )
                         },
                     )
-                    .defined((&&probe).crd(), (&&probe).schema()),
+                    .with_definition((&&probe).crd(), (&&probe).schema()),
             ])
         }
     }

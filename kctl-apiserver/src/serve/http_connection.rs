@@ -66,7 +66,7 @@ pub(super) async fn serve_http<S, B>(
         tokio::select! {
             // A client may close its connection at any time, so this is not an error.
             _closed = served => {}
-            () = client.expired() => {}
+            () = client.wait_for_deadline() => {}
         }
         return;
     }
@@ -76,18 +76,18 @@ pub(super) async fn serve_http<S, B>(
     let mut preface = [0; PREFACE_LEN];
     let began = tokio::select! {
         read = reader.read_exact(&mut preface) => read.is_ok(),
-        () = client.expired() => false,
+        () = client.wait_for_deadline() => false,
     };
     if !began {
         return;
     }
-    client.opened();
+    client.record_preface();
     let stream = tokio::io::join(Cursor::new(preface).chain(reader), writer);
     let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _closed = served.as_mut() => return,
         // GOAWAY names the last request that is handled. The client may retry later requests.
-        () = client.expired() => served.as_mut().graceful_shutdown(),
+        () = client.wait_for_deadline() => served.as_mut().graceful_shutdown(),
     }
     let _closed = timeout(GOAWAY_WITHIN, served).await;
 }

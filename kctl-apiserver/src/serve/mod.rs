@@ -233,7 +233,7 @@ impl Listening {
             tokio::spawn(async move {
                 tokio::select! {
                     () = connection(acceptor, socket, authenticator, faults, &client) => {}
-                    () = client.lost() => {}
+                    () = client.wait_until_evicted() => {}
                 }
             });
         }

@@ -294,7 +294,7 @@ impl Rule {
 
     /// Adds the definition and the schema of a custom resource. Generated code calls it.
     #[must_use]
-    pub fn defined(mut self, crd: Option<MakeDefinition>, schema: Option<fn() -> Value>) -> Self {
+    pub fn with_definition(mut self, crd: Option<MakeDefinition>, schema: Option<fn() -> Value>) -> Self {
         (self.crd, self.schema) = (crd, schema);
         self
     }

@@ -83,9 +83,9 @@ impl Caller {
         let body = request::body(&uid, &self.versions, operation, inputs)?;
         let target = self.target.as_ref().map_err(|problem| CallError::ClientUnusable(problem.clone()))?;
         let response = target.call(&body.into(), until).await;
-        let answer: Result<Bytes, ClientError> =
-            response.and_then(|response| client::accepted(&response).map_err(|rejected| rejected.with_body().into()));
-        let answer = answer.map_err(|failed| match failed.unresolved::<ServiceError>() {
+        let answer: Result<Bytes, ClientError> = response
+            .and_then(|response| client::check_response(&response).map_err(|rejected| rejected.with_body().into()));
+        let answer = answer.map_err(|failed| match failed.resolver_error::<ServiceError>() {
             Some(unusable) => CallError::Service(unusable.clone()),
             None => CallError::Request(failed.to_string()),
         })?;

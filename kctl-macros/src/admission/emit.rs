@@ -86,7 +86,7 @@ fn webhooks(model: &AdmissionFn) -> TokenStream {
         let #mutable options = __p::Options::new(__p::Action::#action);
         #(#sets)*
         let definition = __p::Definition { crd: (&&probe).crd(), schema: (&&probe).schema() };
-        __p::Vec::from([#new(#about, options, #call).defined(definition)])
+        __p::Vec::from([#new(#about, options, #call).with_definition(definition)])
     }
 }
 

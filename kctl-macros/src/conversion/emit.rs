@@ -18,7 +18,7 @@
 //!             let (from, to) = (__p::CrdProbe::<__From>::NEW, __p::CrdProbe::<__To>::NEW);
 //!             let about = __p::FunctionInfo::new("up", file!(), line!());
 //!             …
-//!             __p::Vec::from([__p::Rule::new::<__From, __To, _, _>(about, |object| async move { … }).defined(from, to)])
+//!             __p::Vec::from([__p::Rule::new::<__From, __To, _, _>(about, |object| async move { … }).with_definitions(from, to)])
 //!         }
 //!     }
 //! };
@@ -60,6 +60,6 @@ fn rules(model: &ConversionFn) -> TokenStream {
         let about = __p::FunctionInfo::new(#text, ::core::file!(), ::core::line!());
         let from = __p::Definition { crd: (&&from).crd(), schema: (&&from).schema() };
         let to = __p::Definition { crd: (&&to).crd(), schema: (&&to).schema() };
-        __p::Vec::from([#new(about, |#object| async move { #call }).defined(from, to)])
+        __p::Vec::from([#new(about, |#object| async move { #call }).with_definitions(from, to)])
     }
 }

@@ -103,7 +103,7 @@ fn rules(model: &InterpreterFn) -> TokenStream {
     quote! {
         #imports
         let probe = __p::CrdProbe::<#kind>::NEW;
-        __p::Vec::from([#new(#about, #call).defined((&&probe).crd(), (&&probe).schema())])
+        __p::Vec::from([#new(#about, #call).with_definition((&&probe).crd(), (&&probe).schema())])
     }
 }
 

@@ -100,7 +100,7 @@ impl Denial {
     }
 
     /// Creates an error of the webhook itself, without a reason.
-    pub(super) fn failed(code: u16, message: String) -> Self {
+    pub(super) fn webhook_error(code: u16, message: String) -> Self {
         Self { code, reason: String::new(), message, causes: Vec::new() }
     }
 

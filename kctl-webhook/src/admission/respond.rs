@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     call::{RequestState, catch_unwind},
-    kind::shown,
+    kind::format_kind,
     server::uid_of,
 };
 
@@ -26,7 +26,7 @@ pub(crate) const BODY_LEN_MAX: usize = 7 << 20;
 
 /// Returns the response to a review that reached no function, or whose function ran into the timeout.
 pub(crate) fn failed_response(uid: &str, code: StatusCode, text: String) -> Value {
-    wrapped(VERSIONS[0], uid, &Denial::failed(code.as_u16(), text), &Request::default())
+    denial_review(VERSIONS[0], uid, &Denial::webhook_error(code.as_u16(), text), &Request::default())
 }
 
 /// Answers a review.
@@ -40,16 +40,16 @@ pub(crate) async fn respond(webhook: &Webhook, body: &[u8], state: &mut RequestS
     };
     let request = Arc::new(request);
     state.uid.clone_from(&request.uid);
-    *state.running.lock() = Some(format!("{} for {}", webhook.about().named_location(), request.shown()));
+    *state.running.lock() = Some(format!("{} for {}", webhook.about().named_location(), request.describe()));
     let (called, sent) = (webhook.clone(), request.clone());
     let running = state.measurement.running();
     let called = state.in_own_task(async move {
         let answer = catch_unwind(called.about(), || called.call(&sent, operation)).await;
-        answer.inspect_err(|_panic| running.panicked())
+        answer.inspect_err(|_panic| running.count_panic())
     });
     let answer = called.await.map_err(|error| error.to_string()).flatten();
-    let answer =
-        answer.unwrap_or_else(|failed| Answer { denied: Some(Denial::failed(500, failed)), ..Answer::default() });
+    let answer = answer
+        .unwrap_or_else(|failed| Answer { denied: Some(Denial::webhook_error(500, failed)), ..Answer::default() });
     state.measurement.code(answer.denied.as_ref().map_or(200, Denial::http_code));
     review(webhook, &version, &request, operation, answer)
 }
@@ -69,12 +69,12 @@ fn decode_request(webhook: &Webhook, body: &[u8]) -> Result<Decoded, (StatusCode
     }
     let request = request.ok_or_else(|| bad(format!("the {KIND} has no request")))?;
     let operation = Operation::parse(&request.operation)
-        .ok_or_else(|| bad(format!("{}: there is no operation {:?}", request.shown(), request.operation)))?;
+        .ok_or_else(|| bad(format!("{}: there is no operation {:?}", request.describe(), request.operation)))?;
     let requested = GroupVersionKind::from(&request.kind);
     // The object of a subresource may be of another kind.
     if webhook.options().subresources.is_empty() && requested != *webhook.kind() {
-        let (requested, handled) = (shown(&requested), shown(webhook.kind()));
-        return Err(bad(format!("{}: {requested} at the path of {handled}", request.shown())));
+        let (requested, handled) = (format_kind(&requested), format_kind(webhook.kind()));
+        return Err(bad(format!("{}: {requested} at the path of {handled}", request.describe())));
     }
     Ok((api_version, request, operation))
 }
@@ -83,7 +83,7 @@ fn decode_request(webhook: &Webhook, body: &[u8]) -> Result<Decoded, (StatusCode
 fn review(webhook: &Webhook, version: &str, request: &Request, operation: Operation, answer: Answer) -> Value {
     let Answer { denied, object, warnings, audit } = answer;
     let mut review = match denied {
-        Some(denied) => wrapped(version, &request.uid, &denied, request),
+        Some(denied) => denial_review(version, &request.uid, &denied, request),
         None => envelope(version, &json!({ "uid": request.uid, "allowed": true, "status": { "code": 200 } })),
     };
     let response = &mut review["response"];
@@ -105,7 +105,7 @@ fn review(webhook: &Webhook, version: &str, request: &Request, operation: Operat
     review
 }
 
-fn wrapped(version: &str, uid: &str, denied: &Denial, request: &Request) -> Value {
+fn denial_review(version: &str, uid: &str, denied: &Denial, request: &Request) -> Value {
     let status = denied.status(&request.kind.group, &request.kind.kind, &request.name);
     envelope(version, &json!({ "uid": uid, "allowed": false, "status": status }))
 }

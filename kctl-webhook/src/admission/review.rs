@@ -65,7 +65,7 @@ impl From<&RequestKind> for GroupVersionKind {
 
 impl Request {
     /// Formats the object for messages: `PodSet default/web`.
-    pub(super) fn shown(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         let Self { kind, namespace, name, .. } = self;
         if namespace.is_empty() { format!("{} {name}", kind.kind) } else { format!("{} {namespace}/{name}", kind.kind) }
     }

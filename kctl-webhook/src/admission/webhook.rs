@@ -14,7 +14,7 @@ use super::{
 use crate::{
     call::{CallFuture, FunctionInfo},
     change,
-    kind::{Definition, Kind, shown},
+    kind::{Definition, Kind, format_kind},
 };
 
 /// The result of an admission function.
@@ -46,7 +46,7 @@ pub struct Webhook {
 
 impl fmt::Debug for Webhook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} by {}", self.options.action.name(), shown(&self.kind), self.about.named_location())
+        write!(f, "{} {} by {}", self.options.action.name(), format_kind(&self.kind), self.about.named_location())
     }
 }
 
@@ -92,7 +92,7 @@ impl Webhook {
                 let admission = Arc::new(Admission::new(request, operation, old(request)?));
                 Ok((before, call(object, admission.clone()), admission))
             });
-            let (sent, shown) = (if action == Action::Mutate { sent.clone() } else { Value::Null }, request.shown());
+            let (sent, shown) = (if action == Action::Mutate { sent.clone() } else { Value::Null }, request.describe());
             Box::pin(async move {
                 let (before, called, admission) = match begun {
                     Ok(begun) => begun,
@@ -156,7 +156,7 @@ impl Webhook {
 
     /// Adds the CRD of the kind, if it is a custom resource; generated code calls it.
     #[must_use]
-    pub fn defined(mut self, definition: Definition) -> Self {
+    pub fn with_definition(mut self, definition: Definition) -> Self {
         self.definition = definition;
         self
     }
@@ -223,16 +223,16 @@ fn old<K: Kind>(request: &Request) -> Result<Option<K>, Denial> {
 fn read<K: Kind>(request: &Request, what: &str, value: &Value) -> Result<K, Denial> {
     let type_name = std::any::type_name::<K>().rsplit("::").next().unwrap_or_default();
     K::deserialize(value).map_err(|error| {
-        Denial::failed(400, format!("{}: {what} can't be read as `{type_name}`: {error}", request.shown()))
+        Denial::webhook_error(400, format!("{}: {what} can't be read as `{type_name}`: {error}", request.describe()))
     })
 }
 
 fn to_json<K: Kind>(request: &Request, object: &K) -> Result<Value, Denial> {
-    serde_json::to_value(object).map_err(|error| serialization_error(&request.shown(), &error))
+    serde_json::to_value(object).map_err(|error| serialization_error(&request.describe(), &error))
 }
 
 fn serialization_error(about: &str, error: &serde_json::Error) -> Denial {
-    Denial::failed(500, format!("{about}: the object can't be written as JSON: {error}"))
+    Denial::webhook_error(500, format!("{about}: the object can't be written as JSON: {error}"))
 }
 
 /// Applies what the function changed to the object as it was sent: fields that the type does not
@@ -280,7 +280,7 @@ pub(crate) fn check(webhooks: &[Webhook]) -> Result<(), RegistrationError> {
             selector(text).map_err(|problem| RegistrationError::Selector { place: location, problem })?;
         }
         if let Some(first) = paths.insert(webhook.path(), webhook) {
-            let (action, kind) = (webhook.options.action.name(), shown(&webhook.kind));
+            let (action, kind) = (webhook.options.action.name(), format_kind(&webhook.kind));
             let (first, second) = (first.about.named_location(), webhook.about.named_location());
             return Err(RegistrationError::SameKind { action, kind, first, second });
         }

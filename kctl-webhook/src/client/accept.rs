@@ -25,17 +25,17 @@ pub(super) fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
 /// ```
 /// use bytes::Bytes;
 /// use http::Response;
-/// use kctl_webhook::client::accepted;
+/// use kctl_webhook::client::check_response;
 ///
 /// let response = |code: u16, body: &'static str| Response::builder().status(code).body(Bytes::from(body)).unwrap();
-/// assert_eq!(accepted(&response(200, "{}")).unwrap(), "{}");
-/// let error = accepted(&response(500, "boom")).unwrap_err();
+/// assert_eq!(check_response(&response(200, "{}")).unwrap(), "{}");
+/// let error = check_response(&response(500, "boom")).unwrap_err();
 /// assert_eq!(error.to_string(), r#"an error on the server ("boom") has prevented the request from succeeding"#);
 /// ```
 ///
 /// # Errors
 /// The status of the response is not a success, or its body is empty.
-pub fn accepted(response: &Response<Bytes>) -> Result<Bytes, ResponseError> {
+pub fn check_response(response: &Response<Bytes>) -> Result<Bytes, ResponseError> {
     let (status, body) = (response.status(), response.body());
     let content = match text(response.headers(), header::CONTENT_TYPE) {
         "" => "application/json",
@@ -73,10 +73,10 @@ impl ResponseError {
     /// ```
     /// use bytes::Bytes;
     /// use http::Response;
-    /// use kctl_webhook::client::accepted;
+    /// use kctl_webhook::client::check_response;
     ///
     /// let response = Response::builder().status(404).body(Bytes::from("no such path")).unwrap();
-    /// let text = accepted(&response).unwrap_err().with_body();
+    /// let text = check_response(&response).unwrap_err().with_body();
     /// assert_eq!(text, r#"the server could not find the requested resource ("no such path")"#);
     /// ```
     pub fn with_body(self) -> String {
@@ -132,7 +132,7 @@ fn problem_of_media_type(content: &str) -> Option<&'static str> {
     let (media, parameters) = content.split_once(';').unwrap_or((content, ""));
     let mut parts = media.trim().splitn(2, '/');
     let (first, second) = (parts.next().unwrap_or_default(), parts.next());
-    match (token(first), second.map(|second| (token(second), second))) {
+    match (token_len(first), second.map(|second| (token_len(second), second))) {
         (0, _) => Some("no media type"),
         (n, _) if n < first.len() => Some("expected slash after first token"),
         (_, Some((0, _))) => Some("expected token after slash"),
@@ -142,7 +142,7 @@ fn problem_of_media_type(content: &str) -> Option<&'static str> {
 }
 
 /// Returns the length of the token at the start (RFC 2045).
-fn token(text: &str) -> usize {
+fn token_len(text: &str) -> usize {
     let is_of_one = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c);
     text.find(|c| !is_of_one(c)).unwrap_or(text.len())
 }
@@ -151,10 +151,10 @@ fn token(text: &str) -> usize {
 fn are_parameters(text: &str) -> bool {
     let mut unread = text.trim_start();
     while !unread.is_empty() {
-        let name = token(unread);
+        let name = token_len(unread);
         let Some(value) = unread[name..].trim_start().strip_prefix('=').filter(|_| name > 0) else { return false };
         let value = value.trim_start();
-        let length = if value.starts_with('"') { quoted(value) } else { token(value) };
+        let length = if value.starts_with('"') { quoted_len(value) } else { token_len(value) };
         unread = value[length..].trim_start();
         match unread.strip_prefix(';') {
             Some(next) if length > 0 => unread = next.trim_start(),
@@ -166,7 +166,7 @@ fn are_parameters(text: &str) -> bool {
 }
 
 /// Returns the length of the quoted string at the start; 0 if it does not end.
-fn quoted(text: &str) -> usize {
+fn quoted_len(text: &str) -> usize {
     let mut is_escaped = false;
     for (index, byte) in text.bytes().enumerate().skip(1) {
         match byte {
@@ -229,7 +229,7 @@ mod tests {
             let response =
                 content_type.into_iter().fold(response, |response, content| response.header("content-type", content));
             let response = response.body(Bytes::from_static(body.as_bytes())).unwrap();
-            let found = accepted(&response).err().map(|rejected| rejected.to_string());
+            let found = check_response(&response).err().map(|rejected| rejected.to_string());
             assert_eq!(found.as_deref(), expected, "{code} {body}");
         }
     }

@@ -15,7 +15,7 @@ use tower::{BoxError, Service};
 /// Returns the `host:port` to connect to for a URI, or `None` for its own host.
 ///
 /// It is called for each new connection and must not block.
-/// [`ClientError::unresolved`](super::ClientError::unresolved) finds its error. An API server uses it
+/// [`ClientError::resolver_error`](super::ClientError::resolver_error) finds its error. An API server uses it
 /// to map `name.namespace.svc` to the address of a Service.
 pub type Resolve = Arc<dyn Fn(&Uri) -> Result<Option<String>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 

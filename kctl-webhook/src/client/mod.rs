@@ -9,7 +9,7 @@
 //! ```no_run
 //! use std::{sync::Arc, time::Duration};
 //! use bytes::Bytes;
-//! use kctl_webhook::client::{Client, accepted};
+//! use kctl_webhook::client::{Client, check_response};
 //! use tokio::time::Instant;
 //!
 //! # async fn call(ca_bundle: &str) -> Result<(), Box<dyn std::error::Error>> {
@@ -17,7 +17,7 @@
 //! // The address of the Service, for the host name of the URI:
 //! let client = Client::new(uri, ca_bundle, "kube-apiserver-admission", Arc::new(|_uri| Ok(Some("10.0.0.7:443".into()))))?;
 //! let response = client.call(&Bytes::from("{}"), Instant::now() + Duration::from_secs(10)).await?;
-//! println!("{:?}", accepted(&response)?);
+//! println!("{:?}", check_response(&response)?);
 //! # Ok(())
 //! # }
 //! ```
@@ -50,7 +50,7 @@ use tokio_rustls::rustls::{
 
 use self::connect::Connect;
 pub use self::{
-    accept::{ResponseError, accepted},
+    accept::{ResponseError, check_response},
     connect::Resolve,
     patch_limits::{CopyBudget, CopyLimitError, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
 };
@@ -89,7 +89,7 @@ pub struct ClientError {
 
 impl ClientError {
     /// Returns the error of [`Resolve`], if that is the cause.
-    pub fn unresolved<E: Error + 'static>(&self) -> Option<&E> {
+    pub fn resolver_error<E: Error + 'static>(&self) -> Option<&E> {
         causes(self.source.as_ref()?).find_map(|error| error.downcast_ref())
     }
 }
@@ -132,7 +132,7 @@ impl Client {
         Ok(Self { uri, user_agent: HeaderValue::from_static(user_agent), http })
     }
 
-    /// Sends a request and returns the response, which may be a rejection: see [`accepted`].
+    /// Sends a request and returns the response, which may be a rejection: see [`check_response`].
     ///
     /// Like client-go, it sends the request again after a response with `Retry-After`, at most ten
     /// times. The deadline ends it in any case.

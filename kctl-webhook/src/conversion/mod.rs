@@ -38,7 +38,7 @@ use kube::core::GroupVersionKind;
 use serde_json::Value;
 
 pub use self::table::{ConversionError, Conversions};
-pub(crate) use respond::{BODY_LEN_MAX, failed, respond};
+pub(crate) use respond::{BODY_LEN_MAX, failure_response, respond};
 
 use crate::{
     call::{CallFuture, FunctionInfo},
@@ -138,7 +138,7 @@ impl Rule {
 
     /// Adds the CRDs of both versions; generated code calls it.
     #[must_use]
-    pub fn defined(mut self, from: Definition, to: Definition) -> Self {
+    pub fn with_definitions(mut self, from: Definition, to: Definition) -> Self {
         self.definitions = [from, to];
         self
     }

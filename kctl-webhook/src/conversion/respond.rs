@@ -53,12 +53,12 @@ struct Failed {
 }
 
 /// Returns the response to a review that failed, and logs it.
-pub(crate) fn failed(uid: &str, code: u16, text: &str) -> Value {
-    failed_with(uid, code, text, text)
+pub(crate) fn failure_response(uid: &str, code: u16, text: &str) -> Value {
+    failure_response_logged_as(uid, code, text, text)
 }
 
 /// Returns the response to a review that failed, and logs it by a message without values of the object.
-fn failed_with(uid: &str, code: u16, text: &str, logged: &str) -> Value {
+fn failure_response_logged_as(uid: &str, code: u16, text: &str, logged: &str) -> Value {
     tracing::error!(uid, code, "conversion failed: {logged}");
     envelope(&json!({ "uid": uid, "convertedObjects": [], "result": { "status": "Failure", "message": text } }))
 }
@@ -74,7 +74,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
         Err(text) => {
             state.measurement.code(400);
             let logged = format!("the request has no valid {KIND}; the response has the reason");
-            return failed_with(&uid_of(body), 400, &text, &logged);
+            return failure_response_logged_as(&uid_of(body), 400, &text, &logged);
         }
     };
     let Request { uid, desired_api_version, objects } = request;
@@ -97,7 +97,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
         }
         Err(Failed { text, logged, code }) => {
             state.measurement.code(code);
-            failed_with(&uid, code, &text, &logged)
+            failure_response_logged_as(&uid, code, &text, &logged)
         }
     }
 }
@@ -149,7 +149,7 @@ fn split(api_version: &str) -> (&str, &str) {
 /// Calls one function. The result gets the target version, and the metadata of the source.
 async fn step(rule: &Rule, object: Value, running: &Running) -> Result<Value, StepError> {
     let called = catch_unwind(rule.about, || (rule.call)(&object)).await;
-    let converted = called.inspect_err(|_panic| running.panicked()).map_err(StepError::Function)??;
+    let converted = called.inspect_err(|_panic| running.count_panic()).map_err(StepError::Function)??;
     let Value::Object(mut converted) = converted else {
         return Err(StepError::Function("the result is not an object".into()));
     };

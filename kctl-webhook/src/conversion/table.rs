@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::Rule;
-use crate::kind::shown;
+use crate::kind::format_kind;
 
 /// The reason why conversion functions don't form a complete set.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +95,7 @@ impl Conversions {
     pub fn new(rules: Vec<Rule>, versions: &[(String, String, String)]) -> Result<Self, ConversionError> {
         let mut kinds: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         for rule in &rules {
-            let ([from, to], location) = ([&rule.from, &rule.to].map(shown), rule.about.named_location());
+            let ([from, to], location) = ([&rule.from, &rule.to].map(format_kind), rule.about.named_location());
             if (&rule.from.group, &rule.from.kind) != (&rule.to.group, &rule.to.kind) || from == to {
                 return Err(ConversionError::OtherKind { place: location, from, to });
             }
@@ -155,7 +155,7 @@ fn between(
     }
     let mut paths = ConversionPaths::new();
     for from in versions {
-        let reached = reached(&edges, from);
+        let reached = shortest_paths(&edges, from);
         for to in versions {
             let Some(path) = reached.get(to.as_str()) else {
                 let (from, to) = (from.clone(), to.clone());
@@ -168,7 +168,7 @@ fn between(
 }
 
 /// Returns the shortest path to each reachable version. Ties are broken by name.
-fn reached<'a>(edges: &BTreeMap<(&'a str, &'a str), usize>, from: &'a str) -> BTreeMap<&'a str, Vec<usize>> {
+fn shortest_paths<'a>(edges: &BTreeMap<(&'a str, &'a str), usize>, from: &'a str) -> BTreeMap<&'a str, Vec<usize>> {
     let mut paths = BTreeMap::from([(from, Vec::new())]);
     let mut next = VecDeque::from([from]);
     while let Some(version) = next.pop_front() {

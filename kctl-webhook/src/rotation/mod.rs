@@ -12,23 +12,23 @@
 //! served       1.1 ──┤ 1.2 ──────────┤ 2.1 ─────────────────
 //! ```
 //!
-//! The caller reads the Secret, calls [`due`], writes what it returns with the `resourceVersion`
+//! The caller reads the Secret, calls [`next_contents`], writes what it returns with the `resourceVersion`
 //! that it read, and puts [`Stored::bundle`] into `caBundle` of each configuration. `kctl`'s `run
 //! --webhook-secret` does that every ten seconds.
 //!
 //! ```
 //! use jiff::{SignedDuration, Timestamp};
-//! use kctl_webhook::rotation::{ReplicaRole, due};
+//! use kctl_webhook::rotation::{ReplicaRole, next_contents};
 //!
 //! let (names, day) = (["web.default.svc".to_owned()], SignedDuration::from_hours(24));
 //! let now = Timestamp::now();
 //! // Nothing is stored: any replica creates an authority and a certificate.
-//! let first = due(None, &names, now, ReplicaRole::Standby)?.expect("nothing is there");
+//! let first = next_contents(None, &names, now, ReplicaRole::Standby)?.expect("nothing is there");
 //! // For 60 days nothing is due.
 //! let leader = ReplicaRole::Leader { trusted: true };
-//! assert!(due(Some(&first), &names, now + day * 59, leader)?.is_none());
+//! assert!(next_contents(Some(&first), &names, now + day * 59, leader)?.is_none());
 //! // With 30 of 90 days left the leader renews the certificate. The authority stays.
-//! let renewed = due(Some(&first), &names, now + day * 61, leader)?.expect("the certificate is due");
+//! let renewed = next_contents(Some(&first), &names, now + day * 61, leader)?.expect("the certificate is due");
 //! assert_eq!(renewed.bundle(), first.bundle());
 //! assert!(renewed.pair() != first.pair());
 //! # Ok::<(), kctl_webhook::rotation::RotationError>(())
@@ -147,10 +147,10 @@ impl Stored {
     ///
     /// ```
     /// use std::collections::BTreeMap;
-    /// use kctl_webhook::rotation::{Stored, ReplicaRole, due};
+    /// use kctl_webhook::rotation::{Stored, ReplicaRole, next_contents};
     ///
     /// assert!(Stored::read(&BTreeMap::new()).is_none());
-    /// let made = due(None, &["localhost".to_owned()], jiff::Timestamp::now(), ReplicaRole::Standby)?.unwrap();
+    /// let made = next_contents(None, &["localhost".to_owned()], jiff::Timestamp::now(), ReplicaRole::Standby)?.unwrap();
     /// let data = made.fields()?.into_iter().map(|(name, text)| (name, text.into_bytes())).collect();
     /// assert!(Stored::read(&data).is_some_and(|stored| stored.bundle() == made.bundle()));
     /// # Ok::<(), kctl_webhook::rotation::RotationError>(())
@@ -188,7 +188,7 @@ impl Stored {
 
     /// Returns the authority that signed the served certificate, as PEM. A configuration without it
     /// rejects each call.
-    pub fn needed(&self) -> &str {
+    pub fn signing_authority(&self) -> &str {
         let by = &self.state.serving.by;
         let signed = self.state.authorities.iter().find(|authority| authority.id == *by);
         signed.map_or("", |authority| &authority.certificate)
@@ -202,13 +202,13 @@ impl Stored {
 ///
 /// # Errors
 /// A certificate could not be created.
-pub fn due(
+pub fn next_contents(
     stored: Option<&Stored>,
     names: &[String],
     now: Timestamp,
     role: ReplicaRole,
 ) -> Result<Option<Stored>, RotationError> {
-    let Some(stored) = stored.filter(|stored| works(stored, names, now)) else {
+    let Some(stored) = stored.filter(|stored| is_valid_for(stored, names, now)) else {
         return replace_all(stored, names, now).map(Some);
     };
     let ReplicaRole::Leader { trusted } = role else { return Ok(None) };
@@ -234,7 +234,7 @@ fn remaining_lifetime(until: Timestamp, now: Timestamp) -> SignedDuration {
 }
 
 /// Returns `true` if the served certificate is valid, and valid for all names.
-fn works(stored: &Stored, names: &[String], now: Timestamp) -> bool {
+fn is_valid_for(stored: &Stored, names: &[String], now: Timestamp) -> bool {
     let Serving { not_after, names: served, .. } = &stored.state.serving;
     let is_signed = stored
         .state

@@ -38,7 +38,7 @@ fn verifies(bundle: &str, pair: &Pair, now: Timestamp) -> bool {
 
 #[test]
 fn served_certificates_are_trusted_for_three_years() {
-    let mut stored = due(None, &names(), start(), LEADER).unwrap().unwrap();
+    let mut stored = next_contents(None, &names(), start(), LEADER).unwrap().unwrap();
     let (mut known, mut served) = (vec![stored.bundle()], stored.pair().clone());
     let (mut authorities, mut certificates, mut now) = (1, 1, start());
     while now < start() + AUTHORITY_VALID * 3 {
@@ -46,7 +46,7 @@ fn served_certificates_are_trusted_for_three_years() {
         // A replica that reads late still serves the previous certificate, and an API server still trusts the previous
         // bundle.
         let before = (stored.bundle(), stored.pair().clone());
-        if let Some(next) = due(Some(&stored), &names(), now, LEADER).unwrap() {
+        if let Some(next) = next_contents(Some(&stored), &names(), now, LEADER).unwrap() {
             authorities += usize::from(next.authority_key != stored.authority_key);
             certificates += usize::from(next.pair != stored.pair);
             stored = next;
@@ -66,12 +66,12 @@ fn served_certificates_are_trusted_for_three_years() {
 
 #[test]
 fn new_authority_signs_after_it_is_trusted_everywhere() {
-    let first = due(None, &names(), start(), LEADER).unwrap().unwrap();
+    let first = next_contents(None, &names(), start(), LEADER).unwrap().unwrap();
     let late = start() + (AUTHORITY_VALID - AUTHORITY_LEFT + DAY);
     // The served certificate still has to be valid at that time.
-    let renewed = due(Some(&first), &names(), start() + DAY * 80, LEADER).unwrap().unwrap();
-    let renewed = due(Some(&renewed), &names(), start() + DAY * 150, LEADER).unwrap().unwrap();
-    let both = due(Some(&renewed), &names(), late, LEADER).unwrap().unwrap();
+    let renewed = next_contents(Some(&first), &names(), start() + DAY * 80, LEADER).unwrap().unwrap();
+    let renewed = next_contents(Some(&renewed), &names(), start() + DAY * 150, LEADER).unwrap().unwrap();
+    let both = next_contents(Some(&renewed), &names(), late, LEADER).unwrap().unwrap();
     assert_eq!((both.state.authorities.len(), both.pair()), (2, renewed.pair()));
     let cases = [
         (SETTLE - SignedDuration::from_secs(1), LEADER, false),
@@ -80,14 +80,14 @@ fn new_authority_signs_after_it_is_trusted_everywhere() {
         (SETTLE, LEADER, true),
     ];
     for (wait, role, signs) in cases {
-        let next = due(Some(&both), &names(), late + wait, role).unwrap();
+        let next = next_contents(Some(&both), &names(), late + wait, role).unwrap();
         assert_eq!(next.is_some_and(|next| next.pair() != both.pair()), signs, "{wait:?} {role:?}");
     }
 }
 
 #[test]
 fn any_replica_repairs_but_only_the_leader_renews() {
-    let stored = due(None, &names(), start(), ReplicaRole::Standby).unwrap().unwrap();
+    let stored = next_contents(None, &names(), start(), ReplicaRole::Standby).unwrap().unwrap();
     let other = vec!["other.default.svc".to_owned()];
     let cases = [
         ("works", names(), DAY, false, false),
@@ -97,14 +97,18 @@ fn any_replica_repairs_but_only_the_leader_renews() {
     ];
     for (case, names, later, by_standby, by_leader) in cases {
         let now = start() + later;
-        assert_eq!(due(Some(&stored), &names, now, ReplicaRole::Standby).unwrap().is_some(), by_standby, "{case}");
-        assert_eq!(due(Some(&stored), &names, now, LEADER).unwrap().is_some(), by_leader, "{case}");
+        assert_eq!(
+            next_contents(Some(&stored), &names, now, ReplicaRole::Standby).unwrap().is_some(),
+            by_standby,
+            "{case}"
+        );
+        assert_eq!(next_contents(Some(&stored), &names, now, LEADER).unwrap().is_some(), by_leader, "{case}");
     }
 }
 
 #[test]
 fn stored_state_is_read_unless_it_was_modified() {
-    let stored = due(None, &names(), start(), LEADER).unwrap().unwrap();
+    let stored = next_contents(None, &names(), start(), LEADER).unwrap().unwrap();
     let fields: BTreeMap<String, Vec<u8>> =
         stored.fields().unwrap().into_iter().map(|(name, value)| (name, value.into_bytes())).collect();
     assert!(Stored::read(&fields).is_some_and(|read| read == stored));
@@ -122,7 +126,7 @@ fn stored_state_is_read_unless_it_was_modified() {
 
 #[test]
 fn debug_output_leaves_out_private_keys() {
-    let stored = due(None, &names(), start(), LEADER).unwrap().unwrap();
+    let stored = next_contents(None, &names(), start(), LEADER).unwrap().unwrap();
     assert!(stored.fields().unwrap()["ca.key"].contains("PRIVATE KEY"));
     assert!(!format!("{stored:?}").contains("PRIVATE KEY"));
 }

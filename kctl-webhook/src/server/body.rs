@@ -101,9 +101,9 @@ impl Bodies {
         let mut held = Held::default();
         tokio::select! {
             body = self.read_into(received, body, len_max, &slot, &mut held) => body?,
-            () = slot.lost() => return Err(BodyError::TooSlow),
+            () = slot.wait_until_evicted() => return Err(BodyError::TooSlow),
         }
-        slot.works();
+        slot.set_busy();
         *progress = Progress::Queued;
         Ok((slot, held))
     }
@@ -167,11 +167,11 @@ pub fn uid_of(body: &[u8]) -> String {
 /// `Request.Timeout` in `k8s.io/client-go/rest/request.go`).
 ///
 /// At most [`TIMEOUT_MAX`], which is also the result for a request without one.
-pub(super) fn time_of(uri: &Uri) -> Duration {
-    parsed(uri).unwrap_or(TIMEOUT_MAX).min(TIMEOUT_MAX)
+pub(super) fn request_timeout(uri: &Uri) -> Duration {
+    parse_timeout(uri).unwrap_or(TIMEOUT_MAX).min(TIMEOUT_MAX)
 }
 
-fn parsed(uri: &Uri) -> Option<Duration> {
+fn parse_timeout(uri: &Uri) -> Option<Duration> {
     let text = uri.query()?.split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
     Duration::try_from(duration::parse(text)?).ok().filter(|time| !time.is_zero())
 }
@@ -204,13 +204,13 @@ mod tests {
             ("/a?timeout=99999999999999999999s", None),
         ];
         for (uri, millis) in cases {
-            assert_eq!(parsed(&uri.parse().unwrap()), millis.map(Duration::from_millis), "{uri}");
+            assert_eq!(parse_timeout(&uri.parse().unwrap()), millis.map(Duration::from_millis), "{uri}");
         }
     }
 
     #[test]
     fn timeout_is_capped_at_configurable_maximum() {
-        let time = |uri: &str| time_of(&uri.parse().unwrap());
+        let time = |uri: &str| request_timeout(&uri.parse().unwrap());
         assert_eq!(time("/convert?timeout=1m3s"), TIMEOUT_MAX);
         assert_eq!(time("/convert?timeout=500ms"), Duration::from_millis(500));
         assert_eq!(time("/convert"), TIMEOUT_MAX);

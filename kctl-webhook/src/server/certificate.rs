@@ -186,7 +186,7 @@ impl Served {
         if self.current.read().as_ref().is_some_and(|(served, _)| *served == pair) {
             return Ok(false);
         }
-        let certified = pair.certified()?;
+        let certified = pair.to_certified_key()?;
         *self.current.write() = Some((pair, certified));
         Ok(true)
     }
@@ -206,8 +206,10 @@ impl ResolvesServerCert for Served {
 impl Identity {
     pub(super) fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
         match certificate {
-            Certificate::SelfSigned(names) => Self::signed(names, SelfSignedAuthority::new),
-            Certificate::Persisted { names, folder } => Self::signed(names, || SelfSignedAuthority::in_folder(folder)),
+            Certificate::SelfSigned(names) => Self::from_authority(names, SelfSignedAuthority::new),
+            Certificate::Persisted { names, folder } => {
+                Self::from_authority(names, || SelfSignedAuthority::in_folder(folder))
+            }
             Certificate::Files { certificate, key, authority } => {
                 let files = Files { certificate: certificate.clone(), key: key.clone() };
                 let current = Arc::new(Served::default());
@@ -219,7 +221,7 @@ impl Identity {
         }
     }
 
-    fn signed(
+    fn from_authority(
         names: &[String],
         authority: impl FnOnce() -> Result<SelfSignedAuthority, Box<dyn std::error::Error + Send + Sync>>,
     ) -> Result<Self, CertificateError> {
@@ -293,7 +295,7 @@ impl fmt::Debug for Pair {
 }
 
 impl Pair {
-    fn certified(&self) -> Result<Arc<CertifiedKey>, Box<dyn std::error::Error + Send + Sync>> {
+    fn to_certified_key(&self) -> Result<Arc<CertifiedKey>, Box<dyn std::error::Error + Send + Sync>> {
         let chain = CertificateDer::pem_slice_iter(self.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
         if chain.is_empty() {
             return Err("there is no CERTIFICATE section".into());

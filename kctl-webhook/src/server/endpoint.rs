@@ -77,7 +77,7 @@ impl RequestLimits {
 
     /// Answers a request within the timeout of its query.
     async fn answer<E: Endpoint>(&self, endpoint: &E, request: Request) -> Response<Body> {
-        let within = body::time_of(request.uri());
+        let within = body::request_timeout(request.uri());
         let mut state = RequestState::new(endpoint.measure());
         // An API server drops a response without the uid, including its message. For an error, the uid is taken from
         // the received part of the body.

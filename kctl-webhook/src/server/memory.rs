@@ -91,9 +91,9 @@ impl Memory {
             permit
         } else {
             // The server is what this body waits for, so it cannot lose its slot.
-            slot.works();
+            slot.set_busy();
             let waited = timeout(WAIT_MAX, self.wait(len, slots)).await;
-            slot.waits();
+            slot.set_idle();
             waited.map_err(|_elapsed| NoRoom)?
         };
         match &mut held.0 {
@@ -111,7 +111,7 @@ impl Memory {
             tokio::select! {
                 biased;
                 Ok(permit) = &mut room => return permit,
-                () = sleep(patience) => slots.give_way(GIVE_WAY_AFTER),
+                () = sleep(patience) => slots.evict_oldest(GIVE_WAY_AFTER),
             }
             patience = GIVE_WAY_EVERY;
         }

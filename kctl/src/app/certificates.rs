@@ -22,7 +22,7 @@ use kctl_runtime::{
     writer::WritePermit,
 };
 use kctl_webhook::{
-    rotation::{ReplicaRole, Stored, due},
+    rotation::{ReplicaRole, Stored, next_contents},
     server::{Pair, Served},
 };
 use kube::Client;
@@ -176,7 +176,7 @@ impl CertificateMaintainer {
             trusted = self.update_ca_bundles(stored).await?;
         }
         let role = if self.leads() { ReplicaRole::Leader { trusted } } else { ReplicaRole::Standby };
-        if let Some(next) = due(stored.as_ref(), &self.certificates.names, now, role)? {
+        if let Some(next) = next_contents(stored.as_ref(), &self.certificates.names, now, role)? {
             self.write(&secret, &next).await?;
             self.update_ca_bundles(&next).await?;
             self.serve(&next)?;
@@ -274,7 +274,7 @@ impl CertificateMaintainer {
                 continue;
             }
             let missing = missing(&object, stored);
-            let is_broken = missing.iter().any(|(_, served)| !served.contains(stored.needed()));
+            let is_broken = missing.iter().any(|(_, served)| !served.contains(stored.signing_authority()));
             if missing.is_empty() {
                 continue;
             }

@@ -6,7 +6,7 @@ use super::*;
 
 /// Fills the Secret as cert-manager does, and sets `caBundle` as cert-manager's injector does.
 async fn fill(server: &ApiServer, kind: &str, certificate: Option<&str>) {
-    let made = due(None, &["127.0.0.1".into()], Timestamp::now(), ReplicaRole::Standby).unwrap().unwrap();
+    let made = next_contents(None, &["127.0.0.1".into()], Timestamp::now(), ReplicaRole::Standby).unwrap().unwrap();
     let mut fields = made.fields().unwrap();
     fields.retain(|name, _| ["tls.crt", "tls.key", "ca.crt"].contains(&name.as_str()));
     if let Some(certificate) = certificate {

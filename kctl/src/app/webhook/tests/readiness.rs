@@ -6,7 +6,7 @@ use kctl_runtime::manager::health::{Check, Health};
 use kctl_webhook::{
     FunctionInfo,
     admission::{Action as On, Options, Webhook},
-    rotation::{ReplicaRole, due},
+    rotation::{ReplicaRole, next_contents},
 };
 use kube::Config;
 
@@ -45,7 +45,7 @@ async fn program_is_unready_before_its_webhooks_have_certificates() {
     let waits = check(&health).unwrap_err();
     assert!(waits.starts_with("there is no certificate yet"), "{waits}");
     readyz(address).await.unwrap_err();
-    let made = due(None, &certificates.names, Timestamp::now(), ReplicaRole::Standby).unwrap().unwrap();
+    let made = next_contents(None, &certificates.names, Timestamp::now(), ReplicaRole::Standby).unwrap().unwrap();
     certificates.served.set(made.pair().clone()).unwrap();
     assert_eq!(check(&health), Ok("a certificate is served".to_owned()));
     assert_eq!(readyz(address).await.unwrap(), "ok");
