@@ -143,7 +143,7 @@ pub(crate) async fn run(options: InterpretOptions) -> Result<(), Failure> {
             let scripts = thirdparty::read(folder).map_err(InterpretError::from)?;
             Configurable::new(scripts, pool())
         }
-        None => thirdparty::bundled(pool()),
+        None => thirdparty::bundled_customizations(pool()),
     };
     let mut chain = Chain::native().with(LayerKind::ThirdParty, bundled);
     if !options.customization.is_empty() {
@@ -151,7 +151,7 @@ pub(crate) async fn run(options: InterpretOptions) -> Result<(), Failure> {
         chain = chain.with(LayerKind::Configurable, layer);
     }
     let Some(operation) = options.operation else { return Ok(()) };
-    let answer = chain.answer(operation, &inputs(&options)?).await.map_err(InterpretError::from)?;
+    let answer = chain.interpret_dynamic(operation, &inputs(&options)?).await.map_err(InterpretError::from)?;
     let json = numbers::printed(&answer);
     let mut stdout = std::io::stdout().lock();
     match options.output {

@@ -115,7 +115,7 @@ pub trait Layer: Send + Sync {
     }
 }
 
-/// The error of an operation on a [`Chain`]. [`Chain::interpret`] and [`Chain::answer`] return it.
+/// The error of an operation on a [`Chain`]. [`Chain::interpret`] and [`Chain::interpret_dynamic`] return it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainError {
@@ -249,7 +249,7 @@ impl Chain {
     /// Runs an operation that is known when the program is compiled.
     ///
     /// The type parameter gives the input and the output their types, such as [`Object`](crate::operation::Object) and `bool` for
-    /// [`InterpretHealth`](crate::operation::InterpretHealth). Use [`Chain::answer`] if the operation is a value.
+    /// [`InterpretHealth`](crate::operation::InterpretHealth). Use [`Chain::interpret_dynamic`] if the operation is a value.
     ///
     /// ```
     /// use kctl_interpreter::{chain::Chain, operation::{ReviseReplica, Revision}};
@@ -303,7 +303,7 @@ impl Chain {
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
     /// let job = json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "parallelism": 4 } });
     /// let inputs = Inputs { desired: Some(job), ..Inputs::default() };
-    /// let answer = Chain::native().answer(Operation::InterpretReplica, &inputs).await?;
+    /// let answer = Chain::native().interpret_dynamic(Operation::InterpretReplica, &inputs).await?;
     /// assert_eq!(answer["replica"], 4);
     /// # Ok::<_, kctl_interpreter::chain::ChainError>(())
     /// # })?;
@@ -312,7 +312,7 @@ impl Chain {
     ///
     /// # Errors
     /// Those of [`Chain::interpret`], except that the type of the answer is not checked.
-    pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
+    pub async fn interpret_dynamic(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
         let kind = inputs.kind();
         let (layer_kind, layer) = self.layer(operation, &kind)?;
         let answer = layer.interpret(operation, inputs).await;
@@ -436,7 +436,7 @@ mod tests {
         // `interpret` takes the input by value, and `answer` borrows it.
         let input = Revision { object: object("Deployment").0, replicas: 5 };
         let typed = now(Chain::native().interpret::<ReviseReplica>(input.clone())).unwrap();
-        let named = now(Chain::native().answer(Operation::ReviseReplica, &input.into())).unwrap();
+        let named = now(Chain::native().interpret_dynamic(Operation::ReviseReplica, &input.into())).unwrap();
         assert_eq!(typed["spec"]["replicas"], 5);
         assert_eq!(named, ReviseReplica::answer(&typed).unwrap());
     }

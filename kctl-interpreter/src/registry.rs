@@ -75,19 +75,19 @@ struct ChainCall {
     /// The name of the layer, or `none`.
     layer: &'static str,
     operation: Operation,
-    speed: Speed,
+    may_block: MayBlock,
 }
 
-/// The time for which an answer may occupy its thread.
-enum Speed {
-    Slow,
-    Fast,
+/// Tells if an answer may block its thread for long.
+enum MayBlock {
+    Yes,
+    No,
 }
 
 impl ChainCall {
     fn new(chain: &Chain, layer_kind: Option<LayerKind>, operation: Operation, kind: &Gvk) -> Self {
-        let speed = if chain.is_slow(layer_kind, operation, kind) { Speed::Slow } else { Speed::Fast };
-        Self { layer: layer_kind.map_or("none", LayerKind::name), operation, speed }
+        let may_block = if chain.is_slow(layer_kind, operation, kind) { MayBlock::Yes } else { MayBlock::No };
+        Self { layer: layer_kind.map_or("none", LayerKind::name), operation, may_block }
     }
 }
 
@@ -195,32 +195,32 @@ impl Registry {
         let kind = inputs.kind();
         let layer_kind = chain.layer_kind(O::OPERATION, &kind);
         let call = ChainCall::new(&chain, layer_kind, O::OPERATION, &kind);
-        self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await
+        self.measure(call, chain.interpret_inputs::<O>(kind, inputs)).await
     }
 
     /// Runs an operation if a layer has a rule for it, and returns `None` otherwise. Both use the same snapshot.
     ///
     /// # Errors
     /// As [`Registry::interpret`].
-    pub async fn interpret_where_known<O: Op>(&self, input: O::Input) -> Result<Option<O::Output>, ChainError> {
+    pub async fn interpret_if_supported<O: Op>(&self, input: O::Input) -> Result<Option<O::Output>, ChainError> {
         let chain = self.counted_chain(O::OPERATION)?;
         let inputs: Inputs = input.into();
         let kind = inputs.kind();
         let layer_kind @ Some(_) = chain.layer_kind(O::OPERATION, &kind) else { return Ok(None) };
         let call = ChainCall::new(&chain, layer_kind, O::OPERATION, &kind);
-        self.counted(call, chain.interpret_inputs::<O>(kind, inputs)).await.map(Some)
+        self.measure(call, chain.interpret_inputs::<O>(kind, inputs)).await.map(Some)
     }
 
     /// Runs an operation that is known only at run time.
     ///
     /// # Errors
     /// As [`Registry::interpret`].
-    pub async fn answer(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
+    pub async fn interpret_dynamic(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
         let chain = self.counted_chain(operation)?;
         let kind = inputs.kind();
         let layer_kind = chain.layer_kind(operation, &kind);
         let call = ChainCall::new(&chain, layer_kind, operation, &kind);
-        self.counted(call, chain.answer(operation, inputs)).await
+        self.measure(call, chain.interpret_dynamic(operation, inputs)).await
     }
 
     /// Returns the current layers. Before they are ready, the call counts as an error of the
@@ -236,16 +236,16 @@ impl Registry {
         self.answers.get_or_create(&[("layer", layer), ("operation", operation), ("result", result)]).inc();
     }
 
-    async fn counted<T>(
+    async fn measure<T>(
         &self,
-        ChainCall { layer, operation, speed }: ChainCall,
+        ChainCall { layer, operation, may_block }: ChainCall,
         answer: impl Future<Output = Result<T, ChainError>>,
     ) -> Result<T, ChainError> {
         let mut measurement =
             Measurement { registry: self, layer, operation: operation.name(), start: Instant::now(), result: GIVEN_UP };
-        let answer = match speed {
-            Speed::Slow => allow_blocking(answer).await,
-            Speed::Fast => answer.await,
+        let answer = match may_block {
+            MayBlock::Yes => allow_blocking(answer).await,
+            MayBlock::No => answer.await,
         };
         measurement.result = if answer.is_ok() { "success" } else { "error" };
         answer
@@ -365,9 +365,9 @@ mod tests {
     async fn kind_unknown_to_all_layers_has_no_answer() {
         let registry = Registry::new(Chain::native());
         let object = Object(json!({ "apiVersion": "example.com/v1", "kind": "Unknown" }));
-        assert_eq!(registry.interpret_where_known::<InterpretHealth>(object.clone()).await.unwrap(), None);
+        assert_eq!(registry.interpret_if_supported::<InterpretHealth>(object.clone()).await.unwrap(), None);
         registry.wait_for([LayerKind::Webhook]);
-        let early = registry.interpret_where_known::<InterpretHealth>(object).await;
+        let early = registry.interpret_if_supported::<InterpretHealth>(object).await;
         assert!(matches!(early, Err(ChainError::NotReady { layer_kind: LayerKind::Webhook })), "{early:?}");
     }
 
@@ -377,7 +377,7 @@ mod tests {
         registry.set(LayerKind::ThirdParty, Some(Arc::new(Slow(Err("broken")))));
         let _error = registry.interpret::<InterpretReplica>(object()).await.unwrap_err();
         let _answer = registry.interpret::<InterpretHealth>(object()).await;
-        let _missing = registry.answer(Operation::InterpretComponent, &object().into()).await.unwrap_err();
+        let _missing = registry.interpret_dynamic(Operation::InterpretComponent, &object().into()).await.unwrap_err();
         let hasty = tokio::time::timeout(Duration::from_millis(500), registry.interpret::<InterpretReplica>(object()));
         assert!(hasty.await.is_err(), "its answer takes a second");
         registry.wait_for([LayerKind::Webhook]);

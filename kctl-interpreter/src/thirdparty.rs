@@ -8,7 +8,7 @@
 //! ```
 //! use kctl_interpreter::{chain::{Chain, LayerKind}, kind::Gvk, lua::{Limits, Pool}, operation::Operation, thirdparty};
 //!
-//! let chain = Chain::native().with(LayerKind::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
+//! let chain = Chain::native().with(LayerKind::ThirdParty, thirdparty::bundled_customizations(Pool::new(Limits::default())));
 //! let kind = Gvk { group: "argoproj.io".into(), version: "v1alpha1".into(), kind: "Rollout".into() };
 //! assert!(chain.hook_enabled(Operation::InterpretHealth, &kind));
 //! ```
@@ -107,7 +107,7 @@ pub enum FolderError {
 }
 
 /// Returns the layer of the customizations that come with the crate.
-pub fn bundled(pool: Pool) -> Configurable {
+pub fn bundled_customizations(pool: Pool) -> Configurable {
     // A test parses each document, so none is dropped here.
     let documents = BUNDLED.iter().filter_map(|(_folder, yaml)| serde_saphyr::from_str::<Value>(yaml).ok());
     Configurable::from_customizations(&documents.collect::<Vec<_>>(), pool)

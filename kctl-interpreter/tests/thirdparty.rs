@@ -47,7 +47,8 @@ fn sorted(mut answer: Value) -> Value {
 
 #[tokio::test]
 async fn bundled_kinds_pass_cases_for_every_operation() {
-    let chain = Chain::default().with(LayerKind::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
+    let chain =
+        Chain::default().with(LayerKind::ThirdParty, thirdparty::bundled_customizations(Pool::new(Limits::default())));
     let mut n_cases = BTreeMap::new();
     for path in KINDS {
         for (idx, case) in cases(path).into_iter().enumerate() {
@@ -59,7 +60,7 @@ async fn bundled_kinds_pass_cases_for_every_operation() {
                 status_items: case.status_items,
             };
             assert_eq!(format!("{}/{}", inputs.kind().api_version(), inputs.kind().kind), path, "case {idx}");
-            let answer = chain.answer(operation, &inputs).await.unwrap_or_else(|error| {
+            let answer = chain.interpret_dynamic(operation, &inputs).await.unwrap_or_else(|error| {
                 panic!("{path}, case {idx}: {error}: {:?}", std::error::Error::source(&error).map(ToString::to_string))
             });
             assert_eq!(sorted(answer), sorted(case.expected), "{path}, case {idx}, {operation}");
@@ -77,12 +78,16 @@ async fn bundled_kinds_pass_cases_for_every_operation() {
 /// Karmada passes nil items while no cluster is scheduled, and an item without a status until its cluster reports one.
 #[tokio::test]
 async fn aggregate_status_accepts_nil_items_and_statuses() {
-    let chain = Chain::default().with(LayerKind::ThirdParty, thirdparty::bundled(Pool::new(Limits::default())));
+    let chain =
+        Chain::default().with(LayerKind::ThirdParty, thirdparty::bundled_customizations(Pool::new(Limits::default())));
     for path in KINDS {
         let case = cases(path).into_iter().find(|case| case.operation == "AggregateStatus").unwrap();
         let answer = async |status_items: Option<Vec<AggregatedStatusItem>>| {
             let inputs = Inputs { desired: case.desired.clone(), observed: None, replicas: None, status_items };
-            chain.answer(Operation::AggregateStatus, &inputs).await.unwrap_or_else(|error| panic!("{path}: {error}"))
+            chain
+                .interpret_dynamic(Operation::AggregateStatus, &inputs)
+                .await
+                .unwrap_or_else(|error| panic!("{path}: {error}"))
         };
         let (nil, empty) = (answer(None).await, answer(Some(Vec::new())).await);
         assert_eq!(nil, empty, "{path}");
@@ -95,10 +100,11 @@ async fn aggregate_status_accepts_nil_items_and_statuses() {
 
 #[tokio::test]
 async fn last_layer_without_a_rule_is_an_error() {
-    let chain = Chain::default().with(LayerKind::Native, thirdparty::bundled(Pool::new(Limits::default())));
+    let chain =
+        Chain::default().with(LayerKind::Native, thirdparty::bundled_customizations(Pool::new(Limits::default())));
     let widget = serde_json::json!({ "apiVersion": "example.com/v1", "kind": "Widget", "metadata": { "name": "a" } });
     let inputs = Inputs { desired: Some(widget), ..Inputs::default() };
-    let error = chain.answer(Operation::InterpretHealth, &inputs).await.unwrap_err();
+    let error = chain.interpret_dynamic(Operation::InterpretHealth, &inputs).await.unwrap_err();
     let cause = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
     assert!(cause.contains("interpreter for InterpretHealth of \"example.com/v1, Kind=Widget\" not found"), "{cause}");
 }

@@ -236,7 +236,8 @@ fn configuration(name: &str, client: &Value, operations: &[&str], timeout: u32) 
 async fn call_webhook(configuration: &Value, operation: Operation) -> Result<Value, String> {
     let chain = Chain::default().with(LayerKind::Webhook, Webhooks::new([configuration], no_services).unwrap());
     let input = Revision { object: object("web"), replicas: 5 };
-    let answered = tokio::time::timeout(Duration::from_secs(20), chain.answer(operation, &input.into())).await;
+    let answered =
+        tokio::time::timeout(Duration::from_secs(20), chain.interpret_dynamic(operation, &input.into())).await;
     answered.expect("no server holds a call back for longer than its timeout").map_err(|error| match error {
         ChainError::LayerFailed { source, .. } => source.to_string(),
         other => other.to_string(),
@@ -432,7 +433,7 @@ async fn first_matching_webhook_is_called_except_for_prune() {
     let hooks = Webhooks::new(&configurations, no_services).unwrap();
     let chain = Chain::native().with(LayerKind::Webhook, hooks);
     assert!(chain.interpret::<InterpretHealth>(Object(object("web"))).await.unwrap());
-    let pruned = chain.answer(Operation::Prune, &Object(object("web")).into()).await.unwrap();
+    let pruned = chain.interpret_dynamic(Operation::Prune, &Object(object("web")).into()).await.unwrap();
     assert_eq!(pruned, json!({ "pruned": object("web") }));
 }
 

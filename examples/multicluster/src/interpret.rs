@@ -30,7 +30,7 @@ pub(crate) struct Rules(Arc<Registry>);
 impl Rules {
     /// Creates the chain without the control plane's rules. [`follow`](Self::follow) adds them.
     pub(crate) fn new() -> Self {
-        let bundled = thirdparty::bundled(Pool::new(Limits::default()));
+        let bundled = thirdparty::bundled_customizations(Pool::new(Limits::default()));
         Self(Arc::new(Registry::new(Chain::native().with(LayerKind::ThirdParty, bundled))))
     }
 
@@ -48,7 +48,7 @@ impl Rules {
         // Before the rules are read, a lower layer could answer. After the timeout, the chain's error names the missing
         // rules.
         let _read = tokio::time::timeout(READ_WITHIN, self.0.ready()).await;
-        self.0.interpret_where_known::<O>(input).await
+        self.0.interpret_if_supported::<O>(input).await
     }
 
     /// Returns a stream with an item for each change of the rules. After a change, all decisions have to be made again.

@@ -98,7 +98,7 @@ async fn every_operation_answers() {
         (Operation::InterpretHealth, about(workload()), json!({ "healthy": false })),
     ];
     for (operation, inputs, expected) in cases {
-        assert_eq!(chain.answer(operation, &inputs).await.unwrap(), expected, "{operation}");
+        assert_eq!(chain.interpret_dynamic(operation, &inputs).await.unwrap(), expected, "{operation}");
     }
 }
 

@@ -26,7 +26,7 @@
 //! let about = FunctionInfo::new(Operation::InterpretHealth, "is_ready", file!(), line!());
 //! let rule = Rule::read(about, |deployment: Deployment| async move {
 //!     let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or_default();
-//!     (ready > 0).answer()
+//!     (ready > 0).into_answer()
 //! });
 //! let chain = Chain::native().with(LayerKind::Webhook, Functions::new(vec![rule])?);
 //!
@@ -78,7 +78,7 @@ use crate::{
 ///
 ///     fn rules() -> Vec<Rule> {
 ///         let about = FunctionInfo::new(Operation::InterpretHealth, "always_healthy", file!(), line!());
-///         vec![Rule::read(about, |_: Deployment| async { true.answer() })]
+///         vec![Rule::read(about, |_: Deployment| async { true.into_answer() })]
 ///     }
 /// }
 ///
@@ -157,7 +157,7 @@ tuples!(A B C D E F G H I J K L);
 /// use k8s_openapi::api::core::v1::Pod;
 /// use kctl_interpreter::{function::{FunctionInfo, Functions, IntoHealth, Rule}, operation::Operation};
 ///
-/// let rule = |name| Rule::read(FunctionInfo::new(Operation::InterpretHealth, name, "lib.rs", 1), |_: Pod| async { true.answer() });
+/// let rule = |name| Rule::read(FunctionInfo::new(Operation::InterpretHealth, name, "lib.rs", 1), |_: Pod| async { true.into_answer() });
 /// let error = Functions::new(vec![rule("first"), rule("second")]).err();
 /// let message = error.map(|error| error.to_string()).unwrap_or_default();
 /// assert!(message.starts_with("InterpretHealth of \"/v1, Kind=Pod\" has two functions: `first` (lib.rs:1) and `second`"));

@@ -102,7 +102,7 @@ impl Rule {
     ///
     /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_not_suspended", file!(), line!());
     /// let rule = Rule::read(about, |job: CronJob| async move {
-    ///     (job.spec.suspend != Some(true)).answer()
+    ///     (job.spec.suspend != Some(true)).into_answer()
     /// });
     /// let inputs = Object(json!({ "apiVersion": "batch/v1", "kind": "CronJob", "spec": { "schedule": "@daily" } })).into();
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {

@@ -126,7 +126,7 @@ async fn inputs_of_the_wrong_type_are_named() {
         ),
     ];
     for (operation, inputs, expected) in cases {
-        let error = chain().answer(operation, &inputs).await.unwrap_err();
+        let error = chain().interpret_dynamic(operation, &inputs).await.unwrap_err();
         assert_eq!(error.source().unwrap().to_string(), expected);
     }
 }

@@ -32,9 +32,9 @@ use crate::operation::{self, DependentReference, Op};
 /// ```
 /// use kctl_interpreter::lua::ScriptFunction;
 ///
-/// let replicas = ScriptFunction::named("InterpretReplica").map(|one| (one.field, one.function));
+/// let replicas = ScriptFunction::from_name("InterpretReplica").map(|one| (one.field, one.function));
 /// assert_eq!(replicas, Some(("replicaResource", "GetReplicas")));
-/// assert_eq!(ScriptFunction::named("Prune"), None);
+/// assert_eq!(ScriptFunction::from_name("Prune"), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -68,7 +68,7 @@ pub const SCRIPT_FUNCTIONS: [ScriptFunction; 8] = [
 
 impl ScriptFunction {
     /// Returns the operation with a name; `None` for a name that scripts do not have.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         SCRIPT_FUNCTIONS.into_iter().find(|operation| operation.name == name)
     }
 

@@ -62,7 +62,7 @@ impl Pool {
     /// the same error.
     pub fn interpret(&self, operation: &str, script: &Script, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let operation =
-            ScriptFunction::named(operation).ok_or_else(|| ScriptError::unsupported_operation(operation))?;
+            ScriptFunction::from_name(operation).ok_or_else(|| ScriptError::unsupported_operation(operation))?;
         let state = self.take(script).map_or_else(|| State::new(script, &self.limits), Ok)?;
         let result = interpret::interpret(&state, operation, script, inputs, &self.limits);
         if state.has_taken(SLOW_FROM, &self.limits) {

@@ -48,7 +48,7 @@ fn length(rest: &str, first: char) -> usize {
             None => rest.find('\n').unwrap_or(rest.len()),
         },
         '[' => long_bracket(rest).unwrap_or(1),
-        '"' | '\'' => quoted(rest, first),
+        '"' | '\'' => quoted_len(rest, first),
         'a'..='z' | 'A'..='Z' | '_' => while_name(rest),
         '0'..='9' => rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '.').unwrap_or(rest.len()),
         ':' if rest.starts_with("::") => {
@@ -70,7 +70,7 @@ fn long_bracket(rest: &str) -> Option<usize> {
 }
 
 /// Returns the length in bytes of a quoted string; an unclosed one ends with its line.
-fn quoted(rest: &str, quote: char) -> usize {
+fn quoted_len(rest: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (offset, char) in rest.char_indices().skip(1) {
         match char {

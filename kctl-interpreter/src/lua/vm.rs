@@ -124,7 +124,7 @@ impl State {
         })?;
         let mut values = values.into_iter();
         let results = (0..n_results)
-            .map(|_| returned(&self.lua, values.next().unwrap_or(LuaValue::Nil), limits))
+            .map(|_| convert_result(&self.lua, values.next().unwrap_or(LuaValue::Nil), limits))
             .collect::<Result<Vec<_>, _>>();
         results.map_err(|error| match error {
             EncodeError::Lua(error) => describe(&error, script, limits, Some(&self.budget)),
@@ -228,7 +228,7 @@ impl From<mlua::Error> for Failure {
 }
 
 /// Converts a returned value, with the memory limit as the bound of a table.
-fn returned(lua: &Lua, value: LuaValue, limits: &Limits) -> Result<Returned, EncodeError> {
+fn convert_result(lua: &Lua, value: LuaValue, limits: &Limits) -> Result<Returned, EncodeError> {
     Ok(match value {
         LuaValue::Boolean(value) => Returned::Bool(value),
         LuaValue::Number(value) => Returned::Number(value),

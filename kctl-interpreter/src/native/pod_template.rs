@@ -73,7 +73,7 @@ pub(super) const REFERENCES: Parts = &[
 /// field.
 pub fn requirements(template: &Value) -> Result<Option<ReplicaRequirements>> {
     let template = Typed::parts_of_json("PodTemplateSpec", template, NEEDS);
-    required(template.map_err(NativeError::object("PodTemplateSpec"))?.at("/spec"))
+    requirements_of_pod_spec(template.map_err(NativeError::object("PodTemplateSpec"))?.at("/spec"))
 }
 
 /// Returns the objects in `namespace` that Pods of a `PodTemplateSpec` refer to; an empty list if
@@ -124,12 +124,12 @@ pub(super) fn dependencies_of(kind: &'static str, object: &Value) -> Result<Vec<
 /// Returns a number of replicas with the requirements of a decoded `PodSpec`.
 #[expect(clippy::cast_possible_truncation, reason = "the number was decoded as 32 bits")]
 pub(super) fn replicas(replicas: i64, pod_spec: &Value) -> Result<Replicas> {
-    Ok(Replicas { replicas: replicas as i32, requirements: required(pod_spec)? })
+    Ok(Replicas { replicas: replicas as i32, requirements: requirements_of_pod_spec(pod_spec)? })
 }
 
 /// Returns the requirements of a decoded `PodSpec`; `None` if there is neither a node claim nor a
 /// resource request.
-fn required(pod_spec: &Value) -> Result<Option<ReplicaRequirements>> {
+fn requirements_of_pod_spec(pod_spec: &Value) -> Result<Option<ReplicaRequirements>> {
     let node_claim = node_claim(pod_spec)?;
     let resource_request = resources::pod_requests(pod_spec);
     if node_claim.is_none() && resource_request.is_empty() {

@@ -118,7 +118,7 @@ impl Measurement {
         Running { in_flight, n_running: self.metrics.n_running.clone() }
     }
 
-    pub(super) fn answered(&mut self, response: &Response) {
+    pub(super) fn record_response(&mut self, response: &Response) {
         self.code = response.status.code;
     }
 }

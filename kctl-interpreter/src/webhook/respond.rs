@@ -52,7 +52,7 @@ pub(super) async fn respond(
 /// Decodes a request: JSON, or YAML as Karmada's own server does (`ServeHTTP` in `pkg/webhook/interpreter/http.go`).
 fn decode_request(body: &[u8]) -> Result<Request, Box<Response>> {
     if body.iter().all(u8::is_ascii_whitespace) {
-        return Err(Box::new(Response::failed(BAD_REQUEST, "there is no content to decode".into())));
+        return Err(Box::new(Response::failure(BAD_REQUEST, "there is no content to decode".into())));
     }
     let is_json = body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
     let context: Result<RequestContext, String> = if is_json {
@@ -65,7 +65,7 @@ fn decode_request(body: &[u8]) -> Result<Request, Box<Response>> {
     };
     match context {
         Ok(RequestContext { request: Some(request) }) => Ok(request),
-        Ok(_) => Err(Box::new(Response::failed(BAD_REQUEST, "there is no content to decode: no request".into()))),
+        Ok(_) => Err(Box::new(Response::failure(BAD_REQUEST, "there is no content to decode: no request".into()))),
         Err(error) => {
             let what = "the request can't be decoded as a ResourceInterpreterContext";
             Err(Box::new(Response { uid: uid_of(body), ..Response::unreadable(what, &error) }))
@@ -94,15 +94,15 @@ async fn answer(
     let inputs = Arc::new(inputs);
     let response = match call_function(rule, inputs.clone(), measurement.running(), state).await {
         Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
-            .map_err(|error| Response::failed(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
+            .map_err(|error| Response::failure(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
         Err(failed) => Err(failed),
     };
-    measurement.answered(response.as_ref().unwrap_or_else(|failed| failed));
+    measurement.record_response(response.as_ref().unwrap_or_else(|failed| failed));
     response
 }
 
 fn function_and_inputs(functions: &Functions, request: Request) -> Result<(&Rule, Inputs), Box<Response>> {
-    let bad = |text: String| Box::new(Response::failed(BAD_REQUEST, text));
+    let bad = |text: String| Box::new(Response::failure(BAD_REQUEST, text));
     let operation: Operation =
         request.operation.parse().map_err(|_| bad(format!("wrong request operation type: {}", request.operation)))?;
     let object = request.object.ok_or_else(|| bad("there is no content to decode: no object".into()))?;
@@ -135,10 +135,10 @@ async fn call_function(
     match called.await {
         Ok(answer) => answer.map_err(|error| match error.downcast_ref::<FunctionError>() {
             Some(error) => error_response(error),
-            None => Response::failed(INTERNAL_ERROR, error_chain(error.as_ref())),
+            None => Response::failure(INTERNAL_ERROR, error_chain(error.as_ref())),
         }),
         // A panic of the function was turned into its result. This one is in kctl, or the process is ending.
-        Err(error) => Err(Response::failed(INTERNAL_ERROR, error.to_string())),
+        Err(error) => Err(Response::failure(INTERNAL_ERROR, error.to_string())),
     }
 }
 
@@ -147,10 +147,10 @@ fn error_response(error: &FunctionError) -> Response {
     match error {
         FunctionError::InputUnreadable { source, .. } => Response::unreadable(&error.to_string(), source),
         FunctionError::Missing { .. } | FunctionError::InputMissing { .. } => {
-            Response::failed(BAD_REQUEST, error_chain(error))
+            Response::failure(BAD_REQUEST, error_chain(error))
         }
         FunctionError::Panicked { .. } | FunctionError::ObjectUnwritable { .. } => {
-            Response::failed(INTERNAL_ERROR, error_chain(error))
+            Response::failure(INTERNAL_ERROR, error_chain(error))
         }
     }
 }
@@ -172,7 +172,7 @@ fn error_chain(error: &(dyn Error + 'static)) -> String {
 /// empty patch (`verifyResourceInterpreterContextWithPatch` in
 /// `pkg/resourceinterpreter/customized/webhook/request/resourceinterpretercontext.go`).
 fn respond_with(operation: Operation, object: &Value, mut answer: Value) -> Result<Response, LayerError> {
-    let mut response = Response::succeeded();
+    let mut response = Response::success();
     match operation {
         Operation::InterpretReplica => {
             let output = InterpretReplica::output(answer)?;

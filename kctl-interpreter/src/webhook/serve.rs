@@ -77,6 +77,6 @@ impl Endpoint for Interpreter {
         if state.running.lock().is_none() {
             self.0.metrics.count_rejected(code);
         }
-        Response { uid, ..Response::failed(code, message) }.into()
+        Response { uid, ..Response::failure(code, message) }.into()
     }
 }

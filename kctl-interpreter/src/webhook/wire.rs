@@ -168,12 +168,12 @@ pub(super) struct Status {
 
 impl Response {
     /// Returns a successful response without content.
-    pub(super) fn succeeded() -> Self {
+    pub(super) fn success() -> Self {
         Self { successful: true, status: Status { message: String::new(), code: 200 }, ..Self::default() }
     }
 
     /// Returns an error with an HTTP status code.
-    pub(super) fn failed(code: u16, message: String) -> Self {
+    pub(super) fn failure(code: u16, message: String) -> Self {
         Self { status: Status { message, code }, ..Self::default() }
     }
 
@@ -181,6 +181,6 @@ impl Response {
     /// quotes the value, which may be a password.
     pub(super) fn unreadable(what: &str, error: &dyn std::fmt::Display) -> Self {
         let logged = Some(format!("{what}; the response has the reason"));
-        Self { logged, ..Self::failed(StatusCode::BAD_REQUEST.as_u16(), format!("{what}: {error}")) }
+        Self { logged, ..Self::failure(StatusCode::BAD_REQUEST.as_u16(), format!("{what}: {error}")) }
     }
 }

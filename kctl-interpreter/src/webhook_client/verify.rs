@@ -98,7 +98,7 @@ fn base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Erro
 /// The first violation of the protocol, or the error that the webhook reports with `successful:
 /// false`.
 pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<Answer, CallError> {
-    let context = decoded(body).map_err(CallError::Request)?;
+    let context = decode_context(body).map_err(CallError::Request)?;
     let answer = |text: &str| CallError::Answer(text.to_owned());
     let response = context.response.ok_or_else(|| answer("webhook response was absent"))?;
     if response.uid != uid {
@@ -114,7 +114,7 @@ pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<Ans
 }
 
 /// Decodes JSON, or YAML if the body does not begin with `{`, as Karmada's codec does.
-fn decoded(body: &[u8]) -> Result<Context, String> {
+fn decode_context(body: &[u8]) -> Result<Context, String> {
     let text = std::str::from_utf8(body).map_err(|error| format!("the answer is not UTF-8: {error}"))?;
     let is_json = text.trim_start().starts_with('{');
     let context: Context = if is_json {

@@ -209,7 +209,7 @@ impl Spec {
         }
         let sign = if int < 0 { Sign::Minus } else { Sign::Plus };
         let padding = if self.zero && self.precision.is_none() { Padding::Zeros } else { Padding::Spaces };
-        self.signed(sign, &digits, padding)
+        self.add_sign(sign, &digits, padding)
     }
 
     /// Formats a double with Go's rules for exponents.
@@ -226,11 +226,11 @@ impl Spec {
         let plus = self.plus || number == f64::INFINITY;
         let sign = if number.is_sign_negative() && !number.is_nan() { Sign::Minus } else { Sign::Plus };
         let padding = if self.zero && number.is_finite() { Padding::Zeros } else { Padding::Spaces };
-        Self { plus, ..*self }.signed(sign, &digits, padding)
+        Self { plus, ..*self }.add_sign(sign, &digits, padding)
     }
 
     /// Adds the sign, and the padding with zeros or spaces.
-    fn signed(&self, sign: Sign, digits: &str, padding: Padding) -> Vec<u8> {
+    fn add_sign(&self, sign: Sign, digits: &str, padding: Padding) -> Vec<u8> {
         let sign = match (sign, self.plus, self.space) {
             (Sign::Minus, ..) => "-",
             (_, true, _) => "+",

@@ -14,15 +14,15 @@ const RESULTS_MAX: usize = 7000;
 pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
     library.add("string.byte", byte)?;
     library.add("string.char", char)?;
-    library.add("string.dump", unsupported)?;
+    library.add("string.dump", raise_unsupported)?;
     library.add("string.find", find)?;
     library.add("string.format", format::format)?;
     library.add("string.gmatch", next_match)?;
-    library.add("string.gsub", unsupported)?;
+    library.add("string.gsub", raise_unsupported)?;
     library.add("string.len", |args| Ok(number(args.string(1)?.as_bytes().len())))?;
     library.add("string.lower", |args| case(args, <[u8]>::make_ascii_lowercase, |c| single(c, c.to_lowercase())))?;
     library.add("string.match", first_match)?;
-    library.add("string.rep", unsupported)?;
+    library.add("string.rep", raise_unsupported)?;
     library.add("string.reverse", |args| {
         let mut bytes = args.bounded_string(1)?.as_bytes().to_vec();
         bytes.reverse();
@@ -33,7 +33,7 @@ pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
 }
 
 /// Raises the error of a function that Karmada disables, with an alternative.
-fn unsupported(args: &Args<'_>) -> mlua::Result<MultiValue> {
+fn raise_unsupported(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let name = args.name;
     Err(args.raise(format_args!(
         "The Lua function string.{name} is not supported: write a loop over string.find, string.sub or string.gmatch"

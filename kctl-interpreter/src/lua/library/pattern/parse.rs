@@ -131,14 +131,14 @@ pub(super) fn parse(text: &[u8]) -> Result<Pattern, String> {
                 }
             }
             b')' => Step::Close(open.pop().ok_or_else(|| rest.error("invalid ')'"))?),
-            b'%' => escaped(&mut rest, &open, pattern.n_captures)?,
-            b'*' | b'+' | b'-' | b'?' => pattern.repeated(byte),
+            b'%' => parse_escape(&mut rest, &open, pattern.n_captures)?,
+            b'*' | b'+' | b'-' | b'?' => pattern.parse_quantifier(byte),
             b'$' if open.is_empty() && rest.is_at_end() => {
                 pattern.at_end = true;
                 continue;
             }
             b'.' => Step::One(Class::Any),
-            b'[' => Step::One(set(&mut rest)?),
+            b'[' => Step::One(parse_set(&mut rest)?),
             byte => Step::One(Class::Byte(byte)),
         };
         pattern.steps.push(step);
@@ -158,7 +158,7 @@ impl Pattern {
 
     /// Returns the step of a quantifier, which takes the class in front of it. Without one it is an
     /// ordinary character.
-    fn repeated(&mut self, quantifier: u8) -> Step {
+    fn parse_quantifier(&mut self, quantifier: u8) -> Step {
         let repeat = match quantifier {
             b'*' => Repeat::Longest(0),
             b'+' => Repeat::Longest(1),
@@ -175,7 +175,7 @@ impl Pattern {
 }
 
 /// Parses the part after a `%` outside of a set.
-fn escaped(rest: &mut Rest<'_>, open: &[usize], n_captures: usize) -> Result<Step, String> {
+fn parse_escape(rest: &mut Rest<'_>, open: &[usize], n_captures: usize) -> Result<Step, String> {
     Ok(match rest.next() {
         Some(b'0') => return Err(rest.error("invalid capture index")),
         Some(digit @ b'1'..=b'9') => {
@@ -188,7 +188,7 @@ fn escaped(rest: &mut Rest<'_>, open: &[usize], n_captures: usize) -> Result<Ste
 }
 
 /// Parses a set after its `[`.
-fn set(rest: &mut Rest<'_>) -> Result<Class, String> {
+fn parse_set(rest: &mut Rest<'_>) -> Result<Class, String> {
     let is_negated = rest.skip(b'^');
     let mut members: Vec<Class> = Vec::new();
     let mut is_range = false;
