@@ -185,7 +185,7 @@ struct PodKey {
 
 impl PodKey {
     /// Returns the key of a Pod.
-    fn of(pod: &Pod) -> Self {
+    fn from_pod(pod: &Pod) -> Self {
         Self { namespace: pod.namespace().unwrap_or_default(), name: pod.name_any() }
     }
 }
@@ -196,7 +196,7 @@ impl Kubelet {
     /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one. A request
     /// without a complete response within 30 s fails and is sent again.
     pub fn new(client: Client, node: &str) -> Self {
-        Self::with_clock(timeout::bounded(client), node, Clock::Machine)
+        Self::with_clock(timeout::with_timeout(client), node, Clock::Machine)
     }
 
     /// Creates a kubelet for the node `kctl-node` of an embedded API server. It has all permissions there, and
@@ -225,7 +225,7 @@ impl Kubelet {
     }
 
     /// Returns the latest `resourceVersion` of pods that the kubelet has handled.
-    pub fn seen(&self) -> u64 {
+    pub fn observed_revision(&self) -> u64 {
         self.progress.seen.load(Ordering::Acquire)
     }
 
@@ -254,7 +254,7 @@ impl Kubelet {
             let lost = stage::is_lost(&node.metadata);
             self.progress.lost.store(lost, Ordering::Release);
             let state = if lost { NodeState::Lost } else { NodeState::Ready };
-            if !node::shows(node, state) {
+            if !node::has_state(node, state) {
                 node::write_state(&self.client, node, state, &self.clock).await?;
             }
         }
@@ -274,13 +274,13 @@ impl Kubelet {
         let mut nodes = nodes.watch(&of_node, &version).await?.boxed();
         let pods = Api::<Pod>::all(self.client.clone());
         let list = pods.list(&ListParams::default()).await?;
-        let listed: BTreeSet<_> = list.items.iter().map(PodKey::of).collect();
+        let listed: BTreeSet<_> = list.items.iter().map(PodKey::from_pod).collect();
         plan.retain(|key, _| listed.contains(key));
         for pod in &list.items {
-            self.consider(plan, pod);
+            self.plan_step(plan, pod);
         }
         let version = list.metadata.resource_version.unwrap_or_default();
-        self.saw(&version, plan);
+        self.record_progress(&version, plan);
         let mut events = pods.watch(&WatchParams::default(), &version).await?.boxed();
         loop {
             let next =
@@ -312,12 +312,12 @@ impl Kubelet {
     fn handle(&self, plan: &mut Plan, event: WatchEvent<Pod>) -> kube::Result<()> {
         match event {
             WatchEvent::Added(pod) | WatchEvent::Modified(pod) => {
-                self.consider(plan, &pod);
-                self.saw(&pod.resource_version().unwrap_or_default(), plan);
+                self.plan_step(plan, &pod);
+                self.record_progress(&pod.resource_version().unwrap_or_default(), plan);
             }
             WatchEvent::Deleted(pod) => {
-                plan.remove(&PodKey::of(&pod));
-                self.saw(&pod.resource_version().unwrap_or_default(), plan);
+                plan.remove(&PodKey::from_pod(&pod));
+                self.record_progress(&pod.resource_version().unwrap_or_default(), plan);
             }
             WatchEvent::Bookmark(_) => {}
             WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
@@ -326,7 +326,7 @@ impl Kubelet {
     }
 
     /// Records the version up to which events are handled.
-    fn saw(&self, version: &str, plan: &Plan) {
+    fn record_progress(&self, version: &str, plan: &Plan) {
         self.count(plan);
         self.progress.seen.store(version.parse().unwrap_or(0), Ordering::Release);
     }
@@ -338,8 +338,8 @@ impl Kubelet {
     }
 
     /// Plans the next step of a Pod. A step that is planned already keeps its time.
-    fn consider(&self, plan: &mut Plan, pod: &Pod) {
-        let (key, uid) = (PodKey::of(pod), pod.uid().unwrap_or_default());
+    fn plan_step(&self, plan: &mut Plan, pod: &Pod) {
+        let (key, uid) = (PodKey::from_pod(pod), pod.uid().unwrap_or_default());
         let Some((step, wait)) = self.next_step(pod) else {
             plan.remove(&key);
             return;
@@ -400,9 +400,9 @@ impl Kubelet {
             Step::Ready | Step::Restart => self.report(&key, &uid, Event::Runs { ready: true }).await,
             Step::Crash => self.report(&key, &uid, Event::Crashed).await,
             Step::Finish => self.report(&key, &uid, Event::Ended).await,
-            Step::Lose => self.lose(&key, &uid).await,
+            Step::Lose => self.mark_not_ready(&key, &uid).await,
             Step::Evict => self.evict(&key, &uid).await,
-            Step::End => self.end(&key, &uid).await,
+            Step::End => self.remove(&key, &uid).await,
         };
         match done {
             Ok(()) => {}
@@ -438,10 +438,10 @@ impl Kubelet {
     /// Writes the status of a running Pod.
     async fn start(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
         let pod = self.pods(&key.namespace).get(&key.name).await?;
-        let (asked, now) = (StageRequest::of_pod(&pod), self.clock.seconds());
+        let (asked, now) = (StageRequest::from_pod(&pod), self.clock.seconds());
         let ready = asked.stage != Some(Stage::Unready);
         let mut status = status::status(&pod, &asked, Event::Runs { ready }, &now);
-        let address = format!("10.244.0.{}", 2 + self.seen() % 250);
+        let address = format!("10.244.0.{}", 2 + self.observed_revision() % 250);
         status["startTime"] = now.into();
         status["hostIP"] = "127.0.0.1".into();
         status["podIP"] = address.clone().into();
@@ -452,7 +452,7 @@ impl Kubelet {
     /// Writes the status after an event of the containers.
     async fn report(&self, key: &PodKey, uid: &str, event: Event) -> kube::Result<()> {
         let pod = self.pods(&key.namespace).get(&key.name).await?;
-        let status = status::status(&pod, &StageRequest::of_pod(&pod), event, &self.clock.seconds());
+        let status = status::status(&pod, &StageRequest::from_pod(&pod), event, &self.clock.seconds());
         self.write(key, uid, status).await
     }
 
@@ -463,7 +463,7 @@ impl Kubelet {
     }
 
     /// Marks a Pod as not ready, because its node is lost.
-    async fn lose(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
+    async fn mark_not_ready(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
         let ready = json!({
             "type": "Ready", "status": "False", "reason": node::REASON, "lastTransitionTime": self.clock.seconds(),
         });
@@ -479,7 +479,7 @@ impl Kubelet {
     }
 
     /// Removes a Pod that has terminated.
-    async fn end(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
+    async fn remove(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
         let now = DeleteParams::default()
             .grace_period(0)
             .preconditions(kube::api::Preconditions { uid: Some(uid.into()), resource_version: None });
@@ -489,7 +489,7 @@ impl Kubelet {
 
 /// Returns the next step of a Pod with a node that does not run.
 fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
-    let asked = StageRequest::of_pod(pod);
+    let asked = StageRequest::from_pod(pod);
     let holds = match asked.stage {
         Some(Stage::Unpullable) => "ImagePullBackOff",
         Some(Stage::Slow) => "ContainerCreating",
@@ -503,7 +503,7 @@ fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
 
 /// Returns the next step of a running Pod; most have none.
 fn running_step(pod: &Pod) -> Option<(Step, Duration)> {
-    let asked = StageRequest::of_pod(pod);
+    let asked = StageRequest::from_pod(pod);
     if waiting_for(pod) == Some("CrashLoopBackOff") {
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
         let n_restarts = statuses.into_iter().flatten().map(|status| status.restart_count).max().unwrap_or(0);

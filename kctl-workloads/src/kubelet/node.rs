@@ -89,7 +89,7 @@ fn has_taint(node: &Node, key: &str) -> bool {
 /// Returns `true` if the node has the taints of this state, lost or ready.
 ///
 /// A node that has not been written yet has the taint of a new node, which belongs to neither state.
-pub(super) fn shows(node: &Node, state: NodeState) -> bool {
+pub(super) fn has_state(node: &Node, state: NodeState) -> bool {
     NodeState::of_taints(node) == state && !has_taint(node, NOT_READY)
 }
 

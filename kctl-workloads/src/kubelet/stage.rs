@@ -80,7 +80,7 @@ pub(super) struct StageRequest {
 
 impl StageRequest {
     /// Reads the behaviour of a Pod. A Pod that is not restarted after success is `succeeding` by default.
-    pub(super) fn of_pod(pod: &Pod) -> Self {
+    pub(super) fn from_pod(pod: &Pod) -> Self {
         let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
         let ends = is_of_job(&pod.metadata) || policy.is_some_and(|policy| ["Never", "OnFailure"].contains(&policy));
         Self::from_metadata(&pod.metadata, ends.then_some(Stage::Succeeding))

@@ -15,7 +15,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Returns a client whose requests fail if their responses take longer than [`ANSWER_WITHIN`].
 ///
 /// The body of a watch lasts as long as its server wants.
-pub(super) fn bounded(client: Client) -> Client {
+pub(super) fn with_timeout(client: Client) -> Client {
     let (namespace, valid_until) = (client.default_namespace().to_owned(), *client.valid_until());
     let service = tower::service_fn(move |request: Request<Body>| {
         let client = client.clone();

@@ -98,7 +98,7 @@ impl Workloads {
     }
 
     /// Returns the `resourceVersion` up to which the controllers have handled all changes.
-    pub fn seen(&self) -> u64 {
+    pub fn observed_revision(&self) -> u64 {
         self.seen.load(Ordering::Acquire)
     }
 
@@ -138,7 +138,7 @@ impl Workloads {
                     Some(change) => change?,
                     None => return Ok(()),
                 },
-                () = self.due(&lists) => {}
+                () = self.wait_for_deadline(&lists) => {}
             }
             // Changes that have already been received are handled in the same pass.
             while let Some(change) = changes.next().now_or_never() {
@@ -150,10 +150,11 @@ impl Workloads {
     }
 
     /// Waits until a deadline of a Job or Deployment, which no change announces.
-    async fn due(&self, lists: &Lists) {
+    async fn wait_for_deadline(&self, lists: &Lists) {
         let now = self.clock.now();
-        let jobs = lists.jobs.iter().filter_map(|job| job::due(job, now));
-        let deployments = lists.deployments.iter().filter_map(|deployment| deployment::due(deployment, now));
+        let jobs = lists.jobs.iter().filter_map(|job| job::time_until_deadline(job, now));
+        let deployments =
+            lists.deployments.iter().filter_map(|deployment| deployment::time_until_deadline(deployment, now));
         match jobs.chain(deployments).min() {
             // Times in objects are whole seconds.
             Some(wait) => tokio::time::sleep(wait.max(Duration::from_secs(1))).await,
@@ -227,7 +228,7 @@ fn is_alive<K: Resource>(object: &K) -> bool {
 }
 
 /// Returns the live objects that an object controls.
-fn controlled<'a, K: Resource>(by: &impl Resource, all: &'a [K]) -> Vec<&'a K> {
+fn controlled_objects<'a, K: Resource>(by: &impl Resource, all: &'a [K]) -> Vec<&'a K> {
     all.iter().filter(|object| is_alive(*object) && is_controlled(*object, by)).collect()
 }
 

@@ -12,7 +12,7 @@ use kube::{
     api::{DeleteParams, ObjectMeta, PostParams, Preconditions},
 };
 
-use super::{Lists, Workloads, controlled, is_alive, is_controlled, optional, reference, unless_outdated};
+use super::{Lists, Workloads, controlled_objects, is_alive, is_controlled, optional, reference, unless_outdated};
 
 /// Creates missing Pods, deletes surplus ones, and updates the status. Returns the number of writes.
 ///
@@ -20,18 +20,18 @@ use super::{Lists, Workloads, controlled, is_alive, is_controlled, optional, ref
 /// name, so that a seed gives one order. A deleted Pod's uid is a precondition, so that a new Pod
 /// of the same name is left alone.
 pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists) -> kube::Result<usize> {
-    let mut pods = controlled(set, &lists.pods);
+    let mut pods = controlled_objects(set, &lists.pods);
     pods.retain(|pod| !["Succeeded", "Failed"].contains(&phase(pod)));
-    let wanted = wanted(set);
+    let desired = desired_replicas(set);
     let api = Api::<Pod>::namespaced(workloads.client.clone(), &set.namespace().unwrap_or_default());
     let mut n_writes = 0;
-    for _ in pods.len()..wanted {
+    for _ in pods.len()..desired {
         unless_outdated(api.create(&PostParams::default(), &new_pod(set)).await)?;
         n_writes += 1;
     }
     // Pods that are not ready are deleted first (`getPodsToDelete`).
     pods.sort_by_key(|pod| (is_ready(pod), std::cmp::Reverse(pod.creation_timestamp()), pod.name_any()));
-    let surplus = pods.len().saturating_sub(wanted);
+    let surplus = pods.len().saturating_sub(desired);
     for pod in pods.drain(..surplus) {
         let exactly = Preconditions { uid: pod.uid(), resource_version: None };
         unless_outdated(api.delete(&pod.name_any(), &DeleteParams::default().preconditions(exactly)).await)?;
@@ -43,7 +43,7 @@ pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists)
 /// Returns `spec.replicas`; 1 by default.
 ///
 /// A negative number, which validation rejects, counts as 0.
-pub(super) fn wanted(set: &ReplicaSet) -> usize {
+pub(super) fn desired_replicas(set: &ReplicaSet) -> usize {
     let replicas = optional::replica_set(set).replicas.unwrap_or(1);
     usize::try_from(replicas).unwrap_or(0)
 }
@@ -104,7 +104,7 @@ async fn update_status(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n
         fully_labeled_replicas: some(count(pods.len())),
         ready_replicas: some(n_ready),
         available_replicas: some(n_ready),
-        terminating_replicas: ending(
+        terminating_replicas: terminating_replicas(
             n_ending,
             set.status.as_ref().map(|known| (known.observed_generation, known.terminating_replicas)),
         ),
@@ -124,7 +124,7 @@ async fn update_status(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n
 
 /// Returns `status.terminatingReplicas`, or `None` for a server that drops the field, as before 1.35. `known` contains
 /// the observed generation, and the number that the server stored with it.
-pub(super) fn ending(n: i32, known: Option<(Option<i64>, Option<i32>)>) -> Option<i32> {
+pub(super) fn terminating_replicas(n: i32, known: Option<(Option<i64>, Option<i32>)>) -> Option<i32> {
     let is_dropped = matches!(known, Some((Some(_), None)));
     (n > 0 || !is_dropped).then_some(n)
 }

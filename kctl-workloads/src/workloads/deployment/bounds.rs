@@ -65,7 +65,7 @@ impl Bounds {
     /// Returns the maximum number of Pods at a time.
     ///
     /// A Deployment with 0 replicas may have none, not even a surge.
-    pub(super) fn most(&self) -> i32 {
+    pub(super) fn pods_max(&self) -> i32 {
         if self.replicas == 0 { 0 } else { self.replicas + self.surge }
     }
 

@@ -32,8 +32,8 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{Lists, Workloads, controlled, is_controlled, optional, reference, replica_set, unless_outdated};
-pub(super) use status::due;
+use super::{Lists, Workloads, controlled_objects, is_controlled, optional, reference, replica_set, unless_outdated};
+pub(super) use status::time_until_deadline;
 use {bounds::Bounds, status::StatusUpdate};
 
 /// The label with the hash of the Pod template.
@@ -64,7 +64,7 @@ struct Rollout<'a> {
 /// the API server may have added defaults.
 pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: &Lists) -> kube::Result<usize> {
     let hash = hash(&optional::deployment(deployment).template);
-    let sets = controlled(deployment, &lists.sets);
+    let sets = controlled_objects(deployment, &lists.sets);
     let (current, mut old): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.labels().get(HASH) == Some(&hash));
     old.sort_by_key(|set| (set.creation_timestamp(), set.name_any()));
     let bounds = Bounds::from_deployment(deployment);
@@ -93,7 +93,7 @@ impl<'a> Rollout<'a> {
             None if self.bounds.recreates && self.runs_old(pods) => self.end_old().await?,
             None => {
                 let set = self.new_set(hash);
-                status_update.created(&set.name_any());
+                status_update.record_new_set(&set.name_any());
                 unless_outdated(self.api().create(&PostParams::default(), &set).await)?;
                 1
             }

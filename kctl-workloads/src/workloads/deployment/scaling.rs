@@ -67,7 +67,7 @@ impl<'a> Rollout<'a> {
     /// more than what is left, and none becomes negative. Annotations are written even if the size is unchanged, so
     /// that the resize counts as done.
     async fn share(&self, mut sets: Vec<&ReplicaSet>) -> kube::Result<usize> {
-        let more = self.bounds.most() - self.n_asked();
+        let more = self.bounds.pods_max() - self.n_asked();
         if more > 0 {
             sets.sort_by_key(|set| Reverse((replicas(set), set.creation_timestamp())));
         } else {
@@ -77,7 +77,11 @@ impl<'a> Rollout<'a> {
         let mut sizes = Vec::new();
         for set in &sets {
             let left = more - given;
-            let part = if more > 0 { self.part(set).min(left) } else { self.part(set).max(left) };
+            let part = if more > 0 {
+                self.proportional_change(set).min(left)
+            } else {
+                self.proportional_change(set).max(left)
+            };
             let part = if more == 0 { 0 } else { part };
             sizes.push(replicas(set) + part);
             given += part;
@@ -99,14 +103,14 @@ impl<'a> Rollout<'a> {
     /// Returns the change of a set that keeps its share (`getReplicaSetFraction`).
     ///
     /// The previous size is read from the annotation, or from the status if the set has none.
-    fn part(&self, set: &ReplicaSet) -> i32 {
+    fn proportional_change(&self, set: &ReplicaSet) -> i32 {
         let has = replicas(set);
         if self.bounds.replicas == 0 {
             return -has;
         }
         let known = self.deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
         let before = annotated_number(set, bounds::MOST).filter(|most| *most != 0).unwrap_or(known).max(1);
-        let (scaled, before) = (i64::from(has) * i64::from(self.bounds.most()), i64::from(before));
+        let (scaled, before) = (i64::from(has) * i64::from(self.bounds.pods_max()), i64::from(before));
         // Rounds to the nearest number, halves up.
         let size = (2 * scaled + before) / (2 * before);
         i32::try_from(size).unwrap_or(i32::MAX) - has

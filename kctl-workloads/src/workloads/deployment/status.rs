@@ -52,7 +52,7 @@ impl<'a> StatusUpdate<'a> {
     /// Counts Pods, and copies the conditions of the stored status.
     pub(super) fn new(rollout: &'a Rollout<'a>, now: Time) -> Self {
         let before = rollout.deployment.status.clone().unwrap_or_default();
-        let mut new = counted(rollout);
+        let mut new = calculate_status(rollout);
         new.conditions.clone_from(&before.conditions);
         Self { rollout, now, before, new, has_created: false }
     }
@@ -66,7 +66,7 @@ impl<'a> StatusUpdate<'a> {
     /// A Deployment without a progress deadline has no such condition. A rollout that has timed out keeps its condition
     /// while paused.
     pub(super) fn pause(&mut self) {
-        let reason = progress(&self.before).and_then(|known| known.reason.as_deref());
+        let reason = progress_condition(&self.before).and_then(|known| known.reason.as_deref());
         let is_paused = optional::deployment(self.deployment()).paused == Some(true);
         match (is_paused, reason) {
             _ if deadline(self.deployment()).is_none() => {}
@@ -82,7 +82,7 @@ impl<'a> StatusUpdate<'a> {
     /// Sets `Progressing` for a new set.
     ///
     /// The deadline starts at this time.
-    pub(super) fn created(&mut self, name: &str) {
+    pub(super) fn record_new_set(&mut self, name: &str) {
         self.has_created = true;
         if deadline(self.deployment()).is_some() {
             self.set(PROGRESSING, "True", "NewReplicaSetCreated", format!("Created new replica set {name:?}"));
@@ -146,7 +146,7 @@ impl<'a> StatusUpdate<'a> {
             return;
         };
         let is_paused = optional::deployment(self.deployment()).paused == Some(true);
-        let was_complete = progress(&self.new).is_some_and(|known| known.reason.as_deref() == Some(COMPLETE));
+        let was_complete = progress_condition(&self.new).is_some_and(|known| known.reason.as_deref() == Some(COMPLETE));
         if is_paused || self.has_created || (was_complete && self.new.replicas == self.new.updated_replicas) {
             return;
         }
@@ -155,7 +155,7 @@ impl<'a> StatusUpdate<'a> {
             let message = format!("ReplicaSet {set:?} has successfully progressed.");
             self.set(PROGRESSING, "True", COMPLETE, message);
         } else if self.has_progressed() {
-            let since = progress(&self.new).filter(|known| string(&known.status) == Some("True"));
+            let since = progress_condition(&self.new).filter(|known| string(&known.status) == Some("True"));
             let since = since.and_then(|known| known.last_transition_time.clone());
             self.forget_progress();
             self.set(PROGRESSING, "True", "ReplicaSetUpdated", format!("ReplicaSet {set:?} is progressing."));
@@ -215,7 +215,7 @@ impl<'a> StatusUpdate<'a> {
 ///
 /// Unavailable Pods are desired Pods that are not available. Counts are sums over the statuses of the sets, so they lag
 /// behind the Pods by a pass.
-fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
+fn calculate_status(rollout: &Rollout<'_>) -> DeploymentStatus {
     let status = |set: &ReplicaSet| set.status.clone().unwrap_or_default();
     let sum = |of: fn(&ReplicaSetStatus) -> Option<i32>| rollout.sets().filter_map(|set| of(&status(set))).sum::<i32>();
     let some = |n: i32| (n > 0).then_some(n);
@@ -228,7 +228,7 @@ fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
         ready_replicas: some(sum(|status| status.ready_replicas)),
         available_replicas: some(available),
         unavailable_replicas: some(rollout.n_asked() - available),
-        terminating_replicas: replica_set::ending(
+        terminating_replicas: replica_set::terminating_replicas(
             sum(|status| status.terminating_replicas),
             known.as_ref().map(|known| (known.observed_generation, known.terminating_replicas)),
         ),
@@ -236,7 +236,7 @@ fn counted(rollout: &Rollout<'_>) -> DeploymentStatus {
     }
 }
 
-fn progress(status: &DeploymentStatus) -> Option<&DeploymentCondition> {
+fn progress_condition(status: &DeploymentStatus) -> Option<&DeploymentCondition> {
     status.conditions.iter().flatten().find(|known| string(&known.type_) == Some(PROGRESSING))
 }
 
@@ -252,7 +252,7 @@ fn deadline(deployment: &Deployment) -> Option<Duration> {
 ///
 /// The deadline counts from the last update of the condition.
 fn waits_until(status: &DeploymentStatus, deadline: Duration) -> Option<Timestamp> {
-    let known = progress(status)?;
+    let known = progress_condition(status)?;
     let is_over = [COMPLETE, TIMED_OUT].contains(&known.reason.as_deref().unwrap_or_default());
     let since = known.last_update_time.as_ref().filter(|_| !is_over)?;
     since.0.checked_add(deadline).ok()
@@ -266,7 +266,7 @@ fn is_late(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> boo
 /// Returns the time until progress is overdue, or `None` if no progress is expected.
 ///
 /// The caller sleeps until then, because no change announces that a deadline has passed.
-pub(in crate::workloads) fn due(deployment: &Deployment, now: Timestamp) -> Option<Duration> {
+pub(in crate::workloads) fn time_until_deadline(deployment: &Deployment, now: Timestamp) -> Option<Duration> {
     if optional::deployment(deployment).paused == Some(true) {
         return None;
     }

@@ -28,14 +28,14 @@ impl Verdict {
     /// Creates the result of a successful Job.
     ///
     /// The reason is `CompletionsReached` or `SuccessPolicy`.
-    pub(super) fn succeeded(reason: &str, message: &str) -> Self {
+    pub(super) fn success(reason: &str, message: &str) -> Self {
         Self { has_succeeded: true, reason: reason.into(), message: message.into() }
     }
 
     /// Creates the result of a failed Job.
     ///
     /// The reason names the limit that was exceeded or the rule that matched.
-    pub(super) fn failed(reason: &str, message: &str) -> Self {
+    pub(super) fn failure(reason: &str, message: &str) -> Self {
         Self { has_succeeded: false, reason: reason.into(), message: message.into() }
     }
 
@@ -87,7 +87,7 @@ fn is_true<'a>(all: &'a [JobCondition], kind: &str) -> Option<&'a JobCondition> 
     all.iter().find(|condition| condition.type_ == kind && condition.status == "True")
 }
 
-fn of(job: &Job) -> &[JobCondition] {
+fn job_conditions(job: &Job) -> &[JobCondition] {
     job.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default()
 }
 
@@ -100,7 +100,7 @@ pub(super) fn is_finished(job: &Job) -> bool {
 ///
 /// A condition without a time, which another client may have written, counts as very old.
 pub(super) fn ended_at(job: &Job) -> Option<Timestamp> {
-    let ended = is_true(of(job), "Complete").or_else(|| is_true(of(job), "Failed"))?;
+    let ended = is_true(job_conditions(job), "Complete").or_else(|| is_true(job_conditions(job), "Failed"))?;
     Some(ended.last_transition_time.as_ref().map_or(Timestamp::UNIX_EPOCH, |time| time.0))
 }
 
@@ -109,14 +109,14 @@ pub(super) fn ended_at(job: &Job) -> Option<Timestamp> {
 /// A result is final: Pods that end after it do not change it.
 pub(super) fn verdict(job: &Job) -> Option<Verdict> {
     let of_condition = |kind: &str| {
-        let known = is_true(of(job), kind)?;
+        let known = is_true(job_conditions(job), kind)?;
         let text = |said: &Option<String>| said.clone().unwrap_or_default();
         Some((text(&known.reason), text(&known.message)))
     };
     if let Some((reason, message)) = of_condition("SuccessCriteriaMet") {
-        return Some(Verdict::succeeded(&reason, &message));
+        return Some(Verdict::success(&reason, &message));
     }
-    of_condition("FailureTarget").map(|(reason, message)| Verdict::failed(&reason, &message))
+    of_condition("FailureTarget").map(|(reason, message)| Verdict::failure(&reason, &message))
 }
 
 /// Returns the conditions after this pass.

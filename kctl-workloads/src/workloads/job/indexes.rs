@@ -48,7 +48,7 @@ impl Failures {
     /// Writes the failures into the next Pod of the index.
     ///
     /// The annotation of ignored failures is left out if its number is 0.
-    pub(super) fn say(self, pod: &mut Pod) {
+    pub(super) fn write_annotations(self, pod: &mut Pod) {
         pod.annotations_mut().insert(FAILURES.into(), self.counted.to_string());
         if self.ignored > 0 {
             pod.annotations_mut().insert(IGNORED.into(), self.ignored.to_string());
@@ -60,7 +60,7 @@ impl Failures {
 ///
 /// These are the generated name, host name, annotation, label, and the environment of all containers. A variable of the
 /// same name in the template is kept.
-pub(super) fn give(pod: &mut Pod, job: &str, index: i32) {
+pub(super) fn set_index(pod: &mut Pod, job: &str, index: i32) {
     pod.metadata.generate_name = Some(format!("{job}-{index}-"));
     pod.annotations_mut().insert(INDEX.into(), index.to_string());
     pod.labels_mut().insert(INDEX.into(), index.to_string());
@@ -90,7 +90,7 @@ pub(super) fn read(text: Option<&str>) -> BTreeSet<i32> {
 /// Returns a set with one more index.
 ///
 /// The result is sorted. A run of three or more is a range.
-pub(super) fn with(text: Option<&str>, index: i32) -> String {
+pub(super) fn add_index(text: Option<&str>, index: i32) -> String {
     let mut all = read(text);
     all.insert(index);
     let mut runs: Vec<(i32, i32)> = Vec::new();
@@ -117,7 +117,7 @@ mod tests {
     fn indexes_are_written_as_ranges_and_read_again() {
         let mut text = String::new();
         for (index, expected) in [(3, "3"), (1, "1,3"), (4, "1,3,4"), (5, "1,3-5"), (0, "0,1,3-5"), (2, "0-5")] {
-            text = with(Some(&text), index);
+            text = add_index(Some(&text), index);
             assert_eq!(text, expected);
         }
         assert_eq!(read(Some("0,2-4,9")), BTreeSet::from([0, 2, 3, 4, 9]));

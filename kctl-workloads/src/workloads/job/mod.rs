@@ -77,8 +77,8 @@ pub(super) async fn release_orphans(workloads: &Workloads, lists: &Lists) -> kub
 }
 
 /// Returns the time until the Job's deadline or expiry, which no change announces.
-pub(super) fn due(job: &Job, now: Timestamp) -> Option<Duration> {
-    let at = if is_finished(job) { expires(job) } else { deadline(job) };
+pub(super) fn time_until_deadline(job: &Job, now: Timestamp) -> Option<Duration> {
+    let at = if is_finished(job) { expiry(job) } else { deadline(job) };
     at.map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default())
 }
 
@@ -90,7 +90,7 @@ fn deadline(job: &Job) -> Option<Timestamp> {
 }
 
 /// Returns the time at which a finished Job is deleted (`ttlSecondsAfterFinished`).
-fn expires(job: &Job) -> Option<Timestamp> {
+fn expiry(job: &Job) -> Option<Timestamp> {
     let after = job.spec.as_ref()?.ttl_seconds_after_finished?;
     ended_at(job)?.checked_add(SignedDuration::from_secs(after.into())).ok()
 }
@@ -102,7 +102,7 @@ async fn end(workloads: &Workloads, job: &Job, pods: &[&Pod], now: Timestamp) ->
         release(workloads, pod).await?;
         n_writes += 1;
     }
-    if is_alive(job) && expires(job).is_some_and(|at| at <= now) {
+    if is_alive(job) && expiry(job).is_some_and(|at| at <= now) {
         let exactly = Preconditions { uid: job.uid(), resource_version: None };
         let whole = DeleteParams { propagation_policy: Some(PropagationPolicy::Foreground), ..DeleteParams::default() };
         unless_outdated(jobs(workloads, job).delete(&job.name_any(), &whole.preconditions(exactly)).await)?;
@@ -135,7 +135,7 @@ impl JobState<'_> {
             let index = if self.is_indexed() { Some(free.remove(0)) } else { None };
             let mut pod = new_pod(self.job, index);
             if let (Some(index), Some(_)) = (index, self.limit_per_index()) {
-                self.failures.get(&index).copied().unwrap_or_default().say(&mut pod);
+                self.failures.get(&index).copied().unwrap_or_default().write_annotations(&mut pod);
             }
             let api = Api::<Pod>::namespaced(workloads.client.clone(), &self.job.namespace().unwrap_or_default());
             unless_outdated(api.create(&PostParams::default(), &pod).await)?;
@@ -162,7 +162,7 @@ impl JobState<'_> {
 
     /// Returns the indexes without a Pod that have neither succeeded nor failed too often.
     fn free_indexes(&self) -> Vec<i32> {
-        let mut done = self.done();
+        let mut done = self.succeeded_indexes();
         done.extend(self.failed_indexes());
         let taken: Vec<_> = self.active.iter().filter_map(|pod| indexes::index(pod)).collect();
         let completions = self.job.spec.as_ref().and_then(|spec| spec.completions).filter(|_| self.is_indexed());
@@ -191,7 +191,7 @@ fn new_pod(job: &Job, index: Option<i32>) -> Pod {
         status: None,
     };
     if let Some(index) = index {
-        indexes::give(&mut pod, &job.name_any(), index);
+        indexes::set_index(&mut pod, &job.name_any(), index);
     }
     pod
 }

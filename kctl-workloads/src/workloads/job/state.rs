@@ -66,7 +66,7 @@ impl<'a> JobState<'a> {
             failure: None,
         };
         state.count();
-        state.note();
+        state.record_ended_pods();
         state.count_by_index(pods);
         state
     }
@@ -93,7 +93,7 @@ impl<'a> JobState<'a> {
     /// removes the finalizer first.
     ///
     /// An index is recorded with the Pod, so that both are stored by the same write.
-    fn note(&mut self) {
+    fn record_ended_pods(&mut self) {
         for pod in self.held.clone() {
             let Some(uid) = pod.uid() else { continue };
             let succeeded = phase(pod) == "Succeeded";
@@ -106,7 +106,7 @@ impl<'a> JobState<'a> {
                 list.push(uid);
                 if let Some(index) = indexes::index(pod).filter(|_| succeeded && self.is_indexed()) {
                     self.counted.completed_indexes =
-                        Some(indexes::with(self.counted.completed_indexes.as_deref(), index));
+                        Some(indexes::add_index(self.counted.completed_indexes.as_deref(), index));
                 }
             }
         }
@@ -122,14 +122,14 @@ impl<'a> JobState<'a> {
         let is_past = limit.is_some_and(|limit| Failures::before(pod).counted >= limit);
         if let Some(index) = indexes::index(pod).filter(|_| limit.is_some()) {
             let fails = failure == PodFailure::OfIndex || (failure == PodFailure::Counts && is_past);
-            if fails && !self.done().contains(&index) {
-                self.counted.failed_indexes = Some(indexes::with(self.counted.failed_indexes.as_deref(), index));
+            if fails && !self.succeeded_indexes().contains(&index) {
+                self.counted.failed_indexes = Some(indexes::add_index(self.counted.failed_indexes.as_deref(), index));
             }
         }
         match failure {
             PodFailure::Ignored => return false,
             PodFailure::OfJob(why) => {
-                self.failure.get_or_insert_with(|| Verdict::failed("PodFailurePolicy", &why));
+                self.failure.get_or_insert_with(|| Verdict::failure("PodFailurePolicy", &why));
             }
             PodFailure::Counts | PodFailure::OfIndex => {}
         }
@@ -166,7 +166,7 @@ impl<'a> JobState<'a> {
     }
 
     /// Returns the indexes that have succeeded.
-    pub(super) fn done(&self) -> BTreeSet<i32> {
+    pub(super) fn succeeded_indexes(&self) -> BTreeSet<i32> {
         indexes::read(self.counted.completed_indexes.as_deref())
     }
 
@@ -190,7 +190,7 @@ impl<'a> JobState<'a> {
     /// For an indexed Job it is the number of indexes; two successful Pods of one index count once.
     pub(super) fn n_succeeded(&self) -> usize {
         if self.is_indexed() {
-            return self.done().len();
+            return self.succeeded_indexes().len();
         }
         all_of(self.counted.succeeded, self.noted.succeeded.as_deref())
     }
@@ -221,22 +221,22 @@ impl<'a> JobState<'a> {
         let limit = spec.backoff_limit.unwrap_or(6);
         let restarts = self.n_restarts();
         if count(self.n_failed()) > limit || (restarts > 0 && restarts >= limit) {
-            return Some(Verdict::failed("BackoffLimitExceeded", "Job has reached the specified backoff limit"));
+            return Some(Verdict::failure("BackoffLimitExceeded", "Job has reached the specified backoff limit"));
         }
         if deadline(self.job).is_some_and(|at| at <= now) {
-            return Some(Verdict::failed("DeadlineExceeded", "Job was active longer than specified deadline"));
+            return Some(Verdict::failure("DeadlineExceeded", "Job was active longer than specified deadline"));
         }
         if let Some(failed) = self.verdict_of_indexes() {
             return Some(failed);
         }
-        if let Some(message) = policies::success(self.job, &self.done()).filter(|_| !self.is_suspended()) {
-            return Some(Verdict::succeeded("SuccessPolicy", &message));
+        if let Some(message) = policies::success(self.job, &self.succeeded_indexes()).filter(|_| !self.is_suspended()) {
+            return Some(Verdict::success("SuccessPolicy", &message));
         }
         let is_enough = match spec.completions {
             Some(completions) => count(self.n_succeeded()) >= completions,
             None => self.n_succeeded() > 0 && self.active.is_empty(),
         };
-        let succeeded = || Verdict::succeeded("CompletionsReached", "Reached expected number of succeeded pods");
+        let succeeded = || Verdict::success("CompletionsReached", "Reached expected number of succeeded pods");
         (is_enough && !self.is_suspended()).then(succeeded)
     }
 
@@ -246,13 +246,13 @@ impl<'a> JobState<'a> {
     /// It is `None` as long as an index can still succeed.
     fn verdict_of_indexes(&self) -> Option<Verdict> {
         let spec = self.job.spec.as_ref()?;
-        let (n_failed, n_done) = (count(self.failed_indexes().len()), count(self.done().len()));
+        let (n_failed, n_done) = (count(self.failed_indexes().len()), count(self.succeeded_indexes().len()));
         if spec.max_failed_indexes.is_some_and(|most| n_failed > most) {
             let message = "Job has exceeded the specified maximal number of failed indexes";
-            return Some(Verdict::failed("MaxFailedIndexesExceeded", message));
+            return Some(Verdict::failure("MaxFailedIndexesExceeded", message));
         }
         let is_all = n_failed > 0 && n_failed + n_done >= spec.completions.unwrap_or(0);
-        is_all.then(|| Verdict::failed("FailedIndexes", "Job has failed indexes"))
+        is_all.then(|| Verdict::failure("FailedIndexes", "Job has failed indexes"))
     }
 
     /// Returns the new status of the Job.

@@ -59,7 +59,7 @@ impl World {
     /// Returns the status of the Job once nothing changes any more, without its times.
     async fn settled(&self) -> Value {
         tokio::time::sleep(Duration::from_secs(60)).await;
-        assert!(self.workloads.seen() >= self.server.revision_of("", "pods"));
+        assert!(self.workloads.observed_revision() >= self.server.revision_of("", "pods"));
         let revision = self.server.revision();
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(self.server.revision(), revision, "nothing is written any more");

@@ -61,7 +61,7 @@ impl World {
     /// Returns the replicas, the ready ones and those of the newest template, once nothing changes any more.
     async fn settled(&self) -> (i32, i32, i32) {
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert!(self.workloads.seen() >= self.server.revision_of("", "pods"));
+        assert!(self.workloads.observed_revision() >= self.server.revision_of("", "pods"));
         let deployment = self.deployments.get("web").await.unwrap();
         let status = deployment.status.unwrap();
         assert_eq!(status.observed_generation, deployment.metadata.generation);

@@ -51,12 +51,12 @@ impl SimulatedNodes {
 
     /// Returns `true` if the kubelet has handled all changes of Pods up to a `resourceVersion`.
     pub(crate) fn have_handled_pods(&self, newest: u64) -> bool {
-        self.kubelet.seen() >= newest
+        self.kubelet.observed_revision() >= newest
     }
 
     /// Returns `true` if the controllers have handled all changes up to a `resourceVersion`, or do not run.
     pub(crate) fn have_handled_workloads(&self, newest: u64) -> bool {
-        self.started.get().is_none() || self.workloads.seen() >= newest
+        self.started.get().is_none() || self.workloads.observed_revision() >= newest
     }
 
     /// Returns `true` if each workload has its Pods now, or the controllers do not run.
