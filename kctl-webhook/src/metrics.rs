@@ -140,7 +140,7 @@ impl Measurement {
     }
 
     /// Starts the function of the request, which may outlive it.
-    pub(crate) fn running(&self) -> Running {
+    pub(crate) fn start_function(&self) -> Running {
         self.metrics.n_running.fetch_add(1, Ordering::Relaxed);
         Running {
             functions: self.metrics.n_running.clone(),

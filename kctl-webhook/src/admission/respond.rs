@@ -42,7 +42,7 @@ pub(crate) async fn respond(webhook: &Webhook, body: &[u8], state: &mut RequestS
     state.uid.clone_from(&request.uid);
     *state.running.lock() = Some(format!("{} for {}", webhook.about().named_location(), request.describe()));
     let (called, sent) = (webhook.clone(), request.clone());
-    let running = state.measurement.running();
+    let running = state.measurement.start_function();
     let called = state.in_own_task(async move {
         let answer = catch_unwind(called.about(), || called.call(&sent, operation)).await;
         answer.inspect_err(|_panic| running.count_panic())

@@ -89,7 +89,7 @@ impl Webhook {
                     Action::Mutate => to_json(request, &object)?,
                     Action::Validate => Value::Null,
                 };
-                let admission = Arc::new(Admission::new(request, operation, old(request)?));
+                let admission = Arc::new(Admission::new(request, operation, old_object(request)?));
                 Ok((before, call(object, admission.clone()), admission))
             });
             let (sent, shown) = (if action == Action::Mutate { sent.clone() } else { Value::Null }, request.describe());
@@ -131,7 +131,11 @@ impl Webhook {
     {
         Self::new::<K>(about, options, move |request, operation| {
             // The object of a subresource may be of another kind, and the old object then is as well.
-            let old = if request.sub_resource.is_empty() { old(request) } else { Ok(old(request).ok().flatten()) };
+            let old = if request.sub_resource.is_empty() {
+                old_object(request)
+            } else {
+                Ok(old_object(request).ok().flatten())
+            };
             let begun = old.map(|old| {
                 let admission = Arc::new(Admission::new(request, operation, old));
                 (call(admission.clone()), admission)
@@ -215,7 +219,7 @@ fn answer(object: Result<Option<Value>, Denial>, Notes { warnings, audit }: Note
     Answer { denied, object, warnings, audit }
 }
 
-fn old<K: Kind>(request: &Request) -> Result<Option<K>, Denial> {
+fn old_object<K: Kind>(request: &Request) -> Result<Option<K>, Denial> {
     (!request.old_object.is_null()).then(|| read(request, "the old object", &request.old_object)).transpose()
 }
 

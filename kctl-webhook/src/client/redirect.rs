@@ -29,7 +29,7 @@ pub(super) fn follow(parts: &response::Parts, method: &Method, from: &Uri) -> Re
     };
     let Some(location) = parts.headers.get(header::LOCATION) else { return Ok(None) };
     let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
-    let to: Uri = absolute(&location, from)
+    let to: Uri = resolve_reference(&location, from)
         .parse()
         .map_err(|error| format!("Post \"{from}\": failed to parse Location header {location:?}: {error}"))?;
     match to.scheme_str() {
@@ -42,7 +42,7 @@ pub(super) fn follow(parts: &response::Parts, method: &Method, from: &Uri) -> Re
 }
 
 /// Resolves a reference against an address (RFC 3986, section 5.2).
-fn absolute(reference: &str, from: &Uri) -> String {
+fn resolve_reference(reference: &str, from: &Uri) -> String {
     let reference = reference.split('#').next().unwrap_or_default();
     let authority = from.authority().map_or("", |authority| authority.as_str());
     let has_scheme = reference.split(['/', '?']).next().is_some_and(|first| first.contains(':'));

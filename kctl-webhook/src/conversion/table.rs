@@ -109,7 +109,7 @@ impl Conversions {
         }
         let mut paths = BTreeMap::new();
         for (kind, versions) in kinds {
-            let found = between(&rules, &kind.0, &kind.1, &versions)?;
+            let found = conversion_paths(&rules, &kind.0, &kind.1, &versions)?;
             paths.insert(kind, found);
         }
         Ok(Self { rules, kinds: paths })
@@ -134,7 +134,7 @@ impl Conversions {
     }
 }
 
-fn between(
+fn conversion_paths(
     rules: &[Rule],
     group: &str,
     short: &str,

@@ -141,7 +141,7 @@ impl Routes {
     }
 
     /// Adds `/readyz` and the 404 response.
-    fn whole(mut self, is_stopping: Arc<AtomicBool>) -> Router {
+    fn into_router(mut self, is_stopping: Arc<AtomicBool>) -> Router {
         self.paths.sort();
         let paths = self.paths.join(", ");
         let unknown = async move || (StatusCode::NOT_FOUND, format!("no webhook here: the paths are {paths}\n"));
@@ -198,7 +198,7 @@ impl Server {
         let listener = TcpListener::bind(options.address).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;
         let is_stopping = Arc::<AtomicBool>::default();
-        Ok(Self { router: routes.whole(is_stopping.clone()), listener, identity, address, options, is_stopping })
+        Ok(Self { router: routes.into_router(is_stopping.clone()), listener, identity, address, options, is_stopping })
     }
 
     /// Returns the address, with the port that the system chose.

@@ -32,7 +32,7 @@ impl UidScanner {
             if self.found.is_some() {
                 return;
             }
-            if self.in_string { self.in_text(byte) } else { self.between(byte) }
+            if self.in_string { self.read_text(byte) } else { self.read_structure(byte) }
         }
     }
 
@@ -41,7 +41,7 @@ impl UidScanner {
         self.found.unwrap_or_default()
     }
 
-    fn in_text(&mut self, byte: u8) {
+    fn read_text(&mut self, byte: u8) {
         match byte {
             b'"' if !self.is_escaped => {
                 self.in_string = false;
@@ -60,7 +60,7 @@ impl UidScanner {
         }
     }
 
-    fn between(&mut self, byte: u8) {
+    fn read_structure(&mut self, byte: u8) {
         match byte {
             b'"' => {
                 self.in_string = true;
