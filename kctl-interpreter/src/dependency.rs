@@ -82,7 +82,7 @@ impl SelectorValidator<'_> {
     fn label(&mut self, field: &str, key: &str, value: &Value) {
         if !is_qualified_name(key) {
             let why = "a qualified name must consist of alphanumeric characters, '-', '_' or '.'";
-            self.invalid(field, key, why);
+            self.add_problem(field, key, why);
         }
         self.value(field, value);
     }
@@ -91,7 +91,7 @@ impl SelectorValidator<'_> {
         let text = value.as_str().unwrap_or_default();
         let why = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.'";
         if !is_label_value(text) {
-            self.invalid(field, text, why);
+            self.add_problem(field, text, why);
         }
     }
 
@@ -114,14 +114,14 @@ impl SelectorValidator<'_> {
         let key = requirement["key"].as_str().unwrap_or_default();
         let why = "name part must be non-empty and consist of alphanumeric characters, '-', '_' or '.'";
         if !is_qualified_name(key) {
-            self.invalid(&format!("{field}.key"), key, why);
+            self.add_problem(&format!("{field}.key"), key, why);
         }
         for (idx, value) in values.iter().enumerate() {
             self.value(&format!("{field}.values[{idx}]"), value);
         }
     }
 
-    fn invalid(&mut self, field: &str, value: &str, why: &str) {
+    fn add_problem(&mut self, field: &str, value: &str, why: &str) {
         self.problems.push(format!("{}.{field}: Invalid value: {value:?}: {why}", self.path));
     }
 }

@@ -1,6 +1,6 @@
 //! `ResourceInterpreterCustomization`s for widely used kinds: those that come with the crate, and those of a folder.
 //!
-//! [`bundled`] returns the crate's own scripts. They are not Karmada's: each was written for kctl from the documentation of its
+//! [`bundled_customizations`] returns the crate's own scripts. They are not Karmada's: each was written for kctl from the documentation of its
 //! kind. [`read`] reads a folder in Karmada's layout, `<group>/<version>/<Kind>/customizations.yaml`. It also reads Karmada's
 //! own folder, `pkg/resourceinterpreter/default/thirdparty/resourcecustomizations`. Either becomes the layer
 //! [`LayerKind::ThirdParty`](crate::chain::LayerKind::ThirdParty) of a [`Chain`](crate::chain::Chain).

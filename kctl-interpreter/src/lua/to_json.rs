@@ -105,7 +105,7 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    fn leaf(&mut self, value: &LuaValue) -> Result<Value, EncodeError> {
+    fn encode_leaf(&mut self, value: &LuaValue) -> Result<Value, EncodeError> {
         match value {
             LuaValue::Boolean(value) => Ok(Value::Bool(*value)),
             LuaValue::Number(value) => number_to_json(*value),
@@ -119,7 +119,7 @@ impl Encoder<'_> {
     fn string(&mut self, string: &mlua::LuaString) -> Result<String, EncodeError> {
         let bytes = string.as_bytes();
         self.spend(bytes.len())?;
-        Ok(str::from_utf8(&bytes).map_or_else(|_| lossy(&bytes), str::to_owned))
+        Ok(str::from_utf8(&bytes).map_or_else(|_| decode_lossy(&bytes), str::to_owned))
     }
 
     /// Visits the fields of a table in one call, which costs much less than one call for each field. Such calls must
@@ -171,7 +171,7 @@ impl Encoder<'_> {
                     nested.push((idx, (nested.len() < HELD_MAX).then_some(value)));
                     Value::Null
                 }
-                value => encoder.leaf(&value)?,
+                value => encoder.encode_leaf(&value)?,
             };
             values.push((idx, value));
             Ok(())
@@ -212,9 +212,9 @@ impl Encoder<'_> {
                     nested.push((fields.len(), nested_table));
                     Value::Null
                 }
-                value => encoder.leaf(&value)?,
+                value => encoder.encode_leaf(&value)?,
             };
-            let key = String::from_utf8(key.into()).unwrap_or_else(|error| lossy(error.as_bytes()));
+            let key = String::from_utf8(key.into()).unwrap_or_else(|error| decode_lossy(error.as_bytes()));
             fields.push((key, value));
             Ok(())
         })?;
@@ -257,7 +257,7 @@ impl Encoder<'_> {
 const HELD_MAX: usize = 32;
 
 /// Decodes bytes as UTF-8. Each invalid byte becomes a replacement character, as in Go.
-fn lossy(bytes: &[u8]) -> String {
+fn decode_lossy(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -288,7 +288,7 @@ mod tests {
     use mlua::Lua;
     use serde_json::{Value, json};
 
-    use super::{DEPTH_MAX, EncodeError, HELD_MAX, lossy, to_json};
+    use super::{DEPTH_MAX, EncodeError, HELD_MAX, decode_lossy, to_json};
     use crate::lua::to_lua::to_lua;
 
     fn encode(source: &str) -> Result<Value, EncodeError> {
@@ -333,7 +333,7 @@ mod tests {
         ] {
             assert_eq!(encode(source).unwrap(), expected, "{source}");
         }
-        assert_eq!(lossy("é".as_bytes()), "é");
+        assert_eq!(decode_lossy("é".as_bytes()), "é");
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
         active.extend_from_slice(member.list("/active"));
         for pointer in ["/lastScheduleTime", "/lastSuccessfulTime"] {
             let (latest, time) = (status.at_mut(pointer), member.at(pointer));
-            if latest.is_null() || time::before(latest, time) {
+            if latest.is_null() || time::is_before(latest, time) {
                 *latest = time.clone();
             }
         }

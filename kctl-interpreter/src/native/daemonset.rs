@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | `InterpretStatus` | seven counters and three generations | `reflectstatus.go`, `reflectDaemonSetStatus` |
 //! | `AggregateStatus` | sums of the counters | `aggregatestatus.go`, `aggregateDaemonSetStatus` |
-//! | `InterpretHealth` | see [`healthy`] | `healthy.go`, `interpretDaemonSetHealth` |
+//! | `InterpretHealth` | see [`is_healthy`] | `healthy.go`, `interpretDaemonSetHealth` |
 //! | `InterpretDependency` | references of `spec.template` | `dependencies.go`, `getDaemonSetDependencies` |
 
 use serde_json::Value;
@@ -41,7 +41,7 @@ pub(super) const COUNTERS: Counters = Counters {
 /// All of these must hold: `status.observedGeneration` equals `metadata.generation`,
 /// `status.updatedNumberScheduled` is at least `status.desiredNumberScheduled`, and
 /// `status.numberAvailable` is at least `status.updatedNumberScheduled`.
-pub(super) fn healthy(object: &Value) -> Result<bool> {
+pub(super) fn is_healthy(object: &Value) -> Result<bool> {
     let set = Typed::parts_of_object("DaemonSet", object, HEALTH).map_err(NativeError::object("DaemonSet"))?;
     let updated = set.number("/status/updatedNumberScheduled");
     Ok(set.number("/status/observedGeneration") == set.number("/metadata/generation")

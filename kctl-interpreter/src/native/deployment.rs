@@ -7,7 +7,7 @@
 //! | `Retain` | `spec.replicas` of the member cluster, if a label asks for it | `retain.go`, `retainWorkloadReplicas` |
 //! | `InterpretStatus` | five counters and three generations | `reflectstatus.go`, `reflectDeploymentStatus` |
 //! | `AggregateStatus` | sums of the counters | `aggregatestatus.go`, `aggregateDeploymentStatus` |
-//! | `InterpretHealth` | see [`healthy`] | `healthy.go`, `interpretDeploymentHealth` |
+//! | `InterpretHealth` | see [`is_healthy`] | `healthy.go`, `interpretDeploymentHealth` |
 //! | `InterpretDependency` | references of `spec.template` | `dependencies.go`, `getDeploymentDependencies` |
 
 use serde_json::Value;
@@ -63,7 +63,7 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
 /// All of these must hold: `status.observedGeneration` equals `metadata.generation`,
 /// `status.updatedReplicas` is at least `spec.replicas`, and `status.availableReplicas` is at least
 /// `status.updatedReplicas`. An absent `spec.replicas` passes.
-pub(super) fn healthy(object: &Value) -> Result<bool> {
+pub(super) fn is_healthy(object: &Value) -> Result<bool> {
     let deployment = Typed::parts_of_object("Deployment", object, HEALTH).map_err(NativeError::object("Deployment"))?;
     let updated = deployment.number("/status/updatedReplicas");
     Ok(deployment.number("/status/observedGeneration") == deployment.number("/metadata/generation")

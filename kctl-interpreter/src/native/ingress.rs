@@ -29,7 +29,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
 }
 
 /// Returns `true` if `status.loadBalancer.ingress` has an entry with a hostname or an IP address.
-pub(super) fn healthy(object: &Value) -> Result<bool> {
+pub(super) fn is_healthy(object: &Value) -> Result<bool> {
     Ok(load_balancer::has_address(&ingress(object)?))
 }
 

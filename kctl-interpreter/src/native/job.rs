@@ -136,10 +136,10 @@ impl JobTotals {
             let (start, end) = (status.at("/startTime"), status.at("/completionTime"));
             tally.n_started += usize::from(!start.is_null());
             tally.n_ended += usize::from(!end.is_null());
-            if tally.start.is_null() || time::before(start, &tally.start) {
+            if tally.start.is_null() || time::is_before(start, &tally.start) {
                 tally.start = start.clone();
             }
-            if tally.end.is_null() || time::before(&tally.end, end) {
+            if tally.end.is_null() || time::is_before(&tally.end, end) {
                 tally.end = end.clone();
             }
         }

@@ -146,7 +146,7 @@ const RULES: &[Rules] = &[
         retain: Some(deployment::retain),
         aggregate: Some(|object, items| workload::aggregate(&deployment::COUNTERS, object, items)),
         status: Some(|object| workload::status(&deployment::COUNTERS, object)),
-        healthy: Some(deployment::healthy),
+        healthy: Some(deployment::is_healthy),
         dependencies: Some(deployment::dependencies),
         ..Rules::empty("apps/v1", "Deployment")
     },
@@ -155,7 +155,7 @@ const RULES: &[Rules] = &[
         revised: Some("replicas"),
         aggregate: Some(|object, items| workload::aggregate(&replicaset::COUNTERS, object, items)),
         status: Some(|object| workload::status(&replicaset::COUNTERS, object)),
-        healthy: Some(replicaset::healthy),
+        healthy: Some(replicaset::is_healthy),
         dependencies: Some(replicaset::dependencies),
         ..Rules::empty("apps/v1", "ReplicaSet")
     },
@@ -164,14 +164,14 @@ const RULES: &[Rules] = &[
         revised: Some("replicas"),
         aggregate: Some(|object, items| workload::aggregate(&statefulset::COUNTERS, object, items)),
         status: Some(|object| workload::status(&statefulset::COUNTERS, object)),
-        healthy: Some(statefulset::healthy),
+        healthy: Some(statefulset::is_healthy),
         dependencies: Some(statefulset::dependencies),
         ..Rules::empty("apps/v1", "StatefulSet")
     },
     Rules {
         aggregate: Some(|object, items| workload::aggregate(&daemonset::COUNTERS, object, items)),
         status: Some(|object| workload::status(&daemonset::COUNTERS, object)),
-        healthy: Some(daemonset::healthy),
+        healthy: Some(daemonset::is_healthy),
         dependencies: Some(daemonset::dependencies),
         ..Rules::empty("apps/v1", "DaemonSet")
     },
@@ -193,7 +193,7 @@ const RULES: &[Rules] = &[
         replicas: Some(pod::replicas),
         retain: Some(|desired, observed| pod::retain(&desired, observed)),
         aggregate: Some(pod::aggregate),
-        healthy: Some(pod::healthy),
+        healthy: Some(pod::is_healthy),
         dependencies: Some(pod::dependencies),
         ..Rules::empty("v1", "Pod")
     },
@@ -201,12 +201,12 @@ const RULES: &[Rules] = &[
         retain: Some(service::retain),
         aggregate: Some(service::aggregate),
         status: Some(service::status),
-        healthy: Some(service::healthy),
+        healthy: Some(service::is_healthy),
         ..Rules::empty("v1", "Service")
     },
     Rules {
         aggregate: Some(ingress::aggregate),
-        healthy: Some(ingress::healthy),
+        healthy: Some(ingress::is_healthy),
         dependencies: Some(ingress::dependencies),
         ..Rules::empty("networking.k8s.io/v1", "Ingress")
     },
@@ -215,7 +215,7 @@ const RULES: &[Rules] = &[
     Rules {
         retain: Some(persistentvolumeclaim::retain),
         aggregate: Some(persistentvolumeclaim::aggregate),
-        healthy: Some(persistentvolumeclaim::healthy),
+        healthy: Some(persistentvolumeclaim::is_healthy),
         ..Rules::empty("v1", "PersistentVolumeClaim")
     },
     Rules {
@@ -226,7 +226,7 @@ const RULES: &[Rules] = &[
     Rules {
         aggregate: Some(poddisruptionbudget::aggregate),
         status: Some(poddisruptionbudget::status),
-        healthy: Some(poddisruptionbudget::healthy),
+        healthy: Some(poddisruptionbudget::is_healthy),
         ..Rules::empty("policy/v1", "PodDisruptionBudget")
     },
     Rules {

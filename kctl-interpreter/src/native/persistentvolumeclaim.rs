@@ -55,6 +55,6 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
 }
 
 /// Returns `true` if `status.phase` is `Bound`.
-pub(super) fn healthy(object: &Value) -> Result<bool> {
+pub(super) fn is_healthy(object: &Value) -> Result<bool> {
     Ok(claim(object)?.text("/status/phase") == "Bound")
 }

@@ -5,7 +5,7 @@
 //! | `InterpretReplica` | 1, and the requirements of `spec` | `replica.go`, `podReplica` |
 //! | `Retain` | fields that scheduler and admission set | `retain.go`, `retainPodFields` |
 //! | `AggregateStatus` | one phase, and the states of all containers | `aggregatestatus.go`, `aggregatePodStatus` |
-//! | `InterpretHealth` | see [`healthy`] | `healthy.go`, `interpretPodHealth` |
+//! | `InterpretHealth` | see [`is_healthy`] | `healthy.go`, `interpretPodHealth` |
 //! | `InterpretDependency` | references of `spec` | `dependencies.go`, `getPodDependencies` |
 
 use serde_json::Value;
@@ -110,7 +110,7 @@ fn ready_and_state(status: &Value) -> Value {
 
 /// Returns `true` if the phase is `Succeeded`, or if it is `Running` and the condition `Ready` is
 /// `True`.
-pub(super) fn healthy(object: &Value) -> Result<bool> {
+pub(super) fn is_healthy(object: &Value) -> Result<bool> {
     let pod = parts(object, &[("Pod", &["status"]), ("PodStatus", &["conditions", "phase"])])?;
     let ready = pod.list("/status/conditions").iter().find(|condition| condition["type"] == "Ready");
     Ok(match pod.text("/status/phase") {

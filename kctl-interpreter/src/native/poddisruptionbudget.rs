@@ -65,7 +65,7 @@ pub(super) fn status(object: &Value) -> Result<Value> {
 }
 
 /// Returns `true` if `status.currentHealthy` is at least `status.desiredHealthy`.
-pub(super) fn healthy(object: &Value) -> Result<bool> {
+pub(super) fn is_healthy(object: &Value) -> Result<bool> {
     let budget = budget(object)?;
     Ok(budget.number("/status/currentHealthy") >= budget.number("/status/desiredHealthy"))
 }

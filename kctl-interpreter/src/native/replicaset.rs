@@ -6,7 +6,7 @@
 //! | `ReviseReplica` | sets `spec.replicas` if it exists | `revisereplica.go`, `reviseReplicaSetReplica` |
 //! | `InterpretStatus` | three counters and three generations | `reflectstatus.go`, `reflectReplicaSetStatus` |
 //! | `AggregateStatus` | sums of the counters | `aggregatestatus.go`, `aggregateReplicaSetStatus` |
-//! | `InterpretHealth` | see [`healthy`] | `healthy.go`, `interpretReplicaSetHealth` |
+//! | `InterpretHealth` | see [`is_healthy`] | `healthy.go`, `interpretReplicaSetHealth` |
 //! | `InterpretDependency` | references of `spec.template` | `dependencies.go`, `getReplicaSetDependencies` |
 
 use serde_json::Value;
@@ -38,7 +38,7 @@ pub(super) fn replicas(object: &Value) -> Result<Replicas> {
 
 /// Returns `true` if `status.observedGeneration` equals `metadata.generation`, and
 /// `status.availableReplicas` is at least `spec.replicas`. An absent `spec.replicas` passes.
-pub(super) fn healthy(object: &Value) -> Result<bool> {
+pub(super) fn is_healthy(object: &Value) -> Result<bool> {
     let set = Typed::parts_of_object("ReplicaSet", object, HEALTH).map_err(NativeError::object("ReplicaSet"))?;
     let available = set.number("/status/availableReplicas");
     Ok(set.number("/status/observedGeneration") == set.number("/metadata/generation")

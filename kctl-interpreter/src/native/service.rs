@@ -63,7 +63,7 @@ pub(super) fn status(object: &Value) -> Result<Value> {
 }
 
 /// Returns `true` unless the Service has the type `LoadBalancer` and no address yet.
-pub(super) fn healthy(object: &Value) -> Result<bool> {
+pub(super) fn is_healthy(object: &Value) -> Result<bool> {
     let service = service(object)?;
     Ok(service.text("/spec/type") != "LoadBalancer" || load_balancer::has_address(&service))
 }

@@ -6,7 +6,7 @@
 //! | `ReviseReplica` | sets `spec.replicas` if it exists | `revisereplica.go`, `reviseStatefulSetReplica` |
 //! | `InterpretStatus` | five counters and two generations | `reflectstatus.go`, `reflectStatefulSetStatus` |
 //! | `AggregateStatus` | sums of the counters | `aggregatestatus.go`, `aggregateStatefulSetStatus` |
-//! | `InterpretHealth` | see [`healthy`] | `healthy.go`, `interpretStatefulSetHealth` |
+//! | `InterpretHealth` | see [`is_healthy`] | `healthy.go`, `interpretStatefulSetHealth` |
 //! | `InterpretDependency` | references of `spec.template` but for its own claims | `dependencies.go`, `getStatefulSetDependencies` |
 
 use serde_json::Value;
@@ -42,7 +42,7 @@ pub(super) fn replicas(object: &Value) -> Result<Replicas> {
 
 /// Returns `true` if the rollout has ended: the same three comparisons as for a Deployment, with
 /// `updatedReplicas`, `availableReplicas` and `observedGeneration` of the status.
-pub(super) fn healthy(object: &Value) -> Result<bool> {
+pub(super) fn is_healthy(object: &Value) -> Result<bool> {
     let set = Typed::parts_of_object("StatefulSet", object, HEALTH).map_err(NativeError::object("StatefulSet"))?;
     let updated = set.number("/status/updatedReplicas");
     Ok(set.number("/status/observedGeneration") == set.number("/metadata/generation")

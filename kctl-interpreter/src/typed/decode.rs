@@ -86,18 +86,18 @@ fn decode(rules: Rules, parts: Parts, r#type: &Type, value: &Value) -> Result<Va
         (Type::Struct(name), Value::Object(object)) => decode_struct(rules, parts, name, object),
         (Type::List(item), Value::Array(items)) => {
             let decoded = items.iter().enumerate().map(|(idx, value)| {
-                decode(rules, parts, item, value).map_err(|error| error.inside(&format!("[{idx}]")))
+                decode(rules, parts, item, value).map_err(|error| error.prefix_path(&format!("[{idx}]")))
             });
             decoded.collect()
         }
         (Type::Map(item), Value::Object(entries)) => {
             let decoded = entries.iter().map(|(name, value)| {
-                let value = decode(rules, parts, item, value).map_err(|error| error.inside(name))?;
+                let value = decode(rules, parts, item, value).map_err(|error| error.prefix_path(name))?;
                 Ok((name.clone(), value))
             });
             decoded.collect::<Result<Map<_, _>, _>>().map(Value::Object)
         }
-        _ => decode_scalar(rules, r#type, value).map_err(DecodeError::here),
+        _ => decode_scalar(rules, r#type, value).map_err(DecodeError::from_problem),
     }
 }
 
@@ -113,17 +113,16 @@ fn check(rules: Rules, r#type: &Type, value: &Value) -> Result<(), DecodeError> 
             let fields = table::fields(name);
             let values = fields.iter().zip(field_values(rules, fields, object));
             values.filter_map(|(field, value)| Some((field, value?))).try_for_each(|(field, value)| {
-                check(rules, &field.r#type, value).map_err(|error| error.inside(field.name))
+                check(rules, &field.r#type, value).map_err(|error| error.prefix_path(field.name))
             })
         }
-        (Type::List(item), Value::Array(items)) => items
+        (Type::List(item), Value::Array(items)) => items.iter().enumerate().try_for_each(|(idx, value)| {
+            check(rules, item, value).map_err(|error| error.prefix_path(&format!("[{idx}]")))
+        }),
+        (Type::Map(item), Value::Object(entries)) => entries
             .iter()
-            .enumerate()
-            .try_for_each(|(idx, value)| check(rules, item, value).map_err(|error| error.inside(&format!("[{idx}]")))),
-        (Type::Map(item), Value::Object(entries)) => {
-            entries.iter().try_for_each(|(name, value)| check(rules, item, value).map_err(|error| error.inside(name)))
-        }
-        _ => decode_scalar(rules, r#type, value).map(drop).map_err(DecodeError::here),
+            .try_for_each(|(name, value)| check(rules, item, value).map_err(|error| error.prefix_path(name))),
+        _ => decode_scalar(rules, r#type, value).map(drop).map_err(DecodeError::from_problem),
     }
 }
 
@@ -160,10 +159,10 @@ fn decode_struct(rules: Rules, parts: Parts, name: &str, object: &Map<String, Va
         let is_wanted = wanted_fields.is_none_or(|wanted_fields| wanted_fields.contains(&field.name));
         let value = match value {
             Some(value) if is_wanted => {
-                decode(rules, parts, &field.r#type, value).map_err(|error| error.inside(field.name))?
+                decode(rules, parts, &field.r#type, value).map_err(|error| error.prefix_path(field.name))?
             }
             Some(value) => {
-                check(rules, &field.r#type, value).map_err(|error| error.inside(field.name))?;
+                check(rules, &field.r#type, value).map_err(|error| error.prefix_path(field.name))?;
                 continue;
             }
             None if is_wanted => table::zero(&field.r#type),
@@ -277,12 +276,12 @@ fn type_name(r#type: &Type) -> &'static str {
 
 impl DecodeError {
     /// Returns the problem of the decoded value itself.
-    fn here(problem: Problem) -> Self {
+    fn from_problem(problem: Problem) -> Self {
         Self { field: String::new(), problem }
     }
 
     /// Puts the name of an outer field, or `[index]`, before the path.
-    fn inside(mut self, outer: &str) -> Self {
+    fn prefix_path(mut self, outer: &str) -> Self {
         let dot = if self.field.is_empty() || self.field.starts_with('[') { "" } else { "." };
         self.field = format!("{outer}{dot}{}", self.field);
         self

@@ -25,7 +25,7 @@ pub(super) fn to_the_second(text: &str) -> String {
 
 /// Returns `true` if one decoded time is before another. A nil time is neither before nor after any
 /// time.
-pub(crate) fn before(left: &Value, right: &Value) -> bool {
+pub(crate) fn is_before(left: &Value, right: &Value) -> bool {
     let read = |value: &Value| value.as_str().and_then(time::parse);
     read(left).zip(read(right)).is_some_and(|(left, right)| left < right)
 }

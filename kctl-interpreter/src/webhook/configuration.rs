@@ -181,10 +181,10 @@ pub fn validate(object: &Value) -> Result<(), ConfigurationError> {
         let name = webhook["name"].as_str().unwrap_or_default();
         let labels = name.strip_suffix('.').unwrap_or(name);
         if !labels.contains('.') || !is_dns1123_subdomain(labels) {
-            fields.wrong("name", name, "should be a domain with at least two segments separated by dots");
+            fields.add_problem("name", name, "should be a domain with at least two segments separated by dots");
         }
         if !names.insert(name) {
-            fields.wrong("name", name, "is the name of another webhook");
+            fields.add_problem("name", name, "is the name of another webhook");
         }
         fields.client_config(&webhook["clientConfig"]);
         for (idx, rule) in webhook["rules"].as_array().into_iter().flatten().enumerate() {
@@ -193,7 +193,11 @@ pub fn validate(object: &Value) -> Result<(), ConfigurationError> {
         if let Some(seconds) = webhook["timeoutSeconds"].as_i64()
             && !(i64::from(TIMEOUT_SECONDS.0)..=i64::from(TIMEOUT_SECONDS.1)).contains(&seconds)
         {
-            fields.wrong("timeoutSeconds", &seconds.to_string(), "the timeout value must be between 1 and 30 seconds");
+            fields.add_problem(
+                "timeoutSeconds",
+                &seconds.to_string(),
+                "the timeout value must be between 1 and 30 seconds",
+            );
         }
         fields.versions(&webhook["interpreterContextVersions"]);
     }
@@ -210,7 +214,7 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     /// Adds a problem, in the format of a Kubernetes field error.
-    fn wrong(&mut self, field: &str, value: &str, what: &str) {
+    fn add_problem(&mut self, field: &str, value: &str, what: &str) {
         self.problems.push(format!("{}.{field}: Invalid value: {value:?}: {what}", self.path));
     }
 
@@ -219,7 +223,7 @@ impl Fields<'_> {
         match (config["url"].as_str(), config.get("service").filter(|service| !service.is_null())) {
             (Some(url), None) => self.url(url),
             (None, Some(service)) => self.service(service),
-            _ => self.wrong("clientConfig", "", "exactly one of url or service is required"),
+            _ => self.add_problem("clientConfig", "", "exactly one of url or service is required"),
         }
     }
 
@@ -227,10 +231,10 @@ impl Fields<'_> {
     fn url(&mut self, url: &str) {
         let field = "clientConfig.url";
         let Some(parsed) = Url::parse(url) else {
-            return self.wrong(field, url, "must be a URL such as https://host/path");
+            return self.add_problem(field, url, "must be a URL such as https://host/path");
         };
         for (_, why) in parsed.webhook_problems() {
-            self.wrong(field, url, why);
+            self.add_problem(field, url, why);
         }
     }
 
@@ -238,20 +242,20 @@ impl Fields<'_> {
     fn service(&mut self, service: &Value) {
         for field in ["namespace", "name"] {
             if service[field].as_str().is_none_or(str::is_empty) {
-                self.wrong(&format!("clientConfig.service.{field}"), "", "is required");
+                self.add_problem(&format!("clientConfig.service.{field}"), "", "is required");
             }
         }
         if let Some(port) = service.get("port").filter(|port| !port.is_null())
             && port.as_u64().is_none_or(|port| !(1..=65535).contains(&port))
         {
-            self.wrong("clientConfig.service.port", &port.to_string(), "must be between 1 and 65535, inclusive");
+            self.add_problem("clientConfig.service.port", &port.to_string(), "must be between 1 and 65535, inclusive");
         }
         let path = service["path"].as_str().unwrap_or("/");
         let segments = path.strip_prefix('/').map(|path| path.strip_suffix('/').unwrap_or(path));
         let is_right =
             matches!(path, "" | "/") || segments.is_some_and(|segments| segments.split('/').all(is_dns1123_subdomain));
         if !is_right {
-            self.wrong("clientConfig.service.path", path, "must start with a '/' and have DNS-1123 segments");
+            self.add_problem("clientConfig.service.path", path, "must start with a '/' and have DNS-1123 segments");
         }
     }
 
@@ -268,20 +272,20 @@ impl Fields<'_> {
             let path = format!("rules[{idx}].{field}");
             let items: Vec<_> = rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
             if items.is_empty() {
-                self.wrong(&path, "", "is required");
+                self.add_problem(&path, "", "is required");
             }
             if items.len() > 1 && items.contains(&"*") {
-                self.wrong(&path, "*", &format!("if '*' is present, must not specify other {plural}"));
+                self.add_problem(&path, "*", &format!("if '*' is present, must not specify other {plural}"));
             }
             for item in items.iter().filter(|item| item.is_empty() && !may_be_empty) {
-                self.wrong(&path, item, "is required");
+                self.add_problem(&path, item, "is required");
             }
             if field == "operations" {
                 for item in items {
                     let is_listed =
                         item == "*" || item.parse().is_ok_and(|operation: Operation| operation != Operation::Prune);
                     if !is_listed {
-                        self.wrong(&path, item, "is not an operation that webhooks are asked for");
+                        self.add_problem(&path, item, "is not an operation that webhooks are asked for");
                     }
                 }
             }
@@ -293,16 +297,16 @@ impl Fields<'_> {
         let field = "interpreterContextVersions";
         let versions: Vec<_> = versions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
         if versions.is_empty() {
-            self.wrong(field, "", "must specify one of v1alpha1");
+            self.add_problem(field, "", "must specify one of v1alpha1");
         } else if !versions.contains(&"v1alpha1") {
-            self.wrong(field, &versions.join(","), "must include at least one of v1alpha1");
+            self.add_problem(field, &versions.join(","), "must include at least one of v1alpha1");
         }
         for (idx, version) in versions.iter().enumerate() {
             if versions[..idx].contains(version) {
-                self.wrong(field, version, "duplicate version");
+                self.add_problem(field, version, "duplicate version");
             }
             if !is_dns1035_label(version) {
-                self.wrong(field, version, "must be a DNS-1035 label");
+                self.add_problem(field, version, "must be a DNS-1035 label");
             }
         }
     }

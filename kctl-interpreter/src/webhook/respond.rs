@@ -68,7 +68,7 @@ fn decode_request(body: &[u8]) -> Result<Request, Box<Response>> {
         Ok(_) => Err(Box::new(Response::failure(BAD_REQUEST, "there is no content to decode: no request".into()))),
         Err(error) => {
             let what = "the request can't be decoded as a ResourceInterpreterContext";
-            Err(Box::new(Response { uid: uid_of(body), ..Response::unreadable(what, &error) }))
+            Err(Box::new(Response { uid: uid_of(body), ..Response::decode_failure(what, &error) }))
         }
     }
 }
@@ -145,7 +145,7 @@ async fn call_function(
 /// Returns the response for an error of the call: 400 if another request could succeed, 500 if the program is wrong.
 fn error_response(error: &FunctionError) -> Response {
     match error {
-        FunctionError::InputUnreadable { source, .. } => Response::unreadable(&error.to_string(), source),
+        FunctionError::InputUnreadable { source, .. } => Response::decode_failure(&error.to_string(), source),
         FunctionError::Missing { .. } | FunctionError::InputMissing { .. } => {
             Response::failure(BAD_REQUEST, error_chain(error))
         }

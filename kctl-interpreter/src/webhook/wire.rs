@@ -179,7 +179,7 @@ impl Response {
 
     /// Creates an unsuccessful response for something that can't be read. The log gets no `error`: that of a deserializer
     /// quotes the value, which may be a password.
-    pub(super) fn unreadable(what: &str, error: &dyn std::fmt::Display) -> Self {
+    pub(super) fn decode_failure(what: &str, error: &dyn std::fmt::Display) -> Self {
         let logged = Some(format!("{what}; the response has the reason"));
         Self { logged, ..Self::failure(StatusCode::BAD_REQUEST.as_u16(), format!("{what}: {error}")) }
     }

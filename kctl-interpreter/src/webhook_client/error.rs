@@ -26,7 +26,7 @@ use crate::dependency::InvalidDependencyError;
 pub enum WebhookClientError {
     /// The webhook was not reached, or its response breaks the protocol: look at the program behind
     /// it.
-    #[error("Internal error occurred: failed calling webhook {name:?}: {}{reason}", .reason.place())]
+    #[error("Internal error occurred: failed calling webhook {name:?}: {}{reason}", .reason.failed_step())]
     #[non_exhaustive]
     Call {
         /// The full name `configuration/webhook`.
@@ -100,7 +100,7 @@ pub enum CallError {
 impl CallError {
     /// Returns the step that failed, which Karmada writes before the reason; empty for an error
     /// that the webhook reported.
-    fn place(&self) -> &'static str {
+    fn failed_step(&self) -> &'static str {
         match self {
             Self::VersionUnknown
             | Self::ObjectMissing

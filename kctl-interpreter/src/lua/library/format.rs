@@ -220,7 +220,7 @@ impl Spec {
             ('f', precision) => format!("{magnitude:.*}", precision.unwrap_or(6)),
             ('e', precision) => strconv::go_exponent(&format!("{magnitude:.*e}", precision.unwrap_or(6))),
             (_, None) => strconv::format_float(magnitude),
-            (_, Some(precision)) => significant(magnitude, precision.max(1)),
+            (_, Some(precision)) => format_significant(magnitude, precision.max(1)),
         };
         let digits = if verb.is_ascii_uppercase() && number.is_finite() { digits.to_ascii_uppercase() } else { digits };
         let plus = self.plus || number == f64::INFINITY;
@@ -272,7 +272,7 @@ fn hex(bytes: &[u8], digits: &[u8; 16]) -> Vec<u8> {
 }
 
 /// Formats with `precision` significant digits and without trailing zeros, as `%.3g` does.
-fn significant(magnitude: f64, precision: usize) -> String {
+fn format_significant(magnitude: f64, precision: usize) -> String {
     let scientific = format!("{magnitude:.*e}", precision - 1);
     let Some((mantissa, exponent)) = scientific.split_once('e') else { return scientific };
     let exponent: i32 = exponent.parse().unwrap_or_default();

@@ -120,8 +120,8 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
                     }
                     Some(s)
                 }
-                Step::Repeat(class, Repeat::Shortest) => return self.shortest(s, class, p + 1),
-                Step::Repeat(class, Repeat::Longest(least)) => return self.longest(s, class, *least, p + 1),
+                Step::Repeat(class, Repeat::Shortest) => return self.match_shortest(s, class, p + 1),
+                Step::Repeat(class, Repeat::Longest(least)) => return self.match_longest(s, class, *least, p + 1),
                 Step::Open(capture) => {
                     self.captures[*capture] = Capture::Span(s, s);
                     Some(s)
@@ -151,7 +151,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
     }
 
     /// Matches `*` and `+`: as many bytes as possible first, then fewer.
-    fn longest(&mut self, s: usize, class: &Class, least: usize, p: usize) -> Found<E> {
+    fn match_longest(&mut self, s: usize, class: &Class, least: usize, p: usize) -> Found<E> {
         let mut n = 0;
         while self.match_byte(s + n, class)?.is_some() {
             n += 1;
@@ -165,7 +165,7 @@ impl<E, C: FnMut(u64) -> Result<(), E>> Matcher<'_, C> {
     }
 
     /// Matches `-`: as few bytes as possible first, then more.
-    fn shortest(&mut self, mut s: usize, class: &Class, p: usize) -> Found<E> {
+    fn match_shortest(&mut self, mut s: usize, class: &Class, p: usize) -> Found<E> {
         loop {
             if let Some(end) = self.run(s, p)? {
                 return Ok(Some(end));
