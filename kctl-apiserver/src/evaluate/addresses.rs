@@ -12,7 +12,7 @@ use super::{EvalResult, NO_OVERLOAD, Target};
 /// Returns the result of a function that takes an address or a CIDR as a string; `None` if `kube-cel` has to evaluate it.
 ///
 /// Only errors and the results of `isIP` and `isCIDR` are returned here. `kube-cel` evaluates all other calls.
-pub(super) fn called(function: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
+pub(super) fn call(function: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let [Cel::String(text)] = arguments else { return None };
     let invalid = |what: &str| Some(Err(format!("{text:?} is not a valid {what}").into()));
     match (function, target) {

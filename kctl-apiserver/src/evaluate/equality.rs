@@ -85,7 +85,7 @@ impl Kinds {
     ///
     /// Replaced items keep their position, new ones are appended. If the left list has no type, the lists are just
     /// joined.
-    pub(super) fn added(&self, left: &Arc<Vec<Cel>>, right: &[Cel]) -> Vec<Cel> {
+    pub(super) fn concat(&self, left: &Arc<Vec<Cel>>, right: &[Cel]) -> Vec<Cel> {
         let mut items = left.as_ref().clone();
         let Some(kind) = self.list_kind(left) else {
             items.extend_from_slice(right);

@@ -47,7 +47,7 @@ impl Opaque for Format {
 ///
 /// `format.named` returns an optional value, empty for an unknown name. The list of errors has one
 /// item, since our rules report the first violation.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
+pub(super) fn call(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let made = |name: &str| {
         let (format, _) = FORMATS.iter().find(|(format, _)| *format == name)?;
         Some(Cel::Opaque(Arc::new(Format(format))))

@@ -10,7 +10,7 @@ use kube_cel::cel::Value as Cel;
 use super::{EvalResult, NO_OVERLOAD, operators, type_name};
 
 /// Returns the result of a list function; `None` for other functions.
-pub(super) fn called(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<EvalResult> {
+pub(super) fn call(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<EvalResult> {
     Some(match (name, arguments) {
         ("sum", []) => sum(items),
         ("min", []) => extreme(name, items, Ordering::Less),
@@ -42,9 +42,9 @@ fn sum(items: &[Cel]) -> EvalResult {
         Some(Cel::Duration(_)) => Cel::Duration(chrono::TimeDelta::zero()),
         _ => Cel::Int(0),
     };
-    items
-        .iter()
-        .try_fold(nothing, |sum, item| operators::added("_+_", &sum, item).unwrap_or_else(|| Err(NO_OVERLOAD.into())))
+    items.iter().try_fold(nothing, |sum, item| {
+        operators::number_arithmetic("_+_", &sum, item).unwrap_or_else(|| Err(NO_OVERLOAD.into()))
+    })
 }
 
 /// Returns the first item that no other item precedes (`min`) or follows (`max`). Items that cannot be compared count

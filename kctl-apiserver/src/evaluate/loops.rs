@@ -16,7 +16,7 @@ use kube_cel::cel::{
 
 use super::{
     EvalResult, Evaluator, NO_OVERLOAD, key_of,
-    operators::{Logic, decided, order},
+    operators::{Logic, combine_logical, order},
     type_name,
 };
 
@@ -66,7 +66,7 @@ impl<'a> Evaluator<'a> {
         let target = call.target.as_deref()?;
         let name = call.func_name.as_str();
         if let ("sortBy", [Expr::Ident(variable), _]) = (name, exprs(&call.args).as_slice()) {
-            return Some(self.rounds(target, &[variable]).and_then(|rounds| self.sorted(rounds, &call.args[1])));
+            return Some(self.rounds(target, &[variable]).and_then(|rounds| self.sort_by_key(rounds, &call.args[1])));
         }
         let [first, second, rest @ ..] = call.args.as_slice() else { return None };
         let is_known = matches!(
@@ -119,7 +119,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `all` or `exists`. The first error is returned only if no iteration decides the result.
     fn all(&mut self, rounds: &[Round<'a>], test: &'a IdedExpr, logic: Logic) -> EvalResult {
-        decided(logic, rounds.iter().map(|round| self.with(round, |evaluator| evaluator.evaluate(test))))
+        combine_logical(logic, rounds.iter().map(|round| self.with(round, |evaluator| evaluator.evaluate(test))))
     }
 
     /// Evaluates a predicate with the variables of an iteration; a result other than a bool has no overload.
@@ -177,7 +177,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `sortBy`: returns the items in the order of their keys. It is an error if two neighbouring keys cannot
     /// be compared.
-    fn sorted(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> EvalResult {
+    fn sort_by_key(&mut self, rounds: Vec<Round<'a>>, key: &'a IdedExpr) -> EvalResult {
         let mut pairs: Vec<(Cel, Cel)> = Vec::new();
         for round in rounds {
             let key = self.with(&round, |evaluator| evaluator.evaluate(key))?;

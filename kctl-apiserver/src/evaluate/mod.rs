@@ -262,27 +262,20 @@ impl<'a> Evaluator<'a> {
 /// Returns the result of a function that this module or its submodules implement, or `None` if `kube-cel` has to
 /// evaluate it. Conversions and member functions by the type of the receiver are tried before the libraries.
 fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
-    let of_libraries = [
-        patterns::called,
-        quantities::called,
-        versions::called,
-        urls::called,
-        formats::called,
-        addresses::called,
-        optional::called,
-    ];
+    let of_libraries =
+        [patterns::call, quantities::call, versions::call, urls::call, formats::call, addresses::call, optional::call];
     let built_in = match (target, arguments) {
         (Target::None, [value]) => convert::to(name, value),
         (Target::Library("lists"), [Cel::Int(..0)]) if name == "range" => Some(Ok(Cel::List(Arc::default()))),
         (Target::Value(Cel::String(text)), [Cel::List(values)]) if name == "format" => {
             Some(format::format(text, values))
         }
-        (Target::Value(Cel::String(text)), _) => strings::called(name, text, arguments),
-        (Target::Value(Cel::Timestamp(time)), _) => times::called(name, time, arguments),
-        (Target::Value(Cel::List(items)), _) => lists::called(name, items, arguments),
+        (Target::Value(Cel::String(text)), _) => strings::call(name, text, arguments),
+        (Target::Value(Cel::Timestamp(time)), _) => times::call(name, time, arguments),
+        (Target::Value(Cel::List(items)), _) => lists::call(name, items, arguments),
         _ => None,
     };
-    built_in.or_else(|| of_libraries.into_iter().find_map(|called| called(name, target, arguments)))
+    built_in.or_else(|| of_libraries.into_iter().find_map(|call| call(name, target, arguments)))
 }
 
 /// Converts a literal of the parser to a value.

@@ -36,40 +36,49 @@ impl<'a> Evaluator<'a> {
             return None;
         }
         Some(match (call.func_name.as_str(), call.args.as_slice()) {
-            ("_&&_", [left, right]) => self.both(left, right, Logic::And),
-            ("_||_", [left, right]) => self.both(left, right, Logic::Or),
-            ("_?_:_", [condition, left, right]) => self.either(condition, left, right),
+            ("_&&_", [left, right]) => self.evaluate_logical(left, right, Logic::And),
+            ("_||_", [left, right]) => self.evaluate_logical(left, right, Logic::Or),
+            ("_?_:_", [condition, left, right]) => self.evaluate_ternary(condition, left, right),
             ("!_", [operand]) => self.evaluate(operand).and_then(|operand| match operand {
                 Cel::Bool(operand) => Ok(Cel::Bool(!operand)),
                 _ => Err(NO_OVERLOAD.into()),
             }),
-            ("-_", [operand]) => self.evaluate(operand).and_then(|operand| negated(&operand)),
+            ("-_", [operand]) => self.evaluate(operand).and_then(|operand| negate(&operand)),
             (name @ ("_+_" | "_-_" | "_*_" | "_/_" | "_%_"), [left, right]) => self.arithmetic(name, left, right),
             (name @ ("_<_" | "_<=_" | "_>_" | "_>=_"), [left, right]) => {
-                self.pair(left, right).and_then(|(left, right)| compared(name, &left, &right))
+                self.evaluate_operands(left, right).and_then(|(left, right)| compare(name, &left, &right))
             }
             (name @ ("_==_" | "_!=_"), [left, right]) => {
-                self.pair(left, right).and_then(|(left, right)| self.equal(name, &left, &right))
+                self.evaluate_operands(left, right).and_then(|(left, right)| self.equal(name, &left, &right))
             }
-            ("@in", [left, right]) => self.pair(left, right).and_then(|(left, right)| self.is_in(&left, &right)),
-            ("_[_]", [operand, key]) => self.pair(operand, key).and_then(|(operand, key)| index(&operand, &key)),
+            ("@in", [left, right]) => {
+                self.evaluate_operands(left, right).and_then(|(left, right)| self.is_in(&left, &right))
+            }
+            ("_[_]", [operand, key]) => {
+                self.evaluate_operands(operand, key).and_then(|(operand, key)| index(&operand, &key))
+            }
             _ => return None,
         })
     }
 
     /// Evaluates both operands, from left to right.
-    fn pair(&mut self, left: &'a IdedExpr, right: &'a IdedExpr) -> EvalResult<(Cel, Cel)> {
+    fn evaluate_operands(&mut self, left: &'a IdedExpr, right: &'a IdedExpr) -> EvalResult<(Cel, Cel)> {
         Ok((self.evaluate(left)?, self.evaluate(right)?))
     }
 
     /// Evaluates `&&` or `||`. An error is returned only if neither side decides, as the CEL specification demands:
     /// `1/0 == 1 || true` is true.
-    fn both(&mut self, left: &'a IdedExpr, right: &'a IdedExpr, logic: Logic) -> EvalResult {
-        decided(logic, [left, right].into_iter().map(|side| self.evaluate(side)))
+    fn evaluate_logical(&mut self, left: &'a IdedExpr, right: &'a IdedExpr, logic: Logic) -> EvalResult {
+        combine_logical(logic, [left, right].into_iter().map(|side| self.evaluate(side)))
     }
 
     /// Evaluates the ternary operator; only the chosen branch is evaluated.
-    fn either(&mut self, condition: &'a IdedExpr, if_true: &'a IdedExpr, if_false: &'a IdedExpr) -> EvalResult {
+    fn evaluate_ternary(
+        &mut self,
+        condition: &'a IdedExpr,
+        if_true: &'a IdedExpr,
+        if_false: &'a IdedExpr,
+    ) -> EvalResult {
         match self.evaluate(condition)? {
             Cel::Bool(true) => self.evaluate(if_true),
             Cel::Bool(false) => self.evaluate(if_false),
@@ -104,7 +113,7 @@ impl<'a> Evaluator<'a> {
     /// Evaluates a binary arithmetic operator. Concatenation checks its size first, so that no oversized value is
     /// built.
     fn arithmetic(&mut self, name: &str, left: &'a IdedExpr, right: &'a IdedExpr) -> EvalResult {
-        let (left, right) = self.pair(left, right)?;
+        let (left, right) = self.evaluate_operands(left, right)?;
         match (&left, &right) {
             (Cel::String(left), Cel::String(right)) if name == "_+_" => {
                 bounds::check_text(left.len() + right.len())?;
@@ -116,9 +125,9 @@ impl<'a> Evaluator<'a> {
             }
             (Cel::List(left), Cel::List(right)) if name == "_+_" => {
                 bounds::check_items(left.len() + right.len())?;
-                Ok(Cel::List(Arc::new(self.kinds.added(left, right))))
+                Ok(Cel::List(Arc::new(self.kinds.concat(left, right))))
             }
-            _ => added(name, &left, &right).unwrap_or_else(|| Err(NO_OVERLOAD.into())),
+            _ => number_arithmetic(name, &left, &right).unwrap_or_else(|| Err(NO_OVERLOAD.into())),
         }
     }
 }
@@ -127,7 +136,7 @@ impl<'a> Evaluator<'a> {
 /// opposite.
 ///
 /// A result of another type has no overload. No result after the deciding one is evaluated.
-pub(super) fn decided(logic: Logic, results: impl Iterator<Item = EvalResult>) -> EvalResult {
+pub(super) fn combine_logical(logic: Logic, results: impl Iterator<Item = EvalResult>) -> EvalResult {
     let deciding = logic == Logic::Or;
     let mut error = None;
     for result in results {
@@ -145,7 +154,7 @@ pub(super) fn decided(logic: Logic, results: impl Iterator<Item = EvalResult>) -
 /// `list.sum()` uses it, too.
 ///
 /// Doubles have no `%`.
-pub(super) fn added(name: &str, left: &Cel, right: &Cel) -> Option<EvalResult> {
+pub(super) fn number_arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResult> {
     Some(match (left, right) {
         (Cel::Int(left), Cel::Int(right)) => int_arithmetic(name, *left, *right),
         (Cel::UInt(left), Cel::UInt(right)) => uint_arithmetic(name, *left, *right),
@@ -189,7 +198,7 @@ integer_arithmetic! {
 }
 
 /// Evaluates the unary minus.
-fn negated(value: &Cel) -> EvalResult {
+fn negate(value: &Cel) -> EvalResult {
     match value {
         Cel::Int(number) => number.checked_neg().map(Cel::Int).ok_or_else(|| OVERFLOW.into()),
         Cel::Float(number) => Ok(Cel::Float(-number)),
@@ -211,7 +220,7 @@ pub(super) fn order(left: &Cel, right: &Cel) -> Option<Ordering> {
 }
 
 /// Evaluates `<`, `<=`, `>` and `>=`.
-fn compared(name: &str, left: &Cel, right: &Cel) -> EvalResult {
+fn compare(name: &str, left: &Cel, right: &Cel) -> EvalResult {
     // Lists, maps, null and library values have no order.
     if matches!(left, Cel::List(_) | Cel::Map(_) | Cel::Null | Cel::Opaque(_) | Cel::Function(..)) {
         return Err(NO_OVERLOAD.into());

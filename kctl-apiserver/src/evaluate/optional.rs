@@ -29,7 +29,7 @@ pub(crate) fn wrap(value: Option<Cel>) -> Cel {
 /// Returns the result of `optional.unwrap` or `unwrapOpt`; `None` for other functions.
 ///
 /// Both drop absent items and unwrap the others. A list with an item that is not optional has no overload.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
+pub(super) fn call(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let (("unwrap", Target::Library("optional"), [Cel::List(items)])
     | ("unwrapOpt", Target::Value(Cel::List(items)), [])) = (name, target, arguments)
     else {
@@ -48,13 +48,13 @@ impl<'a> Evaluator<'a> {
         Some(match (call.func_name.as_str(), call.target.as_deref(), call.args.as_slice()) {
             ("_?._" | "_[?_]", None, [operand, key]) => self.optional_part(operand, key),
             ("of" | "none" | "ofNonZeroValue", Some(target), values) if self.is_library(target) => {
-                self.constructed(&call.func_name, values)
+                self.construct(&call.func_name, values)
             }
             ("hasValue" | "value" | "or" | "orValue", Some(target), values) => {
                 self.optional_call(&call.func_name, target, values)
             }
             (name @ ("optMap" | "optFlatMap"), Some(target), [variable, result]) => {
-                self.mapped(name, target, variable, result)
+                self.opt_map(name, target, variable, result)
             }
             _ => return None,
         })
@@ -66,7 +66,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates an expression of an optional type; an operand of another type has no overload.
-    fn there(&mut self, tree: &'a IdedExpr) -> EvalResult<Option<Cel>> {
+    fn evaluate_optional(&mut self, tree: &'a IdedExpr) -> EvalResult<Option<Cel>> {
         let value = self.evaluate(tree)?;
         Ok(downcast(&value).ok_or(NO_OVERLOAD)?.value().cloned())
     }
@@ -84,7 +84,7 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Evaluates `optional.of`, `optional.none` and `optional.ofNonZeroValue`.
-    fn constructed(&mut self, name: &str, values: &'a [IdedExpr]) -> EvalResult {
+    fn construct(&mut self, name: &str, values: &'a [IdedExpr]) -> EvalResult {
         let [value] = values else {
             return if name == "none" && values.is_empty() { Ok(wrap(None)) } else { Err(NO_OVERLOAD.into()) };
         };
@@ -107,7 +107,7 @@ impl<'a> Evaluator<'a> {
             // The alternative is evaluated only if the value is absent.
             ("or", [other]) => match there {
                 Some(value) => Ok(wrap(Some(value))),
-                None => Ok(wrap(self.there(other)?)),
+                None => Ok(wrap(self.evaluate_optional(other)?)),
             },
             ("orValue", [other]) => there.map_or_else(|| self.evaluate(other), Ok),
             _ => Err(NO_OVERLOAD.into()),
@@ -116,9 +116,15 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates `optMap` and `optFlatMap`; the expression is evaluated only if the value is present. `optMap` wraps
     /// the result, `optFlatMap` expects an optional result.
-    fn mapped(&mut self, name: &str, target: &'a IdedExpr, variable: &'a IdedExpr, result: &'a IdedExpr) -> EvalResult {
+    fn opt_map(
+        &mut self,
+        name: &str,
+        target: &'a IdedExpr,
+        variable: &'a IdedExpr,
+        result: &'a IdedExpr,
+    ) -> EvalResult {
         let Expr::Ident(variable) = &variable.expr else { return Err(NO_OVERLOAD.into()) };
-        let Some(value) = self.there(target)? else { return Ok(wrap(None)) };
+        let Some(value) = self.evaluate_optional(target)? else { return Ok(wrap(None)) };
         let said = self.with(&[(variable.as_str(), value)], |evaluator| evaluator.evaluate(result))?;
         Ok(if name == "optMap" { wrap(Some(said)) } else { said })
     }

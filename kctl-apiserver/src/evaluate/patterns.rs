@@ -15,7 +15,7 @@ use crate::pattern;
 /// means no limit.
 ///
 /// `matches` looks for a match anywhere, not for a full match. `find` without a match returns the empty string.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
+pub(super) fn call(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let (text, pattern, rest) = match (target, arguments) {
         (Target::Value(Cel::String(text)), [Cel::String(pattern), rest @ ..]) => (text, pattern, rest),
         (Target::None, [Cel::String(text), Cel::String(pattern)]) if name == "matches" => (text, pattern, &[][..]),

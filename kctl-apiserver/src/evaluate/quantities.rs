@@ -21,7 +21,7 @@ impl Opaque for QuantityValue {
 ///
 /// `quantity` fails if the string does not parse; `isQuantity` returns a boolean. For operands of the wrong type this
 /// returns `None`, and the call fails with `no such overload`.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
+pub(super) fn call(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let quantity_of = |value: &Cel| {
         let Cel::Opaque(value) = value else { return None };
         value.downcast_ref::<QuantityValue>().map(|value| value.0)
@@ -38,7 +38,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
             Some(Ok(made(sum(quantity_of(value)?, Quantity::units(*number, Format::DecimalSi)))))
         }
         ("add" | "sub", Target::Value(value), [right]) => Some(Ok(made(sum(quantity_of(value)?, quantity_of(right)?)))),
-        (_, Target::Value(value), [right]) => versions::compared(name, quantity_of(value)?.cmp(&quantity_of(right)?)),
+        (_, Target::Value(value), [right]) => versions::compare(name, quantity_of(value)?.cmp(&quantity_of(right)?)),
         (_, Target::Value(value), []) => part(quantity_of(value)?, name),
         _ => None,
     }

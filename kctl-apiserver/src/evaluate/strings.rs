@@ -13,7 +13,7 @@ use super::EvalResult;
 /// values).
 ///
 /// `charAt` at the end of the string is the empty string. An index beyond the end is an error.
-pub(super) fn called(name: &str, text: &str, arguments: &[Cel]) -> Option<EvalResult> {
+pub(super) fn call(name: &str, text: &str, arguments: &[Cel]) -> Option<EvalResult> {
     let letters = || text.chars().collect::<Vec<char>>();
     Some(match (name, arguments) {
         ("charAt", [Cel::Int(position)]) => {

@@ -33,9 +33,9 @@ pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResu
             }))
         }
         ("_+_", Cel::Duration(length), Cel::Timestamp(time)) | ("_+_", Cel::Timestamp(time), Cel::Duration(length)) => {
-            moved(time.checked_add_signed(*length))
+            check_range(time.checked_add_signed(*length))
         }
-        ("_-_", Cel::Timestamp(time), Cel::Duration(length)) => moved(time.checked_sub_signed(*length)),
+        ("_-_", Cel::Timestamp(time), Cel::Duration(length)) => check_range(time.checked_sub_signed(*length)),
         ("_-_", Cel::Timestamp(left), Cel::Timestamp(right)) => {
             length(left.signed_duration_since(right).num_nanoseconds())
         }
@@ -44,7 +44,7 @@ pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResu
 }
 
 /// Returns a shifted timestamp, or the overflow error if it leaves the years 1 to 9999 or what chrono can represent.
-fn moved(time: Option<DateTime<FixedOffset>>) -> EvalResult {
+fn check_range(time: Option<DateTime<FixedOffset>>) -> EvalResult {
     let time = time.filter(|time| SECONDS.contains(&time.timestamp()));
     time.map(Cel::Timestamp).ok_or_else(|| OVERFLOW.into())
 }
@@ -53,7 +53,7 @@ fn moved(time: Option<DateTime<FixedOffset>>) -> EvalResult {
 ///
 /// Months, days of the year and `getDayOfMonth` start at 0, `getDate` at 1. Sunday is the first day
 /// of the week, with the number 0.
-pub(super) fn called(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) -> Option<EvalResult> {
+pub(super) fn call(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) -> Option<EvalResult> {
     let component: fn(&NaiveDateTime) -> u32 = match name {
         "getFullYear" => |time| time.year().unsigned_abs(),
         "getMonth" => |time| time.month0(),

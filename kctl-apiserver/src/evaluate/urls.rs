@@ -25,7 +25,7 @@ impl Opaque for UrlValue {
 /// Returns the result of a function of URLs; `None` for other functions.
 ///
 /// `url` accepts absolute URLs and absolute paths, as Go's `url.ParseRequestURI`.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
+pub(super) fn call(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     match (name, target, arguments) {
         ("url", Target::None, [Cel::String(text)]) => {
             let url = Url::parse(text).filter(|_| Url::is_of_request(text));

@@ -45,8 +45,8 @@ impl Opaque for Version {
 /// Returns the result of a version function; `None` for other functions.
 ///
 /// With a second argument of `true` the string is normalized before it is parsed.
-pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
-    let read = |text: &str, is_normal| if is_normal { Version::read(&normalized(text)?) } else { Version::read(text) };
+pub(super) fn call(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
+    let read = |text: &str, is_normal| if is_normal { Version::read(&normalize(text)?) } else { Version::read(text) };
     match (name, target, arguments) {
         ("semver" | "isSemver", Target::None, [Cel::String(text), rest @ ..]) => {
             let version = match rest {
@@ -63,7 +63,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
         }
         (_, Target::Value(Cel::Opaque(left)), [Cel::Opaque(right)]) => {
             let order = left.downcast_ref::<Version>()?.cmp(right.downcast_ref()?);
-            compared(name, order)
+            compare(name, order)
         }
         (_, Target::Value(Cel::Opaque(version)), []) => {
             let index = ["major", "minor", "patch"].iter().position(|part| *part == name)?;
@@ -77,7 +77,7 @@ pub(super) fn called(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Opti
 /// Returns the result of a comparison function of library types; `None` for other functions.
 ///
 /// Shared with quantities. `compareTo` returns -1, 0 or 1.
-pub(super) fn compared(name: &str, order: Ordering) -> Option<EvalResult> {
+pub(super) fn compare(name: &str, order: Ordering) -> Option<EvalResult> {
     Some(Ok(match name {
         "isGreaterThan" => Cel::Bool(order.is_gt()),
         "isLessThan" => Cel::Bool(order.is_lt()),
@@ -88,7 +88,7 @@ pub(super) fn compared(name: &str, order: Ordering) -> Option<EvalResult> {
 
 /// Adds missing numbers and drops leading zeros and a leading `v` (`normalizeAndParse`). `None` if a version with less
 /// than three numbers has a prerelease or build metadata.
-fn normalized(text: &str) -> Option<String> {
+fn normalize(text: &str) -> Option<String> {
     let text = text.strip_prefix('v').unwrap_or(text);
     let part = |part: &str| {
         if part.len() < 2 {
