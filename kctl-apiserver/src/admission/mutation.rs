@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use super::{
     Attributes, Pass,
     patch::{self, PatchError},
-    policy::{Bound, PolicyScope, bound, parameters},
+    policy::{PolicyBinding, PolicyScope, matching_bindings, parameters},
     redecode,
 };
 use crate::{
@@ -48,7 +48,7 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, pass: Pass) ->
     if attributes.object.is_none() {
         return Ok(any);
     }
-    for bound in bound(state, attributes.info, "mutating") {
+    for bound in matching_bindings(state, attributes.info, "mutating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
         let is_left_out = pass == Pass::Reinvocation && policy["reinvocationPolicy"] != "IfNeeded";
         if is_left_out || !bound.fits(state, attributes) {
@@ -58,7 +58,9 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, pass: Pass) ->
         let all = match parameters(state, policy, binding, attributes) {
             Ok(all) => all,
             Err(_) if ignores => continue,
-            Err(why) => return Err(rejected(attributes, &bound.named("policy"), &why, "Forbidden")),
+            Err(why) => {
+                return Err(rejection_error(attributes, &bound.policy_and_binding("policy"), &why, "Forbidden"));
+            }
         };
         for params in &all {
             any |= change(state, &bound, params.as_deref(), attributes)?;
@@ -71,7 +73,7 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, pass: Pass) ->
 /// before them.
 fn change(
     state: &State,
-    bound: &Bound,
+    bound: &PolicyBinding,
     params: Option<&Value>,
     attributes: &mut Attributes<'_>,
 ) -> Result<bool, StatusError> {
@@ -81,16 +83,18 @@ fn change(
         MatchResult::Matches => {}
         MatchResult::DoesNotMatch => return Ok(false),
         MatchResult::Failed(_) if ignores => return Ok(false),
-        MatchResult::Failed(why) => return Err(rejected(attributes, &bound.named("policy"), &why, "Invalid")),
+        MatchResult::Failed(why) => {
+            return Err(rejection_error(attributes, &bound.policy_and_binding("policy"), &why, "Invalid"));
+        }
     }
     let mut any = false;
     for mutation in policy["mutations"].as_array().into_iter().flatten() {
         let mut scope = PolicyScope::new(state, policy, params, attributes);
-        let changed = match mutated(mutation, &mut scope, attributes) {
+        let changed = match evaluate_mutation(mutation, &mut scope, attributes) {
             Ok(changed) => changed,
             Err(MutationFailure::Fails(_)) if ignores => continue,
             Err(MutationFailure::Fails(why)) => {
-                return Err(rejected(attributes, &bound.named("policy"), &why, "Invalid"));
+                return Err(rejection_error(attributes, &bound.policy_and_binding("policy"), &why, "Invalid"));
             }
             Err(MutationFailure::Untyped(status_error)) => return Err(status_error),
         };
@@ -101,16 +105,20 @@ fn change(
 }
 
 /// Returns the object after one mutation.
-fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
+fn evaluate_mutation(
+    mutation: &Value,
+    scope: &mut PolicyScope,
+    attributes: &Attributes<'_>,
+) -> Result<Value, MutationFailure> {
     let object = attributes.object.clone().unwrap_or_default();
     let field = if mutation["patchType"] == "JSONPatch" { "jsonPatch" } else { "applyConfiguration" };
     let expression = mutation[field]["expression"].as_str().unwrap_or_default();
     let failed = |why: String| MutationFailure::Fails(format!("expression {expression:?}: {why}"));
     let result = scope.evaluate(expression).map_err(|failure| failed(failure.to_string()))?;
     let mut changed = if field == "jsonPatch" {
-        patched(object, &to_json(&result).map_err(MutationFailure::Fails)?)?
+        apply_json_patch(object, &to_json(&result).map_err(MutationFailure::Fails)?)?
     } else {
-        applied(object, &to_json(&result).map_err(failed)?, attributes)?
+        apply_configuration(object, &to_json(&result).map_err(failed)?, attributes)?
     };
     redecode(attributes, &mut changed).map_err(MutationFailure::Untyped)?;
     Ok(changed)
@@ -118,7 +126,7 @@ fn mutated(mutation: &Value, scope: &mut PolicyScope, attributes: &Attributes<'_
 
 /// Returns the object after a JSON patch. If a `test` operation fails, which is how a patch expresses a condition, the
 /// object is unchanged.
-fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
+fn apply_json_patch(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
     let mut patched = object.clone();
     match patch::apply(&mut patched, patch.to_string().as_bytes()) {
         Ok(()) => Ok(patched),
@@ -131,7 +139,7 @@ fn patched(object: Value, patch: &Value) -> Result<Value, MutationFailure> {
 
 /// Returns the object after an `ApplyConfiguration`, merged as server-side apply merges. Values that an apply can only
 /// replace as a whole are rejected, since an expression would silently drop the fields that others have set.
-fn applied(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
+fn apply_configuration(object: Value, part: &Value, attributes: &Attributes<'_>) -> Result<Value, MutationFailure> {
     let position = Position::root(attributes.info.resource.schema());
     // Upstream sets the type of the object and ignores the type that the expression returns.
     let mut part = part.clone();
@@ -175,11 +183,11 @@ fn atomic(position: Position<'_>, value: &Value, path: &str, found: &mut Vec<Str
 /// Fails if the value is too large, or if JSON has no such value.
 fn to_json(value: &Cel) -> Result<Value, String> {
     weight::check([value]).map_err(|error| error.to_string())?;
-    written(value)
+    to_json_unchecked(value)
 }
 
 /// Converts a CEL value to JSON. Types and library values have no JSON form.
-fn written(value: &Cel) -> Result<Value, String> {
+fn to_json_unchecked(value: &Cel) -> Result<Value, String> {
     Ok(match value {
         Cel::Null => Value::Null,
         Cel::Bool(value) => (*value).into(),
@@ -189,10 +197,10 @@ fn written(value: &Cel) -> Result<Value, String> {
         Cel::String(text) => text.as_str().into(),
         Cel::Bytes(bytes) => STANDARD.encode(bytes.as_slice()).into(),
         Cel::Duration(_) | Cel::Timestamp(_) => as_text(value).into(),
-        Cel::List(items) => Value::Array(items.iter().map(written).collect::<Result<_, _>>()?),
+        Cel::List(items) => Value::Array(items.iter().map(to_json_unchecked).collect::<Result<_, _>>()?),
         Cel::Map(map) => {
             let fields = map.map.iter().map(|(key, value)| match key {
-                Key::String(name) => Ok((name.to_string(), written(value)?)),
+                Key::String(name) => Ok((name.to_string(), to_json_unchecked(value)?)),
                 Key::Int(_) | Key::Uint(_) | Key::Bool(_) => Err(format!("keys must be strings, found {key}")),
             });
             Value::Object(fields.collect::<Result<Map<_, _>, String>>()?)
@@ -203,7 +211,7 @@ fn written(value: &Cel) -> Result<Value, String> {
 
 /// Returns the error of a policy that fails, with a message that does not name the resource, unlike `Forbidden` errors.
 /// The code is 403 for every reason.
-fn rejected(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
+fn rejection_error(attributes: &Attributes<'_>, named: &str, why: &str, reason: &'static str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let message = format!("{named} denied request: {why}");
     let mut status_error = StatusError::forbidden(&attributes.info.resource.id, name, &message);

@@ -51,18 +51,18 @@ enum FailedPart {
 }
 
 /// A policy with one of its bindings.
-pub(super) struct Bound {
+pub(super) struct PolicyBinding {
     /// The stored object.
     pub(super) policy: Arc<Value>,
     /// The binding. Bindings without a policy are filtered out.
     pub(super) binding: Arc<Value>,
 }
 
-impl Bound {
+impl PolicyBinding {
     /// Returns the names of policy and binding in the form of messages.
     ///
     /// `kind` is the word before the name.
-    pub(super) fn named(&self, kind: &str) -> String {
+    pub(super) fn policy_and_binding(&self, kind: &str) -> String {
         let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         format!("{kind} '{}' with binding '{}'", name(&self.policy), name(&self.binding))
     }
@@ -76,14 +76,14 @@ impl Bound {
     }
 
     /// Returns the resource in the version that the policy matches.
-    fn asks_about(&self, state: &State, attributes: &Attributes<'_>) -> Option<Versioned> {
+    fn matched_resource(&self, state: &State, attributes: &Attributes<'_>) -> Option<Versioned> {
         let constraints = &self.policy["spec"]["matchConstraints"];
         let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
         matching::matching_resource(state, &constraints["resourceRules"], policy, attributes)
     }
 
     /// Returns `true` if the binding has this validation action: `Deny`, `Warn` or `Audit`.
-    fn does(&self, action: &str) -> bool {
+    fn has_action(&self, action: &str) -> bool {
         self.binding["spec"]["validationActions"].as_array().into_iter().flatten().any(|listed| listed == action)
     }
 }
@@ -91,7 +91,7 @@ impl Bound {
 /// Returns all policies of a kind with their bindings, by name, that may match a request.
 ///
 /// `kind` is `validating` or `mutating`. A policy without a binding has no effect.
-pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound> {
+pub(super) fn matching_bindings(state: &State, info: &RequestInfo, kind: &str) -> Vec<PolicyBinding> {
     if !matching::takes_policies(info) {
         return Vec::new();
     }
@@ -100,7 +100,7 @@ pub(super) fn bound(state: &State, info: &RequestInfo, kind: &str) -> Vec<Bound>
     let policies = admission_resource("policies");
     let with_bindings = state.objects(&policies, None).flat_map(|policy| {
         let own = bindings.iter().filter(|binding| binding["spec"]["policyName"] == policy["metadata"]["name"]);
-        own.map(|binding| Bound { policy: policy.clone(), binding: binding.clone() }).collect::<Vec<_>>()
+        own.map(|binding| PolicyBinding { policy: policy.clone(), binding: binding.clone() }).collect::<Vec<_>>()
     });
     with_bindings.collect()
 }
@@ -126,7 +126,7 @@ fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut denial = None;
     let kind = validating_admission_policy::KIND.kind;
-    for bound in bound(state, attributes.info, "validating") {
+    for bound in matching_bindings(state, attributes.info, "validating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
         if !bound.fits(state, attributes) {
             continue;
@@ -135,19 +135,19 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         // A configuration error denies the request even if `validationActions` do not include `Deny`.
         let mut deny = |why: String, reason: &str| {
             if denial.is_none() {
-                denial = Some(denied(attributes, &why, reason));
+                denial = Some(denial_error(attributes, &why, reason));
             }
         };
         let all = match parameters(state, policy, binding, attributes) {
             Ok(all) => all,
             Err(_) if ignores => continue,
             Err(why) => {
-                deny(format!("{} denied request: {why}", bound.named(kind)), "");
+                deny(format!("{} denied request: {why}", bound.policy_and_binding(kind)), "");
                 continue;
             }
         };
         // Expressions see the version that the policy matches.
-        let converted = match bound.asks_about(state, attributes) {
+        let converted = match bound.matched_resource(state, attributes) {
             Some(version) if version != Versioned::for_resource(&attributes.info.resource) => {
                 attributes.in_version(state, &version)?
             }
@@ -156,11 +156,14 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
         let shown = converted.as_ref().unwrap_or(attributes);
         let violations = all.iter().flat_map(|params| violations(state, &bound, params.as_deref(), shown));
         for Violation { message, reason, part } in violations {
-            if part == FailedPart::Validation && bound.does("Warn") {
-                attributes.info.round.warn(&format!("Validation failed for {}: {message}", bound.named(kind)));
+            if part == FailedPart::Validation && bound.has_action("Warn") {
+                attributes
+                    .info
+                    .round
+                    .warn(&format!("Validation failed for {}: {message}", bound.policy_and_binding(kind)));
             }
-            if part == FailedPart::Annotation || bound.does("Deny") {
-                deny(format!("{} denied request: {message}", bound.named(kind)), &reason);
+            if part == FailedPart::Annotation || bound.has_action("Deny") {
+                deny(format!("{} denied request: {message}", bound.policy_and_binding(kind)), &reason);
             }
         }
     }
@@ -169,7 +172,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 
 /// Returns the error of a denial. Its message starts like `Forbidden`, for every reason. The code follows the reason;
 /// an unknown reason is 422.
-fn denied(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
+fn denial_error(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusError {
     let name = if attributes.name.is_empty() { "Unknown" } else { &attributes.name };
     let mut status_error = StatusError::forbidden(&attributes.info.resource.id, name, why);
     status_error.reason = if reason.is_empty() { "Invalid".into() } else { reason.to_owned().into() };
@@ -345,7 +348,12 @@ fn names_variable(text: &str, name: &str) -> bool {
 /// budget of the same size.
 ///
 /// With `failurePolicy: Ignore`, errors of expressions are dropped; a result of `false` is never dropped.
-fn violations(state: &State, bound: &Bound, params: Option<&Value>, attributes: &Attributes<'_>) -> Vec<Violation> {
+fn violations(
+    state: &State,
+    bound: &PolicyBinding,
+    params: Option<&Value>,
+    attributes: &Attributes<'_>,
+) -> Vec<Violation> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
     let failure = |message: String| Violation { message, reason: String::new(), part: FailedPart::Validation };
@@ -403,7 +411,7 @@ fn message(validation: &Value, scope: &mut PolicyScope) -> Violation {
 }
 
 /// Adds the audit annotations of the policy, whose name prefixes the keys. Returns the errors of those that fail.
-fn annotate(bound: &Bound, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Vec<String> {
+fn annotate(bound: &PolicyBinding, scope: &mut PolicyScope, attributes: &Attributes<'_>) -> Vec<String> {
     let policy = bound.policy["metadata"]["name"].as_str().unwrap_or_default();
     let mut failures = Vec::new();
     for annotation in bound.policy["spec"]["auditAnnotations"].as_array().into_iter().flatten() {

@@ -154,12 +154,12 @@ fn read_verdict(
     for (key, value) in &verdict.annotations {
         round.annotate(&format!("{}/{key}", webhook.name()), value.as_deref().unwrap_or_default());
     }
-    if verdict.allowed { Ok(verdict) } else { Err(WebhookFailure::Final(denied(webhook.name(), verdict.status))) }
+    if verdict.allowed { Ok(verdict) } else { Err(WebhookFailure::Final(denial_error(webhook.name(), verdict.status))) }
 }
 
 /// Returns the error of a webhook that denies the request, with the status of its response (`ToStatusErr`). Codes below
 /// 400 are replaced by 400.
-fn denied(name: &str, status: WebhookStatus) -> StatusError {
+fn denial_error(name: &str, status: WebhookStatus) -> StatusError {
     let code = status.code.and_then(|code| u16::try_from(code.as_u64()?).ok()).filter(|code| *code >= 400);
     let code = code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::BAD_REQUEST);
     let by = format!("admission webhook {name:?} denied the request");
