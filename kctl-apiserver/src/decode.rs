@@ -42,13 +42,13 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     } else {
         json(bytes).map_err(unrecognized)?
     };
-    identified(&value).map_err(unrecognized)?;
+    check_type_meta(&value).map_err(unrecognized)?;
     Ok(value)
 }
 
 /// Parses JSON.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
-    let read = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&lenient::mended(bytes)));
+    let read = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&lenient::repair_json(bytes)));
     read.map_err(|error| format!("invalid JSON: {error}"))
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn first_line(error: &impl std::fmt::Display) -> String {
 }
 
 /// Checks that kind and version of an object can be read. Field names are compared without case, as Go does.
-pub(crate) fn identified(value: &Value) -> Result<(), String> {
+pub(crate) fn check_type_meta(value: &Value) -> Result<(), String> {
     let Value::Object(map) = value else {
         return if value.is_null() { Ok(()) } else { Err(misfit("body", "an object", value)) };
     };

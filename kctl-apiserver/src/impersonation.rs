@@ -236,7 +236,7 @@ impl<R: RuleResolver> Attempt<'_, R> {
 
     /// Checks that the caller has a permission.
     fn check(&self, attributes: &Attributes<'_>) -> Result<(), StatusError> {
-        if authorizer::allowed(self.resolver, &self.caller.user, attributes) {
+        if authorizer::is_allowed(self.resolver, &self.caller.user, attributes) {
             return Ok(());
         }
         Err(authorizer::forbidden(&self.caller.user, attributes))

@@ -94,7 +94,9 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         ResolveResult::Ok(map(user_entries(&user, groups.into_iter())))
     });
     let snapshot = Snapshot::take(state);
-    context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| decided(&snapshot, &check, &verb));
+    context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| {
+        authorize_check(&snapshot, &check, &verb)
+    });
     context.add_function("allowed", |This(decision): This<Cel>| {
         ResolveResult::Ok(Cel::Bool(matches!(field(&decision, ALLOWED), Some(Cel::Bool(true)))))
     });
@@ -132,7 +134,7 @@ fn with(check: &Cel, part: &str, value: &str) -> ResolveResult {
 }
 
 /// Evaluates a check to a decision.
-fn decided(snapshot: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
+fn authorize_check(snapshot: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
     let groups = match field(check, GROUPS) {
         Some(Cel::List(groups)) => groups.iter().filter_map(|group| match group {
             Cel::String(group) => Some(group.to_string()),
@@ -147,7 +149,7 @@ fn decided(snapshot: &Snapshot, check: &Cel, verb: &str) -> ResolveResult {
         authorizer::granted_path(snapshot, &user, verb, path)
     } else {
         let attributes = AuthorizationAttributes { verb, group, resource, subresource, namespace, name };
-        authorizer::granted(snapshot, &user, &attributes)
+        authorizer::allow_reason(snapshot, &user, &attributes)
     };
     let allowed = authorizer::is_admin(&user) || reason.is_some();
     let reason = reason.filter(|_| !authorizer::is_admin(&user)).unwrap_or_default();

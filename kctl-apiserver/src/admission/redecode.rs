@@ -26,7 +26,7 @@ use crate::{
 /// # Errors
 /// Fails if the object or one of its values has the wrong type.
 pub(super) fn redecode(attributes: &Attributes<'_>, object: &mut Value) -> Result<(), StatusError> {
-    decode::identified(object).map_err(|why| StatusError::internal(&why))?;
+    decode::check_type_meta(object).map_err(|why| StatusError::internal(&why))?;
     let meta = object.get_mut("metadata").and_then(Value::as_object_mut);
     if let Some(meta) = meta.filter(|meta| meta.get("managedFields") == Some(&json!([]))) {
         // An empty list resets `managedFields`.

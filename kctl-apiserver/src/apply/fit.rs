@@ -23,14 +23,14 @@ pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> 
     for version in &versions {
         let live = request.read(live, version)?;
         let position = request.position_in(version, &live);
-        managed.replace(version, |set| fitted(position, set));
+        managed.replace(version, |set| fit_set(position, set));
     }
     Ok(managed)
 }
 
 /// Returns a set without paths below atomic values, or `None` if it has none of them. The paths below an atomic value
 /// are replaced by the value itself, once.
-fn fitted(position: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
+fn fit_set(position: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
     let mut changed = None;
     for (element, below) in set.children() {
         let position = position.step(element);
@@ -38,7 +38,7 @@ fn fitted(position: Position<'_>, set: &FieldSet) -> Option<FieldSet> {
             let fitted: &mut FieldSet = changed.get_or_insert_with(|| set.clone());
             fitted.replace_below(element, FieldSet::default());
             fitted.insert(std::slice::from_ref(element));
-        } else if let Some(below) = fitted(position, below) {
+        } else if let Some(below) = fit_set(position, below) {
             changed.get_or_insert_with(|| set.clone()).replace_below(element, below);
         }
     }

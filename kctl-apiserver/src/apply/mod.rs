@@ -247,7 +247,7 @@ fn apply_typed(
     let mut merged = without_managed_fields(live);
     merge_into(position, &mut merged, applied);
     let last = managed.get(&manager).cloned().unwrap_or_default();
-    let set = request.resets.left_of(field_set(position, applied));
+    let set = request.resets.without_reset_fields(field_set(position, applied));
     let mut owned = Owned { set, api_version: request.api_version.to_owned(), time: last.time.clone() };
     let is_one_version = !managed.iter().any(|(_, owned)| request.differs(&owned.api_version));
     managed.insert(manager.clone(), owned.clone());
@@ -358,7 +358,7 @@ fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed
     if !taken.is_empty() {
         let manager = Manager::updater(request.manager, request.api_version, request.subresource);
         let set = managed.get(&manager).map_or_else(|| taken.clone(), |before| before.set.union(&taken));
-        let set = request.resets.left_of(set);
+        let set = request.resets.without_reset_fields(set);
         let (api_version, time) = (request.api_version.to_owned(), Some(request.now.to_owned()));
         debug_assert_eq!(manager.operation, Operation::Update, "only appliers own without a change");
         managed.insert(manager, Owned { set, api_version, time });

@@ -15,7 +15,7 @@ impl Resets {
 
     /// Returns the fields of a set that the request may write. Upstream subtracts these fields from a manager's set
     /// after each write.
-    pub(super) fn left_of(self, set: FieldSet) -> FieldSet {
+    pub(super) fn without_reset_fields(self, set: FieldSet) -> FieldSet {
         self.0.iter().fold(set, |set, path| set.without(path))
     }
 }

@@ -104,7 +104,7 @@ struct InVersion {
 impl InVersion {
     /// Filters a comparison by the fields that the request may write.
     fn new(request: &Request<'_>, api_version: &str, compared: Comparison) -> Self {
-        let left = |set| request.resets.left_of(set);
+        let left = |set| request.resets.without_reset_fields(set);
         let set = left(compared.modified).union(&left(compared.added));
         Self { api_version: api_version.to_owned(), removed: left(compared.removed), set }
     }

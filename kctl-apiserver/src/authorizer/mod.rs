@@ -97,7 +97,7 @@ pub(crate) fn authorize_unknown(resolver: &impl RuleResolver, user: &User, parts
 /// Checks that a user may send a request with these attributes. The error names roles that are bound to the user but do
 /// not exist, so that a broken binding can be found.
 fn check(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Result<(), StatusError> {
-    if allowed(resolver, user, attributes) {
+    if is_allowed(resolver, user, attributes) {
         return Ok(());
     }
     Err(forbidden(user, attributes).because(&denial(resolver, user, attributes.namespace).unwrap_or_default()))
@@ -140,14 +140,14 @@ pub(crate) fn is_admin(user: &User) -> bool {
 }
 
 /// Returns `true` if a user may send a request with these attributes.
-pub(crate) fn allowed(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> bool {
-    is_admin(user) || granted(resolver, user, attributes).is_some()
+pub(crate) fn is_allowed(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> bool {
+    is_admin(user) || allow_reason(resolver, user, attributes).is_some()
 }
 
 /// Returns the reason for which RBAC allows a request: the binding and the role, in the words of kube-apiserver. The
 /// first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators without a rule
 /// also get `None`.
-pub(crate) fn granted(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
+pub(crate) fn allow_reason(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
     let resources = Resources::from_attributes(attributes);
     let user_rules = resolver.rules_for(user, attributes.namespace);
     user_rules.rules.iter().find(|rule| allows(&rule.value, attributes, &resources)).map(PolicyRule::reason)

@@ -180,7 +180,7 @@ fn bound_rules(
 ) -> Arc<UserRules> {
     let (mut rules, mut missing) = (Vec::new(), Vec::<String>::new());
     for binding in bindings {
-        let Some(subject) = bound(binding, user) else { continue };
+        let Some(subject) = matching_subject(binding, user) else { continue };
         let (reference, namespace) = (&binding["roleRef"], binding["metadata"]["namespace"].as_str());
         let name = reference["name"].as_str().unwrap_or_default().to_owned();
         let role_kind = reference["kind"].as_str().unwrap_or_default();
@@ -212,7 +212,7 @@ fn bound_rules(
 
 /// Returns the subject of a binding that matches a user, in the words of kube-apiserver. Subjects are compared by name;
 /// the API group is ignored.
-fn bound(binding: &Value, user: &User) -> Option<String> {
+fn matching_subject(binding: &Value, user: &User) -> Option<String> {
     binding["subjects"].as_array().into_iter().flatten().find_map(|subject| {
         let name = subject["name"].as_str().unwrap_or_default();
         match subject["kind"].as_str().unwrap_or_default() {
@@ -257,11 +257,11 @@ mod tests {
         let user = |name: &str| User { name: name.to_owned(), groups: Vec::new() };
         let (builder, unnamed) =
             (user("system:serviceaccount:a:builder"), json!({ "kind": "ServiceAccount", "name": "builder" }));
-        assert!(bound(&binding("a".into(), unnamed.clone()), &builder).is_some());
-        assert!(bound(&binding("b".into(), unnamed.clone()), &builder).is_none());
-        assert!(bound(&binding(Value::Null, unnamed), &builder).is_none());
+        assert!(matching_subject(&binding("a".into(), unnamed.clone()), &builder).is_some());
+        assert!(matching_subject(&binding("b".into(), unnamed.clone()), &builder).is_none());
+        assert!(matching_subject(&binding(Value::Null, unnamed), &builder).is_none());
         let named = json!({ "kind": "ServiceAccount", "name": "builder", "namespace": "a" });
-        assert!(bound(&binding("b".into(), named), &builder).is_some());
+        assert!(matching_subject(&binding("b".into(), named), &builder).is_some());
     }
 
     fn pat(n: usize) -> User {

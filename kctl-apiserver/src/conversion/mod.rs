@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     field_versions::FieldVersions,
-    webhook::{Unconverted, call_for, converted},
+    webhook::{Unconverted, call_for, read_response},
 };
 use crate::{
     crd,
@@ -133,7 +133,7 @@ pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
 ///
 /// # Errors
 /// Fails with `StorageReadError` if the conversion webhook fails, or with [`StatusError::waiting`].
-pub(crate) fn all_shown(
+pub(crate) fn convert_list(
     state: &State,
     info: &RequestInfo,
     objects: Vec<Arc<Value>>,
@@ -248,7 +248,7 @@ fn convert_all(
     };
     let webhook_call = call_for(state, to, &originals).map_err(status_error)?;
     let reply = info.round.call(webhook_call)?;
-    let converted = converted(to, &originals, &reply).map_err(status_error)?;
+    let converted = read_response(to, &originals, &reply).map_err(status_error)?;
     for (index, object) in open.into_iter().zip(converted) {
         objects[index] = object.into();
     }

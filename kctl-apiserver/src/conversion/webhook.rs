@@ -105,7 +105,11 @@ fn reason(object: &Value, why: &str) -> String {
 ///
 /// # Errors
 /// Fails if the webhook failed, or for the objects that are not valid in its response.
-pub(crate) fn converted(to: &Resource, originals: &[&Value], reply: &WebhookReply) -> Result<Vec<Value>, Unconverted> {
+pub(crate) fn read_response(
+    to: &Resource,
+    originals: &[&Value],
+    reply: &WebhookReply,
+) -> Result<Vec<Value>, Unconverted> {
     let body = client_config::decode_reply(reply, REVIEW, "ConversionReview").map_err(|why| failed(originals, &why))?;
     let response = &body["response"];
     let uid = response["uid"].as_str().unwrap_or_default();

@@ -29,12 +29,12 @@ const WARNING_LEN_MAX: usize = 256;
 ///
 /// Every error that one pass can find is returned.
 pub(crate) fn validate_definition(object: &Value) -> Errors {
-    validated(None, object)
+    validate(None, object)
 }
 
 /// Validates a CRD. `old` is set on updates, where an unchanged API approval is not validated again.
 /// `spec.preserveUnknownFields: true`, the default of v1beta1, is rejected.
-fn validated(old: Option<&Value>, object: &Value) -> Errors {
+fn validate(old: Option<&Value>, object: &Value) -> Errors {
     let mut errors = Errors::collect(|errors| definition(&Field::new(object, "", errors)));
     errors.extend(approved::check(old, object));
     errors
@@ -75,19 +75,19 @@ pub(crate) fn validate_definition_status(object: &Value) -> Errors {
 /// In addition, an update must not break a CA bundle that could be loaded. Group and plural are immutable
 /// from the start, since the name of the object contains both.
 pub(crate) fn validate_change_of_definition(old: &Value, new: &Value) -> Errors {
-    let mut errors = validated(Some(old), new);
+    let mut errors = validate(Some(old), new);
     if bundle::is_broken(new) && !bundle::is_broken(old) {
         errors
             .invalid_without_value("spec.conversion.webhookClientConfig.caBundle", "must be PEM-encoded certificates");
     }
     // Immutable fields below already tie the name to the plural and the group.
     errors.retain(|error| error.field != "metadata.name");
-    fixed(old, &Field::new(&new["spec"], "spec", &mut errors));
+    check_immutable(old, &Field::new(&new["spec"], "spec", &mut errors));
     errors
 }
 
 /// Validates the immutable fields of the spec.
-fn fixed(old: &Value, spec: &Field<'_>) {
+fn check_immutable(old: &Value, spec: &Field<'_>) {
     let (names, old_spec) = (spec.at("names"), &old["spec"]);
     if is_established(old) {
         spec.at("scope").immutable(&old_spec["scope"]);

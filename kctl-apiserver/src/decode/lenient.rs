@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Replaces each invalid byte and each unpaired surrogate by U+FFFD (`unquoteBytes` of Go's `encoding/json`). Borrows
 /// the input if nothing has to be replaced.
-pub(super) fn mended(json: &[u8]) -> Cow<'_, [u8]> {
+pub(super) fn repair_json(json: &[u8]) -> Cow<'_, [u8]> {
     let text = valid(json);
     let Some(start) = first_half(&text, 0) else { return text };
     let mut mended = text[..start].to_vec();
@@ -76,7 +76,7 @@ mod tests {
             (br#""\\ud800""#, r#""\\ud800""#),
             (br#""\ud8"#, r#""\ud8"#),
         ] {
-            assert_eq!(String::from_utf8_lossy(&mended(json)), expected);
+            assert_eq!(String::from_utf8_lossy(&repair_json(json)), expected);
         }
     }
 }

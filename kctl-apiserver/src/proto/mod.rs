@@ -35,8 +35,9 @@ const DEPTH_MAX: usize = 100;
 pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
     // `runtime.Unknown`. The encoding of the object is ignored, as by kube-apiserver.
     let envelope = bytes.strip_prefix(MAGIC).filter(|envelope| !envelope.is_empty());
-    let envelope = sent(envelope.ok_or("must be a protobuf message that begins with the four bytes of Kubernetes")?)?;
-    let type_meta = sent(last(&envelope, 1)?)?;
+    let envelope =
+        read_fields(envelope.ok_or("must be a protobuf message that begins with the four bytes of Kubernetes")?)?;
+    let type_meta = read_fields(last(&envelope, 1)?)?;
     let (api_version, kind) = (text(&type_meta, 1)?, text(&type_meta, 2)?);
     let name = schema::name_of(&api_version, &kind);
     let name = name.ok_or_else(|| format!("unknown kind {kind:?} of {api_version:?}"))?;
@@ -53,7 +54,7 @@ fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, 
     if depth > DEPTH_MAX {
         return Err(format!("messages must not be nested more than {DEPTH_MAX} deep"));
     }
-    let sent = sent(bytes)?;
+    let sent = read_fields(bytes)?;
     let mut map = Map::new();
     for field in &message.fields {
         let wires = sent.get(&field.number).map_or(&[][..], Vec::as_slice);
@@ -63,7 +64,7 @@ fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, 
 }
 
 /// Returns the wire values by field number, in the order in which they were sent.
-fn sent(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
+fn read_fields(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
     let mut sent: BTreeMap<u32, Vec<Wire<'_>>> = BTreeMap::new();
     let mut reader = Reader(bytes);
     while let Some(tag) = reader.tag()? {
@@ -90,7 +91,7 @@ fn text(sent: &BTreeMap<u32, Vec<Wire<'_>>>, number: u32) -> Result<String, Stri
 fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<String, Value>) -> Result<(), String> {
     let value = match (field.form, &field.r#type) {
         (FieldForm::Inline, FieldType::Message(name)) => {
-            let bytes = joined(wires)?;
+            let bytes = join_bytes(wires)?;
             map.append(&mut fields(name, &bytes, depth + 1)?);
             return Ok(());
         }
@@ -113,7 +114,7 @@ fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<S
 }
 
 /// Joins the parts of a message that was sent several times, which protobuf merges.
-fn joined<'a>(wires: &[Wire<'a>]) -> Result<Cow<'a, [u8]>, String> {
+fn join_bytes<'a>(wires: &[Wire<'a>]) -> Result<Cow<'a, [u8]>, String> {
     let mut all = Cow::Borrowed(&[][..]);
     for wire in wires {
         let Wire::Bytes(bytes) = wire else { return Err(wrong(wire)) };
@@ -135,7 +136,7 @@ fn wrong(wire: &Wire<'_>) -> String {
 /// is zero.
 fn singular(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, String> {
     match kind {
-        FieldType::Message(name) => special::message(name, &joined(wires)?, depth + 1),
+        FieldType::Message(name) => special::message(name, &join_bytes(wires)?, depth + 1),
         _ => scalar(kind, wires.last()),
     }
 }
@@ -190,7 +191,7 @@ fn entries(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Map<Str
     let mut map = Map::new();
     for wire in wires {
         let Wire::Bytes(entry) = wire else { return Err(wrong(wire)) };
-        let entry = sent(entry)?;
+        let entry = read_fields(entry)?;
         let value = match singular(kind, entry.get(&2).map_or(&[], Vec::as_slice), depth)? {
             Value::Null if *kind == FieldType::Bytes => "".into(),
             value => value,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{fields, last, sent, table::Message, wire::Wire, wrong};
+use super::{fields, last, read_fields, table::Message, wire::Wire, wrong};
 
 /// Returns a message as JSON, in the form of the `MarshalJSON` of its Go type, if it has one. Upstream: `MarshalJSON`
 /// of the types in `k8s.io/apimachinery`.
@@ -45,7 +45,7 @@ fn int_or_string(mut map: Map<String, Value>) -> Value {
 
 /// Returns the raw JSON in field 1, or null if it is absent.
 fn json(bytes: &[u8]) -> Result<Value, String> {
-    let raw = last(&sent(bytes)?, 1)?;
+    let raw = last(&read_fields(bytes)?, 1)?;
     if raw.is_empty() {
         return Ok(Value::Null);
     }
@@ -64,7 +64,7 @@ fn time(name: &str, bytes: &[u8], depth: usize, format: fn(Timestamp) -> String)
 /// Returns the list of strings that a message represents.
 fn texts(number: u32, bytes: &[u8]) -> Result<Value, String> {
     let mut texts = Vec::new();
-    for wire in sent(bytes)?.remove(&number).unwrap_or_default() {
+    for wire in read_fields(bytes)?.remove(&number).unwrap_or_default() {
         let Wire::Bytes(text) = wire else { return Err(wrong(&wire)) };
         texts.push(String::from_utf8_lossy(text).into());
     }

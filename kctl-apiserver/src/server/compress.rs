@@ -23,7 +23,7 @@ const PIECE_LEN: usize = 64 * 1024;
 
 /// Returns the response, compressed if it is large and its client accepts gzip. `Vary: Accept-Encoding` prevents caches
 /// from sending the compressed form to other clients.
-pub(super) fn compressed(request: &Parts, response: Response<Body>) -> Response<Body> {
+pub(super) fn compress(request: &Parts, response: Response<Body>) -> Response<Body> {
     // The body of a watch has no length yet.
     let is_large = response.body().size_hint().exact().is_some_and(|len| len > PLAIN_LEN_MAX);
     if !is_large || !takes_gzip(&request.headers) || request.uri.path().starts_with("/openapi/v3") {
@@ -97,7 +97,7 @@ mod tests {
         });
         let n_pieces = 40;
         let response = respond(StatusCode::OK, "application/json", full(vec![b' '; n_pieces * PIECE_LEN]));
-        bytes_of(compressed(&request_for("/api/v1/pods", "gzip"), response)).await;
+        bytes_of(compress(&request_for("/api/v1/pods", "gzip"), response)).await;
         other.abort();
         assert!(turns.load(Ordering::Relaxed) >= n_pieces, "{turns:?} turns");
     }
@@ -122,7 +122,7 @@ mod tests {
         ] {
             let plain: Vec<u8> = b"pod ".iter().copied().cycle().take(len).collect();
             let response = respond(StatusCode::OK, "application/json", full(plain.clone()));
-            let response = compressed(&request_for(path, accepted), response);
+            let response = compress(&request_for(path, accepted), response);
             let named = |name: header::HeaderName| response.headers().get(name).map(|value| value.to_str().unwrap());
             let expected = is_compressed.then_some("gzip");
             assert_eq!(named(header::CONTENT_ENCODING), expected, "{len} {path} {accepted}");

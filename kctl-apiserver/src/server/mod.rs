@@ -307,7 +307,7 @@ impl ApiServer {
         let mut state = self.state.lock();
         let id = audit::AuditId::for_request(&mut state, request.headers());
         audit::audit_other(&mut state, &audit::AuditedRequest::with_id(request, &id), None, error.code);
-        id.add_to(pretty::indented(request.uri(), request.headers(), crate::response::reject(error)))
+        id.add_to(pretty::pretty_print(request.uri(), request.headers(), crate::response::reject(error)))
     }
 
     /// Discards the history, as an etcd compaction does: older watches and the remaining pages of older lists fail

@@ -19,7 +19,7 @@ const ALWAYS: [&str; 3] = ["/", "/index.html", "/version"];
 const NEVER: [&str; 3] = ["/openapi/", "/openid/", "/.well-known/"];
 
 /// Returns the response, indented if a person reads it.
-pub(super) fn indented(uri: &Uri, headers: &HeaderMap, response: Response<Body>) -> Response<Body> {
+pub(super) fn pretty_print(uri: &Uri, headers: &HeaderMap, response: Response<Body>) -> Response<Body> {
     let path = uri.path();
     // An error about the `Accept` header is always indented.
     let always = response.status() == StatusCode::NOT_ACCEPTABLE || ALWAYS.contains(&path);

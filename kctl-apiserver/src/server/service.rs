@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 use super::{
     audit::{AuditId, Received, audit, audit_other},
-    compress::compressed,
+    compress::compress,
     deadline, pretty,
     record::{record, trace},
 };
@@ -100,8 +100,8 @@ where
                 Ok((body, within)) => handle(&state, &caller, &parts, body, within).await,
                 Err(status_error) => reject_audited(&mut state.lock(), &caller, &parts, &status_error),
             };
-            let response = pretty::indented(&parts.uri, &parts.headers, response);
-            Ok(id.add_to(compressed(&parts, response)))
+            let response = pretty::pretty_print(&parts.uri, &parts.headers, response);
+            Ok(id.add_to(compress(&parts, response)))
         })
     }
 }

@@ -48,7 +48,7 @@ pub(crate) struct Claims {
     pub(crate) jti: String,
     /// The private claims.
     #[serde(rename = "kubernetes.io")]
-    pub(crate) about: About,
+    pub(crate) about: TokenClaims,
     /// The time from which the token is valid, in seconds since the epoch.
     pub(crate) nbf: i64,
     /// `system:serviceaccount:NAMESPACE:NAME`.
@@ -57,7 +57,7 @@ pub(crate) struct Claims {
 
 /// The objects in the private claims: the account, and the object to which the token is bound.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct About {
+pub(crate) struct TokenClaims {
     /// The namespace of the account, the Pod and the Secret.
     pub(crate) namespace: String,
     /// The node of the Pod, or the bound Node.
@@ -169,7 +169,7 @@ fn still_holds(store: &Store, claims: &Claims) -> Result<(), String> {
         }
         Err(format!("{} {:?} of the token was deleted or replaced", kind.kind, claimed.name))
     };
-    let About { namespace, node, pod, secret, serviceaccount, .. } = &claims.about;
+    let TokenClaims { namespace, node, pod, secret, serviceaccount, .. } = &claims.about;
     exists(&service_account::KIND, namespace, serviceaccount)?;
     // The node of a bound Pod is informational and is not checked.
     let node = node.as_ref().filter(|_| pod.is_none());
@@ -196,7 +196,7 @@ fn user(namespace: &str, account: &Named) -> Caller {
 
 /// Returns the caller that the token identifies. Extra fields name the Pod and the node, which admission and audit use.
 fn caller(claims: &Claims) -> Caller {
-    let About { namespace, node, pod, serviceaccount: account, .. } = &claims.about;
+    let TokenClaims { namespace, node, pod, serviceaccount: account, .. } = &claims.about;
     let mut caller = user(namespace, account);
     let mut add = |key: &str, value: &str| {
         if !value.is_empty() {

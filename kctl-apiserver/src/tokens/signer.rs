@@ -64,7 +64,7 @@ impl Signer {
 
     /// Returns a signer with the key in the file of a folder. Creates the file if it does not exist. Fails if the file
     /// is not a key, or cannot be written.
-    pub(crate) fn kept_in(folder: &Path) -> Result<Self, SignerError> {
+    pub(crate) fn load_or_create(folder: &Path) -> Result<Self, SignerError> {
         let path = folder.join(KEY_FILE);
         let file = path.display().to_string();
         let unkept = |error| SignerError::KeyUnkept { file: file.clone(), error };
@@ -123,10 +123,10 @@ impl Signer {
 pub(crate) struct SharedSigner(Arc<OnceLock<Signer>>);
 
 impl SharedSigner {
-    /// Returns a signer with the key of a folder (see [`Signer::kept_in`]). Fails if the file is not a key, or cannot
-    /// be written.
-    pub(crate) fn kept_in(folder: &Path) -> Result<Self, SignerError> {
-        Ok(Self(Arc::new(OnceLock::from(Signer::kept_in(folder)?))))
+    /// Returns a signer with the key of a folder (see [`Signer::load_or_create`]). Fails if the file is not a key, or
+    /// cannot be written.
+    pub(crate) fn load_or_create(folder: &Path) -> Result<Self, SignerError> {
+        Ok(Self(Arc::new(OnceLock::from(Signer::load_or_create(folder)?))))
     }
 
     /// Returns the signer. Two threads may create a key at the same time; the first key is kept. Fails if the machine
@@ -156,11 +156,11 @@ mod tests {
     #[test]
     fn persisted_key_verifies_earlier_signatures() {
         let folder = TestFolder::new("signer-kept");
-        let first = Signer::kept_in(&folder).unwrap();
+        let first = Signer::load_or_create(&folder).unwrap();
         let token = first.sign(&json!({ "a": 1 })).unwrap();
         let (signed, signature) = token.rsplit_once('.').unwrap();
         let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).unwrap();
-        let restarted = Signer::kept_in(&folder).unwrap();
+        let restarted = Signer::load_or_create(&folder).unwrap();
         assert_eq!(restarted.keys(), first.keys());
         assert!(restarted.has_signed(signed.as_bytes(), &signature));
         assert!(!Signer::new().unwrap().has_signed(signed.as_bytes(), &signature));
@@ -178,7 +178,7 @@ mod tests {
         let rsa = pem::block(PEM_LABEL, &[0x30, 0x82, 0x01, 0x55]);
         for (text, why) in [("", "there is no"), ("nonsense", "there is no"), (rsa.as_str(), "remove the file")] {
             fs::write(folder.join(KEY_FILE), text).unwrap();
-            let error = Signer::kept_in(&folder).err().unwrap().to_string();
+            let error = Signer::load_or_create(&folder).err().unwrap().to_string();
             assert!(error.contains(why) && error.contains(KEY_FILE), "{error}");
             assert_eq!(fs::read_to_string(folder.join(KEY_FILE)).unwrap(), text);
         }

@@ -156,11 +156,11 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
     warn(info, &options);
     let collection = list::CollectionToDelete::select(state, info, &query)?;
     let listed =
-        conversion::all_shown(state, info, collection.objects.iter().map(|(_, object)| object.clone()).collect())?;
+        conversion::convert_list(state, info, collection.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // A list of an older version may contain objects that are gone or replaced.
     let current = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.id, key)?));
     let existing: Vec<(Key, Arc<Value>)> = collection.objects.iter().filter_map(current).collect();
-    let converted = conversion::all_shown(state, info, existing.iter().map(|(_, object)| object.clone()).collect())?;
+    let converted = conversion::convert_list(state, info, existing.iter().map(|(_, object)| object.clone()).collect())?;
     // The first rejected object ends the request; earlier objects stay deleted.
     let (n_admitted, error) = admit_all(state, info, &options, &converted);
     if info.round.is_waiting() {

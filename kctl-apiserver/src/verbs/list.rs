@@ -54,7 +54,7 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
     if conversion::uses_webhook(&info.resource) && !selector.is_empty() {
         let all = select_stored_page(table, info, &Selector::default(), start, 0);
         let all = all.items.iter().map(|object| table.value(object)).collect();
-        let page = select_page(conversion::all_shown(state, info, all)?, &selector, limit);
+        let page = select_page(conversion::convert_list(state, info, all)?, &selector, limit);
         return Ok(Answer::ok(list_object(info, &selector, list_items(&info.resource, page), list_revision)));
     }
     let Page { items, more } = select_stored_page(table, info, &selector, start, limit);
@@ -69,7 +69,7 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
         return Ok(Answer::text(serialize_list(&list, &texts), String::new()));
     }
     let items = items.iter().map(|object| table.value(object)).collect();
-    let items = conversion::all_shown(state, info, items)?;
+    let items = conversion::convert_list(state, info, items)?;
     let page = list_items(&info.resource, Page { items, more });
     Ok(Answer::ok(list_object(info, &selector, page, list_revision)))
 }
@@ -125,7 +125,7 @@ impl CollectionToDelete {
             items.iter().map(|object| table.value(object)).map(|it| (key::object_key(&it), it)).collect();
         if converts_first {
             let converted =
-                conversion::all_shown(state, info, objects.iter().map(|(_, object)| object.clone()).collect())?;
+                conversion::convert_list(state, info, objects.iter().map(|(_, object)| object.clone()).collect())?;
             let selected = select_page(converted, selector, scope.limit);
             let keys: BTreeSet<Key> = selected.items.iter().map(|object| key::object_key(object)).collect();
             objects.retain(|(key, _)| keys.contains(key));

@@ -176,9 +176,9 @@ fn access_status(state: &State, user: &User, spec: &Value) -> Value {
         namespace: text(&resource["namespace"]),
         name: text(&resource["name"]),
     };
-    let reason =
-        authorizer::granted(state, user, &attributes).or_else(|| authorizer::denial(state, user, attributes.namespace));
-    let mut status = json!({ "allowed": authorizer::allowed(state, user, &attributes) });
+    let reason = authorizer::allow_reason(state, user, &attributes)
+        .or_else(|| authorizer::denial(state, user, attributes.namespace));
+    let mut status = json!({ "allowed": authorizer::is_allowed(state, user, &attributes) });
     explain(&mut status, user, reason);
     let selectors = ["fieldSelector", "labelSelector"].into_iter();
     let errors: Vec<String> = selectors.filter_map(|field| selector_error(resource, field)).collect();

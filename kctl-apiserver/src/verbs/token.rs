@@ -17,7 +17,7 @@ use crate::{
     request::{Operation, RequestInfo},
     state::State,
     status::{FieldError, GroupResource, StatusError},
-    tokens::{About, Claims, ISSUER, Named},
+    tokens::{Claims, ISSUER, Named, TokenClaims},
     write::precondition::{self, Subject},
 };
 
@@ -60,7 +60,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     attributes.object = Some(request);
     admission::validate(state, &attributes)?;
     let mut request = attributes.object.unwrap_or_default();
-    let mut about = About {
+    let mut about = TokenClaims {
         namespace: info.namespace.clone(),
         serviceaccount: Named::from_object(account),
         ..bound_object(state, info, &request["spec"]["boundObjectRef"])?
@@ -161,8 +161,8 @@ impl BoundKind {
 
 /// Returns the object to which a token is bound: the token is valid only while the object exists. A Pod must run as the
 /// account. The bound Pod's node is recorded with it, with an empty uid if the Node does not exist.
-fn bound_object(state: &State, info: &RequestInfo, reference: &Value) -> Result<About, StatusError> {
-    let mut about = About::default();
+fn bound_object(state: &State, info: &RequestInfo, reference: &Value) -> Result<TokenClaims, StatusError> {
+    let mut about = TokenClaims::default();
     if reference.is_null() {
         return Ok(about);
     }

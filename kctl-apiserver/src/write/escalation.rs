@@ -85,7 +85,7 @@ fn require_aggregation_rights(
 /// Returns `true` if RBAC grants the caller a verb on RBAC objects.
 fn is_allowed(state: &State, info: &RequestInfo, verb: &str, resource: &str, name: &str) -> bool {
     let namespace = info.namespace.as_str();
-    authorizer::allowed(
+    authorizer::is_allowed(
         state,
         &info.caller.user,
         &Attributes { verb, group: RBAC, resource, subresource: "", namespace, name },
@@ -107,7 +107,7 @@ fn missing_permissions(state: &State, user: &User, namespace: &str, rules: &Valu
             for name in if names.is_empty() { &[""] } else { &*names } {
                 let (whole, subresource) = resource.split_once('/').unwrap_or((resource, ""));
                 let attributes = Attributes { verb, group, resource: whole, subresource, namespace, name };
-                if !authorizer::allowed(state, user, &attributes) {
+                if !authorizer::is_allowed(state, user, &attributes) {
                     lacking.insert(format!("{verb} {} {name}", GroupResource::new(group, resource)));
                 }
             }

@@ -32,7 +32,7 @@ pub(super) fn not_permitted(state: &State, info: &RequestInfo, verb: &str, signe
     let (group, resource, subresource, namespace) = ("certificates.k8s.io", "signers", "", "");
     let is_permitted = [signer, of_domain.as_str()].into_iter().any(|name| {
         let attributes = authorizer::Attributes { verb, group, resource, subresource, namespace, name };
-        authorizer::allowed(state, user, &attributes)
+        authorizer::is_allowed(state, user, &attributes)
     });
     (!is_permitted).then(|| format!("user {:?} cannot {verb} resource \"signers\" named {signer:?}", user.name))
 }

@@ -25,9 +25,9 @@ use crate::{
 };
 
 /// The older version, which only has a CPU target.
-pub(super) const FIRST: &str = "autoscaling/v1";
+pub(super) const V1: &str = "autoscaling/v1";
 /// The version in which autoscalers are stored.
-pub(super) const SECOND: &str = "autoscaling/v2";
+pub(super) const V2: &str = "autoscaling/v2";
 /// The annotation of version 1 with `spec.metrics`, except the target of CPU.
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 /// The annotation with `spec.behavior`.
@@ -50,23 +50,23 @@ const OWN: [&str; 6] = [
 const UTILIZATION: i64 = 80;
 
 /// Converts an autoscaler to a version. Other objects, and those that have the version, are returned as they are.
-pub(super) fn converted(to: &str, object: &Value) -> Value {
+pub(super) fn convert(to: &str, object: &Value) -> Value {
     match (object["apiVersion"].as_str(), to) {
-        (Some(FIRST), SECOND) => second(object),
-        (Some(SECOND), FIRST) => first(object),
+        (Some(V1), V2) => second(object),
+        (Some(V2), V1) => first(object),
         _ => object.clone(),
     }
 }
 
 /// Returns `true` for two different versions of autoscalers, whose fields have other names.
 pub(super) fn differ(left: &str, right: &str) -> bool {
-    [left, right].iter().all(|version| [FIRST, SECOND].contains(version)) && left != right
+    [left, right].iter().all(|version| [V1, V2].contains(version)) && left != right
 }
 
 /// Normalizes an autoscaler as a conversion to the internal version and back does: the annotations of version 1 follow
 /// its fields, and version 2 has none. An object of version 1 without metrics gets the default metric this way.
-pub(super) fn settled(object: &mut Value) {
-    if object["apiVersion"] == FIRST {
+pub(super) fn normalize(object: &mut Value) {
+    if object["apiVersion"] == V1 {
         *object = first(&second(object));
     } else {
         drop_own(object);
@@ -87,7 +87,7 @@ fn drop_own(object: &mut Value) {
 /// an annotation. Of several CPU metrics, the first target and the last current value become fields.
 fn first(second: &Value) -> Value {
     let mut object = second.clone();
-    object["apiVersion"] = FIRST.into();
+    object["apiVersion"] = V1.into();
     drop_own(&mut object);
     let (spec, status) = (&second["spec"], &second["status"]);
     let list = |part: &Value, field: &str| part[field].as_array().cloned().unwrap_or_default();
@@ -130,7 +130,7 @@ fn utilization(metric: &Value, field: &str) -> Option<i64> {
 /// absent annotation give the default of 80 %. `currentReplicas: 0` is removed, because version 2 omits it.
 fn second(first: &Value) -> Value {
     let mut object = first.clone();
-    object["apiVersion"] = SECOND.into();
+    object["apiVersion"] = V2.into();
     let annotation = |name: &str| first["metadata"]["annotations"][name].as_str();
     remove(&mut object, "spec", "targetCPUUtilizationPercentage");
     remove(&mut object, "status", "currentCPUUtilizationPercentage");

@@ -34,9 +34,9 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Version 2 has all fields, so that objects are stored and validated in it.
 const STORAGE: StorageVersion = StorageVersion {
-    api_version: conversion::SECOND,
-    convert: conversion::converted,
-    normalize: conversion::settled,
+    api_version: conversion::V2,
+    convert: conversion::convert,
+    normalize: conversion::normalize,
     differ: conversion::differ,
 };
 
@@ -46,7 +46,7 @@ const STATUS: Numbers = Numbers { counts: &["currentReplicas", "desiredReplicas"
 /// Sets the defaults of the object's version. They differ: only version 2 has `metrics` and
 /// `behavior`.
 fn default(object: &mut Value) {
-    if object["apiVersion"] == conversion::FIRST {
+    if object["apiVersion"] == conversion::V1 {
         defaults::v1(object);
     } else {
         defaults::v2(object);

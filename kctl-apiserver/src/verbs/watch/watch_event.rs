@@ -125,7 +125,7 @@ pub(super) async fn convert(
         )
     };
     let reply = transport.send(&call, uid).await;
-    let converted = conversion::converted(resource, &objects, &reply).map_err(Unconverted::into_status)?;
+    let converted = conversion::read_response(resource, &objects, &reply).map_err(Unconverted::into_status)?;
     for (object, converted) in unconverted.into_iter().zip(converted) {
         *object = converted;
     }

@@ -47,7 +47,7 @@ pub(crate) fn identify(info: &RequestInfo, object: &mut Value) -> Result<(), Mis
         return require_type_meta(info, object);
     }
     if info.verb == Verb::Patch {
-        decode::identified(object).map_err(Misfit::Content)?;
+        decode::check_type_meta(object).map_err(Misfit::Content)?;
     }
     identify_as(object, resource.kind_name(), &resource.api_version()).map_err(Misfit::Identity)
 }
@@ -96,7 +96,7 @@ pub(crate) fn read_version(api_version: &str) -> Result<&str, StatusError> {
 /// `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`). A patch can remove `apiVersion`, which is 500
 /// upstream.
 fn require_type_meta(info: &RequestInfo, object: &Value) -> Result<(), Misfit> {
-    decode::identified(object).map_err(Misfit::Content)?;
+    decode::check_type_meta(object).map_err(Misfit::Content)?;
     let api_version = &object["apiVersion"];
     if api_version.as_str().is_some_and(|version| version.matches('/').count() > 1) {
         return Err(Misfit::Content(format!("apiVersion: must be group/version, found {api_version}")));

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 
 fn of_second(spec: &Value, status: &Value) -> Value {
-    json!({ "apiVersion": SECOND, "kind": "HorizontalPodAutoscaler", "metadata": { "name": "a" }, "spec": spec,
+    json!({ "apiVersion": V2, "kind": "HorizontalPodAutoscaler", "metadata": { "name": "a" }, "spec": spec,
         "status": status })
 }
 
@@ -27,19 +27,19 @@ fn round_trip_through_version_1_changes_nothing() {
     ];
     for metric in cases {
         let object = of_second(&json!({ "maxReplicas": 3, "metrics": [metric] }), &json!({ "currentMetrics": null }));
-        let first = converted(FIRST, &object);
-        assert_eq!(first["apiVersion"], FIRST);
+        let first = convert(V1, &object);
+        assert_eq!(first["apiVersion"], V1);
         assert!(first["spec"].get("metrics").is_none(), "{first}");
-        assert_eq!(converted(SECOND, &first), object, "{first}");
+        assert_eq!(convert(V2, &first), object, "{first}");
     }
 }
 
 #[test]
 fn invalid_annotation_is_ignored() {
     let metrics = |text: &str| {
-        let object = json!({ "apiVersion": FIRST, "kind": "HorizontalPodAutoscaler",
+        let object = json!({ "apiVersion": V1, "kind": "HorizontalPodAutoscaler",
             "metadata": { "annotations": { METRICS: text } }, "spec": {} });
-        let second = converted(SECOND, &object);
+        let second = convert(V2, &object);
         assert!(second["metadata"].get("annotations").is_none(), "{second}");
         second["spec"]["metrics"].clone()
     };

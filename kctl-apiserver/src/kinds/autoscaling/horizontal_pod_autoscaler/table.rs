@@ -18,7 +18,7 @@ const METRICS_SHOWN_MAX: usize = 2;
 
 /// Returns the cells of an autoscaler of either version.
 pub(crate) fn cells(object: &Value, now: Timestamp) -> Vec<Value> {
-    let object = &conversion::converted(conversion::SECOND, object);
+    let object = &conversion::convert(conversion::V2, object);
     let target = value_at(object, "/spec/scaleTargetRef");
     let min = scalar(value_at(object, "/spec/minReplicas"));
     vec![
