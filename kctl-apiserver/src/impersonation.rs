@@ -46,13 +46,13 @@ const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 ///
 /// # Errors
 /// Fails if the headers name no user, or with the error of the first mode if none allows it.
-pub(crate) fn impersonated(
+pub(crate) fn impersonate(
     resolver: &impl RuleResolver,
     last_modes: &mut LastModes,
     caller: &Caller,
     parts: &Parts,
 ) -> Result<Caller, StatusError> {
-    let Some(requested) = requested(&parts.headers)? else { return Ok(caller.clone()) };
+    let Some(requested) = requested_user(&parts.headers)? else { return Ok(caller.clone()) };
     let last = last_modes.get(caller);
     let (mut first, mut modes): (_, Vec<&Mode>) = (None, MODES.iter().collect());
     modes.sort_by_key(|mode| Some(mode.name) != last);
@@ -89,7 +89,7 @@ impl LastModes {
 
 /// Returns the user that the headers name. Values that are not UTF-8 are replaced. Header names are lower case, and
 /// percent escapes in extra keys are decoded.
-fn requested(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
+fn requested_user(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
     let text = |value: &http::HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
     let header = |name: &str| headers.get(name).map(text).unwrap_or_default();
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();

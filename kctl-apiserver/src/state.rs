@@ -146,14 +146,10 @@ impl State {
         Ok(())
     }
 
-    /// Returns the caller as which a request acts; see [`impersonation::impersonated`].
-    pub(crate) fn impersonated(
-        &mut self,
-        caller: &Caller,
-        parts: &http::request::Parts,
-    ) -> Result<Caller, StatusError> {
+    /// Returns the caller as which a request acts; see [`impersonation::impersonate`].
+    pub(crate) fn impersonate(&mut self, caller: &Caller, parts: &http::request::Parts) -> Result<Caller, StatusError> {
         let rbac = Rbac { store: &self.store, cache: &self.rule_cache };
-        impersonation::impersonated(&rbac, &mut self.last_modes, caller, parts)
+        impersonation::impersonate(&rbac, &mut self.last_modes, caller, parts)
     }
 
     /// Creates the missing objects of a namespace before the first Pod in it (see [`Controllers::complete_namespace`]).

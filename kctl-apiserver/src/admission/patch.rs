@@ -10,7 +10,7 @@ use crate::{
     decode,
     patch::{
         PatchBounds,
-        json::{addressed, lenient},
+        json::{lenient, normalize_operation},
     },
 };
 
@@ -61,7 +61,7 @@ pub(super) fn apply(object: &mut Value, patch: &[u8]) -> Result<(), PatchError> 
         if !path.is_empty() && !path.contains('/') {
             return inapplicable(format!("{kind} operation: path {path:?} must begin with a slash"));
         }
-        let operation: PatchOperation = serde_json::from_value(addressed(&patched, operation))
+        let operation: PatchOperation = serde_json::from_value(normalize_operation(&patched, operation))
             .map_err(|error| PatchError::Inapplicable(error.to_string()))?;
         // `test` of an absent value compares with null.
         let is_null = matches!(&operation, PatchOperation::Test(test) if test.value.is_null());

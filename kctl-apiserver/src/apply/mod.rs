@@ -180,8 +180,8 @@ pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value
         managed = own_changes(&before, &zero(request.schema, &written), &written, managed)
             .map_err(ApplyError::Unconverted)?;
     }
-    typed(request, "patch", applied, None, Duplicates::Rejected)?;
-    typed(request, "live", live, Some(applied), Duplicates::Allowed)?;
+    validate_types(request, "patch", applied, None, Duplicates::Rejected)?;
+    validate_types(request, "live", live, Some(applied), Duplicates::Allowed)?;
     let managed = fit(request, live, managed).map_err(ApplyError::Unconverted)?;
     let (mut object, managed) = apply_typed(request, live, applied, managed)?;
     last_applied::refresh(request, &mut object, applied);
@@ -204,7 +204,7 @@ fn written_through(request: &Request<'_>, live: &Value) -> Value {
 }
 
 /// Validates the types of an object. Parts that are equal to an object that was validated before are skipped.
-fn typed(
+fn validate_types(
     request: &Request<'_>,
     role: &'static str,
     object: &Value,

@@ -23,7 +23,7 @@ use crate::{registry::kind::StorageVersion, schema::Schema};
 pub(crate) trait Versions: Debug {
     /// Converts an object to another version. Returns a message if the kind does not have the version, or if the
     /// conversion failed.
-    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String>;
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String>;
 
     /// Returns `true` if the versions may name or nest fields differently.
     fn differ(&self, left: &str, right: &str) -> bool;
@@ -40,7 +40,7 @@ pub(crate) const ONE_FORM: Option<&StorageVersion> = None;
 
 /// The versions of a built-in kind, as in its field `storage`. Without one, its versions name all fields alike.
 impl Versions for Option<&'static StorageVersion> {
-    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
         Ok(self.map_or_else(|| object.clone(), |storage| (storage.convert)(api_version, object)))
     }
 
@@ -63,7 +63,7 @@ impl<'a> Request<'a> {
     pub(super) fn read<'o>(&self, object: &'o Value, api_version: &str) -> Result<Cow<'o, Value>, String> {
         match object.get("apiVersion").and_then(Value::as_str) {
             Some(own) if own != api_version && (self.differs(api_version) || self.differs(own)) => {
-                let converted = self.versions.converted(object, api_version)?;
+                let converted = self.versions.convert(object, api_version)?;
                 let position = self.position_in(api_version, &converted);
                 validate(position, &converted, None, Duplicates::Rejected)
                     .map_err(|why| format!("the object converted to {api_version}: {why}"))?;

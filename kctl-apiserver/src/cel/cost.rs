@@ -186,13 +186,13 @@ impl<'a> CostWalk<'a> {
     fn expression(&mut self, tree: &'a IdedExpr) -> Option<()> {
         self.left = self.left.checked_sub(weight(tree))?;
         match &tree.expr {
-            Expr::Comprehension(comprehension) => self.repeated(comprehension),
+            Expr::Comprehension(comprehension) => self.charge_loop(comprehension),
             _ => parts(tree).into_iter().try_for_each(|part| self.expression(part)),
         }
     }
 
     /// Charges a loop for each item of its range.
-    fn repeated(&mut self, over: &'a ComprehensionExpr) -> Option<()> {
+    fn charge_loop(&mut self, over: &'a ComprehensionExpr) -> Option<()> {
         self.expression(&over.iter_range)?;
         self.expression(&over.accu_init)?;
         let items = self.place(&over.iter_range);

@@ -28,7 +28,7 @@ const WRITER: Writer = Writer::for_manager("");
 
 /// Returns the namespace that may lack one of its objects after a change. A deleted account or `ConfigMap` is created
 /// again, and a changed `ConfigMap` is restored. A changed account is ignored.
-pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<String> {
+pub(super) fn affected_namespace(resource: &GroupResource, event: &Event) -> Option<String> {
     let (namespace, name) = &event.key;
     if namespace::KIND.is_of(resource) {
         return (!event.deleted).then(|| name.clone());

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::{
     kinds,
     lifecycle::Writer,
-    quota::{Counter, recounted},
+    quota::{Counter, recount_status},
     registry::kind::{FreesUsage, Quota},
     status::GroupResource,
     store::{Event, Key, Store},
@@ -33,7 +33,7 @@ pub(super) fn has_any(store: &Store) -> bool {
 
 /// Returns the namespace whose quotas a change may free, or whose quota is not counted yet (`DefaultUpdateFilter`).
 /// Cluster-scoped objects, and kinds that quotas ignore, never affect a quota.
-pub(super) fn touched(resource: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
+pub(super) fn affected_namespace(resource: &GroupResource, event: &Event, now: jiff::Timestamp) -> Option<String> {
     let quota = kinds::find(resource).map_or(&Quota::DEFAULT, |kind| &kind.quota);
     if event.key.0.is_empty() || !quota.is_counted {
         return None;
@@ -63,7 +63,7 @@ pub(super) fn recount(store: &mut Store, namespace: &str) {
             let objects: Vec<Arc<Value>> = store.objects(counter.resource(), Some(namespace)).collect();
             (counter, objects)
         });
-        let Some(status) = recounted(&quota, objects, store.clock.now()) else { continue };
+        let Some(status) = recount_status(&quota, objects, store.clock.now()) else { continue };
         let mut new = Value::clone(&quota);
         new["status"] = status;
         let key: Key = (namespace.to_owned(), quota["metadata"]["name"].as_str().unwrap_or_default().to_owned());

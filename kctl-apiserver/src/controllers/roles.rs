@@ -20,7 +20,7 @@ const MANAGER: &str = "clusterrole-aggregation-controller";
 /// Returns the rules of the roles that an aggregation rule selects: by selector, then by name, each rule once. `None`
 /// for a role without an aggregation rule. A role never includes itself. Rules are compared as a whole, so overlapping
 /// ones are kept.
-fn aggregated(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
+fn aggregate_rules(role: &Value, roles: &[&Value]) -> Option<Vec<Value>> {
     let selectors = role["aggregationRule"]["clusterRoleSelectors"].as_array()?;
     let mut rules: Vec<Value> = Vec::new();
     for selector in selectors {
@@ -47,7 +47,7 @@ pub(super) fn aggregate(store: &mut Store) {
     let now = store.clock.seconds();
     let all: Vec<&Value> = roles.iter().map(AsRef::as_ref).collect();
     for role in &roles {
-        let Some(rules) = aggregated(role, &all) else { continue };
+        let Some(rules) = aggregate_rules(role, &all) else { continue };
         if role["rules"].as_array().map_or(rules.is_empty(), |current| *current == rules) {
             continue;
         }
@@ -113,9 +113,9 @@ mod tests {
         let names =
             |rules: Vec<Value>| -> Vec<Value> { rules.iter().map(|rule| rule["resources"][0].clone()).collect() };
         // Expects the rules that kube-controller-manager 1.36 computes.
-        let rules = aggregated(&whole, &parts.each_ref()).map(names);
+        let rules = aggregate_rules(&whole, &parts.each_ref()).map(names);
         assert_eq!(rules, Some(vec!["pods".into(), "configmaps".into(), "ys".into()]));
-        assert_eq!(aggregated(&parts[0], &parts.each_ref()), None);
+        assert_eq!(aggregate_rules(&parts[0], &parts.each_ref()), None);
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) enum TokenWork {
 
 /// Returns the work that a change causes. A new account causes no work: a Secret that names no existing account is
 /// deleted as soon as it is created.
-pub(super) fn touched(resource: &GroupResource, event: &Event) -> Option<TokenWork> {
+pub(super) fn caused_work(resource: &GroupResource, event: &Event) -> Option<TokenWork> {
     if service_account::KIND.is_of(resource) {
         return event.deleted.then(|| TokenWork::Account(event.key.clone()));
     }
@@ -118,14 +118,14 @@ fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
         }
         return;
     };
-    if let Some(new) = completed(issuer, key, &account, &secret) {
+    if let Some(new) = complete_secret(issuer, key, &account, &secret) {
         WRITER.write(store, &group_resource, key, &secret, new);
     }
 }
 
 /// Returns the Secret with the data that it lacks; `None` if it lacks nothing. Keys that the client has set are kept,
 /// apart from `ca.crt`. A failure to sign is logged, and the Secret stays without a token.
-fn completed(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value>) -> Option<Value> {
+fn complete_secret(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value>) -> Option<Value> {
     let encoded = |text: &str| Value::from(BASE64_STANDARD.encode(text));
     let is_empty = |field: &str| secret["data"][field].as_str().unwrap_or_default().is_empty();
     let mut new = Value::clone(secret);

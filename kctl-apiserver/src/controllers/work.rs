@@ -125,13 +125,13 @@ impl Controllers {
                 self.names_freed.extend(definitions::frees_names_in(&event));
             }
             if has_quotas {
-                self.quotas_touched.extend(quotas::touched(&resource, &event, now));
+                self.quotas_touched.extend(quotas::affected_namespace(&resource, &event, now));
             }
             if self.fills_namespaces() {
-                self.namespaces_touched.extend(accounts::touched(&resource, &event));
+                self.namespaces_touched.extend(accounts::affected_namespace(&resource, &event));
             }
             if self.runs(Controller::ServiceAccountToken) {
-                self.tokens_touched.extend(tokens::touched(&resource, &event));
+                self.tokens_touched.extend(tokens::caused_work(&resource, &event));
             }
             self.api_services_touched |=
                 resource == *API_SERVICES || (has_remote && api_services::depend_on(&resource));

@@ -26,9 +26,9 @@ impl Debug for FieldVersions<'_> {
 
 impl Versions for FieldVersions<'_> {
     /// Fails while the conversion webhook has not replied; the round is then waiting.
-    fn converted(&self, object: &Value, api_version: &str) -> Result<Value, String> {
+    fn convert(&self, object: &Value, api_version: &str) -> Result<Value, String> {
         if self.info.resource.custom.is_none() {
-            return self.info.resource.kind.storage.converted(object, api_version);
+            return self.info.resource.kind.storage.convert(object, api_version);
         }
         let to = in_version(self.state, &self.info.resource, Custom::version_of(api_version))
             .filter(|to| to.api_version() == api_version)

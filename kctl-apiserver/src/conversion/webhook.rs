@@ -47,7 +47,7 @@ pub(crate) fn call_for(state: &State, to: &Resource, objects: &[&Value]) -> Resu
         "response": { "uid": "", "convertedObjects": null, "result": { "metadata": {} } },
     });
     let address = client_config::resolve(state, &conversion["clientConfig"], TIMEOUT_SECONDS);
-    Ok(WebhookCall { review, ..address.map_err(|why| failed(objects, &why))? })
+    Ok(WebhookCall { review, ..address.map_err(|why| fail_all(objects, &why))? })
 }
 
 /// The objects that a conversion webhook did not convert, by index, each with the reason. There is at least one.
@@ -89,7 +89,7 @@ impl Unconverted {
 }
 
 /// Returns the failure of all objects of a call, for the same reason.
-fn failed(objects: &[&Value], why: &str) -> Unconverted {
+fn fail_all(objects: &[&Value], why: &str) -> Unconverted {
     Unconverted(objects.iter().enumerate().map(|(index, object)| (index, reason(object, why))).collect())
 }
 
@@ -110,23 +110,27 @@ pub(crate) fn read_response(
     originals: &[&Value],
     reply: &WebhookReply,
 ) -> Result<Vec<Value>, Unconverted> {
-    let body = client_config::decode_reply(reply, REVIEW, "ConversionReview").map_err(|why| failed(originals, &why))?;
+    let body =
+        client_config::decode_reply(reply, REVIEW, "ConversionReview").map_err(|why| fail_all(originals, &why))?;
     let response = &body["response"];
     let uid = response["uid"].as_str().unwrap_or_default();
     if uid != reply.uid {
-        return Err(failed(originals, &format!("expected response.uid={:?}, got {uid:?}", reply.uid)));
+        return Err(fail_all(originals, &format!("expected response.uid={:?}, got {uid:?}", reply.uid)));
     }
     let (status, message) = (&response["result"]["status"], &response["result"]["message"]);
     if status != "Success" {
-        return Err(failed(originals, &format!("response.result.status is {status}, not Success: {message}")));
+        return Err(fail_all(originals, &format!("response.result.status is {status}, not Success: {message}")));
     }
     let objects = response["convertedObjects"].as_array().cloned().unwrap_or_default();
     if objects.len() != originals.len() {
-        return Err(failed(originals, &format!("it returned {} objects, expected {}", objects.len(), originals.len())));
+        return Err(fail_all(
+            originals,
+            &format!("it returned {} objects, expected {}", objects.len(), originals.len()),
+        ));
     }
     let (mut converted, mut invalid) = (Vec::new(), Vec::new());
     for (index, (object, original)) in objects.into_iter().zip(originals).enumerate() {
-        match restored(to, original, object) {
+        match restore_metadata(to, original, object) {
             Ok(object) => converted.push(object),
             Err(why) => invalid.push((index, reason(original, &format!("invalid converted object: {why}")))),
         }
@@ -138,7 +142,7 @@ pub(crate) fn read_response(
 ///
 /// A webhook cannot move, rename or own an object: all metadata but labels and annotations come
 /// from the original, even if the webhook left them out.
-fn restored(to: &Resource, original: &Value, mut object: Value) -> Result<Value, String> {
+fn restore_metadata(to: &Resource, original: &Value, mut object: Value) -> Result<Value, String> {
     let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
     let of_metadata =
         |field: &'static str| (field, text(&original["metadata"][field]), text(&object["metadata"][field]));

@@ -14,7 +14,7 @@ use kctl_apimachinery::strconv;
 /// Steps go through `properties` if the schema has any, else through `additionalProperties`. The
 /// empty path resolves to the empty string. Both notations reach both kinds of fields; the output
 /// always shows properties with dots and map keys in brackets.
-pub(super) fn resolved(path: &str, schema: &Value) -> Option<String> {
+pub(super) fn resolve(path: &str, schema: &Value) -> Option<String> {
     let mut tokens = Tokens(path);
     let mut schema = schema;
     let mut out = String::new();
@@ -22,7 +22,7 @@ pub(super) fn resolved(path: &str, schema: &Value) -> Option<String> {
         let name = match token {
             "." => tokens.next()?.to_owned(),
             "[" => {
-                let name = unquoted(tokens.next()?)?;
+                let name = unquote(tokens.next()?)?;
                 tokens.next().filter(|&token| token == "]")?;
                 name
             }
@@ -70,7 +70,7 @@ fn quoted_len(text: &[u8]) -> usize {
 
 /// Returns the key in single quotes with its escapes, those of Go strings and `\'`, resolved; `None` if it is
 /// malformed.
-fn unquoted(token: &str) -> Option<String> {
+fn unquote(token: &str) -> Option<String> {
     let inner = token.strip_prefix('\'')?.strip_suffix('\'')?;
     let mut out = String::new();
     let mut letters = inner.chars().peekable();
@@ -92,7 +92,7 @@ fn unquoted(token: &str) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::resolved;
+    use super::resolve;
 
     #[test]
     fn only_field_paths_in_schema_are_valid() {
@@ -113,8 +113,8 @@ mod tests {
             (r"['\q']", None),
             (".x.y.z", None),
         ] {
-            assert_eq!(resolved(path, &schema).as_deref(), expected, "{path}");
+            assert_eq!(resolve(path, &schema).as_deref(), expected, "{path}");
         }
-        assert_eq!(resolved(".k", &map).as_deref(), Some("[k]"), "a key of the value itself");
+        assert_eq!(resolve(".k", &map).as_deref(), Some("[k]"), "a key of the value itself");
     }
 }

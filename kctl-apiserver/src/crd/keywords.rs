@@ -44,7 +44,7 @@ pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
 
 /// Checks a schema and those below it.
 fn node(schema: &Field<'_>, position: SchemaPosition) {
-    supported(schema, position);
+    check_supported(schema, position);
     let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
     schema.at("uniqueItems").forbidden_if(schema["uniqueItems"] == true, detail);
     children(schema, position);
@@ -59,7 +59,7 @@ fn node(schema: &Field<'_>, position: SchemaPosition) {
 
 /// Rejects unknown types, and keywords that are unsupported or not allowed at this position. Zero values that Go omits
 /// were removed by `normalize`.
-fn supported(schema: &Field<'_>, position: SchemaPosition) {
+fn check_supported(schema: &Field<'_>, position: SchemaPosition) {
     let (name, default, items) = (schema.at("type"), schema.at("default"), schema.at("items"));
     name.unsupported_if(!name.is_empty() && !TYPES.contains(&name.text()), &TYPES);
     name.forbidden_if(*name == "null", "type cannot be set to null, use nullable as an alternative");

@@ -77,7 +77,7 @@ pub(super) fn check(
         let value = range.comparable(value, bound, errors);
         let (within, than) = if key == "minimum" { (Ordering::Greater, "greater") } else { (Ordering::Less, "less") };
         let is_exclusive = schema.flag(exclusive);
-        if compared(&value, bound).is_some_and(|order| order != within && (is_exclusive || order.is_ne())) {
+        if compare(&value, bound).is_some_and(|order| order != within && (is_exclusive || order.is_ne())) {
             let or_equal = if is_exclusive { "" } else { " or equal" };
             errors.invalid(path, &value, &format!("must be {than} than{or_equal} {bound}"));
         }
@@ -86,7 +86,7 @@ pub(super) fn check(
 
 /// Compares a number with a bound. The bound of an integer loses its fraction first, as in upstream.
 #[expect(clippy::cast_possible_truncation, reason = "upstream truncates the limit of an integer")]
-fn compared(value: &Value, bound: &Value) -> Option<Ordering> {
+fn compare(value: &Value, bound: &Value) -> Option<Ordering> {
     let bound = bound.as_f64()?;
     value.as_i64().map_or_else(|| value.as_f64()?.partial_cmp(&bound), |number| Some(number.cmp(&(bound as i64))))
 }

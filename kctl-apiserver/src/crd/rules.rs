@@ -279,7 +279,7 @@ impl Rule {
     fn compile(schema: Schema, rule: &Value) -> Self {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
         let reason = statements::REASONS.iter().copied().find(|reason| *reason == text("reason"));
-        let field_path = field_path::resolved(text("fieldPath"), schema.json()).filter(|path| !path.is_empty());
+        let field_path = field_path::resolve(text("fieldPath"), schema.json()).filter(|path| !path.is_empty());
         let name = if text("message").is_empty() { text("rule") } else { text("message") }.trim();
         let message_expression = Some(text("messageExpression")).filter(|text| !text.is_empty());
         Self {
@@ -313,12 +313,12 @@ impl Rule {
     /// Returns the error of a rule that exceeds its limit or the budget.
     fn too_expensive(&self, excess: CostExceeded, path: &str) -> FieldError {
         let what = if excess == CostExceeded::Budget { "the evaluation of all rules" } else { "its evaluation" };
-        self.unevaluated(path, &format!("{what} is too expensive; no more rules are evaluated"))
+        self.evaluation_error(path, &format!("{what} is too expensive; no more rules are evaluated"))
     }
 
     /// Returns the error of a rule that could not be evaluated, regardless of the rule's `reason`.
-    fn unevaluated(&self, path: &str, why: &str) -> FieldError {
-        FieldError::new("FieldValueInvalid", named(path), format!("Invalid value: rule {:?}: {why}", self.name))
+    fn evaluation_error(&self, path: &str, why: &str) -> FieldError {
+        FieldError::new("FieldValueInvalid", display_path(path), format!("Invalid value: rule {:?}: {why}", self.name))
     }
 
     /// Returns the value of `oldSelf`. An optional `oldSelf` is `optional.none()` on creation.
@@ -332,7 +332,7 @@ impl Rule {
         let failure = |error, kind| Some(Failure { error, kind });
         let code = match &self.code {
             Ok(code) => code,
-            Err(why) => return failure(self.unevaluated(path, why), RuleFailure::NotEvaluated),
+            Err(why) => return failure(self.evaluation_error(path, why), RuleFailure::NotEvaluated),
         };
         match scope.run(code) {
             Ok(Cel::Bool(true)) => None,
@@ -342,20 +342,20 @@ impl Rule {
                     Some(old) => scope.set("oldSelf", old),
                     None => scope.unset("oldSelf"),
                 }
-                failure(self.failed(scope, value, path), RuleFailure::Fails)
+                failure(self.failure_error(scope, value, path), RuleFailure::Fails)
             }
             Err(EvaluationError::CostExceeded) => {
                 failure(self.too_expensive(CostExceeded::Expression, path), RuleFailure::CostExceeded)
             }
-            Err(why) => failure(self.unevaluated(path, &why.to_string()), RuleFailure::NotEvaluated),
+            Err(why) => failure(self.evaluation_error(path, &why.to_string()), RuleFailure::NotEvaluated),
         }
     }
 
     /// Returns the error of a rule that is `false`. Scalar values are part of the message.
-    fn failed(&self, scope: &Scope, value: &Value, path: &str) -> FieldError {
+    fn failure_error(&self, scope: &Scope, value: &Value, path: &str) -> FieldError {
         let evaluated = self.evaluate_message(scope);
         let (text, path) = (evaluated.as_deref().unwrap_or(&self.message), format!("{path}{}", self.field_path));
-        let field = named(&path);
+        let field = display_path(&path);
         let is_scalar = !value.is_object() && !value.is_array();
         let message = if is_scalar { format!("{text}, found {value}") } else { text.to_owned() };
         FieldError::new(self.reason, field, message)
@@ -371,6 +371,6 @@ impl Rule {
 }
 
 /// Returns the path as errors report it, without a leading dot; `<nil>` for the root.
-fn named(path: &str) -> &str {
+fn display_path(path: &str) -> &str {
     if path.is_empty() { "<nil>" } else { path.trim_start_matches('.') }
 }

@@ -133,7 +133,7 @@ pub(super) fn texts(schema: &Field<'_>) {
         rule.at("reason").one_of(&REASONS);
         let path = rule.at("fieldPath");
         let has_lines = path.text().contains(['\n', '\r']);
-        let is_wrong = !path.is_empty() && (has_lines || field_path::resolved(path.text(), schema).is_none());
+        let is_wrong = !path.is_empty() && (has_lines || field_path::resolve(path.text(), schema).is_none());
         path.invalid_if(is_wrong, "must be the path of a field, in one line");
     }
 }
@@ -152,9 +152,9 @@ fn check_rule(
     let expression = text("rule");
     let invalid = |field: &str, value: &Value, why: &str| FieldError::invalid(&format!("{path}.{field}"), value, why);
     // The `messageExpression` is compiled only if the rule compiles.
-    let is_typed = match compiled(Expression::Rule, rule, schema, path, position, total, errors) {
+    let is_typed = match compile(Expression::Rule, rule, schema, path, position, total, errors) {
         CompileStage::Whole => {
-            compiled(Expression::Message, rule, schema, path, position, total, errors);
+            compile(Expression::Message, rule, schema, path, position, total, errors);
             true
         }
         CompileStage::Typed => true,
@@ -216,7 +216,7 @@ fn wrong_expression(
 
 /// Compiles an expression, adds its cost to the total, and reports its errors. The value in the error is the whole rule
 /// as JSON, as upstream prints it. An expression above the cost limit counts as compiled.
-fn compiled(
+fn compile(
     which: Expression,
     rule: &Value,
     schema: &Value,

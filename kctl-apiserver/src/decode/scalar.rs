@@ -19,7 +19,7 @@ const NOT_JSON: [&str; 6] = [".nan", ".NaN", ".NAN", ".inf", ".Inf", ".INF"];
 ///
 /// # Errors
 /// Fails for a number that JSON cannot express.
-pub(super) fn resolved(text: &str) -> Result<Value, String> {
+pub(super) fn resolve(text: &str) -> Result<Value, String> {
     let is = |word: &str| {
         let mut capital = word.to_owned();
         capital[..1].make_ascii_uppercase();
@@ -101,14 +101,14 @@ mod tests {
             (&["9223372036854775808"], json!(9_223_372_036_854_775_808_u64)),
         ] {
             for text in texts {
-                assert_eq!(resolved(text), Ok(value.clone()), "{text}");
+                assert_eq!(resolve(text), Ok(value.clone()), "{text}");
             }
         }
         for text in ["nULL", "oN", "1:30", "1e400", "2020-01-01", "1.2.3", "-", "...", "inf", "nan", "é"] {
-            assert_eq!(resolved(text), Ok(text.into()));
+            assert_eq!(resolve(text), Ok(text.into()));
         }
         for text in [".inf", "+.Inf", "-.INF", ".NaN"] {
-            assert!(resolved(text).is_err(), "{text}");
+            assert!(resolve(text).is_err(), "{text}");
         }
     }
 }

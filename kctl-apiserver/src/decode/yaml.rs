@@ -10,7 +10,7 @@ use granit_parser::{Event, Parser, ScalarStyle, Tag};
 use kctl_apimachinery::strconv;
 use serde_json::{Map, Value};
 
-use super::{DEPTH_MAX, first_line, scalar::resolved};
+use super::{DEPTH_MAX, first_line, scalar::resolve};
 use crate::limits::BODY_LEN_MAX;
 
 /// The number of values that aliases may expand to in one document. A document with more is an attack. Prevents a short
@@ -144,7 +144,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, St
             Ok(String::from_utf8_lossy(&bytes).into_owned().into())
         }
         Some(scalar_tag @ ("null" | "bool" | "int" | "float")) => {
-            let value = resolved(text)?;
+            let value = resolve(text)?;
             let fits = match &value {
                 Value::Null => scalar_tag == "null",
                 Value::Bool(_) => scalar_tag == "bool",
@@ -154,7 +154,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, St
             };
             if fits { Ok(value) } else { Err(format!("yaml: {text:?} is not a {scalar_tag}")) }
         }
-        None if style == ScalarStyle::Plain && tag.is_none() => resolved(text),
+        None if style == ScalarStyle::Plain && tag.is_none() => resolve(text),
         _ => Ok(text.into()),
     }
 }

@@ -76,16 +76,16 @@ fn format_value(letter: char, precision: Option<usize>, value: &Cel) -> Option<S
         ('s', _) => return string(value),
         ('d', Cel::Int(number)) => number.to_string(),
         ('d', Cel::UInt(number)) => number.to_string(),
-        ('f', _) => fixed(float(value)?, precision.unwrap_or(PRECISION)),
+        ('f', _) => format_fixed(float(value)?, precision.unwrap_or(PRECISION)),
         // Upstream uses the precision as the width, so there are always six digits.
         ('e', _) => scientific(float(value)?),
         ('b', Cel::Bool(value)) => u8::from(*value).to_string(),
-        ('b', Cel::Int(number)) => signed(*number, format!("{:b}", number.unsigned_abs())),
+        ('b', Cel::Int(number)) => put_sign(*number, format!("{:b}", number.unsigned_abs())),
         ('b', Cel::UInt(number)) => format!("{number:b}"),
-        ('o', Cel::Int(number)) => signed(*number, format!("{:o}", number.unsigned_abs())),
+        ('o', Cel::Int(number)) => put_sign(*number, format!("{:o}", number.unsigned_abs())),
         ('o', Cel::UInt(number)) => format!("{number:o}"),
         ('X', _) => format_value('x', precision, value)?.to_ascii_uppercase(),
-        ('x', Cel::Int(number)) => signed(*number, format!("{:x}", number.unsigned_abs())),
+        ('x', Cel::Int(number)) => put_sign(*number, format!("{:x}", number.unsigned_abs())),
         ('x', Cel::UInt(number)) => format!("{number:x}"),
         ('x', Cel::String(text)) => hex(text.as_bytes()),
         ('x', Cel::Bytes(bytes)) => hex(bytes),
@@ -94,7 +94,7 @@ fn format_value(letter: char, precision: Option<usize>, value: &Cel) -> Option<S
 }
 
 /// Puts the minus sign before the digits of an absolute value.
-fn signed(number: i64, digits: String) -> String {
+fn put_sign(number: i64, digits: String) -> String {
     if number < 0 { format!("-{digits}") } else { digits }
 }
 
@@ -129,7 +129,7 @@ fn unsigned_if_zero(number: f64) -> f64 {
 }
 
 /// Formats a number for `%f`, with a comma between groups of three digits.
-fn fixed(number: f64, precision: usize) -> String {
+fn format_fixed(number: f64, precision: usize) -> String {
     if let Some(odd) = odd(number) {
         return odd.to_owned();
     }

@@ -239,7 +239,7 @@ impl Faults {
         inner.notify(Seen::Request(request));
         let Inner { rules, rng, .. } = &mut *inner;
         let fault = decide(rules, |rule| rule.request_fault(request, rng))?;
-        inner.injected(Fault::Request(fault));
+        inner.count_fault(Fault::Request(fault));
         inner.notify(Seen::InRequest(request, Fault::Request(fault)));
         Some(fault)
     }
@@ -250,14 +250,14 @@ impl Faults {
         let Inner { rules, rng, .. } = &mut *inner;
         let fault = decide(rules, |rule| rule.event_fault(summary, rng));
         if let Some(fault) = fault {
-            inner.injected(Fault::Event(fault));
+            inner.count_fault(Fault::Event(fault));
             inner.notify(Seen::AtEvent(summary, Fault::Event(fault)));
         }
         fault
     }
 
     /// Reports a delivered event to the observer.
-    fn delivered(&self, summary: &EventSummary) {
+    fn notify_delivered(&self, summary: &EventSummary) {
         self.inner.lock().notify(Seen::Event(summary));
     }
 }
@@ -278,7 +278,7 @@ fn decide<F>(rules: &mut [Rule], mut fault_of: impl FnMut(&mut Rule) -> Option<F
 
 impl Inner {
     /// Counts an injected fault.
-    fn injected(&mut self, fault: Fault) {
+    fn count_fault(&mut self, fault: Fault) {
         *self.counts.entry(fault.name()).or_default() += 1;
     }
 

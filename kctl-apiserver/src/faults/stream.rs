@@ -102,13 +102,13 @@ impl Gate {
                 return Passage::Held;
             }
         };
-        self.connection.faults.delivered(&summary);
+        self.connection.faults.notify_delivered(&summary);
         passage
     }
 
     /// Delivers an event without a fault. Rules do not act on it, but the observer of the plan sees it.
     pub(crate) fn deliver(&self, event: &Event, kind: &str) -> Passage {
-        self.connection.faults.delivered(&self.summary(event, kind));
+        self.connection.faults.notify_delivered(&self.summary(event, kind));
         Passage::Once
     }
 

@@ -64,7 +64,7 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     if router == Router::GoRestful && parts.method != Method::GET {
         return rejected(parts, &StatusError::method_not_allowed());
     }
-    discovered(registry, &path, &document, router, parts)
+    discovery_response(registry, &path, &document, router, parts)
 }
 
 /// Answers requests for health, metrics, `OpenAPI` and token keys; `None` for discovery. `names` is the path without
@@ -116,7 +116,13 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
 
 /// Returns a discovery document in the accepted format. Aggregated discovery has an `ETag` and is the only document
 /// here that is answered with 304.
-fn discovered(registry: &Registry, path: &[&str], document: &Value, router: Router, parts: &Parts) -> Response<Body> {
+fn discovery_response(
+    registry: &Registry,
+    path: &[&str],
+    document: &Value,
+    router: Router,
+    parts: &Parts,
+) -> Response<Body> {
     match DocumentFormat::negotiate(parts, path, router) {
         Err(error) => rejected(parts, &error),
         Ok(form @ (DocumentFormat::Aggregated | DocumentFormat::AggregatedYaml)) => {

@@ -35,7 +35,7 @@ pub(super) fn types(resource: &Resource, version: OpenApiVersion) -> Vec<(String
     let mut own = match (version, custom.schema.is_object()) {
         (_, false) => json!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true }),
         (OpenApiVersion::Two, true) => older(&custom.schema),
-        (OpenApiVersion::Three, true) => completed(&custom.schema),
+        (OpenApiVersion::Three, true) => complete_schema(&custom.schema),
     };
     let hides_all = version == OpenApiVersion::Two && own["x-kubernetes-preserve-unknown-fields"] == true;
     if hides_all {
@@ -120,7 +120,7 @@ fn is(fields: &Map<String, Value>, key: &str) -> bool {
 
 /// Returns a schema for `OpenAPI` v3: extensions are written out. Int-or-string gets its union of types, unless the CRD
 /// has written it.
-fn completed(schema: &Value) -> Value {
+fn complete_schema(schema: &Value) -> Value {
     walk(schema, &|fields| {
         let union = json!([{ "type": "integer" }, { "type": "string" }]);
         let has_union = fields.contains_key("anyOf")

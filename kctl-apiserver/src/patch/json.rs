@@ -65,7 +65,7 @@ pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPat
             return Err(JsonPatchError::Rejected);
         }
         let operation: PatchOperation =
-            serde_json::from_value(addressed(object, operation)).map_err(|_| JsonPatchError::Rejected)?;
+            serde_json::from_value(normalize_operation(object, operation)).map_err(|_| JsonPatchError::Rejected)?;
         // `test` of an absent value compares with null.
         if matches!(&operation, PatchOperation::Test(test) if test.value.is_null() && could_have(object, test.path.as_str()))
         {
@@ -113,7 +113,7 @@ enum Location {
 
 /// Returns an operation with an absent value as null, and with array indexes as RFC 6902 writes them. Indexes depend on
 /// the state of the object, so each operation is translated just before it is applied.
-pub(crate) fn addressed(object: &Value, mut operation: Value) -> Value {
+pub(crate) fn normalize_operation(object: &Value, mut operation: Value) -> Value {
     let is_add = operation["op"] == "add";
     if ["add", "replace", "test"].iter().any(|op| operation["op"] == **op) && operation.get("value").is_none() {
         operation["value"] = Value::Null;

@@ -154,8 +154,8 @@ pub(super) fn arrange(
     for item in items {
         if by.is_in(&item, patch)? { &mut of_patch } else { &mut of_server }.push(item);
     }
-    let of_patch = sorted(of_patch, patch, by)?;
-    let of_server = sorted(of_server, server, by)?;
+    let of_patch = sort_by_identity(of_patch, patch, by)?;
+    let of_server = sort_by_identity(of_server, server, by)?;
 
     let mut arranged = Vec::with_capacity(of_patch.len() + of_server.len());
     let mut of_patch = of_patch.into_iter().peekable();
@@ -175,7 +175,7 @@ pub(super) fn arrange(
 /// Returns items with their positions in a list, in the order of that list (`normalizeSliceOrder`). Upstream's
 /// comparison puts an item that is not in the list before every other one, and also after it. The insertion here gives
 /// the same order as upstream's sort.
-fn sorted(items: Vec<Value>, order: &[Value], by: Identity) -> Result<Vec<(Value, Option<usize>)>, String> {
+fn sort_by_identity(items: Vec<Value>, order: &[Value], by: Identity) -> Result<Vec<(Value, Option<usize>)>, String> {
     by.check(&items)?;
     by.check(order)?;
     let with_position = |item: Value| {

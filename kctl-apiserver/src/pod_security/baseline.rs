@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
     check(0, Some(0), "hostPath volumes must not be used", host_paths),
     check(0, None, "hostPort must not be used", host_ports),
     check(34, None, "probes and lifecycle hooks must not set host", probed_hosts),
-    check(0, None, "privileged must not be true", privileged),
+    check(0, None, "privileged must not be true", is_privileged),
     check(0, Some(35), "procMount must be Default", proc_mount),
     check(0, None, "seLinuxOptions must have an allowed type, no user and no role", se_linux),
     check(0, Some(19), SECCOMP_RULE, seccomp),
@@ -113,7 +113,7 @@ fn probed_hosts(part: &Part<'_>) -> bool {
 }
 
 /// Checks privileged containers (`check_privileged.go`).
-fn privileged(part: &Part<'_>) -> bool {
+fn is_privileged(part: &Part<'_>) -> bool {
     part.context()["privileged"] == true
 }
 

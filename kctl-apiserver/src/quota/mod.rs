@@ -33,7 +33,7 @@ pub(crate) struct QuotaChange<'a> {
 /// charged: an update that lowers the usage waits for the quota controller to count again. The quota counts only
 /// resources that are in `status.hard`, which its controller copies from `spec.hard`. Until then its usage is unknown,
 /// and writes are rejected. Fails if the quota is exceeded, or if the object lacks a value that the quota counts.
-pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<Amounts>, String> {
+pub(crate) fn charge(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<Amounts>, String> {
     let QuotaChange { counter, old, new, is_status, now } = change;
     let (hard, used) = (amounts::read(&quota["status"]["hard"]), amounts::read(&quota["status"]["used"]));
     let counted: BTreeSet<&str> = hard.keys().map(String::as_str).filter(|name| counter.counts(name)).collect();
@@ -65,14 +65,14 @@ pub(crate) fn charged(quota: &Value, change: &QuotaChange<'_>) -> Result<Option<
 }
 
 /// Returns the amounts as the status of a quota holds them. Amounts have their canonical form, such as `500m` or `1Gi`.
-pub(crate) fn shown(amounts: &Amounts) -> Value {
+pub(crate) fn amounts_json(amounts: &Amounts) -> Value {
     amounts.iter().map(|(name, amount)| (name.clone(), json!(amount.to_string()))).collect::<Map<_, _>>().into()
 }
 
 /// Returns the status that a quota should have, or `None` if it has that already. `objects` are all objects of its
 /// namespace with their counters. A resource of `spec.hard` that a counter supports is counted from zero; others keep
 /// their last usage.
-pub(crate) fn recounted<'a>(
+pub(crate) fn recount_status<'a>(
     quota: &Value,
     objects: impl Iterator<Item = (&'a Counter, Vec<std::sync::Arc<Value>>)>,
     now: Timestamp,
@@ -94,7 +94,7 @@ pub(crate) fn recounted<'a>(
         }
         used.extend(sum);
     }
-    let status = json!({ "hard": shown(&hard), "used": shown(&used) });
+    let status = json!({ "hard": amounts_json(&hard), "used": amounts_json(&used) });
     (status != quota["status"]).then_some(status)
 }
 
@@ -111,7 +111,7 @@ mod tests {
         let pods = crate::kinds::built_in().any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
         let counter = Counter::for_resource(&pods).unwrap();
         let change = QuotaChange { counter: &counter, old, new, is_status: false, now: Timestamp::UNIX_EPOCH };
-        let found = charged(quota, &change).map(|after| after.map(|after| shown(&after).to_string()));
+        let found = charge(quota, &change).map(|after| after.map(|after| amounts_json(&after).to_string()));
         assert_eq!(found.map_err(drop), expected.map(|after| after.map(str::to_owned)));
     }
 

@@ -33,7 +33,7 @@ pub(crate) use self::{
 };
 use self::{
     path::{path_behind, wrong_segment},
-    routing::{allowed, is_elsewhere},
+    routing::{check_allowed, is_elsewhere},
     verb::performed_verb,
 };
 
@@ -110,7 +110,7 @@ impl RequestInfo {
         if resource.custom.is_some() && is_elsewhere(&resource, &resource_path, requested) {
             return None;
         }
-        let verb = match allowed(&resource, &resource_path, requested) {
+        let verb = match check_allowed(&resource, &resource_path, requested) {
             Ok(verb) => verb,
             Err(rejection) => return Some(Err(rejection)),
         };

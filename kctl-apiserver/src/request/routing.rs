@@ -22,7 +22,7 @@ pub(super) fn is_elsewhere(resource: &Resource, resource_path: &ResourcePath<'_>
 ///
 /// # Errors
 /// `NotFound` for the path, or `MethodNotAllowed` for the verb.
-pub(super) fn allowed(
+pub(super) fn check_allowed(
     resource: &Resource,
     resource_path: &ResourcePath<'_>,
     requested: Option<Verb>,

@@ -139,9 +139,9 @@ impl<'a> RangeReader<'a> {
         self.expect("(")?;
         let field = self.field()?;
         self.expect(",")?;
-        let start = self.bound()?;
+        let start = self.read_bound()?;
         self.expect(",")?;
-        let range = HashRange { start, end: self.bound()? };
+        let range = HashRange { start, end: self.read_bound()? };
         self.expect(")")?;
         if range.start < range.end { Ok((field, range)) } else { Err(EMPTY_RANGE.into()) }
     }
@@ -169,7 +169,7 @@ impl<'a> RangeReader<'a> {
     }
 
     /// Reads a bound: a string with `0x` and 16 lower-case digits, or 2^64.
-    fn bound(&mut self) -> Result<u128, String> {
+    fn read_bound(&mut self) -> Result<u128, String> {
         self.skip_blanks();
         let text = self.rest.strip_prefix(['r', 'R']).unwrap_or(self.rest);
         let quote = text.chars().next().filter(|quote| ['\'', '"'].contains(quote)).ok_or(BOUND)?;

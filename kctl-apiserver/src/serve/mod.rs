@@ -282,7 +282,7 @@ async fn connection(
         async move {
             let response: Response<Body> = match (decided, client) {
                 (Ok(service), None) => service.oneshot(request).await?,
-                (Ok(service), Some(client)) => answered(service, client, request, &breaks).await,
+                (Ok(service), Some(client)) => respond_under_faults(service, client, request, &breaks).await,
                 (Err(rejected), _) => *rejected,
             };
             let response = response.map(|body| match body.size_hint().exact() {
@@ -305,7 +305,7 @@ async fn connection(
 
 /// Returns the response to a client under faults. If a fault breaks the connection, this never returns and `breaks` is
 /// notified. A crash ends all requests of the client, also those that the server has begun to handle.
-async fn answered(
+async fn respond_under_faults(
     service: InProcess,
     client: Connection,
     request: Request<Received<Incoming>>,

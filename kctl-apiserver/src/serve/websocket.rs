@@ -74,7 +74,7 @@ impl Handshake {
         if watch.status() != StatusCode::OK {
             return watch;
         }
-        let accepted = match self.accepted() {
+        let accepted = match self.accept_handshake() {
             Ok(accepted) => accepted,
             Err((code, why)) => return rejected(code, why),
         };
@@ -98,7 +98,7 @@ impl Handshake {
     ///
     /// # Errors
     /// Returns code and message for an invalid handshake.
-    fn accepted(&self) -> Result<Response<Body>, (StatusCode, &'static str)> {
+    fn accept_handshake(&self) -> Result<Response<Body>, (StatusCode, &'static str)> {
         if self.text(header::SEC_WEBSOCKET_VERSION) != VERSION {
             return Err((StatusCode::BAD_REQUEST, "missing or bad WebSocket Version"));
         }

@@ -24,7 +24,7 @@ const VERSION_WITHIN: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// `BadRequest` if the parameter cannot be parsed as a duration.
-pub(super) fn allotted(parts: &Parts) -> Result<Option<Duration>, StatusError> {
+pub(super) fn requested_timeout(parts: &Parts) -> Result<Option<Duration>, StatusError> {
     let query = parts.uri.query().unwrap_or_default();
     if !query.contains("timeout") {
         return Ok(None);
@@ -54,7 +54,7 @@ fn is_long(path: &str, params: &Params) -> bool {
 /// shorter deadline gets the deadline error instead.
 pub(super) fn within(parts: &Parts, error: StatusError) -> StatusError {
     let waits = error.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
-    if waits && allotted(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {
+    if waits && requested_timeout(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {
         return StatusError::timed_out();
     }
     error

@@ -93,7 +93,8 @@ where
             parts.extensions.insert(Received::now(clock));
             parts.extensions.insert(id.clone());
             let read = async {
-                let within = deadline::allotted(&parts)?.map_or(REQUEST_TIMEOUT, |time| time.min(REQUEST_TIMEOUT));
+                let within =
+                    deadline::requested_timeout(&parts)?.map_or(REQUEST_TIMEOUT, |time| time.min(REQUEST_TIMEOUT));
                 Ok::<_, StatusError>((read_body(body, within).await?, within))
             };
             let response = match read.await {
@@ -147,7 +148,7 @@ async fn handle(
     body: Bytes,
     within: Duration,
 ) -> Response<Body> {
-    let impersonated = state.lock().impersonated(caller, parts).map_err(StatusError::into_filter_error);
+    let impersonated = state.lock().impersonate(caller, parts).map_err(StatusError::into_filter_error);
     let caller = match impersonated {
         Ok(caller) => caller,
         Err(status_error) => return reject_audited(&mut state.lock(), caller, parts, &status_error),

@@ -43,19 +43,19 @@ fn value(cell: Cell, object: &Value, now: Timestamp) -> Value {
         Cell::Flag(field) => json!(flag(object, field)),
         Cell::Count(field) => json!(list(object, field).len() + entries(object, field)),
         Cell::JoinedOr(items, _, otherwise) if list(object, items).is_empty() => json!(otherwise),
-        Cell::Joined(items, field) | Cell::JoinedOr(items, field, _) => json!(joined(object, items, field)),
+        Cell::Joined(items, field) | Cell::JoinedOr(items, field, _) => json!(join_field(object, items, field)),
         Cell::SinceOr(field, otherwise) => match text(object, field) {
             "" => json!(otherwise),
             time => json!(since_text(time, now)),
         },
-        Cell::Containers(template) => json!(joined(value_at(object, template), CONTAINERS, "/name")),
-        Cell::Images(template) => json!(joined(value_at(object, template), CONTAINERS, "/image")),
+        Cell::Containers(template) => json!(join_field(value_at(object, template), CONTAINERS, "/name")),
+        Cell::Images(template) => json!(join_field(value_at(object, template), CONTAINERS, "/image")),
         Cell::Labels(field) => json!(labels::selector(value_at(object, field))),
         Cell::Computed(compute) => compute(object, now),
     }
 }
 
 /// Returns the strings at `field` of the items of a list, joined by commas.
-fn joined(object: &Value, items: &str, field: &str) -> String {
+fn join_field(object: &Value, items: &str, field: &str) -> String {
     list(object, items).iter().map(|item| text(item, field)).collect::<Vec<_>>().join(",")
 }

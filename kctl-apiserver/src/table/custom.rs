@@ -76,7 +76,7 @@ fn cell(kind: &str, value: &Value, now: Timestamp) -> Value {
     match (kind, value) {
         ("integer", Value::Number(number)) => json!(whole(number)),
         ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => value.clone(),
-        ("string", _) => json!(printed(value)),
+        ("string", _) => json!(print_value(value)),
         ("date", Value::String(time)) if time.is_empty() || time == "null" => json!(since_text("", now)),
         ("date", Value::String(time)) if time::parse(time).is_some() => json!(since_text(time, now)),
         ("date", Value::String(_)) => json!(INVALID),
@@ -92,7 +92,7 @@ fn whole(number: &Number) -> i64 {
 
 /// Returns the value as kube-apiserver prints it in a string column: scalars as Go's `%v`, lists and objects as JSON. A
 /// null inside the object is `<no value>`. Paths that find nothing are handled before.
-fn printed(value: &Value) -> String {
+fn print_value(value: &Value) -> String {
     match value {
         Value::Null => "<no value>".to_owned(),
         Value::Bool(flag) => flag.to_string(),

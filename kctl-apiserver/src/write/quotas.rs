@@ -11,7 +11,7 @@ use crate::{
     admission::Attributes,
     key, kinds,
     lifecycle::Writer,
-    quota::{Counter, QuotaChange, charged, shown},
+    quota::{Counter, QuotaChange, amounts_json, charge},
     state::State,
     status::StatusError,
 };
@@ -42,8 +42,8 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
     let is_status = info.subresource == "status";
     let change = QuotaChange { counter: &counter, old, new, is_status, now: state.clock.now() };
     for quota in state.objects_of(&kinds::core::resource_quota::KIND, Some(&info.namespace)) {
-        let after = charged(&quota, &change).map_err(|why| rejection(attributes, &why))?;
-        charges.extend(after.map(|after| (quota, shown(&after))));
+        let after = charge(&quota, &change).map_err(|why| rejection(attributes, &why))?;
+        charges.extend(after.map(|after| (quota, amounts_json(&after))));
     }
     Ok(Charges(charges))
 }

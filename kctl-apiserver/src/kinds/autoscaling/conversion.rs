@@ -95,8 +95,8 @@ fn first(second: &Value) -> Value {
     let others: Vec<Value> = metrics.iter().filter(|metric| utilization(metric, "target").is_none()).cloned().collect();
     let (behavior, conditions) = (&spec["behavior"], list(status, "conditions"));
     let annotations = [
-        (METRICS, (!others.is_empty()).then(|| metrics::written(&others, MetricValues::Target))),
-        (CURRENT_METRICS, (!current.is_empty()).then(|| metrics::written(&current, MetricValues::Current))),
+        (METRICS, (!others.is_empty()).then(|| metrics::format_metrics(&others, MetricValues::Target))),
+        (CURRENT_METRICS, (!current.is_empty()).then(|| metrics::format_metrics(&current, MetricValues::Current))),
         (BEHAVIOR, behavior.is_object().then(|| annotations::behavior_text(behavior))),
         (CONDITIONS, (!conditions.is_empty()).then(|| annotations::conditions_text(&conditions))),
     ];

@@ -28,7 +28,7 @@ pub(super) enum Shape {
 
 impl Shape {
     /// Formats a value as JSON; `None` leaves the field out.
-    pub(super) fn written(self, value: Option<&Value>) -> Option<String> {
+    pub(super) fn format(self, value: Option<&Value>) -> Option<String> {
         let value = value.unwrap_or(&Value::Null);
         match self {
             Self::Text => Some(text(value)),
@@ -36,7 +36,7 @@ impl Shape {
             _ if value.is_null() => None,
             Self::Amount | Self::MaybeAmount | Self::MaybeNumber => Some(value.to_string()),
             Self::Selector => Some(selector(value)),
-            Self::Reference => Some(ordered([
+            Self::Reference => Some(format_object([
                 ("kind", Some(text(&value["kind"]))),
                 ("name", Some(text(&value["name"]))),
                 ("apiVersion", non_empty(&value["apiVersion"])),
@@ -80,11 +80,14 @@ fn selector(value: &Value) -> String {
     let some = |field: &str, is_empty: bool| (!is_empty).then(|| value[field].to_string());
     let labels = value["matchLabels"].as_object().is_none_or(Map::is_empty);
     let expressions = value["matchExpressions"].as_array().is_none_or(Vec::is_empty);
-    ordered([("matchLabels", some("matchLabels", labels)), ("matchExpressions", some("matchExpressions", expressions))])
+    format_object([
+        ("matchLabels", some("matchLabels", labels)),
+        ("matchExpressions", some("matchExpressions", expressions)),
+    ])
 }
 
 /// Returns a JSON object with its fields in this order; absent ones are left out.
-pub(super) fn ordered(fields: impl IntoIterator<Item = (impl Display, Option<String>)>) -> String {
+pub(super) fn format_object(fields: impl IntoIterator<Item = (impl Display, Option<String>)>) -> String {
     let fields = fields.into_iter().filter_map(|(name, value)| Some(format!("\"{name}\":{}", value?)));
     format!("{{{}}}", fields.collect::<Vec<_>>().join(","))
 }
@@ -100,14 +103,14 @@ fn non_empty(value: &Value) -> Option<String> {
 }
 
 /// Escapes the characters that Go escapes for HTML. They occur only in strings.
-pub(super) fn escaped(json: &str) -> String {
+pub(super) fn escape_html(json: &str) -> String {
     json.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
 }
 
 /// Formats conditions. `reason` and `message` are left out if they are empty; `lastTransitionTime` may be `null`.
 pub(super) fn conditions_text(conditions: &[Value]) -> String {
     let condition_text = |condition: &Value| {
-        ordered([
+        format_object([
             ("type", Some(text(&condition["type"]))),
             ("status", Some(text(&condition["status"]))),
             ("lastTransitionTime", Some(condition["lastTransitionTime"].to_string())),
@@ -115,7 +118,7 @@ pub(super) fn conditions_text(conditions: &[Value]) -> String {
             ("message", non_empty(&condition["message"])),
         ])
     };
-    escaped(&format!("[{}]", conditions.iter().map(condition_text).collect::<Vec<_>>().join(",")))
+    escape_html(&format!("[{}]", conditions.iter().map(condition_text).collect::<Vec<_>>().join(",")))
 }
 
 /// Parses conditions; `None` if the annotation is invalid. A list without conditions counts as absent.
@@ -140,7 +143,7 @@ pub(super) fn conditions(annotation: &str) -> Option<Value> {
 pub(super) fn behavior_text(behavior: &Value) -> String {
     let policy = |policy: &Value| {
         let number = |field: &str| Some(policy[field].as_i64().unwrap_or(0).to_string());
-        ordered([
+        format_object([
             ("Type", Some(text(&policy["type"]))),
             ("Value", number("value")),
             ("PeriodSeconds", number("periodSeconds")),
@@ -152,15 +155,15 @@ pub(super) fn behavior_text(behavior: &Value) -> String {
         }
         let policies = rules["policies"].as_array();
         let policies = policies.map(|all| format!("[{}]", all.iter().map(policy).collect::<Vec<_>>().join(",")));
-        Some(ordered([
+        Some(format_object([
             ("StabilizationWindowSeconds", Some(rules["stabilizationWindowSeconds"].to_string())),
             ("SelectPolicy", Some(rules["selectPolicy"].to_string())),
             ("Policies", Some(policies.unwrap_or_else(|| "null".to_owned()))),
             ("Tolerance", Some(rules["tolerance"].to_string())),
         ]))
     };
-    let whole = ordered([("ScaleUp", rules(&behavior["scaleUp"])), ("ScaleDown", rules(&behavior["scaleDown"]))]);
-    escaped(&whole)
+    let whole = format_object([("ScaleUp", rules(&behavior["scaleUp"])), ("ScaleDown", rules(&behavior["scaleDown"]))]);
+    escape_html(&whole)
 }
 
 /// Parses the behavior; `None` if the annotation is invalid. Go ignores the case of names.

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::annotations::{self, Shape, ordered};
+use super::annotations::{self, Shape, format_object};
 use crate::{json_path::set, quantity};
 
 /// A field of a source: its name in version 1, its JSON pointer in version 2, and its form in a target and in a current
@@ -80,9 +80,9 @@ impl MetricValues {
 }
 
 /// Formats metrics as an annotation.
-pub(super) fn written(metrics: &[Value], values: MetricValues) -> String {
+pub(super) fn format_metrics(metrics: &[Value], values: MetricValues) -> String {
     let all: Vec<String> = metrics.iter().map(|metric| format_metric(metric, values)).collect();
-    annotations::escaped(&format!("[{}]", all.join(",")))
+    annotations::escape_html(&format!("[{}]", all.join(",")))
 }
 
 /// Formats one metric. `type` comes first, and each source that is present follows.
@@ -92,11 +92,11 @@ fn format_metric(metric: &Value, values: MetricValues) -> String {
         let source = &metric[field];
         let inner = rows.iter().map(|row| {
             let (name, pointer, shape) = values.field(row);
-            (name, shape.written(source.pointer(&pointer)))
+            (name, shape.format(source.pointer(&pointer)))
         });
-        parts.push((field, source.is_object().then(|| ordered(inner))));
+        parts.push((field, source.is_object().then(|| format_object(inner))));
     }
-    ordered(parts)
+    format_object(parts)
 }
 
 /// Parses metrics; `None` if the annotation is invalid.
