@@ -42,7 +42,7 @@ pub(super) fn resolve(path: &str, schema: &Value) -> Option<String> {
 
 /// Splits a path into names, quoted keys and the delimiters `.`, `[` and `]`.
 ///
-/// The remaining input. Never fails: malformed input becomes tokens that `resolved` rejects.
+/// The remaining input. Never fails: malformed input becomes tokens that `resolve` rejects.
 struct Tokens<'a>(&'a str);
 
 impl<'a> Iterator for Tokens<'a> {
@@ -62,7 +62,7 @@ impl<'a> Iterator for Tokens<'a> {
 }
 
 /// Returns the bytes of a quoted key, including its quotes. An escaped quote does not end it. Without an end quote, the
-/// rest is the token, which `unquoted` rejects.
+/// rest is the token, which `unquote` rejects.
 fn quoted_len(text: &[u8]) -> usize {
     let end = text.windows(2).position(|pair| pair[1] == b'\'' && pair[0] != b'\\');
     end.map_or(text.len(), |end| end + 2)

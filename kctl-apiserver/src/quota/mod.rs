@@ -1,7 +1,9 @@
 //! `ResourceQuotas`: computes the usage after a write, or the error if a quota is exceeded.
 //!
-//! Usage is kept in the status of each quota, as upstream: a write adds to it (`charged`) under the lock of the server,
-//! and the controller counts again (`recounted`) after a change that frees something. The two may differ for a moment.
+//! Usage is kept in the status of each quota, as upstream: a write adds to it (`charge`) under the lock of the server,
+//! and the controller counts again (`recount_status`) after a change that frees something. The two may differ for a
+//! moment.
+//!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
 //! `pkg/controller/resourcequota`.
 
