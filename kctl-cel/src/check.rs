@@ -39,7 +39,7 @@ impl<'a> Checker<'a> {
     /// Returns the type of the whole expression.
     pub(crate) fn whole(&mut self, node: &Node) -> Type {
         let found = self.check(node);
-        self.substitution.resolved(&found)
+        self.substitution.substitute(&found)
     }
 
     /// Adds an error, and returns the type of the node that has it.
@@ -50,7 +50,7 @@ impl<'a> Checker<'a> {
 
     /// Adds the error that another type is needed.
     fn mismatch(&mut self, at: usize, expected: &Type, found: &Type) -> Type {
-        let (expected, found) = (self.substitution.resolved(expected), self.substitution.resolved(found));
+        let (expected, found) = (self.substitution.substitute(expected), self.substitution.substitute(found));
         self.wrong(at, IssueKind::Mismatch { expected, found })
     }
 
@@ -63,7 +63,7 @@ impl<'a> Checker<'a> {
 
     /// Returns the type of a checked node; `dyn` for one that was not reached.
     pub(crate) fn type_of(&self, node: &Node) -> Type {
-        self.types.get(&std::ptr::from_ref(node)).map_or(Type::Dyn, |is| self.substitution.settled(is))
+        self.types.get(&std::ptr::from_ref(node)).map_or(Type::Dyn, |is| self.substitution.substitute_all(is))
     }
 
     /// Checks a node and records its type.
@@ -98,7 +98,7 @@ impl<'a> Checker<'a> {
             Expr::Call { target, name, arguments } => self.call(node.at, target.as_deref(), name, arguments),
             Expr::List(items) => {
                 let all = items.iter().map(|item| self.item(item)).collect();
-                Type::list(self.joined(all))
+                Type::list(self.common_type(all))
             }
             Expr::Map(entries) => self.map(entries),
             Expr::Message { name, fields } => self.message(node.at, name, fields),
@@ -114,7 +114,7 @@ impl<'a> Checker<'a> {
     /// Checks `of.field` and `of.?field`. Selecting from an optional value gives an optional one.
     fn select(&mut self, at: usize, operand: &Node, field: &str, is_optional: bool) -> Type {
         let operand = self.check(operand);
-        let (operand, was_optional) = match self.substitution.resolved(&operand) {
+        let (operand, was_optional) = match self.substitution.substitute(&operand) {
             Type::Optional(inner) => (*inner, true),
             other => (other, false),
         };
@@ -131,7 +131,7 @@ impl<'a> Checker<'a> {
                 Type::Dyn
             }
         };
-        let found = self.substitution.resolved(&found);
+        let found = self.substitution.substitute(&found);
         if was_optional || is_optional { Type::optional(found) } else { found }
     }
 
@@ -149,7 +149,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the common type of the items of a literal: the most general one, or `dyn` if they don't fit together.
-    fn joined(&mut self, all: Vec<Type>) -> Type {
+    fn common_type(&mut self, all: Vec<Type>) -> Type {
         let mut joined: Option<Type> = None;
         for is in all {
             joined = Some(match joined {
@@ -167,7 +167,7 @@ impl<'a> Checker<'a> {
         if !item.is_optional {
             return is;
         }
-        match self.substitution.resolved(&is) {
+        match self.substitution.substitute(&is) {
             Type::Optional(inner) => *inner,
             other => {
                 if !other.is_dyn() {
@@ -181,7 +181,7 @@ impl<'a> Checker<'a> {
     /// Checks a map literal.
     fn map(&mut self, entries: &[(Item, Item)]) -> Type {
         let (keys, values) = entries.iter().map(|(key, value)| (self.item(key), self.item(value))).unzip();
-        let (keys, values) = (self.joined(keys), self.joined(values));
+        let (keys, values) = (self.common_type(keys), self.common_type(values));
         Type::map(keys, values)
     }
 
@@ -223,7 +223,7 @@ impl<'a> Checker<'a> {
             return;
         }
         let shown = field_type.map(ToString::to_string).unwrap_or_default();
-        let found = self.substitution.resolved(found);
+        let found = self.substitution.substitute(found);
         let why = format!("expected type of field '{field}' is '{shown}' but provided type is '{found}'");
         self.wrong(at, IssueKind::Other(why));
     }
@@ -293,11 +293,11 @@ impl<'a> Checker<'a> {
         let mut gives: Option<Type> = None;
         for form in function(name).map(|declaration| declaration.forms(style)).unwrap_or_default() {
             let begin = self.substitution.room(PARAMETERS_MAX);
-            let takes: Vec<Type> = form.takes.iter().map(|parameter| parameter.instantiated(begin)).collect();
+            let takes: Vec<Type> = form.takes.iter().map(|parameter| parameter.renumber(begin)).collect();
             if !self.substitution.all_fit(arguments, &takes) {
                 continue;
             }
-            let is = self.substitution.resolved(&form.gives.instantiated(begin));
+            let is = self.substitution.substitute(&form.gives.renumber(begin));
             gives = Some(match gives {
                 Some(before) if before != is && before != Type::Dyn => Type::Dyn,
                 Some(before) => before,
@@ -305,7 +305,7 @@ impl<'a> Checker<'a> {
             });
         }
         gives.unwrap_or_else(|| {
-            let arguments = arguments.iter().map(|argument| self.substitution.resolved(argument)).collect();
+            let arguments = arguments.iter().map(|argument| self.substitution.substitute(argument)).collect();
             self.wrong(
                 at,
                 IssueKind::NoOverload { function: name.into(), is_method: style == CallStyle::Method, arguments },
@@ -324,7 +324,7 @@ impl<'a> Checker<'a> {
 
     /// Returns the types of the keys and values that a macro iterates over, and `true` for a map.
     fn range(&mut self, ty: &Type, at: usize) -> (Type, Type, bool) {
-        match self.substitution.resolved(ty) {
+        match self.substitution.substitute(ty) {
             Type::List(item) => (Type::Int, *item, false),
             Type::Map(key, value) => (*key, *value, true),
             Type::Dyn | Type::Error => (Type::Dyn, Type::Dyn, false),

@@ -52,7 +52,7 @@ impl Constant {
 ///
 /// # Errors
 /// The conversion fails: a rule with such a call can't be compiled.
-pub(crate) fn converted(function: &str, constant: Constant) -> Result<Option<Constant>, String> {
+pub(crate) fn convert(function: &str, constant: Constant) -> Result<Option<Constant>, String> {
     let from = constant.type_name();
     let made = match function {
         "dyn" => Some(constant),

@@ -27,11 +27,11 @@ use crate::{
 /// # Errors
 /// All type errors, in the order of their positions.
 pub fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
-    with_room(depth_of_text(expression), || typed(expression, environment))
+    with_room(depth_of_text(expression), || parse_and_check(expression, environment))
 }
 
 /// Parses and checks on the current stack, which has to be large enough for the depth of the expression.
-fn typed(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
+fn parse_and_check(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
     let Some(tree) = parser::parse(expression) else { return Ok(None) };
     let tree = tree.map_err(|rejected| Issues::new(expression, rejected))?;
     let mut checker = Checker::new(environment);

@@ -178,7 +178,7 @@ impl Lexer<'_> {
             let mut is_byte = false;
             if letter == '\\' && !is_raw {
                 is_byte = matches!(self.peek(0), 'x' | 'X' | '0'..='3');
-                letter = self.escaped()?;
+                letter = self.read_escape()?;
             }
             if is_bytes {
                 let of_digits = u8::try_from(u32::from(letter)).ok().filter(|_| is_byte);
@@ -190,7 +190,7 @@ impl Lexer<'_> {
     }
 
     /// Returns the character of an escape. The backslash has been read.
-    fn escaped(&mut self) -> Option<char> {
+    fn read_escape(&mut self) -> Option<char> {
         let letter = self.peek(0);
         self.at += 1;
         let (len, radix) = match letter {

@@ -183,7 +183,7 @@ impl Parser {
                 };
                 let call_at = self.position();
                 node = if !is_optional && !is_quoted && self.takes("(") {
-                    let arguments = self.separated(")", Self::ternary)?;
+                    let arguments = self.parse_list(")", Self::ternary)?;
                     self.method(call_at, node, field, arguments)
                 } else {
                     Node { at, is: Expr::Select { operand: Box::new(node), field, is_optional } }
@@ -225,7 +225,7 @@ impl Parser {
                 self.takes(")").then_some(inner)
             }
             Token::Sign("[") => {
-                let items = self.separated("]", |parser| {
+                let items = self.parse_list("]", |parser| {
                     let is_optional = parser.takes("?");
                     let node = parser.ternary()?;
                     Some(Item { at: node.at, is_optional, node })
@@ -257,7 +257,7 @@ impl Parser {
         if !self.takes("(") {
             return Some(Node { at, is: Expr::Name(name) });
         }
-        let mut arguments = self.separated(")", Self::ternary)?;
+        let mut arguments = self.parse_list(")", Self::ternary)?;
         if name == "has" && arguments.len() == 1 {
             return match arguments.remove(0).is {
                 Expr::Select { operand, field, .. } => Some(Node { at: call_at, is: Expr::Has { operand, field } }),
@@ -268,7 +268,7 @@ impl Parser {
     }
 
     /// Reads parts that commas separate, up to the closing bracket `end`. A comma may follow the last part.
-    fn separated<T>(&mut self, end: &str, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    fn parse_list<T>(&mut self, end: &str, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut all = Vec::new();
         while !self.takes(end) {
             all.push(read(self)?);
@@ -281,7 +281,7 @@ impl Parser {
 
     /// Reads the entries of a map literal, after `{`.
     fn entries(&mut self) -> Option<Vec<(Item, Item)>> {
-        self.separated("}", |parser| {
+        self.parse_list("}", |parser| {
             let is_optional = parser.takes("?");
             let key = parser.ternary()?;
             if !parser.takes(":") {
@@ -295,7 +295,7 @@ impl Parser {
 
     /// Reads the fields of a constructed object, after `{`.
     fn fields(&mut self) -> Option<Vec<(String, Item)>> {
-        self.separated("}", |parser| {
+        self.parse_list("}", |parser| {
             let is_optional = parser.takes("?");
             let (Token::Name(name) | Token::Quoted(name)) = parser.take() else { return None };
             let at = parser.position();
@@ -315,7 +315,7 @@ impl Parser {
         let Some((_, n_declared, _)) = found else {
             return Node { at, is: Expr::Call { target: Some(target), name, arguments } };
         };
-        self.errors.extend(misnamed(&target, &name, &arguments[..*n_declared]));
+        self.errors.extend(naming_error(&target, &name, &arguments[..*n_declared]));
         let declared = arguments.drain(..*n_declared).map(|node| match node.is {
             Expr::Name(name) => name,
             // `misnamed` has reported it, so the tree is dropped.
@@ -332,7 +332,7 @@ fn call(at: usize, name: &str, arguments: Vec<Node>) -> Node {
 }
 
 /// Returns the first error in the variables of a macro, or in the receiver of `sortBy`.
-fn misnamed(target: &Node, name: &str, declared: &[Node]) -> Option<Issue> {
+fn naming_error(target: &Node, name: &str, declared: &[Node]) -> Option<Issue> {
     let issue = |at, why: String| Some(Issue { at, kind: IssueKind::Other(why) });
     let mut names: Vec<&str> = Vec::new();
     for node in declared {

@@ -162,7 +162,7 @@ fn escape(rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
         Some(c @ ('a' | 'f' | 'n' | 'r' | 't' | 'v')) => out.extend(['\\', c]),
         Some(c @ ('x' | 'p' | 'P')) => {
             out.extend(['\\', c]);
-            braced(rest, out);
+            copy_braced(rest, out);
         }
         Some(c @ ('<' | '>')) => out.push(c),
         Some(c) if c.is_ascii() && !c.is_ascii_alphanumeric() => out.push_str(&regex::escape(&c.to_string())),
@@ -173,7 +173,7 @@ fn escape(rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
 }
 
 /// Copies `{…}`, the name of a class or the number of a character.
-fn braced(rest: &mut Peekable<Chars>, out: &mut String) {
+fn copy_braced(rest: &mut Peekable<Chars>, out: &mut String) {
     if rest.next_if_eq(&'{').is_none() {
         return;
     }

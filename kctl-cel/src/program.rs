@@ -3,7 +3,7 @@
 //! Upstream: `cel-go/interpreter/planner.go`, `decOptimize` in `interpreter/decorators.go`.
 
 use crate::{
-    constant::{Constant, converted},
+    constant::{Constant, convert},
     parser,
     room::{depth_of_text, with_room},
     tree::{Expr, Item, Node},
@@ -26,24 +26,24 @@ const NOWHERE: [&str; 2] = ["duration", "timestamp"];
 /// The program can't be planned.
 pub fn instantiate(expression: &str) -> Result<(), String> {
     with_room(depth_of_text(expression), || match parser::parse(expression) {
-        Some(Ok(tree)) => planned(&tree, &mut Vec::new()).map(drop),
+        Some(Ok(tree)) => plan(&tree, &mut Vec::new()).map(drop),
         _ => Ok(()),
     })
 }
 
 /// Plans a node. Returns its value if it is constant. `declared` holds the variables of the macros around it.
-fn planned<'a>(node: &'a Node, declared: &mut Vec<&'a str>) -> Result<Option<Constant>, String> {
+fn plan<'a>(node: &'a Node, declared: &mut Vec<&'a str>) -> Result<Option<Constant>, String> {
     let n_before = declared.len();
     match &node.is {
         Expr::Name(name) if NOWHERE.contains(&name.as_str()) && !declared.contains(&name.as_str()) => {
             return Err(format!("reference to undefined type: {name}"));
         }
         Expr::Call { target: None, name, arguments } if arguments.len() == 1 => {
-            let argument = planned(&arguments[0], declared)?;
-            return argument.map_or(Ok(None), |argument| converted(name, argument));
+            let argument = plan(&arguments[0], declared)?;
+            return argument.map_or(Ok(None), |argument| convert(name, argument));
         }
         Expr::Call { target: Some(_), name, arguments } if matches!(name.as_str(), "find" | "findAll") => {
-            let pattern = arguments.first().map(|pattern| planned(pattern, declared)).transpose()?.flatten();
+            let pattern = arguments.first().map(|pattern| plan(pattern, declared)).transpose()?.flatten();
             if let Some(Constant::Text(pattern)) = pattern {
                 crate::pattern(&pattern).map_err(|why| format!("`{pattern}` is not a regular expression: {why}"))?;
             }
@@ -53,7 +53,7 @@ fn planned<'a>(node: &'a Node, declared: &mut Vec<&'a str>) -> Result<Option<Con
     }
     let mut is_constant = true;
     for part in node.parts() {
-        is_constant &= planned(part, declared)?.is_some();
+        is_constant &= plan(part, declared)?.is_some();
     }
     declared.truncate(n_before);
     Ok(constant(node).filter(|_| is_constant))

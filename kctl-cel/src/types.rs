@@ -119,7 +119,7 @@ impl Type {
     }
 
     /// Returns the type with its parameters renumbered, so that two calls don't share them.
-    pub(crate) fn instantiated(&self, by: usize) -> Self {
+    pub(crate) fn renumber(&self, by: usize) -> Self {
         self.map_parameters(&|index| Self::Param(index + by))
     }
 
@@ -237,13 +237,13 @@ impl Substitution {
     }
 
     /// Returns a type with its bound parameters replaced; free ones stay.
-    pub(crate) fn resolved(&self, ty: &Type) -> Type {
-        ty.map_parameters(&|index| self.binding(index).map_or(Type::Param(index), |found| self.resolved(&found)))
+    pub(crate) fn substitute(&self, ty: &Type) -> Type {
+        ty.map_parameters(&|index| self.binding(index).map_or(Type::Param(index), |found| self.substitute(&found)))
     }
 
     /// Returns a type without parameters: free ones become `dyn`, as after the check of a whole expression.
-    pub(crate) fn settled(&self, ty: &Type) -> Type {
-        self.resolved(ty).map_parameters(&|_| Type::Dyn)
+    pub(crate) fn substitute_all(&self, ty: &Type) -> Type {
+        self.substitute(ty).map_parameters(&|_| Type::Dyn)
     }
 
     /// Unifies arguments with parameters in pairs. Unless all fit, no parameter is bound.
@@ -302,12 +302,12 @@ impl Substitution {
                 return (false, true);
             }
             let general = Type::more_general(is, &found);
-            if !self.resolved(&general).holds(parameter) {
+            if !self.substitute(&general).holds(parameter) {
                 self.set(parameter, general);
             }
             return (true, true);
         }
-        let is_free = !self.resolved(is).holds(parameter);
+        let is_free = !self.substitute(is).holds(parameter);
         if is_free {
             self.set(parameter, is.clone());
         }

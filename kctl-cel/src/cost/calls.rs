@@ -35,7 +35,7 @@ fn outcome(cost: u64, r#type: Type<'_>) -> Outcome<'_> {
 
 /// Multiplies a size with a cost factor, and rounds up.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "as upstream")]
-fn scaled(size: u64, factor: f64) -> u64 {
+fn scale(size: u64, factor: f64) -> u64 {
     // The conversion saturates at `u64::MAX`.
     (size as f64 * factor).ceil() as u64
 }
@@ -93,38 +93,38 @@ impl<'a> CostEstimator<'a> {
         let first = arguments.first().map(Estimate::size);
         let r#type = result_of(name, Some(target), arguments);
         let made = |factor: f64, size: Size| Outcome {
-            cost: scaled(size.max, factor).saturating_add(1 + LIST),
+            cost: scale(size.max, factor).saturating_add(1 + LIST),
             size: Some(size),
             r#type: r#type.clone(),
         };
         let (cost, size) = match name {
-            "startsWith" | "endsWith" => (scaled(first?.max, TEXT), None),
-            "contains" => (scaled(text.max, TEXT).saturating_mul(scaled(first?.max, TEXT)), None),
+            "startsWith" | "endsWith" => (scale(first?.max, TEXT), None),
+            "contains" => (scale(text.max, TEXT).saturating_mul(scale(first?.max, TEXT)), None),
             "matches" | "find" | "findAll" => {
-                let walked = scaled(text.max.saturating_add(1), TEXT);
+                let walked = scale(text.max.saturating_add(1), TEXT);
                 let found = (name != "matches").then_some(Size { min: 0, max: text.max });
-                (walked.saturating_mul(scaled(first?.max, PATTERN)), found)
+                (walked.saturating_mul(scale(first?.max, PATTERN)), found)
             }
-            "format" => (scaled(text.max, TEXT), None),
-            "lowerAscii" | "upperAscii" | "substring" | "trim" => (scaled(text.max, TEXT), Some(text)),
+            "format" => (scale(text.max, TEXT), None),
+            "lowerAscii" | "upperAscii" | "substring" | "trim" => (scale(text.max, TEXT), Some(text)),
             "replace" => {
-                let size = replaced(text, first?, arguments.get(1)?.size());
-                (scaled(text.max, 2.0 * TEXT), Some(size))
+                let size = replaced_size(text, first?, arguments.get(1)?.size());
+                (scale(text.max, 2.0 * TEXT), Some(size))
             }
             "split" => {
                 let max = arguments.get(1).and_then(|count| count.number).unwrap_or(text.max);
-                (scaled(text.max, 2.0 * TEXT), Some(Size { min: 0, max }))
+                (scale(text.max, 2.0 * TEXT), Some(Size { min: 0, max }))
             }
             "join" => {
-                let size = joined(text, self.item_size(target), first);
-                (scaled(size.max, TEXT), Some(size))
+                let size = joined_size(text, self.item_size(target), first);
+                (scale(size.max, TEXT), Some(size))
             }
             "isSorted" | "sum" | "max" | "min" | "indexOf" | "lastIndexOf" => {
                 let Some(item) = self.item_size(target) else {
-                    return Some(outcome(scaled(text.max, TEXT), r#type));
+                    return Some(outcome(scale(text.max, TEXT), r#type));
                 };
                 let is_text = matches!(item_of(&target.r#type), Type::Text | Type::Bytes);
-                let per_item = if is_text { scaled(item.max, TEXT).saturating_add(1) } else { 1 };
+                let per_item = if is_text { scale(item.max, TEXT).saturating_add(1) } else { 1 };
                 (text.max.saturating_mul(per_item), None)
             }
             "slice" => {
@@ -141,9 +141,9 @@ impl<'a> CostEstimator<'a> {
             "containsIP" | "containsCIDR" => {
                 let own = if name == "containsIP" { 4 } else { 4 + 2 + 1 };
                 let is_text = matches!(arguments.first()?.r#type, Type::Text);
-                (if is_text { scaled(first?.max, TEXT).saturating_add(own) } else { own }, None)
+                (if is_text { scale(first?.max, TEXT).saturating_add(own) } else { own }, None)
             }
-            "validate" => (scaled(scaled(first?.max, TEXT), FORMAT_LEN_MAX * PATTERN), None),
+            "validate" => (scale(scale(first?.max, TEXT), FORMAT_LEN_MAX * PATTERN), None),
             _ => return None,
         };
         Some(Outcome { cost, size, r#type })
@@ -174,9 +174,9 @@ fn operator<'a>(name: &str, all: &[Estimate<'a>]) -> Option<Outcome<'a>> {
     Some(match name {
         "_&&_" | "_||_" => outcome(0, Type::Scalar),
         "_==_" if matches!((&one.r#type, &other.r#type), (Type::Opaque, Type::Opaque)) => outcome(1, Type::Scalar),
-        "_==_" | "_!=_" => outcome(scaled(compared, TEXT), Type::Scalar),
+        "_==_" | "_!=_" => outcome(scale(compared, TEXT), Type::Scalar),
         "_<_" | "_<=_" | "_>_" | "_>=_" if are_unknown || all.iter().any(is_text) => {
-            outcome(scaled(compared, TEXT).max(u64::from(are_unknown)), Type::Scalar)
+            outcome(scale(compared, TEXT).max(u64::from(are_unknown)), Type::Scalar)
         }
         "_+_" => {
             let lists = all.iter().find(|part| matches!(part.r#type, Type::List(_)));
@@ -186,7 +186,7 @@ fn operator<'a>(name: &str, all: &[Estimate<'a>]) -> Option<Outcome<'a>> {
             }
             if are_unknown || all.iter().any(is_text) {
                 let r#type = all.iter().find(|part| is_text(part)).map_or(Type::Any, |part| part.r#type.clone());
-                return Some(Outcome { cost: scaled(size.max, TEXT), size: Some(size), r#type });
+                return Some(Outcome { cost: scale(size.max, TEXT), size: Some(size), r#type });
             }
             outcome(1, one.r#type.clone())
         }
@@ -200,24 +200,24 @@ fn global<'a>(name: &str, arguments: &[Estimate<'a>]) -> Option<Outcome<'a>> {
     let first = arguments.first()?;
     let (size, r#type) = (first.size(), result_of(name, None, arguments));
     let (cost, size) = match name {
-        "url" => (scaled(size.max, TEXT), Some(size)),
+        "url" => (scale(size.max, TEXT), Some(size)),
         "cidr" | "isIP" | "isCIDR" | "ip" | "quantity" | "isQuantity" | "semver" | "isSemver" => {
-            (scaled(size.max, TEXT), None)
+            (scale(size.max, TEXT), None)
         }
-        "ip.isCanonical" => (scaled(size.max, 2.0 * TEXT), None),
+        "ip.isCanonical" => (scale(size.max, 2.0 * TEXT), None),
         "bytes" if matches!(first.r#type, Type::Text | Type::Any) => {
-            (scaled(size.max, TEXT), Some(Size { min: size.min, max: size.max.wrapping_mul(4) }))
+            (scale(size.max, TEXT), Some(Size { min: size.min, max: size.max.wrapping_mul(4) }))
         }
         "string" if matches!(first.r#type, Type::Bytes | Type::Any) => {
-            (scaled(size.max, TEXT), Some(Size { min: size.min / 4, max: size.max }))
+            (scale(size.max, TEXT), Some(Size { min: size.min / 4, max: size.max }))
         }
         "strings.quote" => {
             let quoted = Size { min: size.min.wrapping_add(2), max: size.max.wrapping_mul(2).wrapping_add(2) };
-            (scaled(size.max, TEXT), Some(quoted))
+            (scale(size.max, TEXT), Some(quoted))
         }
         "lists.range" => {
             let size = Size::exactly(first.number.unwrap_or(u64::MAX));
-            (scaled(size.max, 1.0).saturating_add(1 + LIST), Some(size))
+            (scale(size.max, 1.0).saturating_add(1 + LIST), Some(size))
         }
         "sets.contains" | "sets.intersects" | "sets.equivalent" => {
             let both = size.times(arguments.get(1)?.size()).max;
@@ -231,7 +231,7 @@ fn global<'a>(name: &str, arguments: &[Estimate<'a>]) -> Option<Outcome<'a>> {
 
 /// Returns the size of a string after `replace`: it may grow with each occurrence, and between all characters if the replaced
 /// string is empty.
-fn replaced(text: Size, old: Size, new: Size) -> Size {
+fn replaced_size(text: Size, old: Size, new: Size) -> Size {
     let most = if old.min == 0 {
         text.max.saturating_add(1).saturating_mul(new.max).saturating_add(text.max)
     } else if new.max <= old.min {
@@ -250,7 +250,7 @@ fn replaced(text: Size, old: Size, new: Size) -> Size {
 }
 
 /// Returns the size of `list.join(separator)`.
-fn joined(list: Size, item: Option<Size>, separator: Option<Size>) -> Size {
+fn joined_size(list: Size, item: Option<Size>, separator: Option<Size>) -> Size {
     let items = item.map_or(Size::exactly(0), |item| list.times(item));
     let between = Size { min: list.min.saturating_sub(1), max: list.max.saturating_sub(1) };
     separator.map_or(items, |separator| items.plus(separator.times(between)))

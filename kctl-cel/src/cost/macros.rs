@@ -42,7 +42,7 @@ impl<'a> CostEstimator<'a> {
                     "exists" => (4, 1),
                     _ => (2, 2),
                 };
-                Some(looped(&range, 0, test.saturating_add(per_iteration), result, Type::Scalar))
+                Some(loop_estimate(&range, 0, test.saturating_add(per_iteration), result, Type::Scalar))
             }
             ("transformList" | "transformMap" | "transformMapEntry", Some(range), [first, second, rest @ ..])
                 if (1..=2).contains(&rest.len()) =>
@@ -61,7 +61,7 @@ impl<'a> CostEstimator<'a> {
                 let step = test.map_or(step, |test| test.saturating_add(step.max(1)));
                 let of = Rc::new(result.r#type);
                 let found = if start == LIST { Type::List(of) } else { Type::Map(of) };
-                let mut found = looped(&range, start, step, 1, found);
+                let mut found = loop_estimate(&range, start, step, 1, found);
                 found.size = Some(range.size());
                 Some(found)
             }
@@ -88,7 +88,7 @@ impl<'a> CostEstimator<'a> {
 }
 
 /// Returns the estimate of a loop from the costs of the range, the start, one iteration and the final result.
-fn looped<'a>(range: &Estimate<'a>, start: u64, iteration: u64, result: u64, r#type: Type<'a>) -> Estimate<'a> {
+fn loop_estimate<'a>(range: &Estimate<'a>, start: u64, iteration: u64, result: u64, r#type: Type<'a>) -> Estimate<'a> {
     let iterations = range.size().max.saturating_mul(iteration);
     let mut found = Estimate::computed(sum([range.cost, start, iterations, result]), r#type);
     if matches!(found.r#type, Type::Scalar) {
