@@ -21,7 +21,7 @@ const CUT_WARNING_LEN_MAX: usize = 256;
 /// Adds a `Warning` header for each warning. Code 299 is a persistent warning without a further meaning. kubectl prints
 /// each to the standard error.
 pub(crate) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<Item = String>) {
-    for warning in cut(warnings.into_iter().collect()) {
+    for warning in truncate(warnings.into_iter().collect()) {
         // A header is a single line, so warnings with control characters are left out.
         if warning.chars().any(char::is_control) {
             continue;
@@ -35,7 +35,7 @@ pub(crate) fn warn(response: &mut Response<Body>, warnings: impl IntoIterator<It
 
 /// Returns the warnings within the limits. If they are too long together, each is truncated, and those that still do
 /// not fit are left out.
-fn cut(warnings: Vec<String>) -> Vec<String> {
+fn truncate(warnings: Vec<String>) -> Vec<String> {
     let len = |text: &String| text.chars().count();
     let mut fitting = 0;
     let Some(beyond) = warnings.iter().position(|text| {
@@ -121,7 +121,7 @@ mod tests {
 
     fn check(lens: &[usize], expected: &[usize]) {
         let warnings = lens.iter().map(|len| "é".repeat(*len)).collect();
-        let cut: Vec<usize> = cut(warnings).iter().map(|text| text.chars().count()).collect();
+        let cut: Vec<usize> = truncate(warnings).iter().map(|text| text.chars().count()).collect();
         assert_eq!(cut, expected, "{lens:?}");
     }
 

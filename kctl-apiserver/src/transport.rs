@@ -70,21 +70,21 @@ impl Transport {
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, USER_AGENT)
             .body(review)
-            .map_err(|error| failed(call, &error.to_string()))?;
+            .map_err(|error| call_error(call, &error.to_string()))?;
         let answered = tokio::time::timeout_at(deadline, handler(request)).await;
-        answered.map_err(|_elapsed| failed(call, &format!("no response within {:?}", call.timeout)))
+        answered.map_err(|_elapsed| call_error(call, &format!("no response within {:?}", call.timeout)))
     }
 }
 
 /// Returns the error of a failed call. The client sees it in the error response to its request.
-fn failed(call: &WebhookCall, why: &str) -> String {
+fn call_error(call: &WebhookCall, why: &str) -> String {
     format!("{}: {why}", call.url)
 }
 
 /// Sends a call over TLS on a new connection. Connections are not reused: tests start several webhooks on the same
 /// port, with other certificates.
 async fn over_tls(call: &WebhookCall, review: &Bytes, deadline: Instant) -> Result<Response<Bytes>, String> {
-    let uri: Uri = call.url.parse().map_err(|error: http::uri::InvalidUri| failed(call, &error.to_string()))?;
+    let uri: Uri = call.url.parse().map_err(|error: http::uri::InvalidUri| call_error(call, &error.to_string()))?;
     let (authority, dial) = (uri.authority().cloned(), call.dial.clone());
     // The address of the Service replaces only the authority of the call. A redirect to another host is resolved by
     // name.

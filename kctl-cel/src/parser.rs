@@ -318,7 +318,7 @@ impl Parser {
         self.errors.extend(naming_error(&target, &name, &arguments[..*n_declared]));
         let declared = arguments.drain(..*n_declared).map(|node| match node.is {
             Expr::Name(name) => name,
-            // `misnamed` has reported it, so the tree is dropped.
+            // `naming_error` has reported it, so the tree is dropped.
             _ => String::new(),
         });
         let declared = declared.collect();

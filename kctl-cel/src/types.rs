@@ -228,7 +228,7 @@ impl Substitution {
         self.0.get(parameter).cloned().flatten()
     }
 
-    /// Binds a parameter. Invariant: the type does not contain the parameter itself, or `resolved` would not end.
+    /// Binds a parameter. Invariant: the type does not contain the parameter itself, or `substitute` would not end.
     fn set(&mut self, parameter: usize, is: Type) {
         if let Some(slot) = self.0.get_mut(parameter) {
             debug_assert!(!is.holds(parameter), "a parameter never stands for a type that contains it");

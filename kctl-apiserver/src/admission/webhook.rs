@@ -91,7 +91,11 @@ fn webhooks(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
 ///
 /// # Errors
 /// `Forbidden` if a match condition fails and `failurePolicy` is `Fail`.
-fn wanted(state: &State, webhook: &Webhook, attributes: &Attributes<'_>) -> Result<Option<Versioned>, StatusError> {
+fn matched_resource(
+    state: &State,
+    webhook: &Webhook,
+    attributes: &Attributes<'_>,
+) -> Result<Option<Versioned>, StatusError> {
     let value = webhook.value();
     let match_policy = value["matchPolicy"].as_str().unwrap_or("Equivalent");
     if !matching::object_fits(&value["objectSelector"], attributes)
@@ -232,7 +236,7 @@ impl Mutating {
             if pass == Pass::Reinvocation && !due.contains(&index) {
                 continue;
             }
-            let Some(resource) = wanted(state, webhook, attributes)? else { continue };
+            let Some(resource) = matched_resource(state, webhook, attributes)? else { continue };
             if ask_mutating(state, webhook, attributes, &resource)? {
                 self.due.extend(self.called.drain(..));
                 any = true;
@@ -299,7 +303,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     let mut calls = Vec::new();
     let mut errors = Vec::new();
     for webhook in webhooks(state, attributes.info, &validating_webhook_configuration::KIND) {
-        let resource = match wanted(state, &webhook, attributes) {
+        let resource = match matched_resource(state, &webhook, attributes) {
             Ok(Some(resource)) => resource,
             Ok(None) => continue,
             Err(error) => {

@@ -33,13 +33,13 @@ impl<'o, 'a> Read<'o, 'a> {
     }
 
     /// Returns a set with the named fields on its paths as members (`EnsureNamedFieldsAreMembers` upstream).
-    fn named(&self, set: &FieldSet) -> FieldSet {
+    fn with_named_members(&self, set: &FieldSet) -> FieldSet {
         with_named_fields(self.position, set)
     }
 
     /// Returns the field set of the object.
     fn fields(&self) -> FieldSet {
-        self.named(&field_set(self.position, &self.object))
+        self.with_named_members(&field_set(self.position, &self.object))
     }
 
     /// Returns the object without the fields of a set. Removes items of lists by their elements.
@@ -58,7 +58,7 @@ impl<'o, 'a> Read<'o, 'a> {
 pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, last: &Owned) -> Result<Value, String> {
     let version = last.api_version.as_str();
     let there = Read::convert(request, merged, version)?;
-    let last = there.named(&last.set);
+    let last = there.with_named_members(&last.set);
     let pruned = add_back_owned(request, &there.object, there.without(&last), managed, version)?;
     // Children of a removed field stay if they were not applied.
     let pruned = Read::convert(request, &pruned, version)?;
@@ -90,7 +90,7 @@ fn add_back_owned(
     for (version, owned) in begin.into_iter().chain(owned_in) {
         let merged = Read::convert(request, merged, version)?;
         let left = Read::convert(request, &pruned, version)?;
-        let remaining = left.fields().union(&merged.named(&owned));
+        let remaining = left.fields().union(&merged.with_named_members(&owned));
         pruned = merged.without(&merged.fields().difference(&remaining));
     }
     Ok(pruned)

@@ -111,7 +111,7 @@ impl Scope {
     /// # Errors
     /// Fails if it exceeds the limit of one expression. An expression that does not compile is free.
     pub(crate) fn cost(&self, expression: &str) -> Result<usize, CostExceeded> {
-        let compiled = compiled(expression);
+        let compiled = compile_cached(expression);
         compiled.as_ref().as_ref().map_or(Ok(0), |code| self.cost_of(code))
     }
 
@@ -129,7 +129,7 @@ impl Scope {
     /// # Errors
     /// Fails if the evaluation does. The message does not repeat the expression.
     pub(crate) fn evaluate(&self, expression: &str) -> Result<Cel, EvaluationError> {
-        match compiled(expression).as_ref() {
+        match compile_cached(expression).as_ref() {
             Ok(code) => self.run(code),
             Err(why) => Err(format!("compilation failed: {why}").into()),
         }
@@ -191,7 +191,7 @@ pub(crate) fn type_of(expression: &str, environment: &Environment) -> Result<Opt
 }
 
 /// Returns a compiled expression, or its error, from the cache.
-fn compiled(expression: &str) -> CompiledExpression {
+fn compile_cached(expression: &str) -> CompiledExpression {
     let mut programs = PROGRAMS.lock();
     if let Some(program) = programs.get(expression) {
         return program.clone();
@@ -212,7 +212,7 @@ fn compiled(expression: &str) -> CompiledExpression {
 /// Fails if the expression does not compile.
 pub(crate) fn compile(expression: &str) -> Result<Code, String> {
     let text = expression.to_owned();
-    parsed(expression, move || {
+    parse_on_thread(expression, move || {
         kctl_cel::read_within(&text, PARSER_DEPTH_MAX).map(|tree| {
             let expression = messages::as_maps(&tree);
             Code { depth: depth(&expression), expression }
@@ -221,7 +221,7 @@ pub(crate) fn compile(expression: &str) -> Result<Code, String> {
 }
 
 /// Parses an expression within the limits, on a thread with a large stack.
-fn parsed<T: Send + 'static>(
+fn parse_on_thread<T: Send + 'static>(
     expression: &str,
     parse: impl FnOnce() -> Result<T, ParseErrors> + Send + 'static,
 ) -> Result<T, String> {
@@ -241,7 +241,7 @@ fn parsed<T: Send + 'static>(
 /// Fails if the expression does not parse.
 pub(crate) fn tree(expression: &str) -> Result<IdedExpr, String> {
     let text = expression.to_owned();
-    parsed(expression, move || kctl_cel::read_within(&text, PARSER_DEPTH_MAX))
+    parse_on_thread(expression, move || kctl_cel::read_within(&text, PARSER_DEPTH_MAX))
 }
 
 /// Converts JSON to CEL. Integers become `int`.

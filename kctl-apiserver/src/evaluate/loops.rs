@@ -52,8 +52,10 @@ impl<'a> Evaluator<'a> {
             ("_?_:_", [test, _, _]) if matches!(inner.accu_init.expr, Expr::Literal(_)) => {
                 self.exists_one(rounds, test)
             }
-            ("_?_:_", [test, added, _]) => self.build_list(rounds, Some(test), appended(added).ok_or(NO_OVERLOAD)?),
-            ("_+_", _) => self.build_list(rounds, None, appended(&inner.loop_step).ok_or(NO_OVERLOAD)?),
+            ("_?_:_", [test, added, _]) => {
+                self.build_list(rounds, Some(test), appended_item(added).ok_or(NO_OVERLOAD)?)
+            }
+            ("_+_", _) => self.build_list(rounds, None, appended_item(&inner.loop_step).ok_or(NO_OVERLOAD)?),
             _ => Err(NO_OVERLOAD.into()),
         }
     }
@@ -209,7 +211,7 @@ fn exprs(all: &[IdedExpr]) -> Vec<&Expr> {
 }
 
 /// Returns the expression that a fold's step appends to its list.
-fn appended(step: &IdedExpr) -> Option<&IdedExpr> {
+fn appended_item(step: &IdedExpr) -> Option<&IdedExpr> {
     let Expr::Call(call) = &step.expr else { return None };
     let [_, IdedExpr { expr: Expr::List(list), .. }] = call.args.as_slice() else { return None };
     list.elements.first()

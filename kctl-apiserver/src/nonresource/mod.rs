@@ -91,7 +91,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
         ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
         ["metrics"] | ["metrics", "slis"] => {
             let metrics = match names.len() {
-                1 => metrics::exposed(&state.counts, state.sizes(), parts.extensions.get()),
+                1 => metrics::to_text(&state.counts, state.sizes(), parts.extensions.get()),
                 _ => health::metrics(),
             };
             let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";

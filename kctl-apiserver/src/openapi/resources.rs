@@ -249,14 +249,14 @@ impl<'a> Writer<'a> {
     }
 
     /// Returns the object of a description: `the specified Pod`, or `status of the specified Pod`.
-    fn specified(&self) -> String {
+    fn object_phrase(&self) -> String {
         let prefix = if self.sub.is_empty() { String::new() } else { format!("{} of ", self.sub) };
         format!("{prefix}the specified {}", self.resource.kind_name())
     }
 
     /// Describes `get` of one object. Logs are plain text and have further parameters, such as `tailLines`.
     fn read(&self) -> OpenApiOperation {
-        let mut operation = self.operation("get", "read", "get", format!("read {}", self.specified()));
+        let mut operation = self.operation("get", "read", "get", format!("read {}", self.object_phrase()));
         if self.is_custom() {
             operation.parameters = self.parameters(&["resourceVersion"], "get");
         }
@@ -269,14 +269,14 @@ impl<'a> Writer<'a> {
 
     /// Describes `put`, which may create the object.
     fn replace(&self) -> OpenApiOperation {
-        let operation = self.operation("put", "replace", "put", format!("replace {}", self.specified()));
+        let operation = self.operation("put", "replace", "put", format!("replace {}", self.object_phrase()));
         let parameters = self.parameters(WRITTEN, "put");
         OpenApiOperation { body: Some(self.body()), answers: MAYBE_CREATED, parameters, ..operation }
     }
 
     /// Describes `patch`. Custom resources do not accept strategic merge patches, and do not document 201.
     fn patch(&self) -> OpenApiOperation {
-        let operation = self.operation("patch", "patch", "patch", format!("partially update {}", self.specified()));
+        let operation = self.operation("patch", "patch", "patch", format!("partially update {}", self.object_phrase()));
         let type_name = format!("{META}.Patch");
         OpenApiOperation {
             body: Some(Body { type_name, is_required: true, shared: Some("patch") }),

@@ -22,7 +22,7 @@ pub(in crate::table) enum Found<'a> {
 
 impl<'a> Found<'a> {
     /// Returns the part of the object, unless the value is a literal.
-    fn stored(&self) -> Option<&'a Value> {
+    fn stored_value(&self) -> Option<&'a Value> {
         if let Self::Stored(value) = self { Some(value) } else { None }
     }
 
@@ -38,7 +38,7 @@ impl<'a> Found<'a> {
     /// Returns the values of an object, the items of a list, or the bytes of a string. Other scalars have no children.
     /// Bytes of a string can only be printed, not compared with other strings.
     fn children(&self) -> Vec<Self> {
-        match (self.stored(), self.value()) {
+        match (self.stored_value(), self.value()) {
             (Some(Value::Array(items)), _) => items.iter().map(Self::Stored).collect(),
             (Some(Value::Object(fields)), _) => fields.values().map(Self::Stored).collect(),
             (_, Value::String(text)) => text.bytes().map(|byte| Self::Plain(byte.into())).collect(),
@@ -64,7 +64,7 @@ fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
         Node::Bool(flag) => of_each(Found::Literal((*flag).into())),
         Node::Word => None,
         Node::Field(name) => {
-            let field = |found: &Found<'a>| found.stored()?.as_object()?.get(name);
+            let field = |found: &Found<'a>| found.stored_value()?.as_object()?.get(name);
             Some(input.iter().filter_map(field).map(Found::Stored).collect())
         }
         Node::All => Some(input.iter().flat_map(Found::children).collect()),
@@ -96,7 +96,7 @@ fn descend<'a>(values: Vec<Found<'a>>, all: &mut Vec<Found<'a>>) {
 
 /// Returns the items of a list; `None` for other values, which fail the path.
 fn items<'a>(value: &Found<'a>) -> Option<&'a Vec<Value>> {
-    value.stored()?.as_array()
+    value.stored_value()?.as_array()
 }
 
 /// Applies a slice. Bounds beyond a list fail the path, but an empty slice ends it without looking at later lists.
