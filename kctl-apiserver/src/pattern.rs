@@ -43,16 +43,16 @@ impl PatternCache {
 
 /// Returns `true` if a pattern occurs in a string. An invalid pattern occurs nowhere.
 pub(crate) fn matches(pattern: &str, text: &str) -> bool {
-    compiled(pattern).is_some_and(|regex| regex.is_match(text))
+    compile(pattern).is_some_and(|regex| regex.is_match(text))
 }
 
 /// Returns `true` if a pattern compiles.
 pub(crate) fn is_valid(pattern: &str) -> bool {
-    compiled(pattern).is_some()
+    compile(pattern).is_some()
 }
 
 /// Returns the compiled regular expression; `None` if it is invalid.
-pub(crate) fn compiled(pattern: &str) -> Option<Regex> {
+pub(crate) fn compile(pattern: &str) -> Option<Regex> {
     COMPILED.lock().get(pattern)
 }
 

@@ -26,7 +26,7 @@ pub(super) fn call(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option
         ("findAll", [Cel::Int(n_max)]) => usize::try_from(*n_max).unwrap_or(usize::MAX),
         _ => return None,
     };
-    let Some(regex) = pattern::compiled(pattern) else {
+    let Some(regex) = pattern::compile(pattern) else {
         return Some(Err(format!("{pattern:?} is not a valid regular expression").into()));
     };
     let made = |text: &str| Cel::String(Arc::new(text.to_owned()));

@@ -44,7 +44,7 @@ pub(super) fn shared() -> Map<String, Value> {
 /// Returns the parameter with this name; `variant` selects the variant of a subresource or a method, if there is one.
 ///
 /// The specific variant takes precedence over the general one.
-pub(super) fn named(name: &str, variant: &str) -> Option<&'static Parameter> {
+pub(super) fn find(name: &str, variant: &str) -> Option<&'static Parameter> {
     let own = KNOWN.iter().find(|parameter| parameter.name() == name && parameter.variant.as_deref() == Some(variant));
     own.or_else(|| KNOWN.iter().find(|parameter| parameter.name() == name && parameter.variant.is_none()))
 }

@@ -66,7 +66,7 @@ fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
     let mut parameters: Vec<((&str, &str), Value)> =
         operation.parameters.iter().map(|used| (used.order(), version.parameter(used))).collect();
     if let (OpenApiVersion::Two, Some(body)) = (version, &operation.body) {
-        let shared = body.shared.and_then(|variant| parameters::named("body", variant));
+        let shared = body.shared.and_then(|variant| parameters::find("body", variant));
         let shared = shared.map(|declared| Used::Known(declared).v2());
         let own =
             || json!({ "name": "body", "in": "body", "required": true, "schema": version.reference(&body.type_name) });

@@ -238,7 +238,7 @@ impl<'a> Writer<'a> {
     /// selects its variant.
     fn parameters(&self, names: &[&str], method: &str) -> Vec<Used> {
         let own = names.iter().chain(self.in_namespace.then_some(&"namespace")).chain(["pretty"].iter());
-        let mut all: Vec<Used> = own.filter_map(|name| parameters::named(name, method)).map(Used::Known).collect();
+        let mut all: Vec<Used> = own.filter_map(|name| parameters::find(name, method)).map(Used::Known).collect();
         all.extend(self.has_name.then(|| Used::Name(self.named.clone())));
         all
     }
@@ -384,7 +384,7 @@ impl<'a> Writer<'a> {
     fn connect_with_path(&self, method: &'static str) -> OpenApiOperation {
         let mut operation = self.connect(method);
         operation.id.push_str("WithPath");
-        operation.parameters.extend(parameters::named("path", "").map(Used::Known));
+        operation.parameters.extend(parameters::find("path", "").map(Used::Known));
         operation
     }
 }
