@@ -80,8 +80,8 @@
 
 #[doc(inline)]
 pub use kctl_webhook::admission::{
-    AUDIT_LEN_MAX, Action, Admission, Admits, Client, Configurations, Denial, FailurePolicy, Invalid, MatchPolicy,
-    Operation, Options, RegistrationError, Reinvocation, SideEffects, User, WARNINGS_LEN_MAX, Webhook,
+    AUDIT_LEN_MAX, Action, Admission, Admits, ClientConfig, Configurations, Denial, FailurePolicy, Invalid,
+    MatchPolicy, Operation, Options, RegistrationError, Reinvocation, SideEffects, User, WARNINGS_LEN_MAX, Webhook,
 };
 
 /// Names used by generated code. Not part of the API: it changes without notice.
