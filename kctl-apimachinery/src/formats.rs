@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_are_those_of_upstream() {
+    fn formats_match_upstream() {
         for (format, valid, invalid) in [
             (
                 "date-time",

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_and_subdomains_are_those_of_upstream() {
+    fn labels_and_subdomains_match_upstream() {
         let (longest, too_long) = ("a".repeat(LABEL_LEN_MAX), "a".repeat(LABEL_LEN_MAX + 1));
         for (text, label, label_1035, subdomain) in [
             ("a", true, true, true),

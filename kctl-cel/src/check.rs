@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::{
     Environment, Issue, IssueKind,
     library::{CallStyle, PARAMETERS_MAX, fields, function, type_named},
-    tree::{Expr, Item, Node, qualified},
+    tree::{Expr, Item, Node, qualified_name},
     types::{Substitution, Type},
 };
 
@@ -37,13 +37,13 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the type of the whole expression.
-    pub(crate) fn whole(&mut self, node: &Node) -> Type {
+    pub(crate) fn check_expression(&mut self, node: &Node) -> Type {
         let found = self.check(node);
         self.substitution.substitute(&found)
     }
 
     /// Adds an error, and returns the type of the node that has it.
-    fn wrong(&mut self, at: usize, kind: IssueKind) -> Type {
+    fn report(&mut self, at: usize, kind: IssueKind) -> Type {
         self.errors.push(Issue { at, kind });
         Type::Error
     }
@@ -51,7 +51,7 @@ impl<'a> Checker<'a> {
     /// Adds the error that another type is needed.
     fn mismatch(&mut self, at: usize, expected: &Type, found: &Type) -> Type {
         let (expected, found) = (self.substitution.substitute(expected), self.substitution.substitute(found));
-        self.wrong(at, IssueKind::Mismatch { expected, found })
+        self.report(at, IssueKind::Mismatch { expected, found })
     }
 
     /// Returns the type of an identifier: a variable of a macro, of the environment, or the name of a type.
@@ -85,10 +85,10 @@ impl<'a> Checker<'a> {
             Expr::Bytes(_) => Type::Bytes,
             Expr::Name(name) => match self.variable(name) {
                 Some(found) => found,
-                None => self.undeclared(node.at, name),
+                None => self.report_undeclared(node.at, name),
             },
             Expr::Select { operand, field, is_optional } => {
-                let whole = qualified(node).and_then(|name| self.variable(&name));
+                let whole = qualified_name(node).and_then(|name| self.variable(&name));
                 whole.unwrap_or_else(|| self.select(node.at, operand, field, *is_optional))
             }
             Expr::Has { operand, field } => {
@@ -107,8 +107,8 @@ impl<'a> Checker<'a> {
     }
 
     /// Adds the error for an unknown variable.
-    fn undeclared(&mut self, at: usize, name: &str) -> Type {
-        self.wrong(at, IssueKind::Undeclared { name: name.into(), is_function: false })
+    fn report_undeclared(&mut self, at: usize, name: &str) -> Type {
+        self.report(at, IssueKind::Undeclared { name: name.into(), is_function: false })
     }
 
     /// Checks `of.field` and `of.?field`. Selecting from an optional value gives an optional one.
@@ -122,12 +122,12 @@ impl<'a> Checker<'a> {
             Type::Map(_, value) => Type::clone(value),
             Type::Dyn | Type::Any | Type::Error => Type::Dyn,
             Type::Param(_) => {
-                self.substitution.fits(&Type::Dyn, &operand);
+                self.substitution.try_unify(&Type::Dyn, &operand);
                 Type::Dyn
             }
             Type::Object(name) => self.field(at, name, field),
             other => {
-                self.wrong(at, IssueKind::NoFields { operand: other.clone(), field: field.into() });
+                self.report(at, IssueKind::NoFields { operand: other.clone(), field: field.into() });
                 Type::Dyn
             }
         };
@@ -141,10 +141,10 @@ impl<'a> Checker<'a> {
             _ if self.environment.declares(type_name) => self.environment.field(type_name, field),
             Some(fields) => fields.get(field).cloned(),
             None if self.environment.is_made(type_name) => return Type::Dyn,
-            None => return self.wrong(at, IssueKind::Other(format!("unexpected failed resolution of '{type_name}'"))),
+            None => return self.report(at, IssueKind::Other(format!("unexpected failed resolution of '{type_name}'"))),
         };
         found.unwrap_or_else(|| {
-            self.wrong(at, IssueKind::UndefinedField { operand: type_name.into(), field: field.into() })
+            self.report(at, IssueKind::UndefinedField { operand: type_name.into(), field: field.into() })
         })
     }
 
@@ -154,7 +154,7 @@ impl<'a> Checker<'a> {
         for is in all {
             joined = Some(match joined {
                 None => is,
-                Some(before) if self.substitution.fits(&before, &is) => Type::more_general(&before, &is),
+                Some(before) if self.substitution.try_unify(&before, &is) => Type::more_general(&before, &is),
                 Some(_) => Type::Dyn,
             });
         }
@@ -196,19 +196,19 @@ impl<'a> Checker<'a> {
                 }
                 return type_named(name).unwrap_or(Type::Dyn);
             }
-            (false, None) => return self.undeclared(at, name),
-            (false, Some(Type::Kind(is))) => self.wrong(at, IssueKind::Other(format!("'{is}' is not a message type"))),
-            (false, Some(other)) => self.wrong(at, IssueKind::Other(format!("'{other}' is not a type"))),
+            (false, None) => return self.report_undeclared(at, name),
+            (false, Some(Type::Kind(is))) => self.report(at, IssueKind::Other(format!("'{is}' is not a message type"))),
+            (false, Some(other)) => self.report(at, IssueKind::Other(format!("'{other}' is not a type"))),
         };
         for (field, item) in fields_given {
             let found = self.item(item);
             match &is {
                 Type::Object(of) => self.message_field(of, field, item.at, &found),
                 _ if type_named(name).is_some() => {
-                    self.wrong(item.at, IssueKind::UndefinedField { operand: name.into(), field: field.clone() });
+                    self.report(item.at, IssueKind::UndefinedField { operand: name.into(), field: field.clone() });
                 }
                 _ => {
-                    self.wrong(item.at, IssueKind::Other(format!("unexpected failed resolution of '{name}'")));
+                    self.report(item.at, IssueKind::Other(format!("unexpected failed resolution of '{name}'")));
                 }
             }
         }
@@ -219,13 +219,13 @@ impl<'a> Checker<'a> {
     fn message_field(&mut self, type_name: &str, field: &str, at: usize, found: &Type) {
         let Some(known_fields) = fields(type_name) else { return };
         let field_type = known_fields.get(field);
-        if field_type.is_some_and(|field_type| self.substitution.fits(found, field_type)) {
+        if field_type.is_some_and(|field_type| self.substitution.try_unify(found, field_type)) {
             return;
         }
         let shown = field_type.map(ToString::to_string).unwrap_or_default();
         let found = self.substitution.substitute(found);
         let why = format!("expected type of field '{field}' is '{shown}' but provided type is '{found}'");
-        self.wrong(at, IssueKind::Other(why));
+        self.report(at, IssueKind::Other(why));
     }
 
     /// Checks a call: `cel.bind`, a logical operator, a function with dots in its name, or a method.
@@ -233,7 +233,7 @@ impl<'a> Checker<'a> {
         if let Some((bound, value, rest)) = self.binding(target, name, arguments) {
             let Expr::Name(bound) = &bound.is else {
                 let why = "cel.bind() variable names must be simple identifiers";
-                return self.wrong(bound.at, IssueKind::Other(why.into()));
+                return self.report(bound.at, IssueKind::Other(why.into()));
             };
             let value = self.check(value);
             return self.within(&[(bound, value)], rest);
@@ -243,14 +243,14 @@ impl<'a> Checker<'a> {
             return self.all_bool(arguments, &argument_types);
         }
         // `a.b.f(x)` is the function `a.b.f` if there is one, and otherwise the method `f` of `a.b`.
-        let whole = target.and_then(qualified).map(|prefix| format!("{prefix}.{name}"));
+        let whole = target.and_then(qualified_name).map(|prefix| format!("{prefix}.{name}"));
         if let Some(whole) = whole.filter(|whole| self.is_function(whole)) {
             return self.resolve(at, &whole, &argument_types, CallStyle::Function);
         }
         let style = if target.is_some() { CallStyle::Method } else { CallStyle::Function };
         let receiver = target.map(|target| self.check(target));
         if function(name).is_none() {
-            return self.wrong(at, IssueKind::Undeclared { name: name.into(), is_function: true });
+            return self.report(at, IssueKind::Undeclared { name: name.into(), is_function: true });
         }
         let all: Vec<Type> = receiver.into_iter().chain(argument_types).collect();
         self.resolve(at, name, &all, style)
@@ -280,7 +280,7 @@ impl<'a> Checker<'a> {
     fn all_bool(&mut self, arguments: &[Node], types: &[Type]) -> Type {
         let mut is = Type::Bool;
         for (argument, found) in arguments.iter().zip(types) {
-            if !self.substitution.fits(found, &Type::Bool) {
+            if !self.substitution.try_unify(found, &Type::Bool) {
                 is = self.mismatch(argument.at, &Type::Bool, found);
             }
         }
@@ -294,7 +294,7 @@ impl<'a> Checker<'a> {
         for form in function(name).map(|declaration| declaration.forms(style)).unwrap_or_default() {
             let begin = self.substitution.room(PARAMETERS_MAX);
             let takes: Vec<Type> = form.takes.iter().map(|parameter| parameter.renumber(begin)).collect();
-            if !self.substitution.all_fit(arguments, &takes) {
+            if !self.substitution.try_unify_all(arguments, &takes) {
                 continue;
             }
             let is = self.substitution.substitute(&form.gives.renumber(begin));
@@ -306,7 +306,7 @@ impl<'a> Checker<'a> {
         }
         gives.unwrap_or_else(|| {
             let arguments = arguments.iter().map(|argument| self.substitution.substitute(argument)).collect();
-            self.wrong(
+            self.report(
                 at,
                 IssueKind::NoOverload { function: name.into(), is_method: style == CallStyle::Method, arguments },
             )
@@ -329,11 +329,11 @@ impl<'a> Checker<'a> {
             Type::Map(key, value) => (*key, *value, true),
             Type::Dyn | Type::Error => (Type::Dyn, Type::Dyn, false),
             Type::Param(_) => {
-                self.substitution.fits(&Type::Dyn, ty);
+                self.substitution.try_unify(&Type::Dyn, ty);
                 (Type::Dyn, Type::Dyn, false)
             }
             other => {
-                self.wrong(at, IssueKind::NoRange { operand: other });
+                self.report(at, IssueKind::NoRange { operand: other });
                 (Type::Error, Type::Error, false)
             }
         }

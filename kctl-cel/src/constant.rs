@@ -76,7 +76,7 @@ pub(crate) fn convert(function: &str, constant: Constant) -> Result<Option<Const
 }
 
 /// Returns the error for a string that can't be parsed.
-fn wrong<T>(from: &str, to: &str) -> Result<T, String> {
+fn conversion_error<T>(from: &str, to: &str) -> Result<T, String> {
     Err(format!("type conversion error from '{from}' to '{to}'"))
 }
 
@@ -90,8 +90,8 @@ fn to_int(constant: Constant) -> Result<Option<Constant>, String> {
         Constant::Uint(number) => i64::try_from(number).map_err(|_| overflow())?,
         Constant::Double(number) if number.abs() < INT => number as i64,
         Constant::Double(_) => return Err(overflow()),
-        Constant::Text(text) => text.parse().or_else(|_| wrong("string", "int"))?,
-        Constant::UnknownText => return wrong("string", "int"),
+        Constant::Text(text) => text.parse().or_else(|_| conversion_error("string", "int"))?,
+        Constant::UnknownText => return conversion_error("string", "int"),
         // No later conversion depends on the number.
         Constant::Other(TIMESTAMP | DURATION) => 0,
         _ => return Ok(None),
@@ -107,8 +107,10 @@ fn to_uint(constant: Constant) -> Result<Option<Constant>, String> {
         Constant::Int(number) => u64::try_from(number).map_err(|_| overflow())?,
         Constant::Double(number) if (0.0..UINT).contains(&number) => number as u64,
         Constant::Double(_) => return Err(overflow()),
-        Constant::Text(text) if !text.starts_with('+') => text.parse().or_else(|_| wrong("string", "uint"))?,
-        Constant::Text(_) | Constant::UnknownText => return wrong("string", "uint"),
+        Constant::Text(text) if !text.starts_with('+') => {
+            text.parse().or_else(|_| conversion_error("string", "uint"))?
+        }
+        Constant::Text(_) | Constant::UnknownText => return conversion_error("string", "uint"),
         _ => return Ok(None),
     })))
 }
@@ -120,8 +122,8 @@ fn to_double(constant: Constant) -> Result<Option<Constant>, String> {
         Constant::Double(number) => number,
         Constant::Int(number) => number as f64,
         Constant::Uint(number) => number as f64,
-        Constant::Text(text) => double(&text).map_or_else(|| wrong("string", "double"), Ok)?,
-        Constant::UnknownText => return wrong("string", "double"),
+        Constant::Text(text) => double(&text).map_or_else(|| conversion_error("string", "double"), Ok)?,
+        Constant::UnknownText => return conversion_error("string", "double"),
         _ => return Ok(None),
     })))
 }
@@ -185,7 +187,7 @@ fn to_string(constant: Constant) -> Result<Option<Constant>, String> {
 fn to_bool(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
         Constant::Text(text) if BOOLS.contains(&text.as_str()) => Ok(Some(Constant::Other("bool"))),
-        Constant::Text(_) => wrong("string", "bool"),
+        Constant::Text(_) => conversion_error("string", "bool"),
         Constant::Other("bool") => Ok(Some(constant)),
         // `string(true)` converts back, so an unknown string may be valid.
         Constant::UnknownText => Ok(Some(Constant::Other("bool"))),
@@ -196,7 +198,7 @@ fn to_bool(constant: Constant) -> Result<Option<Constant>, String> {
 /// Converts to a timestamp, from RFC 3339 or from seconds since 1970 within the years 1 to 9999.
 fn to_timestamp(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
-        Constant::Text(text) if time::parse_with_offset(&text).is_none() => wrong("string", TIMESTAMP),
+        Constant::Text(text) if time::parse_with_offset(&text).is_none() => conversion_error("string", TIMESTAMP),
         Constant::Int(seconds) if !time::SECONDS.contains(&seconds) => Err("timestamp overflow".into()),
         Constant::Text(_) | Constant::Int(_) | Constant::UnknownText | Constant::Other(TIMESTAMP) => {
             Ok(Some(Constant::Other(TIMESTAMP)))
@@ -208,8 +210,8 @@ fn to_timestamp(constant: Constant) -> Result<Option<Constant>, String> {
 /// Converts to a duration from Go's notation. An integer has no unit, so it fails.
 fn to_duration(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
-        Constant::Text(text) if duration::parse(&text).is_none() => wrong("string", DURATION),
-        Constant::Int(_) => wrong("int", DURATION),
+        Constant::Text(text) if duration::parse(&text).is_none() => conversion_error("string", DURATION),
+        Constant::Int(_) => conversion_error("int", DURATION),
         Constant::Text(_) | Constant::UnknownText | Constant::Other(DURATION) => Ok(Some(Constant::Other(DURATION))),
         _ => Ok(None),
     }

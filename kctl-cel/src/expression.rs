@@ -35,7 +35,7 @@ fn parse_and_check(expression: &str, environment: &Environment) -> Result<Option
     let Some(tree) = parser::parse(expression) else { return Ok(None) };
     let tree = tree.map_err(|rejected| Issues::new(expression, rejected))?;
     let mut checker = Checker::new(environment);
-    let found = checker.whole(&tree);
+    let found = checker.check_expression(&tree);
     let mut errors = std::mem::take(&mut checker.errors);
     if errors.is_empty() {
         literals::check(&tree, &checker, &mut errors);

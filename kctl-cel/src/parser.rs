@@ -8,7 +8,7 @@ use crate::{
     Issue, IssueKind,
     lexer::{Token, tokens},
     names::is_reserved,
-    tree::{Expr, Item, Node, qualified},
+    tree::{Expr, Item, Node, qualified_name},
 };
 
 /// Macros that are called on a receiver: the name, its number of variables, and its number of arguments including these.
@@ -86,7 +86,7 @@ impl Parser {
     }
 
     /// Skips an operator or bracket. Returns `false` if the next token is another one, and does not skip it.
-    fn takes(&mut self, sign: &str) -> bool {
+    fn eat(&mut self, sign: &str) -> bool {
         let is_next = matches!(self.peek(), Token::Sign(next) if *next == sign);
         self.next += usize::from(is_next);
         is_next
@@ -121,11 +121,11 @@ impl Parser {
     fn conditional(&mut self) -> Option<Node> {
         let condition = self.binary(0)?;
         let at = self.position();
-        if !self.takes("?") {
+        if !self.eat("?") {
             return Some(condition);
         }
         let then = self.binary(0)?;
-        if !self.takes(":") {
+        if !self.eat(":") {
             return None;
         }
         let other = self.ternary()?;
@@ -154,7 +154,7 @@ impl Parser {
         let at = self.position();
         let Some(sign) = self.sign(&["!", "-"]) else { return self.member() };
         let mut n_signs = 0;
-        while self.takes(sign) {
+        while self.eat(sign) {
             n_signs += 1;
         }
         // The sign of a number literal is part of the literal.
@@ -174,29 +174,29 @@ impl Parser {
         let mut node = self.primary()?;
         loop {
             let at = self.position();
-            if self.takes(".") {
-                let is_optional = self.takes("?");
+            if self.eat(".") {
+                let is_optional = self.eat("?");
                 let (field, is_quoted) = match self.take() {
                     Token::Name(name) => (name, false),
                     Token::Quoted(name) => (name, true),
                     _ => return None,
                 };
                 let call_at = self.position();
-                node = if !is_optional && !is_quoted && self.takes("(") {
+                node = if !is_optional && !is_quoted && self.eat("(") {
                     let arguments = self.parse_list(")", Self::ternary)?;
                     self.method(call_at, node, field, arguments)
                 } else {
                     Node { at, is: Expr::Select { operand: Box::new(node), field, is_optional } }
                 };
-            } else if self.takes("[") {
-                let name = if self.takes("?") { "_[?_]" } else { "_[_]" };
+            } else if self.eat("[") {
+                let name = if self.eat("?") { "_[?_]" } else { "_[_]" };
                 let index = self.ternary()?;
-                if !self.takes("]") {
+                if !self.eat("]") {
                     return None;
                 }
                 node = call(at, name, vec![node, index]);
-            } else if matches!(self.peek(), Token::Sign("{")) && qualified(&node).is_some() {
-                let name = qualified(&node)?;
+            } else if matches!(self.peek(), Token::Sign("{")) && qualified_name(&node).is_some() {
+                let name = qualified_name(&node)?;
                 self.next += 1;
                 node = Node { at, is: Expr::Message { name, fields: self.fields()? } };
             } else {
@@ -222,11 +222,11 @@ impl Parser {
             },
             Token::Sign("(") => {
                 let inner = self.ternary()?;
-                self.takes(")").then_some(inner)
+                self.eat(")").then_some(inner)
             }
             Token::Sign("[") => {
                 let items = self.parse_list("]", |parser| {
-                    let is_optional = parser.takes("?");
+                    let is_optional = parser.eat("?");
                     let node = parser.ternary()?;
                     Some(Item { at: node.at, is_optional, node })
                 })?;
@@ -254,7 +254,7 @@ impl Parser {
             _ => {}
         }
         let call_at = self.position();
-        if !self.takes("(") {
+        if !self.eat("(") {
             return Some(Node { at, is: Expr::Name(name) });
         }
         let mut arguments = self.parse_list(")", Self::ternary)?;
@@ -270,9 +270,9 @@ impl Parser {
     /// Reads parts that commas separate, up to the closing bracket `end`. A comma may follow the last part.
     fn parse_list<T>(&mut self, end: &str, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let mut all = Vec::new();
-        while !self.takes(end) {
+        while !self.eat(end) {
             all.push(read(self)?);
-            if !self.takes(",") && !matches!(self.peek(), Token::Sign(next) if *next == end) {
+            if !self.eat(",") && !matches!(self.peek(), Token::Sign(next) if *next == end) {
                 return None;
             }
         }
@@ -282,9 +282,9 @@ impl Parser {
     /// Reads the entries of a map literal, after `{`.
     fn entries(&mut self) -> Option<Vec<(Item, Item)>> {
         self.parse_list("}", |parser| {
-            let is_optional = parser.takes("?");
+            let is_optional = parser.eat("?");
             let key = parser.ternary()?;
-            if !parser.takes(":") {
+            if !parser.eat(":") {
                 return None;
             }
             let value = parser.ternary()?;
@@ -296,10 +296,10 @@ impl Parser {
     /// Reads the fields of a constructed object, after `{`.
     fn fields(&mut self) -> Option<Vec<(String, Item)>> {
         self.parse_list("}", |parser| {
-            let is_optional = parser.takes("?");
+            let is_optional = parser.eat("?");
             let (Token::Name(name) | Token::Quoted(name)) = parser.take() else { return None };
             let at = parser.position();
-            if !parser.takes(":") {
+            if !parser.eat(":") {
                 return None;
             }
             let node = parser.ternary()?;

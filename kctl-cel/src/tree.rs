@@ -83,10 +83,10 @@ impl Node {
 }
 
 /// Returns the name `a.b.c` if the node consists of identifiers and dots only.
-pub(crate) fn qualified(node: &Node) -> Option<String> {
+pub(crate) fn qualified_name(node: &Node) -> Option<String> {
     match &node.is {
         Expr::Name(name) => Some(name.clone()),
-        Expr::Select { operand, field, is_optional: false } => Some(format!("{}.{field}", qualified(operand)?)),
+        Expr::Select { operand, field, is_optional: false } => Some(format!("{}.{field}", qualified_name(operand)?)),
         _ => None,
     }
 }

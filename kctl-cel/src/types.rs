@@ -247,7 +247,7 @@ impl Substitution {
     }
 
     /// Unifies arguments with parameters in pairs. Unless all fit, no parameter is bound.
-    pub(crate) fn all_fit(&mut self, arguments: &[Type], parameters: &[Type]) -> bool {
+    pub(crate) fn try_unify_all(&mut self, arguments: &[Type], parameters: &[Type]) -> bool {
         let mut copy = self.clone();
         let fit = arguments.len() == parameters.len()
             && arguments.iter().zip(parameters).all(|(argument, parameter)| copy.unify(argument, parameter));
@@ -258,20 +258,20 @@ impl Substitution {
     }
 
     /// Unifies one type with another.
-    pub(crate) fn fits(&mut self, argument: &Type, parameter: &Type) -> bool {
-        self.all_fit(std::slice::from_ref(argument), std::slice::from_ref(parameter))
+    pub(crate) fn try_unify(&mut self, argument: &Type, parameter: &Type) -> bool {
+        self.try_unify_all(std::slice::from_ref(argument), std::slice::from_ref(parameter))
     }
 
     /// Unifies two types (`internalIsAssignable`). It may bind parameters even if it returns `false`: call it on a copy.
     fn unify(&mut self, left: &Type, right: &Type) -> bool {
         if let Type::Param(index) = right {
-            let (fits, is_known) = self.substitutes(left, *index);
+            let (fits, is_known) = self.try_bind(left, *index);
             if fits || is_known {
                 return fits;
             }
         }
         if let Type::Param(index) = left {
-            return self.substitutes(right, *index).0;
+            return self.try_bind(right, *index).0;
         }
         match (left, right) {
             (left, right) if left.is_dyn() || right.is_dyn() => true,
@@ -290,7 +290,7 @@ impl Substitution {
     /// Returns two flags: a parameter can stand for the type, and this result is final (`isValidTypeSubstitution`).
     ///
     /// If the parameter is bound already, the more general of both types is kept.
-    fn substitutes(&mut self, is: &Type, parameter: usize) -> (bool, bool) {
+    fn try_bind(&mut self, is: &Type, parameter: usize) -> (bool, bool) {
         if *is == Type::Param(parameter) {
             return (true, true);
         }

@@ -16,7 +16,7 @@ use std::{
 use kctl_apiserver::{ApiServer, ControllerOptions, FeatureGates, ServeOptions};
 use kctl_workloads::{Kubelet, Workloads};
 
-use crate::{Failure, faults, stopped};
+use crate::{Failure, faults, wait_for_stop};
 
 /// Options of `kctl apiserver`.
 #[derive(clap::Args)]
@@ -102,7 +102,7 @@ pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
     out.flush()?;
     tokio::select! {
         served = listening.serve() => served?,
-        () = stopped() => {}
+        () = wait_for_stop() => {}
     }
     Ok(())
 }

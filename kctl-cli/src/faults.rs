@@ -174,11 +174,11 @@ impl FaultRule {
             FaultKind::Delay if after => self.request_rule(RequestFault::DelayAnswer(time)),
             FaultKind::Delay => self.request_rule(RequestFault::Delay(time)),
             FaultKind::Stale => {
-                let past = self.past();
+                let past = self.stale_state();
                 self.request_rule(RequestFault::Stale { past, lag: time })
             }
             FaultKind::Outdated => {
-                let past = self.past();
+                let past = self.stale_state();
                 self.request_rule(RequestFault::Outdated { past, lag: time })
             }
             FaultKind::CloseWatch => self.event_rule(EventFault::Close),
@@ -228,7 +228,7 @@ impl FaultRule {
     }
 
     /// Returns the age of an outdated state.
-    fn past(&self) -> StaleState {
+    fn stale_state(&self) -> StaleState {
         StaleState::Changes(self.changes.unwrap_or(CHANGES))
     }
 

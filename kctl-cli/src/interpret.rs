@@ -110,7 +110,7 @@ enum InterpretError {
     #[error("{path}: not an object with apiVersion and kind")]
     ObjectIncomplete { path: String },
     /// Karmada's webhook would reject the customizations; all errors are printed.
-    #[error("{}", errors.iter().map(|error| chained(error)).collect::<Vec<_>>().join("\n"))]
+    #[error("{}", errors.iter().map(|error| join_sources(error)).collect::<Vec<_>>().join("\n"))]
     CustomizationsRejected { errors: Vec<CustomizationError> },
     /// The folder of `--third-party` is invalid.
     #[error(transparent)]
@@ -121,7 +121,7 @@ enum InterpretError {
 }
 
 /// Joins an error with its sources.
-fn chained(error: &dyn std::error::Error) -> String {
+fn join_sources(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
@@ -152,7 +152,7 @@ pub(crate) async fn run(options: InterpretOptions) -> Result<(), Failure> {
     }
     let Some(operation) = options.operation else { return Ok(()) };
     let answer = chain.interpret_dynamic(operation, &inputs(&options)?).await.map_err(InterpretError::from)?;
-    let json = numbers::printed(&answer);
+    let json = numbers::format_json(&answer);
     let mut stdout = std::io::stdout().lock();
     match options.output {
         Format::Json => writeln!(stdout, "{json}")?,
@@ -282,7 +282,7 @@ fn status_items(path: &Path) -> Result<Option<Vec<AggregatedStatusItem>>, Interp
 
 /// Reads an object, and checks that it has `apiVersion` and `kind`.
 fn object(path: &Path) -> Result<Value, InterpretError> {
-    let object: Value = parsed(path, "an object")?;
+    let object: Value = parse_file(path, "an object")?;
     let has = |field: &str| object.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if has("apiVersion") && has("kind") {
         return Ok(object);
@@ -291,7 +291,7 @@ fn object(path: &Path) -> Result<Value, InterpretError> {
 }
 
 /// Parses a file as JSON, or else as YAML.
-fn parsed<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result<T, InterpretError> {
+fn parse_file<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result<T, InterpretError> {
     let text = read(path)?;
     let malformed = |problem| InterpretError::FileMalformed { path: path.display().to_string(), expected, problem };
     // JSON is YAML, but only its own parser keeps all digits of numbers and knows all escapes.

@@ -18,7 +18,7 @@ use kube::{
     config::{Config, KubeConfigOptions, Kubeconfig},
 };
 
-use crate::{Failure, stopped};
+use crate::{Failure, wait_for_stop};
 
 /// Prefix of `status.nodeInfo.containerRuntimeVersion` of simulated nodes.
 const SIMULATED: &str = "simulated://";
@@ -107,7 +107,7 @@ pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
     }
     tokio::select! {
         () = kubelet.run() => {}
-        () = stopped() => {}
+        () = wait_for_stop() => {}
     }
     Ok(())
 }

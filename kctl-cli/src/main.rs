@@ -106,7 +106,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 /// Waits for Ctrl-C or SIGTERM.
 ///
 /// Containers and service managers stop a program by SIGTERM; on other systems than Unix there is only Ctrl-C.
-async fn stopped() {
+async fn wait_for_stop() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

@@ -20,8 +20,8 @@ use self::{
     workspace::set_workspace,
 };
 pub(crate) use self::{
-    names::{NAME_LEN_MAX, TAKEN, capitalized, is_group, is_kind, is_name, is_taken, plural, snake_case},
-    rustfmt::{format_file, formatted},
+    names::{NAME_LEN_MAX, TAKEN, capitalize, is_group, is_kind, is_name, is_taken, plural, snake_case},
+    rustfmt::{format_file, format_source},
 };
 use crate::Failure;
 
@@ -170,7 +170,7 @@ fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     if TAKEN.contains(&name.as_str()) {
         return Err(NewFailure::TakenName(name.clone()));
     }
-    let kind = options.kind.clone().unwrap_or_else(|| name.split('-').map(capitalized).collect());
+    let kind = options.kind.clone().unwrap_or_else(|| name.split('-').map(capitalize).collect());
     if !is_kind(&kind) {
         return Err(NewFailure::Kind(kind));
     }

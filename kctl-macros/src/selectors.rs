@@ -12,7 +12,7 @@ pub(crate) fn is_field_selector(text: &str) -> bool {
 /// Splits a field selector at the commas without a backslash before them.
 fn terms(text: &str) -> Vec<&str> {
     let (mut terms, mut start) = (Vec::new(), 0);
-    for (at, c) in unescaped(text) {
+    for (at, c) in unescaped_chars(text) {
         if c == ',' {
             terms.push(&text[start..at]);
             start = at + 1;
@@ -23,7 +23,7 @@ fn terms(text: &str) -> Vec<&str> {
 }
 
 /// Returns the characters that are neither a backslash nor behind one, with their offsets.
-fn unescaped(text: &str) -> impl Iterator<Item = (usize, char)> {
+fn unescaped_chars(text: &str) -> impl Iterator<Item = (usize, char)> {
     let mut is_escaped = false;
     text.char_indices().filter(move |(_, c)| {
         let is_plain = !is_escaped && *c != '\\';
@@ -34,7 +34,7 @@ fn unescaped(text: &str) -> impl Iterator<Item = (usize, char)> {
 
 /// Returns `true` for `field=value`, `field==value` or `field!=value`.
 fn is_field_term(term: &str) -> bool {
-    let parts = unescaped(term).find_map(|(at, _)| {
+    let parts = unescaped_chars(term).find_map(|(at, _)| {
         let value = ["!=", "==", "="].iter().find_map(|operator| term[at..].strip_prefix(*operator))?;
         Some((&term[..at], value))
     });

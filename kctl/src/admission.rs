@@ -122,13 +122,13 @@ pub mod __private_0_1 {
     #[diagnostic::do_not_recommend]
     impl<E: Into<Error>> IntoAdmissionResult for Result<(), E> {
         fn into_result(self) -> Result<(), Denial> {
-            self.map_err(|error| denied(&error.into()))
+            self.map_err(|error| to_denial(&error.into()))
         }
     }
 
     /// Returns the rejection for an error. A [`Denial`] and the status of an API server are passed
     /// on; any other error becomes the message of a 403.
-    fn denied(error: &Error) -> Denial {
+    fn to_denial(error: &Error) -> Denial {
         if let Some(denial) = error.find::<Denial>() {
             return denial.clone();
         }

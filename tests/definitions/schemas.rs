@@ -205,7 +205,7 @@ async fn embedded_server_rejects_the_recorded_rules() {
 
 #[tokio::test]
 #[ignore = "needs KUBECONFIG: cargo xtask conformance"]
-async fn recorded_verdicts_are_those_of_the_real_server() {
+async fn recorded_verdicts_match_the_real_server() {
     let client = Client::try_default().await.unwrap();
     let mut answers = BTreeMap::new();
     for case in cases() {

@@ -59,7 +59,7 @@ fn listed(name: &str) -> String {
 }
 
 #[test]
-fn public_items_are_those_of_the_record() {
+fn public_items_match_the_record() {
     let mut different = String::new();
     for name in CRATES {
         let (file, now) = (root().join(format!("tests/api/{name}.txt")), listed(name));

@@ -129,7 +129,7 @@ async fn touch(world: &World, n: usize) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn apply_of_what_is_as_desired_sends_nothing() {
+async fn unchanged_apply_sends_nothing() {
     for way in ["apply", "converge"] {
         let mut world = World::new();
         let version = OwnerReference { controller: None, ..add_secret(&world, "v1").await };

@@ -337,7 +337,7 @@ async fn metrics_state_version_and_commit_of_the_app() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn app_metrics_are_those_of_all_its_managers() {
+async fn managers_share_app_metrics() {
     let uploads = Counter::<u64>::default();
     let counted = uploads.clone();
     let app = App::new("does").metrics(move |registry| registry.register("uploads", "Uploads", counted.clone()));

@@ -181,7 +181,6 @@ impl Times {
         result
     }
 
-    /// Prints the table.
     fn print(&self) {
         eprintln!("\n{:<14}{:>10}{:>12}", "step", "seconds", "CPU seconds");
         for StepTime { step, wall, cpu } in &self.steps {

@@ -101,11 +101,11 @@ fn manifest(krate: &str) -> Result<String> {
 /// Returns the features in the documentation of a crate, separated by commas: its default ones, and those that its manifest
 /// lists for docs.rs.
 pub(crate) fn of_docs(krate: &str) -> Result<String> {
-    Ok(documented(&manifest(krate)?).join(","))
+    Ok(documented_features(&manifest(krate)?).join(","))
 }
 
 /// Returns the default feature, if a manifest has one, and the features in its section for docs.rs.
-fn documented(manifest: &str) -> Vec<&str> {
+fn documented_features(manifest: &str) -> Vec<&str> {
     let section = manifest.lines().skip_while(|line| line.trim() != "[package.metadata.docs.rs]").skip(1);
     let mut section = section.take_while(|line| !line.starts_with('['));
     let listed = section.find_map(|line| line.strip_prefix("features = [")?.strip_suffix(']')).unwrap_or_default();
@@ -188,7 +188,7 @@ fn version_named<'a>(names: &[&'a str], wanted: &str) -> Result<&'a str> {
 
 /// Returns all features of a crate with one Kubernetes version, as arguments of `--features` for several packages:
 /// `kctl/v1_33,kctl/dev`.
-fn qualified(krate: &str, names: &[&str], version: &str) -> String {
+fn qualified_names(krate: &str, names: &[&str], version: &str) -> String {
     let features: Vec<String> = all_together(names, version).split(',').map(|name| format!("{krate}/{name}")).collect();
     features.join(",")
 }
@@ -205,7 +205,7 @@ pub(crate) fn test(wanted: &str) -> Result {
     for krate in WITH_TYPES {
         let manifest = manifest(krate)?;
         let names = names(&manifest);
-        let features = qualified(krate, &names, version_named(&names, wanted)?);
+        let features = qualified_names(krate, &names, version_named(&names, wanted)?);
         test = test.args(["-p", krate, "--features", &features]);
     }
     test.run()
@@ -242,11 +242,14 @@ mod tests {
     #[test]
     fn documented_features_include_default_and_docs_rs() {
         let docs = "[package.metadata.docs.rs]\nfeatures = [\"dev\", \"sim\"]\nrustdoc-args = []\n";
-        assert_eq!(documented(&format!("{MANIFEST}{docs}")), ["default", "dev", "sim"]);
-        assert_eq!(documented("[features]\ncheck = []\n[package.metadata.docs.rs]\n[lints]\n"), [] as [&str; 0]);
+        assert_eq!(documented_features(&format!("{MANIFEST}{docs}")), ["default", "dev", "sim"]);
+        assert_eq!(
+            documented_features("[features]\ncheck = []\n[package.metadata.docs.rs]\n[lints]\n"),
+            [] as [&str; 0]
+        );
         for krate in CRATES {
             let manifest = manifest(krate).unwrap();
-            let documented = documented(&manifest);
+            let documented = documented_features(&manifest);
             assert!(documented.iter().all(|name| names(&manifest).contains(name)), "{krate}: {documented:?}");
             assert!(!documented.is_empty(), "{krate}");
         }
@@ -261,7 +264,7 @@ mod tests {
 
     #[test]
     fn features_of_several_packages_name_their_crate() {
-        let features = qualified("a", &names(MANIFEST), "v1_36");
+        let features = qualified_names("a", &names(MANIFEST), "v1_36");
         assert_eq!(features, "a/v1_36,a/dev,a/sim");
     }
 

@@ -276,7 +276,6 @@ fn run_step(command: StepCommand) -> Result {
     }
 }
 
-/// Runs a command.
 fn run(command: Command) -> Result {
     match command {
         Command::Step(step) => run_step(step),
@@ -362,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_of_workflows_are_those_of_xtask() {
+    fn workflow_commands_match_xtask() {
         let mut n_commands = 0;
         for (file, command) in workflow_commands() {
             let Some(arguments) = command.strip_prefix("cargo xtask ") else { continue };

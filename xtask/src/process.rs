@@ -61,25 +61,23 @@ impl Run {
         Self { command }
     }
 
-    /// Adds an argument.
+    /// Appends one argument, which the command gets as it is: no shell splits it.
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.command.arg(argument);
         self
     }
 
-    /// Adds arguments.
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.command.args(arguments);
         self
     }
 
-    /// Sets an environment variable.
+    /// Sets one environment variable of the command, over the inherited value.
     pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);
         self
     }
 
-    /// Sets environment variables.
     pub(crate) fn envs(mut self, variables: &[(&str, OsString)]) -> Self {
         self.command.envs(variables.iter().map(|(name, value)| (name, value)));
         self

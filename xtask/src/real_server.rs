@@ -165,7 +165,7 @@ impl Servers {
         printed.lines().last().map(Into::into).ok_or_else(|| format!("server {name} printed no kubeconfig"))
     }
 
-    /// Stops a server.
+    /// Stops the server of this name. A failure is only printed, so that the other servers are stopped too.
     pub(crate) fn down(&mut self, name: &str) {
         self.names.retain(|running| running != name);
         if let Err(error) = script("down", None).arg(self.path(name)).quietly() {

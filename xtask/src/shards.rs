@@ -25,20 +25,20 @@ pub(crate) struct Chaos {
 }
 
 /// Builds the benchmark and the operators that it runs, and returns the command.
-fn built() -> Result<Run> {
+fn build() -> Result<Run> {
     cargo("build").args(["--release", "-p", "shards-bench"]).run()?;
     Ok(Run::new(target().join("release/shards-bench")))
 }
 
 /// Compares 1, 2 and 3 replicas.
 pub(crate) fn figures(arguments: &[String]) -> Result {
-    built()?.arg("figures").args(["--folder"]).arg(target().join("bench-shards")).args(arguments).run()
+    build()?.arg("figures").args(["--folder"]).arg(target().join("bench-shards")).args(arguments).run()
 }
 
 /// Runs the chaos test.
 pub(crate) fn chaos(options: &Chaos) -> Result {
     let seconds = (options.minutes * 60).to_string();
-    in_target(built()?.args(["chaos", "--seconds", &seconds])).args(&options.arguments).run()
+    in_target(build()?.args(["chaos", "--seconds", &seconds])).args(&options.arguments).run()
 }
 
 /// Runs the short chaos test with the debug build of the tests.

@@ -17,12 +17,10 @@ pub(crate) const FUZZ_REQUESTS: u32 = 30_000;
 /// The kubectl version whose output `tests/kubectl` has recorded. Other versions print different messages.
 pub(crate) const KUBECTL: &str = "v1.32.";
 
-/// Checks the formatting.
 pub(crate) fn fmt() -> Result {
     cargo("fmt").args(["--all", "--check"]).run()
 }
 
-/// Lints everything.
 pub(crate) fn clippy() -> Result {
     cargo("clippy").args(["--workspace", "--all-targets", "--", "-D", "warnings"]).run()
 }
@@ -61,7 +59,6 @@ pub(crate) fn cargo_test(arguments: &[&str]) -> Run {
     cargo("test").arg("--workspace").args(arguments)
 }
 
-/// Compiles all tests.
 pub(crate) fn build_tests() -> Result {
     cargo_test(&["--no-run"]).run()
 }

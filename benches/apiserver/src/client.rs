@@ -106,7 +106,7 @@ impl Client {
         Err(format!("{path} was answered {code}: {}", String::from_utf8_lossy(&body)).into())
     }
 
-    /// Creates an object.
+    /// Creates an object by a POST to the path of its collection. Returns the body of the response.
     pub(crate) async fn post(&mut self, path: &str, object: &Value) -> Result<Bytes, Failure> {
         self.send(Method::POST, path, object.to_string().into()).await
     }

@@ -23,7 +23,6 @@ pub(crate) fn stamp() -> String {
 pub(crate) struct Lags(Mutex<Vec<f64>>);
 
 impl Lags {
-    /// Adds a lag.
     fn add(&self, lag: f64) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(lag);
     }

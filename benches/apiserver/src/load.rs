@@ -52,7 +52,6 @@ pub(crate) struct Figure {
     pub(crate) unit: &'static str,
 }
 
-/// Returns a result.
 pub(crate) fn figure(what: impl Into<String>, value: f64, unit: &'static str) -> Figure {
     Figure { what: what.into(), value, unit }
 }

@@ -34,7 +34,7 @@ use tokio::task::JoinHandle;
 pub struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    /// Adds a line.
+    /// Appends a line, for [`take`](Self::take) to return.
     pub fn add(&self, line: impl Into<String>) {
         self.0.lock().push(line.into());
     }

@@ -260,7 +260,7 @@ fn h_owner_reference_of_other_version_is_ignored() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn i_requeue_in_ten_years_comes_within_one() {
+async fn i_ten_year_requeue_runs_within_one() {
     let (store, _writer) = store_of(&["a"]);
     let n = Arc::new(AtomicUsize::new(0));
     let reconcile = {

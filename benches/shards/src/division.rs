@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slots_are_those_of_the_replicas() {
+    fn slots_match_the_replicas() {
         let divisions = [
             (Division::Object, ShardBy::Object, [32, 15, 188]),
             (Division::Namespace, ShardBy::Namespace, [241, 241, 108]),

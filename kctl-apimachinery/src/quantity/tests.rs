@@ -146,7 +146,7 @@ fn binary_fractions_with_many_digits_round_up() {
 }
 
 #[test]
-fn integers_are_those_of_upstream() {
+fn integers_match_upstream() {
     for (written, integer) in [
         ("2k", Some(2000)),
         ("1Ki", Some(1024)),
@@ -207,7 +207,7 @@ fn sum_keeps_format_of_first_nonzero_quantity() {
 }
 
 #[test]
-fn approximations_are_those_of_upstream() {
+fn approximations_match_upstream() {
     let cases = [
         ("100m", 0.1),
         ("1Gi", 1_073_741_824.0),

@@ -224,7 +224,7 @@ mod tests {
 
     /// Recorded from kube-apiserver 1.36: objects that are not stored have no columns.
     #[tokio::test(start_paused = true)]
-    async fn answers_without_columns_are_no_tables() {
+    async fn reviews_are_not_served_as_tables() {
         let server = ApiServer::new();
         let table = "application/json;as=Table;v=v1;g=meta.k8s.io";
         let metadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io";

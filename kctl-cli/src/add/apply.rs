@@ -7,7 +7,7 @@ use super::{
     project::{BYTE_ORDER_MARK, Project},
     source::{self, Insertion},
 };
-use crate::new::{format_file, formatted};
+use crate::new::{format_file, format_source};
 
 impl Project {
     /// Writes the new files, and inserts the lines into those of the user.
@@ -70,10 +70,10 @@ impl Project {
     fn changed_root(root: &str, added: &Added) -> Option<String> {
         let module = |text: &str| source::module(text, &added.module);
         let call = |text: &str| source::call(text, &added.call);
-        let text = inserted(root, module).and_then(|text| inserted(&text, call)).filter(|text| source::parses(text))?;
+        let text = insert(root, module).and_then(|text| insert(&text, call)).filter(|text| source::parses(text))?;
         // A file that was formatted stays formatted; the layout of any other one is the user's.
-        let is_formatted = formatted(root).is_some_and(|formatted| formatted == root);
-        Some(is_formatted.then(|| formatted(&text)).flatten().unwrap_or(text))
+        let is_formatted = format_source(root).is_some_and(|formatted| formatted == root);
+        Some(is_formatted.then(|| format_source(&text)).flatten().unwrap_or(text))
     }
 
     /// Returns `Cargo.toml` with the features of the new code, `None` if it has them. Lines without a place are added to
@@ -85,7 +85,7 @@ impl Project {
         for feature in added.features {
             match source::feature(&text, feature) {
                 source::Feature::Present => {}
-                source::Feature::Missing(insertion) => text = insertion.applied(&text),
+                source::Feature::Missing(insertion) => text = insertion.apply(&text),
                 source::Feature::Unknown => {
                     by_hand.push(format!("{}:\nkctl = {{ …, features = [\"{feature}\"] }}", manifest.display()));
                 }
@@ -96,6 +96,6 @@ impl Project {
 }
 
 /// Returns the source with an insertion, or `None` without a place for it.
-fn inserted(text: &str, find: impl Fn(&str) -> Option<Insertion>) -> Option<String> {
-    Some(find(text)?.applied(text))
+fn insert(text: &str, find: impl Fn(&str) -> Option<Insertion>) -> Option<String> {
+    Some(find(text)?.apply(text))
 }

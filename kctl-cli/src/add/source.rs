@@ -23,7 +23,7 @@ pub(super) struct Insertion {
 
 impl Insertion {
     /// Returns the source with the insertion.
-    pub(super) fn applied(&self, text: &str) -> String {
+    pub(super) fn apply(&self, text: &str) -> String {
         let mut text = text.to_owned();
         text.insert_str(self.at, &self.text);
         text
@@ -83,7 +83,7 @@ fn range(tokens: impl ToTokens) -> Option<Range<usize>> {
 }
 
 /// Returns tokens as the user wrote them, with comments and spacing, which printing tokens would lose.
-fn written(text: &str, tokens: impl ToTokens) -> String {
+fn source_text(text: &str, tokens: impl ToTokens) -> String {
     range(tokens).and_then(|range| text.get(range)).unwrap_or_default().to_owned()
 }
 
@@ -115,7 +115,7 @@ impl Names {
                 Item::Const(item) => (&item.ident, &item.attrs, &item.vis),
                 Item::Use(item) => {
                     let start = if item.leading_colon.is_some() { "::" } else { "" };
-                    imported(&item.tree, start, &mut uses);
+                    collect_imports(&item.tree, start, &mut uses);
                     continue;
                 }
                 _ => continue,
@@ -126,7 +126,7 @@ impl Names {
             let name = name.to_string();
             match item {
                 _ if !is_hidden(visibility) => names.items.push(name),
-                Item::Fn(_) | Item::Const(_) => names.private.push((name, written(text, item))),
+                Item::Fn(_) | Item::Const(_) => names.private.push((name, source_text(text, item))),
                 Item::Mod(_) => {
                     hidden_modules.push(format!("{path}::{name}::"));
                     names.hidden.push(name);
@@ -182,10 +182,10 @@ fn module_name(item: &Item) -> Option<String> {
 }
 
 /// Collects the names that a `use` imports, each with its path. A `*` names nothing.
-fn imported(tree: &UseTree, before: &str, found: &mut Vec<(String, String)>) {
+fn collect_imports(tree: &UseTree, before: &str, found: &mut Vec<(String, String)>) {
     match tree {
-        UseTree::Path(path) => imported(&path.tree, &format!("{before}{}::", path.ident), found),
-        UseTree::Group(group) => group.items.iter().for_each(|tree| imported(tree, before, found)),
+        UseTree::Path(path) => collect_imports(&path.tree, &format!("{before}{}::", path.ident), found),
+        UseTree::Group(group) => group.items.iter().for_each(|tree| collect_imports(tree, before, found)),
         UseTree::Name(name) if name.ident == "self" => {
             let path = before.trim_end_matches("::");
             found.push((path.rsplit("::").next().unwrap_or_default().to_owned(), path.to_owned()));
@@ -229,7 +229,7 @@ pub(super) fn has_module(text: &str, name: &str) -> bool {
         Item::Fn(item) => item.sig.ident == name && item.attrs.iter().any(makes_type),
         Item::Use(item) => {
             let mut found = Vec::new();
-            imported(&item.tree, "", &mut found);
+            collect_imports(&item.tree, "", &mut found);
             found.iter().any(|(used, _)| used == name)
         }
         _ => false,
@@ -277,7 +277,7 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
     let resource = item.attrs.iter().find(|attribute| is_resource(attribute))?;
     let metas = resource.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated).ok()?;
     let option =
-        |meta: &Meta| (meta.path().get_ident().map(ToString::to_string).unwrap_or_default(), written(text, meta));
+        |meta: &Meta| (meta.path().get_ident().map(ToString::to_string).unwrap_or_default(), source_text(text, meta));
     let string = |name: &str| strings(&metas, name).next();
     let status = string("status");
     let fields = match &item.fields {
@@ -285,7 +285,7 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
             fields
                 .named
                 .iter()
-                .filter_map(|field| Some((field.ident.as_ref()?.to_string(), written(text, field))))
+                .filter_map(|field| Some((field.ident.as_ref()?.to_string(), source_text(text, field))))
                 .collect(),
         ),
         _ => None,
@@ -301,7 +301,7 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
         .attrs
         .iter()
         .filter(|attribute| !is_resource(attribute))
-        .map(|attribute| written(text, attribute))
+        .map(|attribute| source_text(text, attribute))
         .collect();
     Some(Kind {
         name: string("kind")?,
@@ -505,7 +505,7 @@ mod tests {
     use super::*;
 
     fn called(text: &str) -> Option<String> {
-        Some(call(text, ".controller::<b>()")?.applied(text))
+        Some(call(text, ".controller::<b>()")?.apply(text))
     }
 
     #[test]
@@ -534,7 +534,7 @@ mod tests {
 
     #[test]
     fn module_follows_others_or_comes_first() {
-        let declared = |text: &str| module(text, "b").unwrap().applied(text);
+        let declared = |text: &str| module(text, "b").unwrap().apply(text);
         assert_eq!(declared("//! A.\n\n/// B.\nuse a::b;\n"), "//! A.\n\nmod b;\n\n/// B.\nuse a::b;\n");
         assert_eq!(declared("mod a; // é\nfn f() {}\n"), "mod a;\nmod b; // é\nfn f() {}\n");
         assert_eq!(declared("mod a;\n\n/// C.\nmod c;\n"), "mod a;\n\nmod b;\n/// C.\nmod c;\n");
@@ -544,7 +544,7 @@ mod tests {
     #[test]
     fn feature_is_added_once() {
         let added = |text: &str| match feature(text, "webhook") {
-            Feature::Missing(insertion) => insertion.applied(text),
+            Feature::Missing(insertion) => insertion.apply(text),
             Feature::Present => "present".into(),
             Feature::Unknown => "unknown".into(),
         };

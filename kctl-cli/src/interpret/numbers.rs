@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Serializer, Value, ser::Formatter};
 
 /// Returns a value as one line of JSON: `2` for 2.0, and no exponent below 1e21.
-pub(super) fn printed(value: &Value) -> String {
+pub(super) fn format_json(value: &Value) -> String {
     let mut text = Vec::new();
     let written = value.serialize(&mut Serializer::with_formatter(&mut text, Go));
     debug_assert!(written.is_ok(), "a value can always be written to memory: {written:?}");
@@ -45,10 +45,10 @@ mod tests {
             (1.0 / 3.0, "0.3333333333333333"),
             (18_446_744_073_709_551_615.0, "18446744073709552000"),
         ] {
-            assert_eq!(printed(&json!({ "a": [number] })), format!("{{\"a\":[{expected}]}}"), "{number:e}");
+            assert_eq!(format_json(&json!({ "a": [number] })), format!("{{\"a\":[{expected}]}}"), "{number:e}");
         }
         assert_eq!(
-            printed(&json!({ "a": "2.0", "b": i64::MAX, "c": null })),
+            format_json(&json!({ "a": "2.0", "b": i64::MAX, "c": null })),
             r#"{"a":"2.0","b":9223372036854775807,"c":null}"#
         );
     }

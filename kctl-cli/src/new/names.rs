@@ -124,7 +124,7 @@ pub(crate) fn plural(singular: &str) -> String {
 }
 
 /// Makes the first letter upper case. The part is not empty and begins with ASCII, as [`is_name`] requires.
-pub(crate) fn capitalized(part: &str) -> String {
+pub(crate) fn capitalize(part: &str) -> String {
     let (first, rest) = part.split_at(1);
     first.to_ascii_uppercase() + rest
 }

@@ -9,7 +9,7 @@ use std::{
 /// Formats a file, since line lengths depend on the names. Without rustfmt it prints a note: `cargo fmt --check` of the
 /// project's workflow would fail.
 pub(crate) fn format_file(file: &Path) {
-    let formatted = std::fs::read_to_string(file).ok().and_then(|source| formatted(&source));
+    let formatted = std::fs::read_to_string(file).ok().and_then(|source| format_source(&source));
     if formatted.is_none_or(|formatted| std::fs::write(file, formatted).is_err()) {
         say!("note: rustfmt could not format {}; run `cargo fmt` before you commit", file.display());
     }
@@ -19,7 +19,7 @@ pub(crate) fn format_file(file: &Path) {
 ///
 /// rustfmt gets it on standard input, because it would format the modules of a named file as well. It runs outside of the
 /// project, whose `rust-toolchain.toml` may name a version of Rust that is not installed.
-pub(crate) fn formatted(source: &str) -> Option<String> {
+pub(crate) fn format_source(source: &str) -> Option<String> {
     let mut rustfmt = Command::new("rustfmt");
     rustfmt.current_dir(std::env::temp_dir());
     rustfmt.args(["--edition", "2024"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_those_of_the_whole_value() {
+    fn parts_match_the_whole_value() {
         let object = pod(&json!({"name": "c", "env": [{"name": "A"}], "resources": {"limits": {"cpu": "1000m"}}}));
         for (name, whole, parts) in [
             ("object", Typed::from_object("Pod", &object), Typed::parts_of_object("Pod", &object, PARTS)),

@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn match_conditions_are_those_of_api_servers() {
+    fn match_conditions_are_validated_as_in_api_servers() {
         let item = quote!(
             fn rules(w: &Workload) -> Result<()> {
                 body()

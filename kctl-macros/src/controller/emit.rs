@@ -56,7 +56,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let reconcile = reconcile(model);
     let kinds =
         model.relations.iter().enumerate().map(|(index, relation)| kind(&alias(index, relation), &relation.kind));
-    let parts = model.relations.iter().enumerate().filter_map(|(index, relation)| part(index, relation));
+    let parts = model.relations.iter().enumerate().filter_map(|(index, relation)| emit_part_alias(index, relation));
     let clusters = model.relations.iter().enumerate().filter_map(|(index, relation)| cluster(index, relation));
     let permissions = model.relations.iter().enumerate().map(|(index, relation)| permissions(model, index, relation));
     let primary_permissions = primary_permissions(model);
@@ -96,7 +96,7 @@ fn alias(index: usize, relation: &Relation) -> Ident {
 }
 
 /// Emits the alias of the type that objects are read as, if that is not their kind: the view, or `PartialObjectMeta`.
-fn part(index: usize, relation: &Relation) -> Option<TokenStream> {
+fn emit_part_alias(index: usize, relation: &Relation) -> Option<TokenStream> {
     let (kind, part) = (alias(index, relation), part_alias(index, relation)?);
     if let Part::View(_, ty) = &relation.part {
         return Some(quote_spanned!(ty.span()=> type #part = #ty;));
@@ -139,7 +139,7 @@ fn cluster_alias(index: usize, relation: &Relation) -> Option<Ident> {
 
 /// Returns the builder's call for the cluster of a relation. Owned kinds need none: the builder puts them beside the
 /// primary.
-fn on(index: usize, relation: &Relation) -> Option<TokenStream> {
+fn cluster_call(index: usize, relation: &Relation) -> Option<TokenStream> {
     if let Some(alias) = cluster_alias(index, relation) {
         return Some(quote_spanned!(alias.span()=> .on_cluster::<#alias>()));
     }
@@ -162,7 +162,7 @@ fn controller(model: &Model) -> TokenStream {
             _ => alias,
         };
         let new = quote_spanned!(relation.kind.span()=> .#method::<#read>(#text));
-        let (keeps, on) = (field_mask_call(index, relation), on(index, relation));
+        let (keeps, on) = (field_mask_call(index, relation), cluster_call(index, relation));
         quote!(#new #keeps #calls #on)
     });
     let kinds = model.relations.iter().enumerate().map(|(index, relation)| alias(index, relation));

@@ -92,11 +92,11 @@ pub(super) fn parse(options: TokenStream, item: &TokenStream) -> Input {
         Vec::new()
     });
     mistakes.extend(options.iter_mut().flat_map(|entry| entry.mistakes.drain(..)));
-    Input { options, item: annotated(item), mistakes }
+    Input { options, item: parse_item(item), mistakes }
 }
 
 /// Reads the item. Only a function's signature is parsed, because a body may be half typed.
-fn annotated(item: &TokenStream) -> AnnotatedItem {
+fn parse_item(item: &TokenStream) -> AnnotatedItem {
     if let Ok(function) = syn::parse2::<Function>(item.clone()) {
         return AnnotatedItem::Function(function);
     }

@@ -100,13 +100,13 @@ fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut E
 
 /// Returns the derives that the user's item lacks. Those of other crates are always emitted, in place of the user's.
 fn missing_derives(attributes: &[Attribute]) -> Vec<Derive> {
-    let present = derived(attributes);
+    let present = derived_traits(attributes);
     let is_missing = |derive: &Derive| derive.is_external() || !present.iter().any(|name| name == derive.name());
     Derive::OF_SCHEMA.into_iter().filter(is_missing).collect()
 }
 
 /// Returns the names of the traits that an item derives: deriving one twice would be an error in code that the user can't see.
-pub(crate) fn derived(attributes: &[Attribute]) -> Vec<String> {
+pub(crate) fn derived_traits(attributes: &[Attribute]) -> Vec<String> {
     let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
     let parse =
         |attribute: &Attribute| attribute.parse_args_with(Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);

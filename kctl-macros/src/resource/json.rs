@@ -26,7 +26,6 @@ pub(super) enum Json {
 }
 
 impl Json {
-    /// Returns a string.
     pub(super) fn text(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
@@ -37,7 +36,7 @@ impl Json {
             Self::Null => out.push_str("null"),
             Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
             Self::Number(digits) => out.push_str(digits),
-            Self::Text(text) => quoted(text, out),
+            Self::Text(text) => write_string(text, out),
             Self::List(items) => {
                 out.push('[');
                 for (index, item) in items.iter().enumerate() {
@@ -54,7 +53,7 @@ impl Json {
                     if index > 0 {
                         out.push(',');
                     }
-                    quoted(name, out);
+                    write_string(name, out);
                     out.push(':');
                     value.write(out);
                 }
@@ -65,7 +64,7 @@ impl Json {
 }
 
 /// Appends a string with the escapes that JSON requires.
-fn quoted(text: &str, out: &mut String) {
+fn write_string(text: &str, out: &mut String) {
     out.push('"');
     for char in text.chars() {
         match char {

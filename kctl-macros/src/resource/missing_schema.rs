@@ -10,7 +10,7 @@ use syn::{
     Attribute, Data, DeriveInput, Fields, GenericArgument, Generics, Ident, Item, ItemImpl, PathArguments, Type,
 };
 
-use super::{check::derived, model::Stub};
+use super::{check::derived_traits, model::Stub};
 use crate::{
     codes,
     diagnostics::Errors,
@@ -54,7 +54,7 @@ pub(super) fn check(input: &DeriveInput, status: Option<Type>, file: Option<&str
         let what = format!("`{part}` is a part of `{}` and has no `#[schema]`", input.ident);
         errors.push(&part, codes::PART_WITHOUT_SCHEMA, &what, &format!("write `#[schema]` above `{word} {part}`"));
         let name = with_span(&part, part.span().resolved_at(proc_macro2::Span::call_site()));
-        stubs.push(Stub { name, derives: derived(attributes) });
+        stubs.push(Stub { name, derives: derived_traits(attributes) });
     }
     stubs
 }
@@ -113,7 +113,7 @@ fn type_without_schema<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static
             continue;
         }
         let silent = attributes.iter().all(|attribute| has_name(attribute, &NEUTRAL_ATTRIBUTES));
-        let standard = derived(attributes).iter().all(|name| STANDARD_DERIVES.contains(&name.as_str()));
+        let standard = derived_traits(attributes).iter().all(|name| STANDARD_DERIVES.contains(&name.as_str()));
         if found.is_some() || !silent || !standard || !generics.params.is_empty() {
             return None;
         }

@@ -49,13 +49,13 @@ impl NonePolicy {
             return Self::AsSerde;
         };
         // With `#[serde(default)]` on the container, a missing field has the container's default, which may be `Some`.
-        if MetaOption::all(container, "serde")
+        if MetaOption::collect(container, "serde")
             .iter()
             .any(|option| ["default", "transparent"].contains(&option.name.as_str()))
         {
             return Self::AsSerde;
         }
-        let serde_options = MetaOption::all(&field.attrs, "serde");
+        let serde_options = MetaOption::collect(&field.attrs, "serde");
         let has = |name: &str| serde_options.iter().any(|option| option.name == name);
         let has_custom_default = serde_options.iter().any(|option| option.name == "default" && option.has_value);
         let must_be_present = has("deserialize_with") && !has("default");
@@ -86,7 +86,7 @@ impl NonePolicy {
 
 /// Returns `true` for `#[schemars(required)]`: the schema demands the field, so it must be written.
 fn is_required(attributes: &[Attribute]) -> bool {
-    MetaOption::all(attributes, "schemars").iter().any(|option| option.name == "required")
+    MetaOption::collect(attributes, "schemars").iter().any(|option| option.name == "required")
 }
 
 /// One option of an attribute: `default`, or `default = "three"`.
@@ -99,7 +99,7 @@ struct MetaOption {
 impl MetaOption {
     /// Returns the options of all attributes of this name. An attribute that can't be read counts as `with`, which leaves
     /// the field alone: the derive reports the error.
-    fn all(attributes: &[Attribute], attribute: &str) -> Vec<Self> {
+    fn collect(attributes: &[Attribute], attribute: &str) -> Vec<Self> {
         let mut found = Vec::new();
         for attribute in attributes.iter().filter(|candidate| candidate.path().is_ident(attribute)) {
             let read = attribute.parse_nested_meta(|meta: ParseNestedMeta<'_>| {

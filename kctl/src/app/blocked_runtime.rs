@@ -15,10 +15,10 @@ const SAID_EVERY: Duration = Duration::from_secs(60);
 
 /// Checks as long as the runtime lives.
 pub(super) async fn watch() {
-    look(EVERY).await;
+    check_stalls(EVERY).await;
 }
 
-async fn look(every: Duration) {
+async fn check_stalls(every: Duration) {
     let mut reported_at: Option<Instant> = None;
     loop {
         let asleep = Instant::now();
@@ -45,7 +45,7 @@ mod tests {
         let messages = logged(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             runtime.block_on(async {
-                let look = look(Duration::from_millis(1));
+                let look = check_stalls(Duration::from_millis(1));
                 let block = async {
                     for _ in 0..2 {
                         tokio::time::sleep(Duration::from_millis(5)).await;

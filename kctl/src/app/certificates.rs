@@ -58,7 +58,7 @@ pub(super) struct Certificates {
 }
 
 /// Returns the API paths of configurations and CRDs that trust the Secret.
-pub(super) fn trusting(configurations: &[Value], crd_names: impl IntoIterator<Item = String>) -> Vec<String> {
+pub(super) fn trusting_paths(configurations: &[Value], crd_names: impl IntoIterator<Item = String>) -> Vec<String> {
     let path = |configuration: &Value| {
         let resource = match configuration["kind"].as_str() {
             Some("MutatingWebhookConfiguration") => "mutatingwebhookconfigurations",
@@ -210,7 +210,7 @@ impl CertificateMaintainer {
 
     async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
         let answer = self.client.request(Request::get(path).body(Vec::new())?);
-        match answered(path, RESPONSE_TIMEOUT, answer).await? {
+        match wait_for_response(path, RESPONSE_TIMEOUT, answer).await? {
             Ok(object) => Ok(Some(object)),
             Err(kube::Error::Api(status)) if status.code == StatusCode::NOT_FOUND => Ok(None),
             Err(error) => Err(error).context(describe_path(path)),
@@ -223,7 +223,9 @@ impl CertificateMaintainer {
         let request = Request::builder().method(Method::PATCH).uri(path).header("content-type", media);
         let request = request.body(serde_json::to_vec(body)?)?;
         let Some(permit) = self.leader.permit() else {
-            return answered(path, RESPONSE_TIMEOUT, self.client.request(request)).await?.context(describe_path(path));
+            return wait_for_response(path, RESPONSE_TIMEOUT, self.client.request(request))
+                .await?
+                .context(describe_path(path));
         };
         let guard = permit.acquire(describe_path(path)).await?;
         let answer = in_time(&guard, self.client.request(request)).await.ok_or_else(|| late(path, guard.timeout()))?;
@@ -336,7 +338,7 @@ fn describe_path(path: &str) -> String {
 }
 
 /// Waits for a response, for a limited time.
-async fn answered<T>(path: &str, within: Duration, answer: impl Future<Output = T>) -> Result<T> {
+async fn wait_for_response<T>(path: &str, within: Duration, answer: impl Future<Output = T>) -> Result<T> {
     tokio::time::timeout(within, answer).await.map_err(|_elapsed| late(path, within))
 }
 

@@ -107,7 +107,7 @@ impl TokenBucket {
     }
 
     /// Takes a token. `poll` has returned ready, so there is one.
-    fn take(&mut self) {
+    fn take_token(&mut self) {
         self.full_at = self.full_at.max(Instant::now()) + self.interval;
     }
 }
@@ -130,7 +130,7 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         if let Some(limit) = &mut self.limit {
-            limit.take();
+            limit.take_token();
         }
         if self.options.dry_run {
             match dry_run::rewrite(request) {

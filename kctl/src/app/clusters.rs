@@ -72,7 +72,7 @@ impl App {
     }
 
     /// Returns the clients of the other clusters, by name.
-    pub(crate) async fn connected(&self) -> Result<Vec<(String, Client)>> {
+    pub(crate) async fn connect_clusters(&self) -> Result<Vec<(String, Client)>> {
         let mut clusters = Vec::new();
         for (name, connect) in &self.clusters {
             clusters.push((name.clone(), connect().await?));

@@ -71,7 +71,7 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
         signals.wait_for_stop().await;
         #[cfg(feature = "webhook")]
         webhooks.stop().await?;
-        if world.is_none() && signals.interrupted() {
+        if world.is_none() && signals.is_interrupted() {
             std::process::exit(INTERRUPTED);
         }
         return Ok(());
@@ -176,7 +176,7 @@ impl Webhooks {
         let mut serve = options.webhook.clone();
         serve.keep_in.clone_from(&options.data);
         let webhook = app.webhook(&serve).await?;
-        app.webhook_functions.reached = webhook.as_ref().map(super::webhook::Serving::reached);
+        app.webhook_functions.reached = webhook.as_ref().map(super::webhook::Serving::client_config);
         let functions = webhook.as_ref().map(|webhook| webhook.functions.clone()).unwrap_or_default();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let served = tokio::spawn(async move {
@@ -195,7 +195,7 @@ impl Webhooks {
         if let Err(error) = self.served.await {
             tracing::error!(%error, "the webhook server did not stop cleanly");
         }
-        self.functions.ended().await
+        self.functions.wait_until_idle().await
     }
 }
 

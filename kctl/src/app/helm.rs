@@ -364,7 +364,7 @@ fn arguments<'a>(args: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Returns lines for both ways to issue a certificate, or the lines once where they are the same.
-fn either(own: String, by_cert_manager: String, indent: usize) -> String {
+fn lines_for_issuers(own: String, by_cert_manager: String, indent: usize) -> String {
     if own == by_cert_manager {
         return own;
     }
@@ -398,8 +398,8 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
     let all = |values: &[Value], indent: usize| {
         if values.is_empty() { Ok(String::new()) } else { lines(&json!(values), indent) }
     };
-    let mounts = either(all(&own.mounts, 12)?, all(&by_cert_manager.mounts, 12)?, 12);
-    let volumes = either(all(&own.volumes, 8)?, all(&by_cert_manager.volumes, 8)?, 8);
+    let mounts = lines_for_issuers(all(&own.mounts, 12)?, all(&by_cert_manager.mounts, 12)?, 12);
+    let volumes = lines_for_issuers(all(&own.volumes, 8)?, all(&by_cert_manager.volumes, 8)?, 8);
     let has_mounts = match (own.mounts.is_empty(), by_cert_manager.mounts.is_empty()) {
         (true, true) => "",
         (true, false) => "or .Values.certManager.enabled ",
@@ -415,9 +415,9 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         ("KCTL-PROBES-ARG\n", arg("--health-probe-bind-address")),
         ("KCTL-NO-SHARDS\n", no_shards.to_owned()),
         ("KCTL-METRICS-ARG\n", arg("--metrics-bind-address")),
-        ("KCTL-WEBHOOK-ARGS\n", either(webhook_args(own), webhook_args(by_cert_manager), 12)),
+        ("KCTL-WEBHOOK-ARGS\n", lines_for_issuers(webhook_args(own), webhook_args(by_cert_manager), 12)),
         ("KCTL-PORTS\n", ports),
-        ("KCTL-PROBES\n", either(probes(own)?, probes(by_cert_manager)?, 10)),
+        ("KCTL-PROBES\n", lines_for_issuers(probes(own)?, probes(by_cert_manager)?, 10)),
         ("KCTL-MOUNTS\n", mounts),
         ("KCTL-VOLUMES\n", volumes),
         ("KCTL-HAS-MOUNTS ", has_mounts.to_owned()),

@@ -92,7 +92,7 @@ impl HotLoops {
     /// Records the start of a reconcile.
     pub(crate) fn begins(&self, controller: &str, key: &ObjectKey, trace: Trace) {
         let mut counts = self.counts.lock();
-        counts.turn();
+        counts.reset_if_time_advanced();
         let reconcile_key = ReconcileKey { controller: controller.to_owned(), key: key.clone() };
         counts.running.insert(trace.to_string(), Run { reconcile_key, n_requests: 0, requests: Vec::new() });
     }
@@ -100,12 +100,12 @@ impl HotLoops {
     /// Records the end of a reconcile, and reports a hot loop at the bound.
     pub(crate) fn record_end(&self, report: &Report) {
         let mut counts = self.counts.lock();
-        counts.turn();
+        counts.reset_if_time_advanced();
         let Some(run) = counts.running.remove(&report.trace.to_string()) else { return };
         let count = counts.keys.entry(run.reconcile_key.clone()).or_default();
         count.n += 1;
         count.n_amid_writes += 1;
-        count.last = did(&run, &report.outcome);
+        count.last = describe_reconcile(&run, &report.outcome);
         let ((n @ RECONCILES_AT_ONCE_MAX.., _) | (_, n @ RECONCILES_AMID_WRITES_MAX..)) =
             (count.n, count.n_amid_writes)
         else {
@@ -123,9 +123,9 @@ impl HotLoops {
     }
 
     /// Records a request that a server has answered.
-    pub(crate) fn request(&self, request: &RequestRecord) {
+    pub(crate) fn record_request(&self, request: &RequestRecord) {
         let mut counts = self.counts.lock();
-        counts.turn();
+        counts.reset_if_time_advanced();
         if *request.user != *self.user {
             if request.is_accepted_write() {
                 counts.keys.values_mut().for_each(|count| count.n = 0);
@@ -171,7 +171,7 @@ impl HotLoops {
 
 impl Counts {
     /// Resets the counts when simulated time has advanced.
-    fn turn(&mut self) {
+    fn reset_if_time_advanced(&mut self) {
         let now = Instant::now();
         if self.moment != now {
             self.moment = now;
@@ -198,7 +198,7 @@ impl Counts {
 }
 
 /// Describes a reconcile.
-fn did(run: &Run, outcome: &Outcome) -> String {
+fn describe_reconcile(run: &Run, outcome: &Outcome) -> String {
     let sent = match (run.requests.as_slice(), run.n_requests) {
         ([], _) => "sent no request".to_owned(),
         (requests, n) if n as usize > requests.len() => format!("sent {n} requests, first {}", requests.join(", ")),

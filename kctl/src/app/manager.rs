@@ -30,7 +30,7 @@ impl App {
     /// # Errors
     /// A controller or a client can't be created, or the declarations contradict each other.
     pub async fn manager(&self, client: Client) -> Result<Manager> {
-        self.manager_at(client, self.connected().await?, |manager| manager).await
+        self.manager_at(client, self.connect_clusters().await?, |manager| manager).await
     }
 
     /// Creates the manager with given clients. `set_up` changes it before controllers are added.

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_those_of_kubernetes() {
+    fn labels_match_kubernetes() {
         for text in ["a=b", "a=", "example.com/A_b.c=D-e", "rbac.authorization.k8s.io/aggregate-to-view=true"] {
             assert!(label(text).is_ok(), "{text}");
         }

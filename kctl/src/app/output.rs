@@ -256,7 +256,7 @@ pub(super) fn reject_breaking_in(
 /// Files with other objects are skipped. The name of each file is kept for the error message.
 fn read_crds(files: &CrdFiles<'_>, revision: Option<&str>) -> Result<Vec<(String, Value)>> {
     let texts = match revision {
-        Some(revision) => committed(files.folder, revision)?,
+        Some(revision) => read_revision(files.folder, revision)?,
         None => in_folder(files.folder)?,
     };
     let mut found = Vec::new();
@@ -296,7 +296,7 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
 ///
 /// # Errors
 /// git is not installed, the folder is in no repository, or the revision is unknown.
-fn committed(folder: &Path, revision: &str) -> Result<Vec<(String, String)>> {
+fn read_revision(folder: &Path, revision: &str) -> Result<Vec<(String, String)>> {
     let is_there = |folder: &&Path| folder.as_os_str().is_empty() || folder.is_dir();
     let existing = folder.ancestors().find(is_there).unwrap_or(folder);
     let below = folder.strip_prefix(existing).unwrap_or(Path::new(""));
@@ -405,7 +405,7 @@ mod tests {
         write_manifests(std::slice::from_ref(&new), &folder.out(), &OWNED).unwrap();
         // The files on disk are new already, so only a comparison with the commit finds the breaking change.
         reject_breaking(std::slice::from_ref(&new), &folder.check(), &STRICT).unwrap();
-        let found = committed(&folder.0.join("crds"), "HEAD").unwrap();
+        let found = read_revision(&folder.0.join("crds"), "HEAD").unwrap();
         assert_eq!(found.len(), 1);
         let since = BreakingOptions { allow_breaking: false, since: Some("HEAD".into()) };
         let rejected = reject_breaking(&[new], &folder.check(), &since).unwrap_err().to_string();

@@ -33,7 +33,7 @@ impl App {
     /// # Errors
     /// Those of [`manager`](Self::manager), and a controller whose primary is cluster-scoped or in another cluster.
     pub async fn manager_in_ring(&self, client: Client, lease: Client, config: RingConfig) -> Result<Manager> {
-        self.ring_at(client, self.connected().await?, lease, config).await
+        self.ring_at(client, self.connect_clusters().await?, lease, config).await
     }
 
     /// Does the same with given clients of other clusters.

@@ -114,7 +114,7 @@ async fn run_manager(
 /// Exits with status 130 if Ctrl-C ended a program that was never ready, as a shell expects of an
 /// interrupted command.
 fn ended_unready(signals: &Signals) {
-    if signals.interrupted() {
+    if signals.is_interrupted() {
         std::process::exit(INTERRUPTED);
     }
 }
@@ -210,7 +210,7 @@ pub(super) async fn clusters(
         let client = outgoing.wrap(client, &requests.for_host(&name));
         (name, client)
     };
-    Ok(app.connected().await?.into_iter().map(around).collect())
+    Ok(app.connect_clusters().await?.into_iter().map(around).collect())
 }
 
 /// Returns a client for commands that only read, and prints its cluster.

@@ -84,7 +84,7 @@ fn is_of_leader(settings: &str) -> bool {
 /// [`App::sharded`] of this process is not used: the replicas may run with another `--shards`, which the Lease of their
 /// settings records.
 fn overview(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> String {
-    let existing = numbered(app, "slot", leases).into_keys();
+    let existing = leases_by_number(app, "slot", leases).into_keys();
     let problem = match ShardConfig::slots_of_settings(settings) {
         Ok(slots) => {
             let others = existing.filter(|slot| !slots.all().contains(slot));
@@ -123,7 +123,7 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
             watched.join(" --namespace ")
         ));
     }
-    let Some(spec) = numbered(app, "slot", leases).remove(&slot) else {
+    let Some(spec) = leases_by_number(app, "slot", leases).remove(&slot) else {
         let name = slot_name(app, slot);
         return Ok(format!(
             "{is_in} Its Lease {name} is missing; if an owner runs, it creates the Lease again within seconds.\n"
@@ -160,7 +160,7 @@ fn is_expired(spec: &LeaseSpec, now: Timestamp) -> bool {
 
 /// Returns one line per slot: its number, its owner, the seat of the owner, and the last renewal.
 fn table(app: &str, leases: &[Lease], slots: impl IntoIterator<Item = u32>, now: Timestamp) -> String {
-    let (mut existing, seats) = (numbered(app, "slot", leases), numbered(app, "seat", leases));
+    let (mut existing, seats) = (leases_by_number(app, "slot", leases), leases_by_number(app, "seat", leases));
     let mut lines = vec![["SLOT", "OWNER", "SEAT", "RENEWED", "MOVES"].map(ToOwned::to_owned)];
     for slot in slots {
         let Some(spec) = existing.remove(&slot) else {
@@ -187,7 +187,7 @@ fn table(app: &str, leases: &[Lease], slots: impl IntoIterator<Item = u32>, now:
 }
 
 /// Returns the Leases `APP-PART-N`, by number.
-fn numbered(app: &str, part: &str, leases: &[Lease]) -> BTreeMap<u32, LeaseSpec> {
+fn leases_by_number(app: &str, part: &str, leases: &[Lease]) -> BTreeMap<u32, LeaseSpec> {
     let prefix = format!("{app}-{part}-");
     let number = |lease: &Lease| lease.name_any().strip_prefix(&prefix)?.parse().ok();
     leases.iter().filter_map(|lease| Some((number(lease)?, lease.spec.clone().unwrap_or_default()))).collect()

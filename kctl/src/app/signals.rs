@@ -111,7 +111,7 @@ impl Signals {
 
     /// Returns `true` if Ctrl-C came first: a person changed their mind, while SIGTERM is an
     /// orderly end at any time.
-    pub(super) fn interrupted(&self) -> bool {
+    pub(super) fn is_interrupted(&self) -> bool {
         *self.requested.borrow() == Some(StopRequest::Interrupt)
     }
 }

@@ -58,7 +58,7 @@ fn line(row: &Row<'_>, now: Timestamp) -> [String; 7] {
         text(object, "/kind").unwrap_or(NOTHING).to_owned(),
         name,
         ready.unwrap_or_else(|| NOTHING.to_owned()),
-        status.map_or_else(|| NOTHING.to_owned(), |status| shortened(&status)),
+        status.map_or_else(|| NOTHING.to_owned(), |status| shorten(&status)),
         age(object, now).unwrap_or_else(|| NOTHING.to_owned()),
         source,
         cluster.to_owned(),
@@ -151,7 +151,7 @@ fn conditions(object: &Value) -> (Option<String>, Option<String>) {
     (status, (!words.is_empty()).then(|| words.join(": ")))
 }
 
-fn shortened(text: &str) -> String {
+fn shorten(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     if line.chars().count() <= STATUS_LEN_MAX {
         return line.to_owned();

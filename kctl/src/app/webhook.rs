@@ -31,7 +31,7 @@ use self::manifests::secret_name;
 pub(super) use self::manifests::{Issued, Named, RegisterOptions};
 use super::{
     App,
-    certificates::{Certificates, READ_EVERY, trusting},
+    certificates::{Certificates, READ_EVERY, trusting_paths},
     rbac_check::Extra,
     webhook_functions::{check_service, hosts},
 };
@@ -97,7 +97,7 @@ impl Functions {
     ///
     /// # Errors
     /// A function blocks its thread, so only the end of the process can stop it.
-    pub(super) async fn ended(&self) -> Result<()> {
+    pub(super) async fn wait_until_idle(&self) -> Result<()> {
         let until = tokio::time::Instant::now() + ENDED_WITHIN;
         loop {
             let n: usize = self.0.iter().map(|n_running| n_running()).sum();
@@ -117,7 +117,7 @@ impl Functions {
 impl Serving {
     /// Returns the address of the webhooks, and the authority of their certificate.
     #[cfg(feature = "dev")]
-    pub(super) fn reached(&self) -> (ClientConfig, Option<String>) {
+    pub(super) fn client_config(&self) -> (ClientConfig, Option<String>) {
         (self.client.clone(), self.server.authority().map(str::to_owned))
     }
 
@@ -149,7 +149,7 @@ impl Serving {
     /// Serves until `stopped` is ready, and a little longer in a cluster.
     pub(super) async fn serve(self, stopped: impl Future<Output = ()>) -> Result<()> {
         self.server.serve_lingering(stopped, tokio::time::sleep(self.linger)).await?;
-        self.functions.ended().await
+        self.functions.wait_until_idle().await
     }
 
     /// Serves beside a manager, and ends after it: the last writes of its workers may need the
@@ -170,7 +170,7 @@ impl Serving {
         };
         let serve = async { Ok::<_, Error>(self.server.serve_lingering(stopped, linger).await?) };
         tokio::try_join!(manager, serve)?;
-        self.functions.ended().await
+        self.functions.wait_until_idle().await
     }
 }
 
@@ -289,7 +289,7 @@ impl App {
             secret: secret.to_owned(),
             service: name.clone(),
             names: self.names(options, (std::net::Ipv4Addr::UNSPECIFIED, 0).into())?,
-            trusting: trusting(&configurations, self.converted()?),
+            trusting: trusting_paths(&configurations, self.converted_crd_names()?),
             manager: format!("{}-webhook", self.name),
             clock: Arc::new(Timestamp::now),
             read_every: READ_EVERY,
@@ -325,7 +325,7 @@ impl App {
 
     fn certificate_in(&self, secret: &str, service: &str, namespace: &str) -> Result<Vec<Permission>> {
         let trusted = self.admission_configurations(service, &ClientConfig::Url(String::new()), None);
-        Ok(manifest::webhook_permissions(namespace, secret, &trusted, &self.converted()?))
+        Ok(manifest::webhook_permissions(namespace, secret, &trusted, &self.converted_crd_names()?))
     }
 
     /// Returns `true` if the program creates a certificate itself: for admission functions and
@@ -335,7 +335,7 @@ impl App {
     }
 
     /// Returns the names of CRDs whose objects the app converts.
-    fn converted(&self) -> Result<Vec<String>> {
+    fn converted_crd_names(&self) -> Result<Vec<String>> {
         let name = |definition: &Value| definition["metadata"]["name"].as_str().map(ToOwned::to_owned);
         Ok(self.converted_definitions()?.iter().filter_map(name).collect())
     }

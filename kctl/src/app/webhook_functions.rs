@@ -153,11 +153,11 @@ impl App {
     /// Two functions have the same path, or no functions lead from one version of a kind to
     /// another.
     pub fn webhook_routes(&self, metrics: &Metrics) -> Result<Routes> {
-        Ok(kctl_webhook::routes(&self.webhook_functions.admission, self.ways()?, metrics)?)
+        Ok(kctl_webhook::routes(&self.webhook_functions.admission, self.conversion_paths()?, metrics)?)
     }
 
     /// Returns the conversions with the shortest path between each pair of versions.
-    fn ways(&self) -> Result<Conversions> {
+    fn conversion_paths(&self) -> Result<Conversions> {
         if self.webhook_functions.conversion.is_empty() {
             return Ok(Conversions::default());
         }

@@ -140,7 +140,7 @@ impl World {
         let hot_loops = HotLoops::new(&user_of(app).name);
         for server in std::iter::once(&server).chain(others.iter().map(|other| &other.server)) {
             let counts = hot_loops.clone();
-            server.observe(move |request| counts.request(request));
+            server.observe(move |request| counts.record_request(request));
         }
         let (begins, ended) = (hot_loops.clone(), hot_loops.clone());
         let reconciles = Reconciles::default();

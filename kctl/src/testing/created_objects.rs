@@ -100,7 +100,7 @@ impl CreatedObjects {
             let what = format!("a trial made {CREATED_MAX} objects or more, of which the later ones stay: {help}");
             ends.push(Err(Error::from(what)));
         }
-        cleanup::all(ends)
+        cleanup::combine(ends)
     }
 }
 
@@ -122,7 +122,7 @@ fn name_of(answer: &[u8]) -> Option<String> {
 }
 
 async fn read(client: &Client, path: &str) -> Result<Option<Value>> {
-    answered(client, Request::get(path).body(Vec::new())?).await
+    send_request(client, Request::get(path).body(Vec::new())?).await
 }
 
 /// Deletes an object and, in the background, its dependents. API servers orphan the Pods of a Job
@@ -132,18 +132,18 @@ async fn delete(client: &Client, path: &str) -> Result<()> {
         "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0, "propagationPolicy": "Background",
     });
     let request = Request::delete(path).header("content-type", "application/json");
-    answered(client, request.body(serde_json::to_vec(&at_once)?)?).await?;
+    send_request(client, request.body(serde_json::to_vec(&at_once)?)?).await?;
     let Some(left) = read(client, path).await? else { return Ok(()) };
     if left["metadata"]["finalizers"].as_array().is_none_or(Vec::is_empty) {
         return Ok(());
     }
     let free = json!({ "metadata": { "finalizers": null } });
     let request = Request::patch(path).header("content-type", "application/merge-patch+json");
-    answered(client, request.body(serde_json::to_vec(&free)?)?).await.map(drop)
+    send_request(client, request.body(serde_json::to_vec(&free)?)?).await.map(drop)
 }
 
 /// Sends a request and turns 404 into `None`.
-async fn answered(client: &Client, request: Request<Vec<u8>>) -> Result<Option<Value>> {
+async fn send_request(client: &Client, request: Request<Vec<u8>>) -> Result<Option<Value>> {
     match client.request(request).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         answer => Ok(Some(answer?)),

@@ -144,7 +144,7 @@ impl<G, V, C, K> Probe<G, V, C, K> {
 
 /// Implemented for a [`Probe`] whose verbs contain this one.
 pub trait Allowed {
-    /// Returns the verb.
+    /// Returns the verb for the kind of the probe. The macro adds the cluster.
     fn allowed_verb(&self, verb: &'static str) -> Option<AllowedVerb>;
 }
 

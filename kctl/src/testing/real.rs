@@ -77,7 +77,7 @@ impl RealServer {
         let rejections = Rejections::new(permissions.to_vec());
         let own = match footprint.install(app, permissions, &rejections).await {
             Ok(own) => own,
-            Err(error) => return cleanup::then(Err(error), footprint.remove().await),
+            Err(error) => return cleanup::append_error(Err(error), footprint.remove().await),
         };
         let client = footprint.created.recording(in_namespace_of(footprint.bare.clone(), name));
         let nodes = SimulatedNodes::for_client(&footprint.bare, "kctl-trial", tasks);
@@ -142,7 +142,7 @@ impl Footprint {
                 &name,
             ),
         ];
-        cleanup::all(ends).context("the end of a trial")
+        cleanup::combine(ends).context("the end of a trial")
     }
 }
 

@@ -208,7 +208,7 @@ async fn check_on_clusters(
     let whole = Trial::on_clusters(&config, &mut app(), reach, None).await?;
     let outcome = run_whole(&whole, &scenario).await;
     let (lacks, unused) = (whole.lacks(), whole.unused_caches());
-    cleanup::then(check_whole(outcome, lacks), whole.end().await)?;
+    cleanup::append_error(check_whole(outcome, lacks), whole.end().await)?;
     let mut superfluous = Vec::new();
     let mut first = app();
     if reach == Reach::OwnNamespace {
@@ -217,7 +217,7 @@ async fn check_on_clusters(
     for (index, part) in droppable(&first.permissions()) {
         let trial = Trial::on_clusters(&config, &mut app(), reach, Some((&part.cluster, index))).await?;
         let checked = check_part(&trial, &scenario, part, &mut superfluous).await;
-        cleanup::then(checked, trial.end().await)?;
+        cleanup::append_error(checked, trial.end().await)?;
     }
     report(&superfluous, unused)
 }
@@ -282,7 +282,7 @@ async fn run_whole(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>)
     tokio::select! {
         biased;
         outcome = run(trial, scenario) => outcome,
-        () = trial.rejected() => Ok(()),
+        () = trial.wait_for_rejection() => Ok(()),
     }
 }
 
@@ -303,7 +303,7 @@ async fn check_part(
 ) -> Result<()> {
     let outcome = tokio::select! {
         // One rejected request proves that the permission is needed.
-        () = trial.rejected() => return Ok(()),
+        () = trial.wait_for_rejection() => return Ok(()),
         outcome = run(trial, scenario) => outcome,
     };
     if trial.lacks().is_some() {

@@ -129,7 +129,7 @@ impl Trial {
             role.insert(cluster.into(), rest);
         }
         let mut clients = vec![(String::new(), connection::client(config.clone())?)];
-        clients.extend(app.connected().await?);
+        clients.extend(app.connect_clusters().await?);
         let started = RealServers::start(clients, app, &name, &role).await?;
         Ok(Self {
             client: started.servers[0].client.clone(),
@@ -183,7 +183,7 @@ impl Trial {
     }
 
     /// Returns once an API server rejected a request of the app that its role does not allow.
-    pub(super) async fn rejected(&self) {
+    pub(super) async fn wait_for_rejection(&self) {
         let first = self.rejections.iter().map(|rejections| Box::pin(rejections.first()));
         futures::future::select_all(first).await;
     }
@@ -215,7 +215,7 @@ async fn end(mut tasks: JoinSet<()>, servers: Vec<RealServer>) -> Result<()> {
     for server in servers {
         ends.push(server.end().await);
     }
-    cleanup::all(ends)
+    cleanup::combine(ends)
 }
 
 impl RealServers {
@@ -235,7 +235,7 @@ impl RealServers {
         };
         let manager = match started.await {
             Ok(manager) => manager,
-            Err(error) => return cleanup::then(Err(error), end(tasks, servers).await),
+            Err(error) => return cleanup::append_error(Err(error), end(tasks, servers).await),
         };
         let view = manager.view();
         tasks.spawn(async move {

@@ -439,7 +439,7 @@ async fn unknown_subresource_is_rejected_with_the_existing_ones() {
 
 /// Compares the table of subresources with the API server, for every built-in kind.
 #[tokio::test]
-async fn known_subresources_are_those_of_the_api_server() {
+async fn known_subresources_match_the_api_server() {
     let server = kctl::apiserver::ApiServer::new();
     let client = kctl::kube::Client::new(server.service(), "default");
     let discovered = kctl::kube::discovery::Discovery::new(client).run().await.unwrap();

@@ -192,7 +192,7 @@ fn ways(links: &[Link], servers: &[ApiServer]) -> [Client; 2] {
     [links[0].client(servers[1].service()), links[1].client(servers[2].service())]
 }
 
-/// Starts the program.
+/// Starts the controllers of the example with a manager in the home cluster and clients of both members.
 async fn begin(home: Client, ways: [Client; 2], tasks: &mut JoinSet<()>) -> AbortHandle {
     let mut app = multicluster::controllers();
     for (name, way) in ["member1", "member2"].into_iter().zip(ways) {

@@ -69,7 +69,7 @@ async fn initial_events_of_a_future_version_fail() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn odd_times_of_life_are_those_of_go() {
+async fn zero_negative_and_huge_timeouts_match_go() {
     let server = ApiServer::new();
     let in_vain = "0 s: 500 context deadline exceeded";
     let odd = [

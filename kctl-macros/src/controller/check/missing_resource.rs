@@ -72,7 +72,7 @@ fn find_in(text: &str, kind: &Type, controller: &Ident) -> Option<MissingResourc
         _ => return None,
     };
     let silent = found.attrs.iter().all(|attribute| source_file::has_name(attribute, &NEUTRAL_ATTRIBUTES));
-    let derives = resource::derived(&found.attrs);
+    let derives = resource::derived_traits(&found.attrs);
     if !silent || !found.generics.params.is_empty() || derives.iter().any(|name| name.contains("Resource")) {
         return None;
     }

@@ -56,7 +56,7 @@ impl TokenFile {
 
     /// Records a 401 for a request that began at this time. A token that was read later may be
     /// valid.
-    fn rejected(&self, begun: Instant) {
+    fn record_rejection(&self, begun: Instant) {
         let mut cached = self.cached.lock();
         cached.read_at = cached.read_at.filter(|read_at| *read_at > begun);
     }
@@ -104,7 +104,7 @@ where
         Box::pin(async move {
             let answer = answer.await?;
             if answer.status() == StatusCode::UNAUTHORIZED {
-                token.rejected(begun);
+                token.record_rejection(begun);
             }
             Ok(answer)
         })
@@ -193,7 +193,7 @@ mod tests {
         let begun = Instant::now();
         tokio::time::advance(READ_EVERY).await;
         assert_eq!(ask(&token, "one").await.1, 200);
-        token.rejected(begun);
+        token.record_rejection(begun);
         file.write("two");
         assert_eq!(ask(&token, "one").await.1, 200, "it is still the one of a moment ago");
     }

@@ -161,13 +161,13 @@ pub(super) fn yaml(manifest: &Manifest) -> Result<String> {
     if manifest.object["kind"].as_str().is_some_and(|kind| kind == "Role" || kind == "ClusterRole") {
         return Ok(manifest.yaml.clone());
     }
-    Ok(serde_saphyr::to_string(&placed(manifest.object.clone()))?)
+    Ok(serde_saphyr::to_string(&insert_placeholders(manifest.object.clone()))?)
 }
 
 /// Puts placeholders into an object.
 ///
 /// Returns the object with placeholders for labels, account names, the issuer, CA injection and scrape interval.
-fn placed(mut object: Value) -> Value {
+fn insert_placeholders(mut object: Value) -> Value {
     select(&mut object);
     let kind = object["kind"].as_str().unwrap_or_default().to_owned();
     let mut labels = object["metadata"]["labels"].take();

@@ -60,7 +60,7 @@ pub(in crate::app) fn check_path(definition: &Value) -> Result<()> {
 /// Fails if a CRD sends conversions to another address than the program's.
 pub(super) fn check_same(definition: &Value, written: &Value, client: &ClientConfig, origin: &str) -> Result<()> {
     let own_config = client.config(conversion::PATH, None);
-    if same(written, &own_config) {
+    if is_same_endpoint(written, &own_config) {
         return Ok(());
     }
     let options = match (written["service"]["name"].as_str(), written["service"]["namespace"].as_str()) {
@@ -115,7 +115,7 @@ pub(in crate::app) fn hosts(definition: &Value) -> Vec<String> {
 }
 
 /// Returns `true` if two `clientConfig`s name the same endpoint, whatever their `caBundle`.
-fn same(one: &Value, other: &Value) -> bool {
+fn is_same_endpoint(one: &Value, other: &Value) -> bool {
     let address_of = |config: &Value| {
         let service = &config["service"];
         let path = service["path"].as_str().unwrap_or("/").trim_matches('/').to_owned();

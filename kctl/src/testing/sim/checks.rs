@@ -51,7 +51,7 @@ impl Found {
     }
 
     /// Returns the finding of a panic. `place` is the code that panicked.
-    pub(super) fn of_panic(place: &str, panic: &(dyn Any + Send)) -> Self {
+    pub(super) fn from_panic(place: &str, panic: &(dyn Any + Send)) -> Self {
         let text = panic.downcast_ref::<&str>().map(ToString::to_string);
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into());
         Self::new("no panic", format!("{place}: {text}"))
@@ -191,7 +191,7 @@ impl Checks {
             self.find(Found::new("no write on objects that are not owned", what));
         }
         self.ownership.learn(&id, change);
-        self.snapshot.take(id.clone(), change, maker, now);
+        self.snapshot.apply_change(id.clone(), change, maker, now);
         self.revisions.insert(cluster.to_owned(), change.revision);
         if cluster.is_empty() {
             self.learn_leader(change);
@@ -243,7 +243,7 @@ impl Checks {
             match catch_unwind(holds) {
                 Ok(Ok(())) => {}
                 Ok(Err(message)) => self.find(Found { checker: invariant.name, message }),
-                Err(panic) => self.find(Found::of_panic(&format!("invariant {:?}", invariant.name), &*panic)),
+                Err(panic) => self.find(Found::from_panic(&format!("invariant {:?}", invariant.name), &*panic)),
             }
         }
     }
@@ -320,7 +320,7 @@ impl Checks {
 
     /// Checks a request that a cluster has answered. Returns a description of a write that changed
     /// nothing.
-    pub(super) fn request(&mut self, cluster: &str, request: &RequestRecord, now: Duration) -> Option<String> {
+    pub(super) fn check_request(&mut self, cluster: &str, request: &RequestRecord, now: Duration) -> Option<String> {
         let RequestRecord { verb, resource, namespace, name, .. } = request;
         let by = request.client.as_deref().unwrap_or_default();
         let changes = self.changed.remove(by);
@@ -407,7 +407,7 @@ impl Checks {
     }
 
     /// Returns the state without what the app writes beside its work.
-    pub(super) fn compared(&self) -> Snapshot {
+    pub(super) fn comparable_state(&self) -> Snapshot {
         let mut snapshot = self.snapshot.clone();
         snapshot.objects.retain(|id, _| !self.owners.is_bookkeeping(id));
         snapshot
@@ -415,7 +415,7 @@ impl Checks {
 
     /// Returns what the app has left behind although all its primaries are deleted. `is_primary` names objects that the app
     /// holds by a finalizer if they still exist.
-    pub(super) fn leaked(&self, left_behind: &[String], is_primary: impl Fn(&Id, &Value) -> bool) -> Vec<String> {
+    pub(super) fn find_leaks(&self, left_behind: &[String], is_primary: impl Fn(&Id, &Value) -> bool) -> Vec<String> {
         let leaked = self.snapshot.objects.iter().filter(|(id, object)| {
             let uid = super::snapshot::uid(object);
             let created = self.snapshot.created.contains(uid) || self.snapshot.dependents.contains(uid);

@@ -143,7 +143,7 @@ enum Cases {
 
 impl Cases {
     /// Returns the runs at the places for faults that a search has found.
-    fn chosen(&self, search: &Search<'_>) -> Result<Vec<Case>> {
+    fn select(&self, search: &Search<'_>) -> Result<Vec<Case>> {
         Ok(match self {
             Self::FaultFree => Vec::new(),
             Self::Singles(max) => search.singles(*max),
@@ -221,7 +221,7 @@ impl Sim {
 
     fn named_by_env(n: u64) -> Result<Self> {
         if let Ok(seed) = std::env::var(SEED_VARIABLE) {
-            return Self::replayed(&seed);
+            return Self::from_seed(&seed);
         }
         let n = match std::env::var(SEEDS_VARIABLE) {
             Ok(text) => {
@@ -239,14 +239,14 @@ impl Sim {
     /// A scenario can't be set up, or the other one has no such run.
     #[doc(hidden)]
     pub fn run_with_faults_of(other: &Scenario, seed: &str, scenario: &Scenario) -> Result<Report> {
-        let sim = Self::replayed(seed)?.twice(0);
+        let sim = Self::from_seed(seed)?.twice(0);
         let servers = prepare(other)?;
         let mut search = Search::new(other, &servers, &sim.replay, sim.twice);
         // A bug that shows without faults has no plan.
         let mut cases = Vec::new();
         if search.begin() {
             for part in &sim.cases {
-                cases.extend(part.chosen(&search)?);
+                cases.extend(part.select(&search)?);
             }
         }
         let servers = prepare(scenario)?;
@@ -257,7 +257,7 @@ impl Sim {
         Ok(search.report())
     }
 
-    fn replayed(seed: &str) -> Result<Self> {
+    fn from_seed(seed: &str) -> Result<Self> {
         if seed == "none" {
             return Ok(Self::new(vec![Cases::FaultFree]));
         }
@@ -302,7 +302,7 @@ impl Sim {
         let mut search = Search::new(scenario, &servers, &self.replay, self.twice);
         if search.begin() {
             for part in &self.cases {
-                let cases = part.chosen(&search)?;
+                let cases = part.select(&search)?;
                 search.run_cases(&cases);
             }
         }
@@ -355,9 +355,9 @@ mod tests {
             (Sim::seeds(0..2), true),
             (Sim::single_faults(), true),
             (Sim::seeds(0..0), false),
-            (Sim::replayed("none").unwrap(), false),
-            (Sim::replayed("0").unwrap(), false),
-            (Sim::replayed("single-0").unwrap(), false),
+            (Sim::from_seed("none").unwrap(), false),
+            (Sim::from_seed("0").unwrap(), false),
+            (Sim::from_seed("single-0").unwrap(), false),
         ];
         for (sim, is_in_vain) in cases {
             let report = sim.run(&idle).unwrap();
@@ -381,7 +381,7 @@ mod tests {
     fn highest_seed_is_run_as_any_other() {
         let scenario = Scenario::new(|| App::new("nothing"));
         for seed in ["17", "18446744073709551615"] {
-            let report = Sim::replayed(seed).unwrap().twice(0).run(&scenario).unwrap();
+            let report = Sim::from_seed(seed).unwrap().twice(0).run(&scenario).unwrap();
             assert_eq!(report.runs(), 3, "two without faults, and seed {seed}");
         }
     }

@@ -212,7 +212,7 @@ fn without<'a>(list: &'a [Normal], other: &[Normal]) -> Vec<&'a Normal> {
 ///
 /// The text does not say which value is wrong: the run without faults may have the bug, and a fault may repair it.
 fn field(expected: &Value, found: &Value) -> String {
-    let (path, expected, found) = differing(expected, found, String::new());
+    let (path, expected, found) = first_difference(expected, found, String::new());
     format!("{path} is {found} with these faults, and {expected} without")
 }
 
@@ -235,18 +235,18 @@ pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[Strin
         clean(&mut object, &Names::default());
         object
     });
-    let (path, one, other) = differing(&first, &second, String::new());
+    let (path, one, other) = first_difference(&first, &second, String::new());
     (first != second).then(|| format!("{path} is {one} in one run, and {other} in the other"))
 }
 
 /// Returns the path of the first field in which two values differ, with both values of it.
-fn differing<'a>(one: &'a Value, other: &'a Value, path: String) -> (String, &'a Value, &'a Value) {
+fn first_difference<'a>(one: &'a Value, other: &'a Value, path: String) -> (String, &'a Value, &'a Value) {
     if let (Value::Object(first), Value::Object(second)) = (one, other) {
         let names = first.keys().chain(second.keys().filter(|name| !first.contains_key(*name)));
         for name in names {
             let (a, b) = (first.get(name).unwrap_or(&Value::Null), second.get(name).unwrap_or(&Value::Null));
             if a != b {
-                return differing(a, b, format!("{path}.{name}"));
+                return first_difference(a, b, format!("{path}.{name}"));
             }
         }
     }

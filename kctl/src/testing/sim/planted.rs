@@ -74,7 +74,7 @@ fn scenario(names: &'static [&'static str], changes: &[Change]) -> Scenario {
 }
 
 /// Returns when the object `a` is reconciled first after a time, and by which replica, in the run without faults.
-fn reconciled(scenario: &Scenario, servers: &Servers, after: Duration) -> (Duration, usize) {
+fn first_reconcile(scenario: &Scenario, servers: &Servers, after: Duration) -> (Duration, usize) {
     let outcome = run(scenario, servers, SEED, &[], None);
     assert_eq!(outcome.found, None);
     let is_of_a = |what: &str| what.starts_with("reconciles ") && what.ends_with(" default/a");
@@ -111,7 +111,7 @@ fn clock_that_stops_with_its_process_is_found() {
         let change = Change { after: Duration::from_secs(seconds), ..RED };
         let twin = scenario(&["a"], &[change]);
         let (servers, bug) = (prepare(&twin).unwrap(), twin.clone().planted(Planted::FrozenClock));
-        let (begun, instance) = reconciled(&twin, &servers, change.after);
+        let (begun, instance) = first_reconcile(&twin, &servers, change.after);
         let (time, length) = (begun + Duration::from_millis(100), Duration::from_secs(30));
         let freeze = Timed::Freeze(Freeze { instance, length, order: ThawOrder::Reversed });
         assert_eq!(run_with_fault(&twin, &servers, time, freeze), None);
@@ -131,7 +131,7 @@ fn clock_that_stops_with_its_process_is_found() {
 fn write_after_a_partition_needs_the_permit() {
     let change = Change { takes: "9", ..RED };
     let twin = scenario(&["a"], &[change]);
-    let (begun, instance) = reconciled(&twin, &prepare(&twin).unwrap(), change.after);
+    let (begun, instance) = first_reconcile(&twin, &prepare(&twin).unwrap(), change.after);
     let partition = Timed::Partition { instance, length: Duration::from_secs(16) };
     let time = begun + Duration::from_millis(100);
     check_found(Planted::PermitGrants, &twin, time, partition, "only the owner writes");
@@ -146,7 +146,7 @@ fn lost_slot_that_goes_on_is_found() {
     let time = RED.after + Duration::from_millis(2_500);
     check_found(Planted::LossIgnored, &twin, time, slot_lapse(&twin), "a key never runs twice at once");
     let servers = prepare(&twin).unwrap();
-    let (_begun, instance) = reconciled(&twin, &servers, RED.after);
+    let (_begun, instance) = first_reconcile(&twin, &servers, RED.after);
     let (length, order) = (Duration::from_secs(20), ThawOrder::Reversed);
     let slot = twin.slots.unwrap().slot_for(&ObjectKey::new(Some("default"), "a"));
     let others = [

@@ -77,7 +77,7 @@ pub(super) enum End {
 pub(super) async fn run_once(shared: &Arc<Shared>, index: usize, incarnation: u32) -> End {
     let name = format!("app-{index}.{incarnation}");
     let connection = shared.faults.connection(&name);
-    let (stop, freezer) = shared.connected(index, &connection);
+    let (stop, freezer) = shared.record_connection(index, &connection);
     // A frozen process can be killed, and notices a SIGTERM when it continues.
     let running = freezer.run(run(shared, index, incarnation, &connection, stop.notified()));
     let ended = tokio::select! {
@@ -92,7 +92,7 @@ pub(super) async fn run_once(shared: &Arc<Shared>, index: usize, incarnation: u3
         Some(Ok(())) => "has ended".into(),
         Some(Err(error)) => format!("has ended: {error}"),
     };
-    let downtime = shared.ended(index, &name, &how);
+    let downtime = shared.record_end(index, &name, &how);
     shared.log(&name, how);
     match (ended, downtime) {
         (None, _) => End::Crashed,
@@ -129,8 +129,9 @@ async fn run(
     let (server, skew) = (shared.server.clone(), shared.clone());
     let offset = move || skew.clock_offsets.get(index).map_or(0, |seconds| seconds.load(Ordering::Relaxed));
     let clock = move || server.now() + SignedDuration::from_secs(offset());
-    let manager =
-        app.manager_at(client, others.collect(), |manager| observed(shared, &name, manager.clock(Arc::new(clock))));
+    let manager = app.manager_at(client, others.collect(), |manager| {
+        report_reconciles(shared, &name, manager.clock(Arc::new(clock)))
+    });
     let mut manager = manager.await?;
     if let Some(slots) = shared.scenario.slots {
         let config =
@@ -141,7 +142,7 @@ async fn run(
         let unfenced = shared.scenario.unfenced;
         manager = if unfenced { __private_0_1::elect_unfenced(manager, config)? } else { manager.elect(config)? };
     }
-    shared.started(index, manager.view());
+    shared.record_start(index, manager.view());
     shared.log(&name, "starts");
     Ok(manager.run(stop).await?)
 }
@@ -161,7 +162,7 @@ fn server_behind(Behind { cluster, revision, is_outdated }: Behind, process: &st
 }
 
 /// Reports the start and end of each reconcile to the checkers.
-fn observed(shared: &Arc<Shared>, name: &str, manager: Manager) -> Manager {
+fn report_reconciles(shared: &Arc<Shared>, name: &str, manager: Manager) -> Manager {
     let (begin, end, process) = (shared.clone(), shared.clone(), name.to_owned());
     let by = process.clone();
     manager

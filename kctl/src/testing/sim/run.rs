@@ -20,7 +20,7 @@ use super::{
     search::SAME_STATE,
     snapshot::{Id, uid},
     trace::Line,
-    world::{Servers, World, panicked},
+    world::{Servers, World, wait_for_panic},
 };
 use crate::app;
 
@@ -74,7 +74,7 @@ pub(super) struct Outcome {
 /// Installing CRDs takes longer than most runs, so it happens once.
 pub(super) fn prepare(scenario: &Scenario) -> Result<Servers> {
     let broken = |found: Found| Error::from(format!("{}: {}", found.checker, found.message));
-    on_own_thread(Servers::installed(scenario)).map_err(broken)?
+    on_own_thread(Servers::from_scenario(scenario)).map_err(broken)?
 }
 
 /// Runs a scenario once. `expected` is the result of the run without faults, or `None` for that run
@@ -86,7 +86,7 @@ pub(super) fn run(
     plan: &[Fault],
     expected: Option<&Reference>,
 ) -> Outcome {
-    on_own_thread(run_here(scenario, servers, seed, plan, expected)).unwrap_or_else(broken)
+    on_own_thread(run_here(scenario, servers, seed, plan, expected)).unwrap_or_else(failed_outcome)
 }
 
 /// Runs a future under simulated time on a new thread, so that thread-local values start fresh.
@@ -102,13 +102,13 @@ fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, F
     });
     match ended {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => Err(Found::of_panic("the run", &*panic)),
+        Ok(Err(panic)) => Err(Found::from_panic("the run", &*panic)),
         Err(error) => Err(Found::new("the simulation", format!("no thread: {error}"))),
     }
 }
 
 /// Returns the outcome of a run that could not start or panicked.
-pub(super) fn broken(found: Found) -> Outcome {
+pub(super) fn failed_outcome(found: Found) -> Outcome {
     Outcome {
         lines: Vec::new(),
         found: Some(found),
@@ -129,7 +129,7 @@ async fn run_here(
 ) -> Outcome {
     let mut world = match World::start(scenario, servers, seed, plan).await {
         Ok(world) => world,
-        Err(error) => return broken(Found::new("the simulation", format!("it does not start: {error}"))),
+        Err(error) => return failed_outcome(Found::new("the simulation", format!("it does not start: {error}"))),
     };
     if let Some(expected) = expected {
         world.shared.checks.lock().changes_max = CHANGES_BASE + CHANGES_FACTOR * expected.changes_by_app;
@@ -139,8 +139,8 @@ async fn run_here(
     let found = tokio::select! {
         biased;
         found = world.shared.found() => Some(found),
-        found = panicked(&mut tasks) => Some(found),
-        ended = phases => ended.unwrap_or_else(|panic| Err(Found::of_panic("a step or a rule", &*panic))).err(),
+        found = wait_for_panic(&mut tasks) => Some(found),
+        ended = phases => ended.unwrap_or_else(|panic| Err(Found::from_panic("a step or a rule", &*panic))).err(),
     };
     let mut points = world.points();
     points.length = world.shared.elapsed();
@@ -174,23 +174,23 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
         action.unwrap_or_else(late).map_err(failed(&step.name))?;
     }
     sleep_until(world.quiet_from).await;
-    world.updates_ended().await;
+    world.wait_for_updates().await;
     wait_until_settled(world).await?;
     world.shared.log("checker", "the state has settled");
     if expected.is_none() {
         check_work(world)?;
     }
     check_settled(world)?;
-    let snapshot = world.shared.checks.lock().compared();
+    let snapshot = world.shared.checks.lock().comparable_state();
     let timed = world.shared.checks.lock().timed.clone();
     *state = normal::state(&snapshot, &scenario.ignored, &timed);
-    world.shared.settled_at();
+    world.shared.record_settled();
     if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, state)) {
         return Err(Found::new(SAME_STATE, difference + &pending(world)));
     }
     check_work(world)?;
     let has_leases = scenario.instances > 1 && expected.is_some();
-    stays(world, if has_leases { STABLE_WITH_LEASES_FOR } else { STABLE_FOR }).await?;
+    check_no_more_writes(world, if has_leases { STABLE_WITH_LEASES_FOR } else { STABLE_FOR }).await?;
     delete_all(world).await.map_err(failed("the end of all objects"))?;
     wait_until_settled(world).await?;
     check_leaks(world)?;
@@ -227,14 +227,15 @@ async fn wait_until_settled(world: &World) -> Result<(), Found> {
         if now - begun >= SETTLE_WITHIN + 2 * within {
             let last = world.shared.checks.lock().last_change.clone();
             let after = SETTLE_WITHIN + 2 * within;
-            let what = format!("the state still changes after {after:?}, last {last}{}", joined(&world.failing()));
+            let what =
+                format!("the state still changes after {after:?}, last {last}{}", join_details(&world.failing()));
             return Err(Found::new("the state settles", what));
         }
     }
 }
 
 /// Returns a list of what fails, for the end of a finding.
-fn joined(texts: &[String]) -> String {
+fn join_details(texts: &[String]) -> String {
     texts.iter().flat_map(|text| ["; ", text]).collect()
 }
 
@@ -269,7 +270,7 @@ fn pending(world: &World) -> String {
 
 /// Checks that nothing is written after the state has settled, not even without effect: each write
 /// costs the server a request.
-async fn stays(world: &World, stable_for: Duration) -> Result<(), Found> {
+async fn check_no_more_writes(world: &World, stable_for: Duration) -> Result<(), Found> {
     world.shared.checks.lock().needless = Some(Needless::default());
     sleep(stable_for).await;
     let needless = world.shared.checks.lock().needless.take().unwrap_or_default();
@@ -294,7 +295,7 @@ async fn delete_all(world: &World) -> Result<()> {
         paths.push((String::new(), format!("{path}/{name}")));
     }
     let specs = (world.shared.scenario.app)().specs();
-    let snapshot = world.shared.checks.lock().compared();
+    let snapshot = world.shared.checks.lock().comparable_state();
     for (id, object) in &snapshot.objects {
         let is_custom_primary = specs.iter().filter(|spec| spec.crd.is_some()).any(|spec| is_of(id, &spec.primary));
         if is_custom_primary || snapshot.by_users.contains(uid(object)) {
@@ -333,7 +334,7 @@ fn path_of(id: &Id, object: &Value) -> String {
 fn check_leaks(world: &World) -> Result<(), Found> {
     let checks = world.shared.checks.lock();
     let specs = (world.shared.scenario.app)().specs();
-    let leaked = checks.leaked(&world.shared.scenario.kept, |id, object| {
+    let leaked = checks.find_leaks(&world.shared.scenario.kept, |id, object| {
         let mut of_kind = specs.iter().filter(|spec| is_of(id, &spec.primary));
         // Others may hold an object of a built-in kind: `kubernetes.io/pvc-protection` stays here, without its controller.
         let is_held = |spec: &ControllerSpec| {

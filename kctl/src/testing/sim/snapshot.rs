@@ -221,7 +221,7 @@ impl Snapshot {
     }
 
     /// Applies a change, and remembers where a new object came from.
-    pub(super) fn take(&mut self, id: Id, change: &Change, maker: Maker, time: Duration) {
+    pub(super) fn apply_change(&mut self, id: Id, change: &Change, maker: Maker, time: Duration) {
         self.time = time;
         match &change.after {
             Some(object) => {

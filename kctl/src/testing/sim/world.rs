@@ -223,10 +223,10 @@ fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)
 ///
 /// A replica whose main task panics is not started again, and a dead simulated controller does nothing: other checkers
 /// would miss that, or blame the app for it.
-pub(super) async fn panicked(tasks: &mut JoinSet<()>) -> Found {
+pub(super) async fn wait_for_panic(tasks: &mut JoinSet<()>) -> Found {
     while let Some(ended) = tasks.join_next().await {
         if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
-            return Found::of_panic("a task of the app or of the simulator", &*panic);
+            return Found::from_panic("a task of the app or of the simulator", &*panic);
         }
     }
     std::future::pending().await
@@ -239,7 +239,7 @@ impl Shared {
     }
 
     /// Records the time at which the final state was reached.
-    pub(super) fn settled_at(&self) {
+    pub(super) fn record_settled(&self) {
         let now = self.elapsed();
         self.points.lock().settled = now;
     }

@@ -61,7 +61,7 @@ async fn webhooks_serve_until_workers_finish_on_shutdown() {
     let rule = Webhook::object::<ConfigMap, _, _>(about, Options::new(On::Validate), |config, _| async { Ok(config) });
     app.webhook_functions.admission.push(rule);
     let webhook = app.webhook(&ServeOptions::default()).await.unwrap().unwrap();
-    let (reached, authority) = webhook.reached();
+    let (reached, authority) = webhook.client_config();
     let installed = app.admission_configurations("web", &reached, authority.as_deref());
     let files: Vec<_> = installed.into_iter().map(|object| FromFile { object, origin: "the test".into() }).collect();
     apply(&client, &files).await.unwrap();

@@ -129,7 +129,7 @@ fn found(steps: Steps<'_>) -> Option<String> {
                 checks.authors.begin(&by, "labels", &ObjectKey::new(None, "a"), "t1");
                 let mut written = request(&by, "patch", 200, "t1");
                 written.resource = resource.into();
-                checks.request("", &written, NOW);
+                checks.check_request("", &written, NOW);
             }
         }
     }
@@ -165,7 +165,7 @@ fn only_the_replica_that_holds_the_lease_writes() {
 #[test]
 fn single_replica_writes_without_a_lease() {
     let mut checks = Checks::new(Vec::new(), Ownership::from_specs(&[]));
-    checks.request("", &request("app-0.1", "patch", 200, ""), NOW);
+    checks.check_request("", &request("app-0.1", "patch", 200, ""), NOW);
     assert_eq!(checks.found, None);
 }
 
@@ -215,21 +215,21 @@ fn each_write_in_the_final_state_is_needless() {
     let key = |name: &str| ObjectKey::new(Some("default"), name);
     checks.begin("app-0.1", "labels", &key("a"), "t1", NOW);
     checks.begin("app-0.1", "labels", &key("b"), "t2", NOW);
-    checks.request("", &request("app-0.1", "patch", 200, "t1"), NOW);
+    checks.check_request("", &request("app-0.1", "patch", 200, "t1"), NOW);
     checks.needless = Some(Needless::default());
     for (verb, code) in [("get", 200), ("watch", 200), ("patch", 409)] {
-        checks.request("", &request("app-0.1", verb, code, "t1"), NOW);
+        checks.check_request("", &request("app-0.1", verb, code, "t1"), NOW);
     }
     let mut dry_run = request("app-0.1", "delete", 200, "t1");
     dry_run.dry_run = true;
-    checks.request("", &dry_run, NOW);
+    checks.check_request("", &dry_run, NOW);
     let none = checks.needless.as_ref().map(|needless| needless.n_writes);
     assert_eq!(none, Some(0));
-    checks.request("", &request("app-0.1", "patch", 200, "t1"), NOW);
+    checks.check_request("", &request("app-0.1", "patch", 200, "t1"), NOW);
     checks.change("edge", &written("app-0.1", "configmaps", json!({ "metadata": { "uid": "1" } })), NOW);
-    checks.request("edge", &request("app-0.1", "update", 200, ""), NOW);
-    checks.request("", &request("app-1.1", "create", 201, ""), NOW);
-    checks.request("", &request("app-1.1", "create", 201, ""), NOW);
+    checks.check_request("edge", &request("app-0.1", "update", 200, ""), NOW);
+    checks.check_request("", &request("app-1.1", "create", 201, ""), NOW);
+    checks.check_request("", &request("app-1.1", "create", 201, ""), NOW);
     let Needless { n_writes, first } = checks.needless.unwrap();
     let expected = [
         "app-0.1, labels default/a: patch configmaps default/a, which changes nothing",

@@ -24,7 +24,7 @@ const STOPS_ONE_IN: u64 = 6;
 /// Milliseconds of the longest downtime of a stopped process: longer than a Lease lasts.
 const DOWNTIME_MAX_MILLIS: u64 = 20_000;
 
-/// The kinds of faults of a step, each for one number of the dice. The order and the number of the entries are part of
+/// The kinds of faults of a step, each for one random number. The order and the number of the entries are part of
 /// the meaning of a seed: changing them changes all plans.
 const KINDS: [FaultKind; 13] = {
     use FaultKind::{Crash, Event, Failure, Read, Timed};
@@ -34,13 +34,13 @@ const KINDS: [FaultKind; 13] = {
 /// With a delay that outlives the process, one of this many crashes leaves its write on its way.
 const LATE_CRASHES_ONE_IN: u64 = 4;
 
-/// Faults of watch events, each for one number of the dice, as for [`KINDS`].
+/// Faults of watch events, each for one random number, as for [`KINDS`].
 const EVENTS: [AnyEvent; 6] = {
     use AnyEvent::{Close, Expire, Hold, Repeat, Skip};
     [Skip, Skip, Close, Expire, Repeat, Hold]
 };
 
-/// Servers for the start after a crash, each for one number of the dice, as for [`KINDS`].
+/// Servers for the start after a crash, each for one random number, as for [`KINDS`].
 const STARTS: [Start; 6] = {
     use Start::{Current, Outdated, Stale};
     [Stale, Outdated, Current, Current, Current, Current]
@@ -49,7 +49,7 @@ const STARTS: [Start; 6] = {
 /// With slots, one of this many timed faults deletes a Lease.
 const LEASES_DELETED_ONE_IN: u64 = 3;
 
-/// Faults at a time, each for one number of the dice, as for [`KINDS`].
+/// Faults at a time, each for one random number, as for [`KINDS`].
 const TIMED: [AnyTimed; 4] = {
     use AnyTimed::{ClockJump, Crash, Partition};
     [Crash, ClockJump, Partition, Partition]
@@ -61,7 +61,7 @@ const ROLLING_UPDATES_ONE_IN: u64 = 3;
 /// Maximum number of faults of a seed, without the additional one of replicas that share slots.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
-/// The additional fault of a seed with slots, each for one number of the dice, as for [`KINDS`].
+/// The additional fault of a seed with slots, each for one random number, as for [`KINDS`].
 const OF_SHARDS: [AnyOfShards; 3] = {
     use AnyOfShards::{ClockJump, Freeze, SlotLapse};
     [Freeze, ClockJump, SlotLapse]
@@ -132,183 +132,183 @@ enum AnyOfShards {
 impl Points {
     /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and with slots one more.
     pub(in crate::testing::sim) fn seeded(&self, seed: u64) -> Vec<Fault> {
-        let mut dice = Dice::new(seed);
-        let n_faults = 1 + dice.below(FAULTS_OF_SEED_MAX);
-        (0..n_faults).map(|_| self.any(&mut dice)).chain(self.of_shards(seed)).collect()
+        let mut rng = Rng::new(seed);
+        let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
+        (0..n_faults).map(|_| self.any(&mut rng)).chain(self.of_shards(seed)).collect()
     }
 
     /// Returns the additional fault of a seed with slots.
     ///
-    /// Its dice are separate, so that the other faults of the seed stay the same.
+    /// Its random numbers are separate, so that the other faults of the seed stay the same.
     fn of_shards(&self, seed: u64) -> Option<Fault> {
-        let mut dice = Dice::new(!seed);
+        let mut rng = Rng::new(!seed);
         if self.n_slots == 0 {
             return None;
         }
-        match dice.one_of(&OF_SHARDS) {
-            AnyOfShards::Freeze => Some(self.any_freeze(&mut dice)),
+        match rng.one_of(&OF_SHARDS) {
+            AnyOfShards::Freeze => Some(self.any_freeze(&mut rng)),
             AnyOfShards::ClockJump if self.without_clock_faults => None,
-            AnyOfShards::ClockJump => Some(self.any_clock_jump(&mut dice)),
-            AnyOfShards::SlotLapse => Some(self.any_slot_lapse(&mut dice)),
+            AnyOfShards::ClockJump => Some(self.any_clock_jump(&mut rng)),
+            AnyOfShards::SlotLapse => Some(self.any_slot_lapse(&mut rng)),
         }
     }
 
     /// Returns a jump of a clock while the state is not final yet.
-    fn any_clock_jump(&self, dice: &mut Dice) -> Fault {
-        let time = self.any_time_of_work(dice);
-        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
-        Fault::At { time, what: Timed::ClockJump { instance, seconds: any_seconds(dice) } }
+    fn any_clock_jump(&self, rng: &mut Rng) -> Fault {
+        let time = self.any_time_of_work(rng);
+        let instance = usize::try_from(rng.below(self.instances as u64)).unwrap_or_default();
+        Fault::At { time, what: Timed::ClockJump { instance, seconds: any_seconds(rng) } }
     }
 
     /// Returns a Lease of a slot that its owner does not renew, while the state is not final yet. In most cases another
     /// replica takes it.
-    fn any_slot_lapse(&self, dice: &mut Dice) -> Fault {
-        let time = self.any_time_of_work(dice);
-        let slot = u32::try_from(dice.below(self.n_slots.into())).ok();
-        let renewals = dice.one_of(&[Renewals::Rejected, Renewals::Unanswered]);
-        let length = Duration::from_millis(dice.within(12_000, 25_000));
+    fn any_slot_lapse(&self, rng: &mut Rng) -> Fault {
+        let time = self.any_time_of_work(rng);
+        let slot = u32::try_from(rng.below(self.n_slots.into())).ok();
+        let renewals = rng.one_of(&[Renewals::Rejected, Renewals::Unanswered]);
+        let length = Duration::from_millis(rng.within(12_000, 25_000));
         let write_delay = longest_write(self.n_slots);
         Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay, slot }) }
     }
 
     /// Returns a freeze of the process that sends a write, from shortly before or after that on. A Lease expires during
     /// most of them.
-    fn any_freeze(&self, dice: &mut Dice) -> Fault {
-        let n = usize::try_from(dice.below(self.write_times.len() as u64)).unwrap_or_default();
-        let shift = Duration::from_millis(dice.below(FROZEN_WITHIN_MILLIS));
+    fn any_freeze(&self, rng: &mut Rng) -> Fault {
+        let n = usize::try_from(rng.below(self.write_times.len() as u64)).unwrap_or_default();
+        let shift = Duration::from_millis(rng.below(FROZEN_WITHIN_MILLIS));
         let at_write = self.write_times.get(n).map(|time| (*time + shift).saturating_sub(FROZEN_BEFORE_WRITE_MAX));
-        let time = at_write.unwrap_or_else(|| self.any_time(dice));
+        let time = at_write.unwrap_or_else(|| self.any_time(rng));
         let instance = self.writers.get(n).copied().unwrap_or_default();
-        let length = Duration::from_millis(dice.within(8_000, 30_000));
-        let order = dice.one_of(&[ThawOrder::AsWoken, ThawOrder::Reversed]);
+        let length = Duration::from_millis(rng.within(8_000, 30_000));
+        let order = rng.one_of(&[ThawOrder::AsWoken, ThawOrder::Reversed]);
         Fault::At { time, what: Timed::Freeze(Freeze { instance, length, order }) }
     }
 
     /// Returns one random fault. Crashes and failing writes are the most frequent, since they find
     /// the most.
-    fn any(&self, dice: &mut Dice) -> Fault {
+    fn any(&self, rng: &mut Rng) -> Fault {
         // Draws no number for a single instance, so that the plans of its seeds stay the same.
-        if self.instances > 1 && dice.below(LAPSES_ONE_IN) == 0 {
-            return self.any_lapse(dice);
+        if self.instances > 1 && rng.below(LAPSES_ONE_IN) == 0 {
+            return self.any_lapse(rng);
         }
-        if self.instances > 1 && dice.below(STOPS_ONE_IN) == 0 {
-            return self.any_stop(dice);
+        if self.instances > 1 && rng.below(STOPS_ONE_IN) == 0 {
+            return self.any_stop(rng);
         }
         // Draws no number without slots, for the same reason.
-        if self.n_slots > 0 && dice.below(SLOW_LISTS_ONE_IN) == 0 {
-            return self.any_slow_lists(dice);
+        if self.n_slots > 0 && rng.below(SLOW_LISTS_ONE_IN) == 0 {
+            return self.any_slow_lists(rng);
         }
         // Reaches a quarter beyond the counts of the run without faults, because faults cause more writes and events.
         let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
-        let nth_write = 1 + dice.below(reach(self.n_writes));
-        let nth_event = 1 + dice.below(reach(self.events.len()));
-        match dice.one_of(&KINDS) {
+        let nth_write = 1 + rng.below(reach(self.n_writes));
+        let nth_event = 1 + rng.below(reach(self.events.len()));
+        match rng.one_of(&KINDS) {
             FaultKind::Crash => {
-                let moment = if dice.below(2) == 0 { Moment::Before } else { Moment::After };
-                let behind = self.any_behind(dice, nth_write);
-                if let Some(delay) = self.longest_delay().filter(|_| dice.below(LATE_CRASHES_ONE_IN) == 0) {
+                let moment = if rng.below(2) == 0 { Moment::Before } else { Moment::After };
+                let behind = self.any_behind(rng, nth_write);
+                if let Some(delay) = self.longest_delay().filter(|_| rng.below(LATE_CRASHES_ONE_IN) == 0) {
                     return Fault::Write { nth: nth_write, what: OnWrite::CrashLate(delay) };
                 }
                 Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, behind } }
             }
             FaultKind::Failure => {
                 let failures: Vec<_> = FAILURES.into_iter().chain(self.delayed_write()).collect();
-                Fault::Write { nth: nth_write, what: OnWrite::Fails(dice.one_of(&failures)) }
+                Fault::Write { nth: nth_write, what: OnWrite::Fails(rng.one_of(&failures)) }
             }
             FaultKind::Event => {
-                let what = match dice.one_of(&EVENTS) {
+                let what = match rng.one_of(&EVENTS) {
                     AnyEvent::Skip => EventFault::Skip(SKIPPED_FOR),
                     AnyEvent::Close => EventFault::Close,
                     AnyEvent::Expire => EventFault::Expire,
                     AnyEvent::Repeat => EventFault::Repeat,
-                    AnyEvent::Hold => EventFault::Hold(Duration::from_millis(100 + dice.below(8_000))),
+                    AnyEvent::Hold => EventFault::Hold(Duration::from_millis(100 + rng.below(8_000))),
                 };
                 Fault::Event { nth: nth_event, what }
             }
             FaultKind::Read if !self.reads.is_empty() => {
-                let n = dice.below(self.reads.len() as u64);
+                let n = rng.below(self.reads.len() as u64);
                 let verb = usize::try_from(n).ok().and_then(|n| self.reads.get(n)).copied().unwrap_or_default();
                 let failures: Vec<_> = READ_FAILURES.into_iter().filter(|what| fits(verb, *what)).collect();
-                Fault::Read { nth: 1 + n, what: dice.one_of(&failures) }
+                Fault::Read { nth: 1 + n, what: rng.one_of(&failures) }
             }
-            FaultKind::Read | FaultKind::Timed => self.any_timed(dice),
+            FaultKind::Read | FaultKind::Timed => self.any_timed(rng),
         }
     }
 
     /// Chooses the server on which a process starts again after a write; two of three are up to
     /// date.
-    fn any_behind(&self, dice: &mut Dice, nth_write: u64) -> Option<Behind> {
-        let start = dice.one_of(&STARTS);
+    fn any_behind(&self, rng: &mut Rng, nth_write: u64) -> Option<Behind> {
+        let start = rng.one_of(&STARTS);
         let is_behind = !matches!(start, Start::Current);
         // Draws no number for a single cluster, so that the plans of its seeds stay the same.
-        let n = if self.histories.len() > 1 && is_behind { dice.below(self.histories.len() as u64) } else { 0 };
+        let n = if self.histories.len() > 1 && is_behind { rng.below(self.histories.len() as u64) } else { 0 };
         let history = self.histories.get(usize::try_from(n).unwrap_or_default())?;
         let newest = history.newest(nth_write);
         match start {
-            Start::Stale => Some(history.stale(dice.within(history.oldest(newest), newest))),
-            Start::Outdated if self.outdated_lists => Some(history.outdated(dice.within(history.first, newest))),
+            Start::Stale => Some(history.stale(rng.within(history.oldest(newest), newest))),
+            Start::Outdated if self.outdated_lists => Some(history.outdated(rng.within(history.first, newest))),
             Start::Outdated | Start::Current => None,
         }
     }
 
     /// Returns a Lease that is not renewed from a few seconds before a write on or, if that is not
     /// possible, from a random time on.
-    fn any_lapse(&self, dice: &mut Dice) -> Fault {
-        let before = Duration::from_millis(dice.within(4_000, 10_000));
-        let n = usize::try_from(dice.below(self.write_times.len() as u64)).unwrap_or_default();
+    fn any_lapse(&self, rng: &mut Rng) -> Fault {
+        let before = Duration::from_millis(rng.within(4_000, 10_000));
+        let n = usize::try_from(rng.below(self.write_times.len() as u64)).unwrap_or_default();
         let time = self.write_times.get(n).and_then(|time| time.checked_sub(before));
-        let renewals = dice.one_of(&[Renewals::Rejected, Renewals::Unanswered]);
-        let length = Duration::from_millis(dice.within(12_000, 17_000));
-        let time = time.unwrap_or_else(|| self.any_time(dice));
+        let renewals = rng.one_of(&[Renewals::Rejected, Renewals::Unanswered]);
+        let length = Duration::from_millis(rng.within(12_000, 17_000));
+        let time = time.unwrap_or_else(|| self.any_time(rng));
         let write_delay = longest_write(self.n_slots);
         Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay, slot: None }) }
     }
 
     /// Returns a stop of a process, or of one after the other, while the state is not final yet.
-    fn any_stop(&self, dice: &mut Dice) -> Fault {
-        let time = self.any_time_of_work(dice);
-        if dice.below(ROLLING_UPDATES_ONE_IN) == 0 {
+    fn any_stop(&self, rng: &mut Rng) -> Fault {
+        let time = self.any_time_of_work(rng);
+        if rng.below(ROLLING_UPDATES_ONE_IN) == 0 {
             return Fault::At { time, what: Timed::RollingUpdate };
         }
-        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
-        let downtime = Duration::from_millis(dice.below(DOWNTIME_MAX_MILLIS));
+        let instance = usize::try_from(rng.below(self.instances as u64)).unwrap_or_default();
+        let downtime = Duration::from_millis(rng.below(DOWNTIME_MAX_MILLIS));
         Fault::At { time, what: Timed::Stop { instance, downtime } }
     }
 
     /// Returns slow lists of a process that crashes while the state is not final yet.
-    fn any_slow_lists(&self, dice: &mut Dice) -> Fault {
-        let time = self.any_time_of_work(dice);
-        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
-        let answer = Duration::from_millis(dice.within(200, 3_000));
+    fn any_slow_lists(&self, rng: &mut Rng) -> Fault {
+        let time = self.any_time_of_work(rng);
+        let instance = usize::try_from(rng.below(self.instances as u64)).unwrap_or_default();
+        let answer = Duration::from_millis(rng.within(200, 3_000));
         Fault::At { time, what: Timed::SlowLists { instance, answer } }
     }
 
     /// Returns a time before the final state was reached.
-    fn any_time_of_work(&self, dice: &mut Dice) -> Duration {
+    fn any_time_of_work(&self, rng: &mut Rng) -> Duration {
         let settled = u64::try_from(self.settled.as_millis()).unwrap_or(u64::MAX);
-        Duration::from_millis(dice.below(settled))
+        Duration::from_millis(rng.below(settled))
     }
 
-    fn any_time(&self, dice: &mut Dice) -> Duration {
+    fn any_time(&self, rng: &mut Rng) -> Duration {
         let length = u64::try_from(self.length.as_millis()).unwrap_or(u64::MAX).max(1);
-        Duration::from_millis(dice.below(length))
+        Duration::from_millis(rng.below(length))
     }
 
-    fn any_timed(&self, dice: &mut Dice) -> Fault {
-        let time = self.any_time(dice);
+    fn any_timed(&self, rng: &mut Rng) -> Fault {
+        let time = self.any_time(rng);
         // Draws no number without slots, so that the plans of other scenarios stay the same.
-        if self.n_slots > 0 && dice.below(LEASES_DELETED_ONE_IN) == 0 {
-            let slot = u32::try_from(dice.below(self.n_slots.into())).unwrap_or_default();
+        if self.n_slots > 0 && rng.below(LEASES_DELETED_ONE_IN) == 0 {
+            let slot = u32::try_from(rng.below(self.n_slots.into())).unwrap_or_default();
             return Fault::At { time, what: Timed::LeaseDeleted { slot } };
         }
-        let instance = usize::try_from(dice.below(self.instances as u64)).unwrap_or_default();
-        let what = match dice.one_of(&TIMED) {
+        let instance = usize::try_from(rng.below(self.instances as u64)).unwrap_or_default();
+        let what = match rng.one_of(&TIMED) {
             AnyTimed::Crash => Timed::Crash { instance },
             AnyTimed::ClockJump if !self.without_clock_faults => {
-                Timed::ClockJump { instance, seconds: any_seconds(dice) }
+                Timed::ClockJump { instance, seconds: any_seconds(rng) }
             }
             AnyTimed::ClockJump | AnyTimed::Partition => {
-                Timed::Partition { instance, length: Duration::from_millis(500 + dice.below(30_000)) }
+                Timed::Partition { instance, length: Duration::from_millis(500 + rng.below(30_000)) }
             }
         };
         Fault::At { time, what }
@@ -316,15 +316,15 @@ impl Points {
 }
 
 /// Returns the seconds of a clock jump: up to an hour forward or back.
-fn any_seconds(dice: &mut Dice) -> i64 {
-    i64::try_from(dice.below(7_200)).unwrap_or_default() - 3_600
+fn any_seconds(rng: &mut Rng) -> i64 {
+    i64::try_from(rng.below(7_200)).unwrap_or_default() - 3_600
 }
 
 /// A seeded random number generator (splitmix64). It is part of the meaning of a seed: changing it
 /// changes all plans.
-struct Dice(u64);
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn new(seed: u64) -> Self {
         Self(seed ^ 0x5de6_c1f2_37a9_80b4)
     }

@@ -26,7 +26,7 @@ impl Shared {
         let shared = Arc::downgrade(self);
         self.faults.observe(move |seen| {
             let Some(shared) = shared.upgrade() else { return };
-            shared.seen(seen);
+            shared.record(seen);
         });
     }
 
@@ -53,7 +53,7 @@ impl Shared {
                 shared.log(client, format!("{what} is answered {}", request.code));
             }
             let mut in_vain = None;
-            shared.check(|checks, now| in_vain = checks.request(&name, request, now));
+            shared.check(|checks, now| in_vain = checks.check_request(&name, request, now));
             if let Some(in_vain) = in_vain {
                 shared.log(client, in_vain);
             }
@@ -67,7 +67,7 @@ impl Shared {
     }
 
     /// Records where a later run can inject a fault, and logs a fault that was injected now.
-    fn seen(&self, seen: Seen<'_>) {
+    fn record(&self, seen: Seen<'_>) {
         if let Seen::Request(request) = seen {
             let mut points = self.points.lock();
             let here = points.histories.iter_mut().filter(|history| *history.cluster == *request.server);

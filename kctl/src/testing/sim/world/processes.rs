@@ -28,7 +28,11 @@ impl Shared {
     /// Records that a replica has a connection, so that a finding can cut it. Its manager does not exist yet.
     ///
     /// Returns the signal that stops it, and what freezes it.
-    pub(in crate::testing::sim) fn connected(&self, index: usize, connection: &Connection) -> (Arc<Notify>, Freezer) {
+    pub(in crate::testing::sim) fn record_connection(
+        &self,
+        index: usize,
+        connection: &Connection,
+    ) -> (Arc<Notify>, Freezer) {
         let mut processes = self.processes.lock();
         let process = processes.entry(index).or_default();
         process.connection = Some(connection.clone());
@@ -36,14 +40,14 @@ impl Shared {
     }
 
     /// Records that the manager of a replica exists; from now on it counts for [`World::is_idle`](super::World::is_idle).
-    pub(in crate::testing::sim) fn started(&self, index: usize, view: View) {
+    pub(in crate::testing::sim) fn record_start(&self, index: usize, view: View) {
         self.processes.lock().entry(index).or_default().view = Some(view);
     }
 
     /// Records the end of a replica: by a crash, a stop, or by itself. Its running reconciles have ended with it.
     ///
     /// Returns the downtime if it was stopped.
-    pub(in crate::testing::sim) fn ended(&self, index: usize, name: &str, how: &str) -> Option<Duration> {
+    pub(in crate::testing::sim) fn record_end(&self, index: usize, name: &str, how: &str) -> Option<Duration> {
         let ended = Process { ended: Some(format!("{name} {how}")), ..Process::default() };
         let before = self.processes.lock().insert(index, ended);
         self.check(|checks, _| checks.authors.process_ended(name));

@@ -46,7 +46,7 @@ impl World {
     }
 
     /// Waits until no rolling update is pending.
-    pub(in crate::testing::sim) async fn updates_ended(&self) {
+    pub(in crate::testing::sim) async fn wait_for_updates(&self) {
         while self.shared.pending_updates.load(Ordering::Relaxed) > 0 {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
