@@ -127,7 +127,7 @@ async fn renders(program: &str, of_chart: &str, values: &str, options: &str) {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
 async fn charts_render_what_generate_manifests_prints() {
-    // The last program has no kinds of its own.
+    // The last program defines no kinds.
     for program in ["config-restarter", "multicluster", "quickstart", "workload-interpreter", "examples/deploy-replica"]
     {
         renders(program, "", "", "").await;

@@ -347,7 +347,7 @@ fn run_in_order(plan: &Plan, options: Options, gate: &mut Gate, times: &mut Time
     start_waiting(suites.map_or(&[][..], |steps| steps), options, beside)
 }
 
-/// Starts suites that wait for a server, each in a process of its own.
+/// Starts suites that wait for a server, each in a separate process.
 fn start_waiting(steps: &[Step], options: Options, beside: &mut Vec<Beside>) -> Result {
     for step in steps {
         beside.extend(Beside::start(std::slice::from_ref(step), Lane::Waiting, options)?);

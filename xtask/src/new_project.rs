@@ -61,7 +61,7 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
         std::fs::remove_dir_all(&project).map_err(|error| format!("{}: {error}", project.display()))?;
     }
     let kctl = target.join("debug").join(format!("kctl{}", std::env::consts::EXE_SUFFIX));
-    // Within this repository a project has no workflow, unless it is a repository of its own.
+    // Within this repository a project has no workflow, unless it is a separate repository.
     Run::new(kctl).args(["new", "web-site", "--vcs", "git"]).folder(&folder).run()?;
     std::fs::create_dir_all(folder.join(".cargo")).map_err(|error| format!("{}: {error}", folder.display()))?;
     for (from, to) in [("Cargo.lock", project.join("Cargo.lock")), (CONFIG, folder.join(CONFIG))] {

@@ -1,5 +1,5 @@
 //! A second target folder that begins with what the first has built. Clippy and rustdoc need the same procedural macros
-//! and build scripts as the tests, in a folder of their own, because Cargo locks its target folder.
+//! and build scripts as the tests, in a separate folder, because Cargo locks its target folder.
 
 use std::{
     fs, io,
