@@ -21,7 +21,7 @@ pub(super) struct PrimaryTenures {
 }
 
 impl PrimaryTenures {
-    /// Returns the number of the present tenure of a primary, which begins if there was none.
+    /// Returns the number of the present tenure of a primary. A primary without one begins its first.
     pub(super) fn begin(&mut self, kind: &Kind, key: &ObjectKey) -> u64 {
         if let Some(number) = self.numbers.get(kind).and_then(|keys| keys.get(key)) {
             return *number;

@@ -276,7 +276,7 @@ impl Ring {
 }
 
 /// Counters take the place of slots: the keys of a counter share a write permit. Tenures are those of primaries. The patch
-/// that hands a key over is no work of a tenure, so 0 is granted.
+/// that hands a key over belongs to no tenure, so 0 is granted.
 impl ShardPermits for Ring {
     fn slot(&self, key: &ObjectKey) -> u32 {
         u32::try_from(hash_string(&key.to_string()) % u64::from(COUNTERS)).unwrap_or_default()
