@@ -30,6 +30,12 @@ const OF_GATE: [&str; 4] = ["kctl", "kctl-apimachinery", "kctl-cel", "kctl-webho
 /// The libraries with a feature for each Kubernetes version, whose unit tests run with its types.
 const WITH_TYPES: [&str; 5] = ["kctl", "kctl-runtime", "kctl-webhook", "kctl-interpreter", "kctl-workloads"];
 
+/// Returns tables for the end of a manifest outside of the workspace. There, kctl's crates are dependencies, for which the
+/// profile in `.cargo/config.toml` has no assertions.
+pub(crate) fn assertions() -> String {
+    CRATES.map(|krate| format!("\n[profile.dev.package.{krate}]\ndebug-assertions = true\n")).concat()
+}
+
 /// The crates and the versions of Kubernetes to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Extent {

@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use crate::{
-    Result,
+    Result, features,
     gate::Gate,
     process::{Run, cargo, root, scratch, target},
     steps::{cargo_test, path_with_helm},
@@ -23,6 +23,14 @@ const CLIENTS: [&str; 2] = [
 
 /// Cargo's configuration with the profiles. A target folder elsewhere has no parent with it.
 const CONFIG: &str = ".cargo/config.toml";
+
+/// Returns tables for the end of the project's manifest, after which it shares what the workspace has compiled.
+///
+/// # Errors
+/// Those of [`third_party::write`].
+pub(crate) fn tables() -> Result<String> {
+    Ok(third_party::write()? + &features::assertions())
+}
 
 /// Writes a file. The error names the file.
 fn write(path: &Path, text: &str) -> Result {
@@ -46,9 +54,9 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
     // Clippy has compiled the dependencies there, if it ran.
     let beside = target().join("beside");
     let target = if beside.exists() { beside } else { target() };
-    let third_party = third_party::write()?;
+    let tables = tables()?;
     let test = cargo_test(&["--test", "deploy", "every_command_of_a_new_project_works", "--", "--ignored"]);
-    let test = test.env("CARGO_TARGET_DIR", &target).env(third_party::VARIABLE, &third_party);
+    let test = test.env("CARGO_TARGET_DIR", &target).env(third_party::VARIABLE, &tables);
     // Without Helm, the test skips the commands that check the chart.
     let test = match path_with_helm(gate) {
         Some(path) => test.env("PATH", path),
@@ -73,7 +81,7 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
     }
     let manifest = project.join("Cargo.toml");
     let text = std::fs::read_to_string(&manifest).map_err(|error| format!("{}: {error}", manifest.display()))?;
-    write(&manifest, &(text + &third_party))?;
+    write(&manifest, &(text + &tables))?;
     let main = project.join("src/main.rs");
     let text = std::fs::read_to_string(&main).map_err(|error| format!("{}: {error}", main.display()))?;
     let (first, rest) = text.split_once('\n').ok_or("src/main.rs of the new project has one line")?;

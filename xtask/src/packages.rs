@@ -112,8 +112,9 @@ fn workspace(version: &str) -> String {
     let others = CRATES.iter().filter(|name| **name != "kctl-cli").map(|name| format!("\"{name}-{version}\""));
     format!(
         "[workspace]\nresolver = \"3\"\nmembers = [\"quickstart\", \"kctl-cli-{version}\"]\nexclude = [{}]\n\n\
-         [patch.crates-io]\n{patches}\n",
-        others.collect::<Vec<_>>().join(", ")
+         [patch.crates-io]\n{patches}\n{}",
+        others.collect::<Vec<_>>().join(", "),
+        features::assertions()
     )
 }
 

@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use crate::{
     Result,
     gate::Gate,
+    new_project,
     process::{Run, find, root, scratch},
     release::{GOGC, VERSION, resolve},
     shards,
@@ -317,7 +318,7 @@ pub(crate) fn roles(gate: &mut Gate, version: Option<&str>) -> Result {
     cargo_test(&["--test", "deploy", "on_a_real_server", "--", "--ignored", "--skip", "helm::"])
         .args(&skips)
         .envs(&deploy)
-        .env(third_party::VARIABLE, third_party::write()?)
+        .env(third_party::VARIABLE, new_project::tables()?)
         .tests(&mut gate.ledger, 5 - usize::from(!skips.is_empty()))
 }
 

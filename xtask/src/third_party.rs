@@ -11,7 +11,7 @@ use crate::{
     process::{Run, cargo, scratch},
 };
 
-/// The environment variable with the table that [`write()`] returns, for tests that create a project.
+/// The environment variable with tables for the manifest of a project that a test creates.
 pub(crate) const VARIABLE: &str = "KCTL_THIRD_PARTY";
 /// The name of the crate.
 const NAME: &str = "third-party";
