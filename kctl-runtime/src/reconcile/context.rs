@@ -41,8 +41,8 @@ pub(crate) struct Env {
     /// The caches that a reconcile has used, in the same order.
     pub(crate) used: UsedCaches,
     pub(crate) writer: Writer,
-    /// The clients for `rbac(…)` by cluster and slot, with the number of the newest tenure that used one. Each is created on
-    /// first use.
+    /// The clients for `rbac(…)` by cluster and slot, with the number of the newest tenure that used one. A newer tenure
+    /// replaces it.
     pub(crate) raw: Mutex<BTreeMap<(String, u32), (u64, Client)>>,
     pub(crate) recorder: Recorder,
     /// Number of failures in a row at which an event with the error is recorded on the object; 0 means never.
@@ -144,6 +144,9 @@ impl Env {
 pub(crate) struct ReconcileEnv {
     env: Arc<Env>,
     pub(crate) writer: Writer,
+    /// The clients for `rbac(…)` that the reconcile has used, by cluster. In a controller ring, primaries of a slot have
+    /// different tenures, so those of `env` rarely fit.
+    raw: Mutex<BTreeMap<String, Client>>,
 }
 
 impl Deref for ReconcileEnv {
@@ -156,13 +159,21 @@ impl Deref for ReconcileEnv {
 
 impl ReconcileEnv {
     pub(crate) fn new(env: &Arc<Env>, tenure: u64) -> Arc<Self> {
-        Arc::new(Self { env: env.clone(), writer: env.writer.in_tenure(tenure) })
+        Arc::new(Self { env: env.clone(), writer: env.writer.in_tenure(tenure), raw: Mutex::default() })
     }
 
     /// Returns the client of a cluster for operations beyond the API of this module, with the permit of this key.
     pub(crate) fn raw(&self, cluster: &str, key: &ObjectKey) -> Client {
+        self.raw.lock().entry(cluster.to_owned()).or_insert_with(|| self.shared_raw(cluster, key)).clone()
+    }
+
+    /// Returns the client of the slot in this tenure, or creates one.
+    fn shared_raw(&self, cluster: &str, key: &ObjectKey) -> Client {
         let tenure = self.writer.tenure();
         let create = || self.writer.raw(self.client(cluster), key);
+        if self.gate.ring().is_some() {
+            return create();
+        }
         let mut raw = self.env.raw.lock();
         let (newest, client) =
             raw.entry((cluster.to_owned(), self.gate.slot(key))).or_insert_with(|| (tenure, create()));

@@ -218,6 +218,7 @@ impl Ring {
     /// cache with an older state of the object does not start another reconcile.
     pub(crate) fn next_step(&self, kind: &Kind, object: &Stored) -> NextStep {
         if !self.labels.is_mine(object) {
+            // With two caches of the kind, an outdated one may end the next tenure too early. Its writes then fail as conflicts.
             self.state.lock().tenures.end(kind, object.key());
             return NextStep::Forget;
         }
@@ -246,11 +247,12 @@ impl Ring {
         NextStep::Reconcile(RunningReconcile { state: self.state.clone(), primary: Some(primary), tenure })
     }
 
-    /// Ends the tenure of a primary that has left the cache, unless another controller still reconciles it. It was deleted,
-    /// or another shard has it.
+    /// Ends the tenure of a primary that has left the cache of a controller: it was deleted, or another shard has it. The
+    /// tenure goes on if another controller still reconciles it, or has it in a cache with other selectors.
     pub(crate) fn end_if_idle(&self, kind: &Kind, key: &ObjectKey) {
         let mut state = self.state.lock();
-        if !state.running.contains_key(&(kind.clone(), key.clone())) {
+        let is_running = state.running.contains_key(&(kind.clone(), key.clone()));
+        if !is_running && !is_cached(&state.primaries, kind, key) {
             state.tenures.end(kind, key);
         }
     }
@@ -324,7 +326,10 @@ mod tests {
     use tokio::sync::watch;
 
     use super::*;
-    use crate::writer::{ApiError, LeaseState};
+    use crate::{
+        store::Delta,
+        writer::{ApiError, LeaseState},
+    };
 
     const TIMEOUT: Duration = Duration::from_secs(5);
     const MARGIN: Duration = Duration::from_secs(1);
@@ -421,5 +426,26 @@ mod tests {
         let tenure = begin(&ring, &web).tenure();
         assert!(matches!(ring.next_step(&kind, &object("web", 2, &json!({ "shard": "b" }))), NextStep::Forget));
         assert!(!is_present(tenure), "another shard has it");
+    }
+
+    /// Two controllers of one kind have caches with other selectors, and their `owns` queue the same owners.
+    #[tokio::test(start_paused = true)]
+    async fn primary_in_another_cache_keeps_its_tenure() {
+        let (_election, _permit, ring) = shard(60);
+        let labels = json!({ "shard": "a" });
+        let (kind, web) = (Kind::of::<ConfigMap>(), Arc::new(object("web", 1, &labels)));
+        let stores = [SharedStore::default(), SharedStore::default()].map(Arc::new);
+        for (store, objects) in stores.iter().zip([Vec::new(), vec![web.clone()]]) {
+            ring.add_primaries(&kind, store);
+            tokio::spawn(store.clone().write());
+            store.push_and_wait(Delta::Replace(None, objects, "1".into())).await;
+        }
+        let is_present = |tenure| ring.state.lock().tenures.is_present(tenure);
+        let tenure = begin(&ring, &web).tenure();
+        ring.end_if_idle(&kind, web.key());
+        assert!(is_present(tenure), "the second cache has it");
+        stores[1].push_and_wait(Delta::Delete(Arc::new(object("web", 2, &labels)))).await;
+        ring.end_if_idle(&kind, web.key());
+        assert!(!is_present(tenure));
     }
 }

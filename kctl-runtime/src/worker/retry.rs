@@ -36,8 +36,8 @@ pub enum Outcome {
     /// The reconcile function returned an error.
     Failed {
         /// Is `true` if the error is a conflict (409): the write was based on an outdated state, or the primary is
-        /// gone. With shards it is also `true` if the key's slot was lost, if a slot was read before it was listed, or if
-        /// slots were gained during the lists after a write without a response.
+        /// gone. It is also `true` if the list after a write without a response expired. With shards it is also `true` if
+        /// the key's slot was lost, or if a slot was read before it was listed.
         conflict: bool,
         /// Is `true` if a retry cannot help, by [`terminal`](crate::reconcile::ResultExt::terminal) or by the kind of
         /// the API error.

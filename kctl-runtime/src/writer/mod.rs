@@ -107,7 +107,7 @@ pub struct Writer {
     manager: Arc<str>,
     /// Asked before each write.
     permit: WritePermit,
-    /// Number of the tenure in which the reconcile began that writes; 0 without slots.
+    /// Number of the tenure in which the reconcile began that writes; 0 without slots and without a controller ring.
     tenure: u64,
     /// The writes whose outcome is unknown, by the key that sent them.
     uncertain_writes: UncertainWrites,

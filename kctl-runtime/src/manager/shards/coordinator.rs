@@ -625,7 +625,8 @@ mod tests {
         assert_eq!(env.writer.uncertain_writes().keys(), [key_of(&tenures, 1)]);
     }
 
-    /// The object is created again after the list, by the owner in between. It is not in the cache when its slot is gained.
+    /// The object is created again after the list, by the owner in between. It is not in the cache when its slot is gained, and
+    /// only what is forgotten for keys outside of the cache is checked here.
     #[tokio::test(start_paused = true)]
     async fn applied_states_are_forgotten_with_regained_slot() {
         let empty = tower::service_fn(|_request: http::Request<Body>| {
