@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     Result, features,
     process::{Run, cargo, root, scratch, target},
+    shared_build,
     steps::of_workspace,
 };
 
@@ -139,7 +140,10 @@ fn quickstart(version: &str, outside: &Path) -> Result {
     std::fs::create_dir_all(&tests).map_err(|error| format!("{}: {error}", tests.display()))?;
     write(&tests.join("rbac.rs"), PRINTS_ITS_ROLE)?;
     write(&folder.join("Cargo.toml"), &manifest(&format!("kctl = \"{version}\"")))?;
-    let run = |command: &str| cargo(command).arg("--offline").env("CARGO_TARGET_DIR", target()).folder(&folder);
+    // Apart from the workspace's, because both have a program `kctl`.
+    let built = target().join("outside");
+    shared_build::seed(&target(), &built)?;
+    let run = |command: &str| cargo(command).arg("--offline").env("CARGO_TARGET_DIR", &built).folder(&folder);
 
     // Both commands select all packages and a test. So they use the same features, and dependencies are built once.
     // The gate runs the test for a real API server in the workspace. Here, it would count as one that no step ran.
