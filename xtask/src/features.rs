@@ -124,7 +124,7 @@ fn documented_features(manifest: &str) -> Vec<&str> {
 /// With [`Extent::All`], clippy lints the crate and its dependencies for each set. In the gate, it lints only the crate (the
 /// step `clippy` lints the others), and only for the smallest set of each Kubernetes version. The other sets are compiled by
 /// [`compile`], where a third-party crate keeps the features of the workspace. So the gate finds what a feature of kctl
-/// lacks, and the smallest sets and the step `packages` find a missing feature of a third-party crate.
+/// lacks. In these sets, `features --all`, which GitHub runs for each change, finds a missing feature of a third-party crate.
 ///
 /// # Errors
 /// A feature does not compile without another feature, or causes a warning, typically about an unused import.
