@@ -433,7 +433,7 @@ mod tests {
 
     #[test]
     fn answer_is_equal_by_type_and_by_name() {
-        // `interpret` takes the input by value, and `answer` borrows it.
+        // `interpret` takes the input by value, and `interpret_dynamic` borrows it.
         let input = Revision { object: object("Deployment").0, replicas: 5 };
         let typed = now(Chain::native().interpret::<ReviseReplica>(input.clone())).unwrap();
         let named = now(Chain::native().interpret_dynamic(Operation::ReviseReplica, &input.into())).unwrap();

@@ -76,7 +76,7 @@ fn allocated_devices(allocation: &Value) -> BTreeSet<DeviceId<'_>> {
     entries(&allocation["devices"]["results"]).map(|(_, result)| id(result)).collect()
 }
 
-/// Validates `status.devices`, in which drivers report about the devices of the claim. `handed_out` are the IDs of the
+/// Validates `status.devices`, in which drivers report about the devices of the claim. `allocated` are the IDs of the
 /// allocated ones. `data` is at most 10 KiB of JSON, and addresses have a prefix length.
 fn validate_devices(list: &Field<'_>, allocated: &BTreeSet<DeviceId<'_>>) {
     for device in list.items() {
