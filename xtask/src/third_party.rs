@@ -2,7 +2,8 @@
 //!
 //! Cargo compiles a crate once for each set of features. A project outside the workspace enables fewer features of a few
 //! crates, such as `syn`, so everything that depends on those would be compiled again. With this crate among its
-//! dependencies, the project reuses what the workspace has compiled.
+//! dependencies, the project reuses what the workspace has compiled. The step `packages` builds the quickstart without
+//! it, with the features of a user.
 
 use std::collections::BTreeSet;
 
