@@ -1,4 +1,4 @@
-//! `/metrics`: counts answered requests, and exposes the counters and the number of objects under kube-apiserver's
+//! `/metrics`: counts completed requests, and exposes the counters and the number of objects under kube-apiserver's
 //! names.
 //!
 //! The names, labels and label values of upstream are kept for all metrics that this server has, so that dashboards for
@@ -26,9 +26,9 @@ use crate::{
 /// resource `other`. A client that requests many resources of CRDs with many codes could otherwise fill the memory.
 const LABEL_SETS_MAX: usize = 20_000;
 
-/// A request that was answered.
+/// A request that has its response.
 #[derive(Clone, Copy)]
-pub(crate) struct Answered<'a> {
+pub(crate) struct CompletedRequest<'a> {
     /// The request, which has most of the labels.
     pub(crate) info: &'a RequestInfo,
     /// The status of the response; 200 for a watch.
@@ -39,7 +39,7 @@ pub(crate) struct Answered<'a> {
 
 /// Returns the labels of `apiserver_request_total` for a request, in alphabetical order. A create has the scope
 /// `resource` although its path has no name (`CleanScope`). The version is the one of the request, not of the storage.
-fn labels_of(Answered { info, code, dry_run }: Answered<'_>) -> String {
+fn labels_of(CompletedRequest { info, code, dry_run }: CompletedRequest<'_>) -> String {
     let is_apply = info.applies();
     let verb = match info.verb {
         Verb::Get => "GET",
@@ -100,9 +100,9 @@ impl Counts {
         Handling(counter.clone())
     }
 
-    /// Counts an answered request.
-    pub(crate) fn add(&mut self, answered: Answered<'_>) {
-        let mut labels = labels_of(answered);
+    /// Counts a completed request.
+    pub(crate) fn add(&mut self, request: CompletedRequest<'_>) {
+        let mut labels = labels_of(request);
         if self.requests.len() >= LABEL_SETS_MAX && !self.requests.contains_key(&labels) {
             labels = OTHER_LABELS.into();
         }

@@ -16,10 +16,10 @@ use crate::webhook_round::{WebhookCall, WebhookReply};
 const USER_AGENT: &str = "kube-apiserver-admission";
 
 /// The pending response of a handler.
-type Answering = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
+type HandlerFuture = Pin<Box<dyn Future<Output = Response<Bytes>> + Send>>;
 /// A webhook that runs in this process. It gets the whole request and returns the whole response; streams are not
 /// supported.
-type Handler = Arc<dyn Fn(Request<Bytes>) -> Answering + Send + Sync>;
+type Handler = Arc<dyn Fn(Request<Bytes>) -> HandlerFuture + Send + Sync>;
 
 /// Handlers of webhooks that run in this process, by host or `host:port`.
 #[derive(Clone, Default)]
@@ -55,14 +55,14 @@ impl Transport {
     pub(crate) async fn send(&self, call: &WebhookCall, uid: String) -> WebhookReply {
         let mut review = call.review.clone();
         review["request"]["uid"] = uid.clone().into();
-        let outcome = self.answer(call, review.to_string().into()).await;
+        let outcome = self.send_review(call, review.to_string().into()).await;
         let outcome = outcome.and_then(|response| check_response(&response).map_err(|rejected| rejected.to_string()));
         WebhookReply { uid, outcome }
     }
 
     /// Returns the response of a handler in the process or of a server. The deadline of a handler in this process is
     /// the same as over the network, so a test sees the same timeout.
-    async fn answer(&self, call: &WebhookCall, review: Bytes) -> Result<Response<Bytes>, String> {
+    async fn send_review(&self, call: &WebhookCall, review: Bytes) -> Result<Response<Bytes>, String> {
         let deadline = Instant::now() + call.timeout;
         let Some(handler) = self.handler(&call.url) else { return over_tls(call, &review, deadline).await };
         let request = Request::post(&call.url)

@@ -171,7 +171,7 @@ impl FaultRule {
             }
             FaultKind::Reset => self.request_rule(RequestFault::Reset(moment)),
             FaultKind::Half => self.request_rule(RequestFault::Half),
-            FaultKind::Delay if after => self.request_rule(RequestFault::DelayAnswer(time)),
+            FaultKind::Delay if after => self.request_rule(RequestFault::DelayResponse(time)),
             FaultKind::Delay => self.request_rule(RequestFault::Delay(time)),
             FaultKind::Stale => {
                 let past = self.stale_state();

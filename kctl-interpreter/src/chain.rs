@@ -82,7 +82,7 @@ impl LayerKind {
 
 /// The error of a layer. [`ChainError::LayerFailed`] wraps it with the layer, the operation and the object.
 pub type LayerError = Box<dyn Error + Send + Sync>;
-/// The future of a layer's answer, in the JSON form of [`Op::answer`].
+/// The future of a layer's result, in the JSON form of [`Op::encode`].
 pub type LayerFuture<'a> = Pin<Box<dyn Future<Output = Result<Value, LayerError>> + Send + 'a>>;
 
 /// A source of interpreter rules, such as scripts, webhooks or functions.
@@ -102,7 +102,7 @@ pub trait Layer: Send + Sync {
         false
     }
 
-    /// Answers an operation for which [`Layer::handles`] returned `true`, in the JSON form of [`Op::answer`].
+    /// Answers an operation for which [`Layer::handles`] returned `true`, in the JSON form of [`Op::encode`].
     ///
     /// The returned future may be dropped before it ends, for example when the caller's timeout passes.
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a Inputs) -> LayerFuture<'a>;
@@ -150,10 +150,10 @@ pub enum ChainError {
         /// The error of the layer.
         source: LayerError,
     },
-    /// A layer answered in a form that the operation does not have.
-    #[error("{} interpreter, {operation} of {}: the answer has the wrong form", layer_kind.name(), describe_object(kind, name))]
+    /// A layer returned a result in a form that the operation does not have.
+    #[error("{} interpreter, {operation} of {}: the result has the wrong form", layer_kind.name(), describe_object(kind, name))]
     #[non_exhaustive]
-    AnswerMalformed {
+    ResultMalformed {
         /// The layer.
         layer_kind: LayerKind,
         /// The operation of the call.
@@ -162,7 +162,7 @@ pub enum ChainError {
         kind: Gvk,
         /// `namespace/name` of the object, or its name; empty where it has none.
         name: String,
-        /// The mismatch between the answer and the output of the operation.
+        /// The mismatch between the result and the output of the operation.
         source: serde_json::Error,
     },
 }
@@ -268,7 +268,7 @@ impl Chain {
     /// - [`ChainError::RuleMissing`]: the chain has no layer with a rule, and no native layer either. A native layer without a
     ///   rule fails with [`ChainError::LayerFailed`] instead, in Karmada's words.
     /// - [`ChainError::LayerFailed`]: the layer with the rule failed. No other layer is tried.
-    /// - [`ChainError::AnswerMalformed`]: the answer does not have the type of the output.
+    /// - [`ChainError::ResultMalformed`]: the result does not have the type of the output.
     ///
     /// # Cancel safety
     /// Dropping the future drops that of the layer. A webhook may have received the request by then.
@@ -283,7 +283,7 @@ impl Chain {
         let (layer_kind, layer) = self.layer(operation, &kind)?;
         let name = inputs.name();
         match layer.interpret_owned(operation, inputs).await {
-            Ok(answer) => O::output(answer).map_err(|source| ChainError::AnswerMalformed {
+            Ok(result) => O::decode(result).map_err(|source| ChainError::ResultMalformed {
                 layer_kind,
                 operation,
                 kind,
@@ -294,7 +294,7 @@ impl Chain {
         }
     }
 
-    /// Runs an operation that is known only at run time, and returns the answer in the JSON form of [`Op::answer`].
+    /// Runs an operation that is known only at run time, and returns the result in the JSON form of [`Op::encode`].
     ///
     /// ```
     /// use kctl_interpreter::{chain::Chain, operation::{Inputs, Operation}};
@@ -311,7 +311,7 @@ impl Chain {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Chain::interpret`], except that the type of the answer is not checked.
+    /// Those of [`Chain::interpret`], except that the type of the result is not checked.
     pub async fn interpret_dynamic(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
         let kind = inputs.kind();
         let (layer_kind, layer) = self.layer(operation, &kind)?;
@@ -405,7 +405,7 @@ mod tests {
     fn answer_of_another_form_is_a_layer_error() {
         let chain = Chain::native().with(LayerKind::Webhook, Fixed(Ok(json!({ "healthy": "yes" }))));
         let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
-        assert!(matches!(error, ChainError::AnswerMalformed { layer_kind: LayerKind::Webhook, .. }), "{error}");
+        assert!(matches!(error, ChainError::ResultMalformed { layer_kind: LayerKind::Webhook, .. }), "{error}");
     }
 
     #[test]
@@ -438,6 +438,6 @@ mod tests {
         let typed = now(Chain::native().interpret::<ReviseReplica>(input.clone())).unwrap();
         let named = now(Chain::native().interpret_dynamic(Operation::ReviseReplica, &input.into())).unwrap();
         assert_eq!(typed["spec"]["replicas"], 5);
-        assert_eq!(named, ReviseReplica::answer(&typed).unwrap());
+        assert_eq!(named, ReviseReplica::encode(&typed).unwrap());
     }
 }

@@ -38,7 +38,7 @@ use crate::{
     operation::{Inputs, Op, Operation},
 };
 
-/// Seconds that an answer takes: from a native one to the longest timeout of a webhook.
+/// Seconds that a call takes: from a native one to the longest timeout of a webhook.
 const SECONDS: [f64; 12] = [0.000_01, 0.000_05, 0.000_1, 0.000_5, 0.001, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0, 30.0];
 
 /// The result of an operation whose caller dropped it, for example after a timeout.
@@ -47,12 +47,12 @@ const GIVEN_UP: &str = "given-up";
 type Labels = [(&'static str, &'static str); 3];
 type Durations = Family<[(&'static str, &'static str); 2], Histogram, fn() -> Histogram>;
 
-/// The current layers, with metrics of their answers. See the [module](self) for an example.
+/// The current layers, with metrics of their calls. See the [module](self) for an example.
 pub struct Registry {
     current: RwLock<Current>,
     /// Number of calls that set a layer.
     n_set: watch::Sender<u64>,
-    answers: Family<Labels, Counter>,
+    calls: Family<Labels, Counter>,
     durations: Durations,
 }
 
@@ -105,7 +105,7 @@ impl Registry {
         let current = Current { chain, missing: layer_kinds.into_iter().collect(), own };
         let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
         let n_set = watch::Sender::new(0);
-        Self { current: RwLock::new(current), n_set, answers: Family::default(), durations }
+        Self { current: RwLock::new(current), n_set, calls: Family::default(), durations }
     }
 
     /// Sets the layer of a kind, or removes it if `layer` is `None`. Running operations keep their snapshot.
@@ -233,7 +233,7 @@ impl Registry {
     }
 
     fn count(&self, layer: &'static str, operation: &'static str, result: &'static str) {
-        self.answers.get_or_create(&[("layer", layer), ("operation", operation), ("result", result)]).inc();
+        self.calls.get_or_create(&[("layer", layer), ("operation", operation), ("result", result)]).inc();
     }
 
     async fn measure<T>(
@@ -251,12 +251,12 @@ impl Registry {
         answer
     }
 
-    /// Adds its metrics: `kctl_interpreter_answers_total` and `kctl_interpreter_answer_seconds`, by layer and operation.
+    /// Adds its metrics: `kctl_interpreter_calls_total` and `kctl_interpreter_call_seconds`, by layer and operation.
     pub fn register(&self, metrics: &mut Metrics) {
-        let answers = "Answers of resource interpreters, by layer, operation and result";
-        metrics.register("kctl_interpreter_answers", answers, self.answers.clone());
-        let durations = "Time that answers of resource interpreters took, by layer and operation";
-        metrics.register_with_unit("kctl_interpreter_answer", durations, Unit::Seconds, self.durations.clone());
+        let calls = "Calls of resource interpreters, by layer, operation and result";
+        metrics.register("kctl_interpreter_calls", calls, self.calls.clone());
+        let durations = "Time that calls of resource interpreters took, by layer and operation";
+        metrics.register_with_unit("kctl_interpreter_call", durations, Unit::Seconds, self.durations.clone());
     }
 }
 
@@ -387,12 +387,12 @@ mod tests {
         let mut text = String::new();
         encode(&mut text, &metrics).unwrap();
         for line in [
-            "kctl_interpreter_answers_total{layer=\"third-party\",operation=\"InterpretReplica\",result=\"error\"} 1",
-            "kctl_interpreter_answers_total{layer=\"third-party\",operation=\"InterpretReplica\",result=\"given-up\"} 1",
-            "kctl_interpreter_answer_seconds_sum{layer=\"third-party\",operation=\"InterpretReplica\"} 1.5",
-            "kctl_interpreter_answers_total{layer=\"none\",operation=\"InterpretComponent\",result=\"error\"} 1",
-            "kctl_interpreter_answer_seconds_count{layer=\"native\",operation=\"InterpretHealth\"} 1",
-            "kctl_interpreter_answers_total{layer=\"webhook\",operation=\"InterpretHealth\",result=\"error\"} 1",
+            "kctl_interpreter_calls_total{layer=\"third-party\",operation=\"InterpretReplica\",result=\"error\"} 1",
+            "kctl_interpreter_calls_total{layer=\"third-party\",operation=\"InterpretReplica\",result=\"given-up\"} 1",
+            "kctl_interpreter_call_seconds_sum{layer=\"third-party\",operation=\"InterpretReplica\"} 1.5",
+            "kctl_interpreter_calls_total{layer=\"none\",operation=\"InterpretComponent\",result=\"error\"} 1",
+            "kctl_interpreter_call_seconds_count{layer=\"native\",operation=\"InterpretHealth\"} 1",
+            "kctl_interpreter_calls_total{layer=\"webhook\",operation=\"InterpretHealth\",result=\"error\"} 1",
         ] {
             assert!(text.lines().any(|found| found.starts_with(line)), "{line}\n{text}");
         }

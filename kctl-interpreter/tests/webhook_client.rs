@@ -135,7 +135,7 @@ async fn service_address_is_dialed_and_its_name_verified() {
 #[derive(Clone)]
 enum Deed {
     /// Writes this response, with `UID` replaced by the uid of the request.
-    Answer(String),
+    Respond(String),
     /// Writes the head and then an endless body.
     Flood,
     /// Writes the head and a part of the body, and then stalls.
@@ -185,7 +185,7 @@ async fn hostile(deed: Deed) -> (u16, String) {
             // A placeholder of the same length, because the request has no uid.
             let uid = uid.unwrap_or("00000000-0000-0000-0000-000000000000");
             let written = match &deed {
-                Deed::Answer(answer) => stream.write_all(answer.replace("UID", uid).as_bytes()).await,
+                Deed::Respond(answer) => stream.write_all(answer.replace("UID", uid).as_bytes()).await,
                 Deed::Flood => {
                     let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
                     let mut written = stream.write_all(head.as_bytes()).await;
@@ -245,7 +245,7 @@ async fn call_webhook(configuration: &Value, operation: Operation) -> Result<Val
 }
 
 fn http(status: &str, headers: &str, body: &str) -> Deed {
-    Deed::Answer(format!(
+    Deed::Respond(format!(
         "HTTP/1.1 {status}\r\n{headers}connection: close\r\ncontent-length: {}\r\n\r\n{body}",
         body.len() + body.matches("UID").count() * (36 - "UID".len())
     ))
@@ -298,10 +298,10 @@ async fn each_server_fault_returns_error_with_reason() {
             "failed to call webhook: an error on the server (\"out of order\") has prevented the request from succeeding",
         ),
         (http("404 Not Found", "", ""), "failed to call webhook: the server could not find the requested resource"),
-        (Deed::Flood, "the answer has more than 8388608 bytes"),
+        (Deed::Flood, "the response has more than 8388608 bytes"),
         (Deed::Wait, "?timeout=1s\": context deadline exceeded"),
         (Deed::HangUp, "/hook?timeout=1s\": "),
-        (Deed::Answer("SSH-2.0\r\n".into()), "/hook?timeout=1s\": "),
+        (Deed::Respond("SSH-2.0\r\n".into()), "/hook?timeout=1s\": "),
     ];
     each_is_one_error(cases).await;
 }
@@ -330,7 +330,7 @@ async fn invalid_responses_have_client_go_errors() {
             "failed to call webhook: Post \"https://127.0.0.1:PORT/hook?timeout=1s\": context deadline exceeded",
         ),
         (
-            Deed::Answer("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".into()),
+            Deed::Respond("HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{".into()),
             "failed to call webhook: unexpected error when reading response body. Please retry. Original error: ",
         ),
         (
@@ -344,7 +344,7 @@ async fn invalid_responses_have_client_go_errors() {
 /// Calls a server that answers with these responses in order. Returns the result and the requests that it received.
 async fn asked_of_each(answers: &[Deed]) -> (Result<Value, String>, Vec<String>) {
     let (sender, mut asked_for) = unbounded_channel();
-    let answers = answers.iter().map(|deed| if let Deed::Answer(text) = deed { text.clone() } else { String::new() });
+    let answers = answers.iter().map(|deed| if let Deed::Respond(text) = deed { text.clone() } else { String::new() });
     let (port, authority) = hostile(Deed::Each(answers.collect(), sender)).await;
     let client = json!({ "url": format!("https://127.0.0.1:{port}/hook"), "caBundle": authority });
     let answer = call_webhook(&configuration("moves", &client, &["*"], 15), Operation::InterpretHealth).await;

@@ -124,7 +124,7 @@ codes! {
     /// An interpreter is registered for one kind.
     GENERIC_INTERPRETER = 57, "an interpreter can't be generic";
     /// The function returns nothing. Traits of `kctl-interpreter` report other types with the same code.
-    NOT_AN_ANSWER = 58, "not an answer of the operation";
+    INVALID_RETURN_TYPE = 58, "not a return type of the operation";
     /// No `of`, an item other than a struct with named fields, type parameters, or a field `metadata`.
     NOT_A_VIEW = 73, "not a view";
     /// A field has no path, two, or an expression that is not made of fields and keys.

@@ -40,7 +40,7 @@ const _: () = {
                             ::core::line!(),
                         ),
                         |object| async move {
-                            __p::IntoHealth::into_answer(
+                            __p::IntoHealth::into_result(
                                 is_healthy(&object).map_err(__p::failed)?,
                             )
                         },

@@ -29,7 +29,7 @@ pub(crate) fn plan(seed: u64) -> Faults {
         (RequestFault::Reset(Moment::After), 60),
         (RequestFault::Reset(Moment::Before), 40),
         (RequestFault::Half, 40),
-        (RequestFault::DelayAnswer(Duration::from_millis(300)), 60),
+        (RequestFault::DelayResponse(Duration::from_millis(300)), 60),
     ];
     for (fault, per_mille) in reads {
         add(&faults, *fault, *per_mille, |request| !request.is_write());

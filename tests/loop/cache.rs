@@ -116,7 +116,9 @@ async fn older_list_does_not_revert_an_own_write() {
     let log = Log::default();
     let (world, _view) = start(&log).await;
     // The server answers the next list at once, but the response arrives 50 seconds later.
-    world.faults.add(Fault::DelayAnswer(Duration::from_secs(50)), |request| request.reads("pods") && !request.is_watch);
+    world
+        .faults
+        .add(Fault::DelayResponse(Duration::from_secs(50)), |request| request.reads("pods") && !request.is_watch);
     world.faults.add(Fault::Reject(410), |request| request.reads("pods"));
     world.faults.cut_watches();
     seconds(5).await;
@@ -147,7 +149,7 @@ async fn create_with_lost_response_happens_once_without_watch() {
     world.run(app).await;
     seconds(1).await;
     world.deafen("pods");
-    world.faults.add(Fault::LoseAnswer, |request| request.method == "POST" && request.path.ends_with("/pods"));
+    world.faults.add(Fault::LoseResponse, |request| request.method == "POST" && request.path.ends_with("/pods"));
     world.set("a", "").await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(world.pod_names().await.len(), 1);
@@ -199,7 +201,7 @@ async fn one_minute_outage_neither_loses_nor_repeats_changes() {
     seconds(10).await;
     assert_eq!(world.pod_names().await.len(), 2);
     // The server executes creates, but their responses are lost.
-    world.faults.add(Fault::LoseAnswer, |request| request.method == http::Method::POST);
+    world.faults.add(Fault::LoseResponse, |request| request.method == http::Method::POST);
     world.set("a", "3").await;
     seconds(1).await;
     world.faults.clear();

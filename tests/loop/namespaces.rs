@@ -121,7 +121,7 @@ async fn added_namespace_fills_all_caches_before_reconcile() {
     limits.watches.remove_namespace("b").await.unwrap();
     limits.seen().await;
     // The list of Pods arrives ten seconds after that of ConfigMaps.
-    limits.world.faults.add(kctl_tests::Fault::DelayAnswer(Duration::from_secs(10)), |request| {
+    limits.world.faults.add(kctl_tests::Fault::DelayResponse(Duration::from_secs(10)), |request| {
         request.reads("pods") && !request.is_watch
     });
     limits.watches.add_namespace("b").await.unwrap();

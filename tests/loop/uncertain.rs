@@ -204,13 +204,13 @@ async fn each_is_made_once(fault: Fault, lasts: Duration) {
 
 #[tokio::test(start_paused = true)]
 async fn write_with_lost_response_happens_once_without_watches() {
-    each_is_made_once(Fault::LoseAnswer, Duration::from_millis(1)).await;
+    each_is_made_once(Fault::LoseResponse, Duration::from_millis(1)).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn timed_out_write_happens_once_without_watches() {
     // The fault ends just after the watches were retried without success.
-    each_is_made_once(Fault::DelayAnswer(Duration::from_secs(5)), Duration::from_millis(999)).await;
+    each_is_made_once(Fault::DelayResponse(Duration::from_secs(5)), Duration::from_millis(999)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -281,8 +281,8 @@ async fn patches_under(world: &World, fault: Fault, lasts: Duration, cause: impl
 
 #[tokio::test(start_paused = true)]
 async fn finalizer_with_lost_response_runs_once() {
-    let lost = (Fault::LoseAnswer, Duration::from_millis(1));
-    let late = (Fault::DelayAnswer(Duration::from_secs(5)), Duration::from_millis(1_100));
+    let lost = (Fault::LoseResponse, Duration::from_millis(1));
+    let late = (Fault::DelayResponse(Duration::from_secs(5)), Duration::from_millis(1_100));
     for (fault, lasts) in [lost, late] {
         let n_cleaned = Arc::<AtomicUsize>::default();
         let (counted, mut world) = (n_cleaned.clone(), World::new());

@@ -143,7 +143,7 @@ async fn outage_within_renew_deadline_keeps_lease() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     seconds(1).await;
-    for fault in [Fault::Break, Fault::Reject(500), Fault::LoseAnswer] {
+    for fault in [Fault::Break, Fault::Reject(500), Fault::LoseResponse] {
         candidate.faults.add(fault, about_leases);
         seconds(9).await;
         assert!(candidate.leadership.failure().is_some(), "{fault:?}");
@@ -370,7 +370,7 @@ fn new_leader_is_reported_once_per_change() {
     assert_eq!(election.handle(holder("b", 1), now, wall), [], "the same holder again");
     assert_eq!(election.handle(holder("c", 2), now, wall), [Effect::Holder("c".into())]);
     assert_eq!(election.handle(holder("", 2), now, wall), [Effect::Holder(String::new())]);
-    let failed = ApiError::unanswered("update", "gone");
+    let failed = ApiError::no_response("update", "gone");
     assert_eq!(election.handle(Input::Failed(failed), now, wall), []);
     assert_eq!(election.failure(), Some("update: no response from the API server: gone"));
 }
@@ -442,7 +442,7 @@ async fn candidates_of_one_lease_never_lead_together() {
 /// The request that acquires the Lease is in flight when the candidate is stopped.
 #[tokio::test(start_paused = true)]
 async fn candidate_stopped_while_it_acquires_leaves_no_holder() {
-    for fault in [Fault::Delay(Duration::from_secs(1)), Fault::DelayAnswer(Duration::from_secs(1))] {
+    for fault in [Fault::Delay(Duration::from_secs(1)), Fault::DelayResponse(Duration::from_secs(1))] {
         let contest = Contest::new();
         let candidate = contest.start(config("a"));
         candidate.faults.add(fault, writes_leases);

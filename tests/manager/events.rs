@@ -187,7 +187,7 @@ async fn repeated_event_is_one_object_with_a_count() {
 #[tokio::test(start_paused = true)]
 async fn event_whose_answer_is_lost_is_there_once() {
     let world = world("nothing", |manager| manager).await;
-    world.faults.add(Fault::LoseAnswer, |request: &RequestSummary| request.path.ends_with("/events"));
+    world.faults.add(Fault::LoseResponse, |request: &RequestSummary| request.path.ends_with("/events"));
     let mut object = ConfigMap::default();
     object.metadata.name = Some("tells".into());
     Api::default_namespaced(world.contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();

@@ -77,9 +77,9 @@ async fn run(seed: u64, late: Duration) -> (usize, usize) {
         let faults = &connections[usize::try_from(rng.below(3)).unwrap()];
         let fault = match rng.below(4) {
             0 => Fault::Break,
-            1 => Fault::LoseAnswer,
+            1 => Fault::LoseResponse,
             2 => Fault::Delay(up_to(&mut rng, Duration::from_secs(8))),
-            _ => Fault::DelayAnswer(up_to(&mut rng, Duration::from_secs(8))),
+            _ => Fault::DelayResponse(up_to(&mut rng, Duration::from_secs(8))),
         };
         faults.add(fault, |request: &RequestSummary| request.path.contains("/leases"));
         sleep(up_to(&mut rng, Duration::from_secs(20))).await;

@@ -99,7 +99,7 @@ async fn lost_finalizer_removal_is_repeated_after_a_crash() {
 
 #[tokio::test(start_paused = true)]
 async fn finalizer_removal_with_lost_answer_is_not_undone() {
-    let cleaned = crash(Fault::LoseAnswer).await;
+    let cleaned = crash(Fault::LoseResponse).await;
     assert!(cleaned.contains(&"disk") && cleaned.contains(&"name"), "{cleaned:?}");
 }
 

@@ -167,7 +167,7 @@ async fn ready_after_outage(fault: Fault, concerns: fn(&RequestSummary) -> bool)
 
 #[tokio::test(start_paused = true)]
 async fn standby_is_ready_again_after_an_outage() {
-    for fault in [Fault::Break, Fault::Reject(500), Fault::Reject(403), Fault::LoseAnswer] {
+    for fault in [Fault::Break, Fault::Reject(500), Fault::Reject(403), Fault::LoseResponse] {
         let (during, after) = ready_after_outage(fault, |_| true).await;
         assert!(during.iter().any(|line| line.starts_with("leader-election FAILS: get ")), "{fault:?}: {during:?}");
         let wanted = ["cache-configmaps: 0 objects", "cache-secrets: 0 objects", "leader-election: standby; a leads"];

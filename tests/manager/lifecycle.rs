@@ -172,7 +172,7 @@ async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
     seconds(1).await;
     // Its watches reconnect, but deliver nothing for an hour.
     let deaf = |request: &RequestSummary| request.is_watch && !request.path.contains("/leases");
-    standby.faults.add(Fault::DelayAnswer(Duration::from_secs(3_600)), deaf);
+    standby.faults.add(Fault::DelayResponse(Duration::from_secs(3_600)), deaf);
     standby.faults.cut_watches();
     seconds(1).await;
     create(&contest, 0..3).await;

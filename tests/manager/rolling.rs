@@ -116,8 +116,8 @@ fn as_in_a_large_cluster() -> Faults {
     let faults = Faults::default();
     let lists =
         |request: &RequestSummary| request.method == "GET" && !request.is_watch && !request.path.contains("/leases");
-    faults.add(Fault::DelayAnswer(Duration::from_millis(300)), lists);
-    faults.add(Fault::DelayAnswer(Duration::from_millis(20)), |request| !request.is_watch);
+    faults.add(Fault::DelayResponse(Duration::from_millis(300)), lists);
+    faults.add(Fault::DelayResponse(Duration::from_millis(20)), |request| !request.is_watch);
     faults
 }
 

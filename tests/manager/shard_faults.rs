@@ -214,7 +214,7 @@ async fn slots_gained_during_slow_list_delay_none() {
     let faults = Faults::default();
     let is_list =
         |request: &RequestSummary| request.method == "GET" && !request.is_watch && !request.path.ends_with("/leases");
-    faults.add(Fault::DelayAnswer(Duration::from_millis(700)), is_list);
+    faults.add(Fault::DelayResponse(Duration::from_millis(700)), is_list);
     let b = world.start_on("b", faults, shard_as("b", 2)).await;
     let first_gain = owns_any(&b).await;
     while world.n_by("b") == 0 {

@@ -761,7 +761,7 @@ async fn list_overtaken_by_the_watch_fills_gained_slots() {
     let faults = Faults::default();
     let is_list =
         |request: &RequestSummary| request.method == "GET" && !request.is_watch && !request.path.ends_with("/leases");
-    faults.add(Fault::DelayAnswer(Duration::from_millis(400)), is_list);
+    faults.add(Fault::DelayResponse(Duration::from_millis(400)), is_list);
     let set_up = |manager: Manager, client| manager.shard(client, shards("b", N_SLOTS)).unwrap();
     let b = world.start_on("b", faults, set_up).await;
     for state in 1..=40 {

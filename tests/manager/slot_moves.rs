@@ -64,7 +64,7 @@ async fn read_of_a_gained_slot_repeats_until_listed() {
     seconds(5).await;
     let [own, other] = [&a, &b].map(|replica| replica.cached("configmaps").pop_first().unwrap());
     let is_list = |request: &RequestSummary| request.reads("configmaps") && !request.is_watch;
-    a.faults.add(Fault::DelayAnswer(Duration::from_secs(5)), is_list);
+    a.faults.add(Fault::DelayResponse(Duration::from_secs(5)), is_list);
     b.stop().await.unwrap();
     owns_all(&a).await;
     outcomes.lock().clear();

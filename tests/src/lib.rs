@@ -35,11 +35,11 @@ pub enum Fault {
     /// The connection fails before the server receives the request.
     Break,
     /// The server executes the request, but the connection fails before the response.
-    LoseAnswer,
+    LoseResponse,
     /// The server receives the request after this time.
     Delay(Duration),
     /// The server executes the request at once, but the response arrives after this time.
-    DelayAnswer(Duration),
+    DelayResponse(Duration),
 }
 
 /// The parts of a request by which a fault selects it.
@@ -171,12 +171,12 @@ impl Service<Request<kube::client::Body>> for Connection {
                 }
                 Some(Fault::Break) => return Err("the connection broke".into()),
                 Some(Fault::Delay(wait)) => tokio::time::sleep(wait).await,
-                Some(Fault::LoseAnswer | Fault::DelayAnswer(_)) | None => {}
+                Some(Fault::LoseResponse | Fault::DelayResponse(_)) | None => {}
             }
             let response = server.call(request).await.unwrap_or_else(|never| match never {});
             match fault {
-                Some(Fault::LoseAnswer) => return Err("the connection broke".into()),
-                Some(Fault::DelayAnswer(wait)) => tokio::time::sleep(wait).await,
+                Some(Fault::LoseResponse) => return Err("the connection broke".into()),
+                Some(Fault::DelayResponse(wait)) => tokio::time::sleep(wait).await,
                 _ => {}
             }
             if !summary.is_watch {

@@ -156,7 +156,7 @@ impl ConvertedWrite {
     ///
     /// Only the resource version is new. The response reuses the converted object, because reading the stored one would
     /// call the webhook again.
-    pub(crate) fn answer(self, stored: Arc<Value>) -> Arc<Value> {
+    pub(crate) fn into_response_object(self, stored: Arc<Value>) -> Arc<Value> {
         let Some(mut shown) = self.shown else { return stored };
         shown["metadata"]["resourceVersion"] = stored["metadata"]["resourceVersion"].clone();
         shown.into()

@@ -59,7 +59,7 @@ pub enum RequestFault {
     /// that is already on its way can't be called back.
     Late(Duration),
     /// The response reaches the client after this delay.
-    DelayAnswer(Duration),
+    DelayResponse(Duration),
     /// A server whose watch cache lags behind. A list or watch with `resourceVersion=0` starts from this state, as long
     /// as the history has it, and watch events arrive late. A request for the newest state gets it.
     Stale {
@@ -126,9 +126,9 @@ impl Fault {
             Self::Request(RequestFault::Reject { code: 429, .. }) => "too many requests",
             Self::Request(RequestFault::Reject { .. }) => "rejected",
             Self::Request(RequestFault::Reset(_)) => "connection reset",
-            Self::Request(RequestFault::Half) => "half answer",
+            Self::Request(RequestFault::Half) => "half response",
             Self::Request(RequestFault::Delay(_)) => "slow request",
-            Self::Request(RequestFault::DelayAnswer(_)) => "slow answer",
+            Self::Request(RequestFault::DelayResponse(_)) => "slow response",
             Self::Request(RequestFault::Late(_)) => "late request",
             Self::Request(RequestFault::Stale { .. }) => "stale read",
             Self::Request(RequestFault::Outdated { .. }) => "outdated list",

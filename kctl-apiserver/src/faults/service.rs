@@ -162,7 +162,7 @@ async fn after(
         }
         Some(RequestFault::Reset(Moment::After)) => return Err(ConnectionResetError),
         Some(RequestFault::Half) => return Ok(half(answer).await),
-        Some(RequestFault::DelayAnswer(time)) => tokio::time::sleep(time).await,
+        Some(RequestFault::DelayResponse(time)) => tokio::time::sleep(time).await,
         Some(RequestFault::Crash(Moment::After)) => connection.cut(),
         _ => {}
     }

@@ -116,7 +116,7 @@ async fn writes_fail_before_or_after_they_took_effect() {
 async fn slow_requests_and_slow_answers_take_their_time() {
     for (fault, there_at_once) in [
         (RequestFault::Delay(Duration::from_secs(5)), false),
-        (RequestFault::DelayAnswer(Duration::from_secs(5)), true),
+        (RequestFault::DelayResponse(Duration::from_secs(5)), true),
     ] {
         let world = World::new();
         world.faults.add(Rule::request(fault, RequestSummary::is_write));

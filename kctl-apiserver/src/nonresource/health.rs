@@ -83,10 +83,10 @@ pub(super) fn metrics() -> String {
 /// clients request it by this name.
 const STORAGE: &str = "etcd";
 
-/// Answers a request for a check or a group of checks. `storage` checks the disk; only readiness depends on it, because
+/// Handles a request for a check or a group of checks. `storage` checks the disk; only readiness depends on it, because
 /// a restart by a liveness probe would not free the disk. Responses are plain text: 200 `ok`, 500 with the list of
-/// checks, or 404 for an unknown check. `storage` is called at most once, and only if the answer depends on it.
-pub(super) fn answer(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io::Result<()>) -> Response<Body> {
+/// checks, or 404 for an unknown check. `storage` is called at most once, and only if the response depends on it.
+pub(super) fn handle(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io::Result<()>) -> Response<Body> {
     // `exclude` may be repeated, so the query is not a map.
     let options: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').collect();
     let tells_all = options.iter().any(|option| option.split('=').next() == Some("verbose"));

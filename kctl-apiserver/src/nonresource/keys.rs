@@ -17,9 +17,9 @@ use crate::{
 /// The media type of a key set.
 const KEYS: &str = "application/jwk-set+json";
 
-/// Answers a request for one of these paths. Responses may be cached for an hour by any cache. A signer without a key
+/// Handles a request for one of these paths. Responses may be cached for an hour by any cache. A signer without a key
 /// causes a 500.
-pub(super) fn answer(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
+pub(super) fn handle(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
     if parts.method != Method::GET {
         return rejected(parts, &StatusError::method_not_allowed());
     }

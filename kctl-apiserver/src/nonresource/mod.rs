@@ -1,5 +1,5 @@
 //! Documents that are not objects: discovery, `OpenAPI`, version, health, metrics.
-//! `server::service` calls [`answer`] after authorization if the path of a request is not one of a resource.
+//! `server::service` calls [`handle`] after authorization if the path of a request is not one of a resource.
 
 mod accept;
 mod health;
@@ -27,7 +27,7 @@ const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGrou
 /// The media type of aggregated discovery as YAML.
 const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// Answers a request whose path is not one of a resource.
+/// Handles a request whose path is not one of a resource.
 ///
 /// 1. The user needs the path in a rule with `nonResourceURLs`. Paths with the form of a resource were authorized as
 ///    such.
@@ -35,7 +35,7 @@ const AGGREGATED_YAML: &str = "application/yaml;g=apidiscovery.k8s.io;v=v2;as=AP
 /// 3. Health, metrics, `OpenAPI` and the documents for tokens have their own handlers.
 /// 4. Everything else is discovery, or 404. A 404 is a `Status` below the version of a built-in group, and plain text
 ///    otherwise, as from kube-aggregator.
-pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body> {
+pub(crate) fn handle(state: &State, user: &User, parts: &Parts) -> Response<Body> {
     let (path, verb) = (parts.uri.path(), parts.method.as_str().to_lowercase());
     // A path with the form of a resource was authorized and parsed already.
     let is_of_objects = request::parse_path(&request::decode(path)).is_some();
@@ -67,7 +67,7 @@ pub(crate) fn answer(state: &State, user: &User, parts: &Parts) -> Response<Body
     discovery_response(registry, &path, &document, router, parts)
 }
 
-/// Answers requests for health, metrics, `OpenAPI` and token keys; `None` for discovery. `names` is the path without
+/// Handles requests for health, metrics, `OpenAPI` and token keys; `None` for discovery. `names` is the path without
 /// slashes at its ends, split. Paths below a document, and paths with doubled slashes, are 404 as in Go's router.
 fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response<Body>> {
     let path = parts.uri.path();
@@ -82,11 +82,11 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
     }
     let registry = &state.registry;
     Some(match names {
-        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => keys::answer(state, names, parts),
+        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => keys::handle(state, names, parts),
         ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
             rejected(parts, &StatusError::path_not_found())
         }
-        ["livez" | "readyz" | "healthz", ..] => health::answer(names, parts, || state.check_storage()),
+        ["livez" | "readyz" | "healthz", ..] => health::handle(names, parts, || state.check_storage()),
         // Upstream does not check the method of these.
         ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
         ["metrics"] | ["metrics", "slis"] => {

@@ -50,9 +50,9 @@ pub(super) struct OpenApiOperation {
     /// `None` for reads.
     pub(super) body: Option<Body>,
     /// Codes with their descriptions.
-    pub(super) answers: &'static [(&'static str, &'static str)],
+    pub(super) responses: &'static [(&'static str, &'static str)],
     /// The type of the response; `None` for a string.
-    pub(super) answer: Option<String>,
+    pub(super) response_type: Option<String>,
     /// The parameters, including those of the path until `PathItem::new` moves them.
     pub(super) parameters: Vec<Used>,
 }
@@ -109,7 +109,7 @@ pub(super) fn version() -> PathItem {
 pub(super) fn token_paths() -> [PathItem; 2] {
     let text = |root: &str, tag: &str, id: &str, what: &str, forms| {
         let plain = plain(root, id.into(), what, forms, String::new());
-        let operation = OpenApiOperation { tag: tag.into(), consumes: &[], answer: None, ..plain };
+        let operation = OpenApiOperation { tag: tag.into(), consumes: &[], response_type: None, ..plain };
         PathItem::new(format!("/{root}/"), vec![operation])
     };
     let issuer = "get service account issuer OpenID configuration, also known as the 'OIDC discovery doc'";
@@ -132,8 +132,8 @@ fn plain(root: &str, id: String, what: &str, forms: &'static [&'static str], ans
         consumes: forms,
         produces: forms,
         body: None,
-        answers: OK,
-        answer: Some(answer),
+        responses: OK,
+        response_type: Some(answer),
         parameters: Vec::new(),
     }
 }

@@ -80,8 +80,8 @@ fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
 }
 
 /// Returns the schema of an operation's response. Logs and connections return strings.
-fn answer(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
-    operation.answer.as_ref().map_or_else(|| json!({ "type": "string" }), |name| version.reference(name))
+fn response_schema(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
+    operation.response_type.as_ref().map_or_else(|| json!({ "type": "string" }), |name| version.reference(name))
 }
 
 /// Writes an operation of version 2.
@@ -92,8 +92,8 @@ fn v2(operation: &OpenApiOperation) -> Value {
     }
     shown["produces"] = json!(operation.produces);
     shown["schemes"] = json!(["https"]);
-    let schema = answer(operation, OpenApiVersion::Two);
-    for (code, meaning) in operation.answers {
+    let schema = response_schema(operation, OpenApiVersion::Two);
+    for (code, meaning) in operation.responses {
         shown["responses"][code] = json!({ "description": meaning, "schema": schema });
     }
     shown["responses"]["401"] = json!({ "description": "Unauthorized" });
@@ -113,8 +113,8 @@ fn v3(operation: &OpenApiOperation) -> Value {
             shown["requestBody"]["required"] = true.into();
         }
     }
-    let content = content(operation.produces, answer(operation, OpenApiVersion::Three));
-    for (code, meaning) in operation.answers {
+    let content = content(operation.produces, response_schema(operation, OpenApiVersion::Three));
+    for (code, meaning) in operation.responses {
         shown["responses"][code] = json!({ "description": meaning, "content": content });
     }
     shown["responses"]["401"] = json!({ "description": "Unauthorized" });

@@ -130,7 +130,7 @@ struct Writer<'a> {
     root: &'a str,
     /// The name of the subresource; empty for the resource itself.
     sub: &'a str,
-    /// The name of the type of bodies and answers.
+    /// The name of the type of bodies and responses.
     type_name: String,
     /// `x-kubernetes-group-version-kind`.
     kind: Value,
@@ -228,8 +228,8 @@ impl<'a> Writer<'a> {
             consumes: if self.is_custom() { CUSTOM } else { ANY },
             produces: if self.is_custom() { CUSTOM } else { FORMS },
             body: None,
-            answers: OK,
-            answer: Some(self.type_name.clone()),
+            responses: OK,
+            response_type: Some(self.type_name.clone()),
             parameters: self.parameters(&[], method),
         }
     }
@@ -261,7 +261,7 @@ impl<'a> Writer<'a> {
             operation.parameters = self.parameters(&["resourceVersion"], "get");
         }
         if self.sub == "log" {
-            (operation.produces, operation.answer) = (LOGGED, None);
+            (operation.produces, operation.response_type) = (LOGGED, None);
             operation.parameters.extend(parameters::subresource_parameters("pods/log").map(Used::Known));
         }
         operation
@@ -271,7 +271,7 @@ impl<'a> Writer<'a> {
     fn replace(&self) -> OpenApiOperation {
         let operation = self.operation("put", "replace", "put", format!("replace {}", self.object_phrase()));
         let parameters = self.parameters(WRITTEN, "put");
-        OpenApiOperation { body: Some(self.body()), answers: MAYBE_CREATED, parameters, ..operation }
+        OpenApiOperation { body: Some(self.body()), responses: MAYBE_CREATED, parameters, ..operation }
     }
 
     /// Describes `patch`. Custom resources do not accept strategic merge patches, and do not document 201.
@@ -281,7 +281,7 @@ impl<'a> Writer<'a> {
         OpenApiOperation {
             body: Some(Body { type_name, is_required: true, shared: Some("patch") }),
             consumes: if self.is_custom() { CUSTOM_PATCHES } else { PATCHES },
-            answers: if self.is_custom() { OK } else { MAYBE_CREATED },
+            responses: if self.is_custom() { OK } else { MAYBE_CREATED },
             parameters: self.parameters(PATCHED, "patch"),
             ..operation
         }
@@ -294,7 +294,7 @@ impl<'a> Writer<'a> {
         let operation = self.operation("post", "create", "post", format!("create {prefix}{kind}"));
         OpenApiOperation {
             body: Some(self.body()),
-            answers: ALL,
+            responses: ALL,
             parameters: self.parameters(WRITTEN, "post"),
             ..operation
         }
@@ -307,8 +307,8 @@ impl<'a> Writer<'a> {
         let is_shown = self.resource.kind.returns_deleted_object();
         OpenApiOperation {
             body: Some(deletion()),
-            answers: MAYBE_LATER,
-            answer: Some(if is_shown { self.type_name.clone() } else { format!("{META}.Status") }),
+            responses: MAYBE_LATER,
+            response_type: Some(if is_shown { self.type_name.clone() } else { format!("{META}.Status") }),
             parameters: self.parameters(DELETED, "delete"),
             ..operation
         }
@@ -325,7 +325,7 @@ impl<'a> Writer<'a> {
         }
         OpenApiOperation {
             body: (!self.is_custom()).then(deletion),
-            answer: Some(format!("{META}.Status")),
+            response_type: Some(format!("{META}.Status")),
             parameters: self.parameters(&names, "delete"),
             ..operation
         }
@@ -338,7 +338,7 @@ impl<'a> Writer<'a> {
         let operation = self.operation("get", "list", "list", format!("list{or_watch} objects of kind {kind}"));
         OpenApiOperation {
             produces: if self.is_custom() { CUSTOM } else { WATCHED },
-            answer: Some(types::list_of(self.resource)),
+            response_type: Some(types::list_of(self.resource)),
             parameters: self.parameters(LISTED, "get"),
             ..operation
         }
@@ -357,7 +357,7 @@ impl<'a> Writer<'a> {
         let operation = self.operation("get", "watch", action, what);
         OpenApiOperation {
             produces: WATCHED,
-            answer: Some(format!("{META}.WatchEvent")),
+            response_type: Some(format!("{META}.WatchEvent")),
             parameters: self.parameters(LISTED, "get"),
             ..operation
         }
@@ -373,7 +373,7 @@ impl<'a> Writer<'a> {
         let (kind, sub) = (self.resource.kind_name(), capital(self.sub));
         let prefix = names::operation(self.root, "connect", "");
         operation.id = format!("{prefix}{}{namespaced}{kind}{sub}", capital(method));
-        (operation.consumes, operation.produces, operation.answer) = (ANY, ANY, None);
+        (operation.consumes, operation.produces, operation.response_type) = (ANY, ANY, None);
         operation.parameters.retain(|parameter| parameter.name() != "pretty");
         let subresource = format!("{}/{}", self.resource.id.resource, self.sub);
         operation.parameters.extend(parameters::subresource_parameters(&subresource).map(Used::Known));

@@ -291,7 +291,7 @@ async fn connection(
                 None => running.until_end_of(body).boxed_unsync(),
             });
             Ok::<_, std::convert::Infallible>(match opening {
-                Some(opening) => opening.answer(response),
+                Some(opening) => opening.respond(response),
                 None => response,
             })
         }

@@ -70,7 +70,7 @@ pub(super) fn handshake<B>(request: &mut Request<B>) -> Option<Handshake> {
 
 impl Handshake {
     /// Accepts the handshake and sends the watch in frames. An error response to the watch is returned unchanged.
-    pub(super) fn answer(self, watch: Response<Body>) -> Response<Body> {
+    pub(super) fn respond(self, watch: Response<Body>) -> Response<Body> {
         if watch.status() != StatusCode::OK {
             return watch;
         }
@@ -252,7 +252,7 @@ mod tests {
                 let opening = handshake(&mut request);
                 let response = service.oneshot(request).await.unwrap_or_else(|never| match never {});
                 Ok::<_, Infallible>(match opening {
-                    Some(opening) => opening.answer(response),
+                    Some(opening) => opening.respond(response),
                     None => response,
                 })
             }

@@ -1,4 +1,4 @@
-//! Counts and records answered requests.
+//! Counts and records completed requests.
 //!
 //! Only requests for resources are counted and recorded, not those for documents such as discovery. The counters are
 //! those of `/metrics`, the records those of `ApiServer::requests`.
@@ -6,11 +6,11 @@
 use http::StatusCode;
 
 use crate::{
-    metrics::Answered,
+    metrics::CompletedRequest,
     request::RequestInfo,
     request_log::RequestRecord,
     state::State,
-    verbs::{Answer, Payload, is_dry_run},
+    verbs::{Payload, VerbResponse, is_dry_run},
 };
 
 /// Returns the trace id of a request; empty without one. A `traceparent` is `00-TRACE-SPAN-FLAGS` (W3C Trace Context).
@@ -19,27 +19,27 @@ pub(super) fn trace(info: &RequestInfo) -> &str {
     info.header("traceparent").split('-').nth(1).unwrap_or_default()
 }
 
-/// Counts an answered request, and adds it to the request log. `client` is the client under faults, `None` without a
+/// Counts a completed request, and adds it to the request log. `client` is the client under faults, `None` without a
 /// plan.
 pub(super) fn record(
     state: &mut State,
     info: &RequestInfo,
     client: Option<String>,
     code: StatusCode,
-    answer: Option<&Answer>,
+    response: Option<&VerbResponse>,
 ) {
     let dry_run = is_dry_run(info);
-    state.counts.add(Answered { info, code, dry_run });
+    state.counts.add(CompletedRequest { info, code, dry_run });
     let mut resource = info.resource.id.resource.clone();
     if !info.subresource.is_empty() {
         resource += &format!("/{}", info.subresource);
     }
     // The generated name of a new object is in the response.
-    let generated = match answer {
-        Some(Answer { payload: Payload::Json(object), .. }) if info.name.is_empty() => {
+    let generated = match response {
+        Some(VerbResponse { payload: Payload::Json(object), .. }) if info.name.is_empty() => {
             object["metadata"]["name"].as_str().unwrap_or_default()
         }
-        Some(Answer { payload: Payload::Text { name, .. }, .. }) if info.name.is_empty() => name,
+        Some(VerbResponse { payload: Payload::Text { name, .. }, .. }) if info.name.is_empty() => name,
         _ => "",
     };
     let record = RequestRecord {

@@ -37,7 +37,7 @@ use crate::{
     status::StatusError,
     store::ChangeOrigin,
     transport::Transport,
-    verbs::{self, Answer, Payload, wants_yaml},
+    verbs::{self, Payload, VerbResponse, wants_yaml},
     webhook_round::{WebhookCall, WebhookRound},
 };
 
@@ -201,7 +201,7 @@ fn run_once(
             let _checked_below = locked.write_missed();
         }
         let document = match authorizer::authorize_unknown(&*locked, &caller.user, parts) {
-            Ok(()) => nonresource::answer(&locked, &caller.user, parts),
+            Ok(()) => nonresource::handle(&locked, &caller.user, parts),
             Err(status_error) => reject(&status_error),
         };
         audit_other(&mut locked, &parts.into(), Some(caller), document.status());
@@ -237,7 +237,7 @@ fn run_once(
     RunOutcome::Waits(locked.transport.clone(), with_uids)
 }
 
-/// Records an answered request, and builds its response. Only watches use the state after this. The lock is released
+/// Records a completed request, and builds its response. Only watches use the state after this. The lock is released
 /// before a body is serialized, so a large list does not hold up other requests. A watch gets its first events when its
 /// body is read.
 fn build_response(
@@ -245,10 +245,10 @@ fn build_response(
     mut locked: MutexGuard<'_, State>,
     parts: &Parts,
     info: &RequestInfo,
-    performed: Result<Answer, StatusError>,
+    performed: Result<VerbResponse, StatusError>,
 ) -> Response<Body> {
     let performed = performed.map_err(|status_error| deadline::within(parts, status_error));
-    let code = performed.as_ref().map_or_else(|status_error| status_error.code, |answer| answer.code);
+    let code = performed.as_ref().map_or_else(|status_error| status_error.code, |response| response.code);
     let connection: Option<&Connection> = parts.extensions.get();
     let client = connection.map(|connection| connection.client().to_owned());
     record(&mut locked, info, client, code, performed.as_ref().ok());
@@ -256,25 +256,25 @@ fn build_response(
     drop(locked);
     let mut response = match performed {
         Err(status_error) => nonresource::rejected(parts, &status_error),
-        Ok(Answer { payload: Payload::Watch(start), .. }) => {
+        Ok(VerbResponse { payload: Payload::Watch(start), .. }) => {
             let start = start.with_faults(connection);
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));
             respond(StatusCode::OK, "application/json", StreamBody::new(body).boxed_unsync())
         }
-        Ok(Answer { code, payload: Payload::Json(object) }) if wants_yaml(info) => {
+        Ok(VerbResponse { code, payload: Payload::Json(object) }) if wants_yaml(info) => {
             respond(code, "application/yaml", full(yaml(&object)))
         }
-        Ok(Answer { code, payload: Payload::Json(object) }) => {
+        Ok(VerbResponse { code, payload: Payload::Json(object) }) => {
             respond(code, "application/json", full(bytes_of(&object)))
         }
-        Ok(Answer { code, payload: Payload::Plain(log) }) => {
+        Ok(VerbResponse { code, payload: Payload::Plain(log) }) => {
             let mut response = respond(code, "text/plain", full(log.into_bytes()));
             if code == StatusCode::NO_CONTENT {
                 response.headers_mut().remove(header::CONTENT_TYPE);
             }
             response
         }
-        Ok(Answer { code, payload: Payload::Text { line, .. } }) => {
+        Ok(VerbResponse { code, payload: Payload::Text { line, .. } }) => {
             respond(code, "application/json", Full::new(line).boxed_unsync())
         }
     };

@@ -6,13 +6,13 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, Payload};
+use super::{Payload, VerbResponse};
 use crate::{
     admission, field_errors::Errors, kinds::core::node, registry::kind::ConnectTarget, request::RequestInfo,
     state::State, status::StatusError,
 };
 
-/// Answers a request for a process. A connection is admitted before its object is looked up (`ConnectResource` of
+/// Handles a request for a process. A connection is admitted before its object is looked up (`ConnectResource` of
 /// `k8s.io/apiserver/pkg/endpoints/handlers/rest.go`), so a webhook sees it even if the object does not exist. Logs are
 /// not admitted. The checks run in this order: admission, form of the name, existence of the object, then the target.
 /// Only logs can succeed.
@@ -21,7 +21,7 @@ use crate::{
 /// `NotFound`, or the error of admission. A connection that passes both fails as well. A Node fails with a dial error,
 /// and a Pod like one without a node. A Service fails with 503 and "no endpoints available", even if it does not exist,
 /// unless the path has a port number.
-pub(super) fn answer(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(super) fn connect(state: &State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
     let options = if info.subresource == "log" { Value::Null } else { admit_options(state, info)? };
     if info.subresource == "proxy" && info.name.matches(':').count() > 2 {
@@ -110,7 +110,7 @@ fn parse_ports(parameters: &[String]) -> Result<Vec<u16>, StatusError> {
 /// Returns an empty log, after the checks of kube-apiserver. Bounds of the options are validated first: `tailLines`
 /// from 0, `limitBytes` and `sinceSeconds` from 1. A Pod without a node returns 204, one on a known node an empty body
 /// with 200.
-fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusError> {
+fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<VerbResponse, StatusError> {
     let mut errors = Errors::default();
     for (option, least) in [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)] {
         if let Some(value) = info.params.number(option)?.filter(|value| *value < least) {
@@ -124,7 +124,7 @@ fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<Answer, StatusE
         Some(node) if has_node(state, node) => StatusCode::OK,
         Some(_) => return Err(connection_error(state, info, pod)),
     };
-    Ok(Answer { code, payload: Payload::Plain(String::new()) })
+    Ok(VerbResponse { code, payload: Payload::Plain(String::new()) })
 }
 
 /// Checks that the request names one container of the Pod, or that the Pod has only one. With several containers the

@@ -1,6 +1,6 @@
 //! `POST` of a new object.
 
-use super::Answer;
+use super::VerbResponse;
 use crate::{
     registry::kind::Review,
     request::RequestInfo,
@@ -15,12 +15,12 @@ use crate::{
 /// # Errors
 /// Fails if the body does not decode, or with the errors of the write. `AlreadyExists` comes last, after validation and
 /// admission.
-pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let mut object = body::read(info)?;
     match info.resource.kind.requests.review {
         None => {
             let new = Write::create(object, Ownership::Written);
-            Ok(Answer::created(write::write(state, info, new)?))
+            Ok(VerbResponse::created(write::write(state, info, new)?))
         }
         Some(Review::Binding) => {
             namespace::wipe(info, &mut object)?;
@@ -28,7 +28,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, St
         }
         Some(_) => {
             namespace::wipe(info, &mut object)?;
-            Ok(Answer::created(super::reviews::review(state, info, object)?))
+            Ok(VerbResponse::created(super::reviews::review(state, info, object)?))
         }
     }
 }

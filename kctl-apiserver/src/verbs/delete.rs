@@ -10,7 +10,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 pub(super) use self::options::Options;
-use super::{Answer, list};
+use super::{VerbResponse, list};
 use crate::{
     admission::{self, Attributes},
     conversion,
@@ -37,7 +37,7 @@ use crate::{
 /// # Errors
 /// `NotFound`, `Conflict` for a failed precondition, `Forbidden` for objects that cannot be deleted, and errors of
 /// admission.
-pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let (group_resource, resource) = (&info.resource.id, &info.resource);
     let options = Options::from_request(info)?;
     warn(info, &options);
@@ -52,32 +52,32 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<Answer, St
         let attributes = Attributes::delete(info, &object, &options_for_admission(resource, &object, &options));
         admission::admit_delete(state, attributes)?;
     }
-    let (mut answer, is_removed) = if options.is_dry {
+    let (mut response, is_removed) = if options.is_dry {
         dry_run_response(resource, &object, deletion)
     } else {
         match deletion.write(state, resource, &info.key(), &current) {
-            DeleteOutcome::Kept(present) => (Answer::ok(in_version_of(&object, present)), false),
+            DeleteOutcome::Kept(present) => (VerbResponse::ok(in_version_of(&object, present)), false),
             DeleteOutcome::Gone(last) => (gone_response(resource, &in_version_of(&object, last)), true),
         }
     };
     // The response to `orphanDependents: false` says that dependents may still exist.
     if !is_removed && options.value["orphanDependents"] == false {
-        answer.code = StatusCode::ACCEPTED;
+        response.code = StatusCode::ACCEPTED;
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// Returns the response to a dry run, and `true` if the object would be removed.
-fn dry_run_response(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (Answer, bool) {
+fn dry_run_response(resource: &Resource, object: &Arc<Value>, deletion: Deletion) -> (VerbResponse, bool) {
     match deletion {
-        Deletion::Pending => (Answer::ok(object.clone()), false),
-        Deletion::Marked(new) => (Answer::ok(in_version_of(object, new.into())), false),
-        Deletion::Ended(new) => (Answer::ok(in_version_of(object, new.into())), true),
+        Deletion::Pending => (VerbResponse::ok(object.clone()), false),
+        Deletion::Marked(new) => (VerbResponse::ok(in_version_of(object, new.into())), false),
+        Deletion::Ended(new) => (VerbResponse::ok(in_version_of(object, new.into())), true),
         // Upstream removes an object that needs a last update in two steps. A dry run does not find the update, and
         // returns an empty object.
         Deletion::Gone { changes: true } => {
             let empty = json!({ "kind": object["kind"], "apiVersion": object["apiVersion"], "metadata": {} });
-            (Answer::ok(empty), true)
+            (VerbResponse::ok(empty), true)
         }
         Deletion::Gone { changes: false } => (gone_response(resource, object), true),
     }
@@ -124,9 +124,9 @@ fn in_version_of(before: &Value, last: Arc<Value>) -> Arc<Value> {
 }
 
 /// Returns the response to the delete of an object that is gone: a `Status` of success, or its last state.
-fn gone_response(resource: &Resource, object: &Arc<Value>) -> Answer {
+fn gone_response(resource: &Resource, object: &Arc<Value>) -> VerbResponse {
     if resource.kind.delete.response != DeleteResponse::Status {
-        return Answer::ok(object.clone());
+        return VerbResponse::ok(object.clone());
     }
     let meta = &object["metadata"];
     let mut details = json!({ "name": meta["name"], "kind": resource.id.resource, "uid": meta["uid"] });
@@ -135,7 +135,7 @@ fn gone_response(resource: &Resource, object: &Arc<Value>) -> Answer {
     }
     let status =
         json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details });
-    Answer::ok(status)
+    VerbResponse::ok(status)
 }
 
 /// Deletes the objects that a list with the same options returns, one after the other in the order of their keys.
@@ -146,7 +146,7 @@ fn gone_response(resource: &Resource, object: &Arc<Value>) -> Answer {
 ///
 /// `limit` and `continue` restrict the deletion as they restrict a list. The response is the list of the objects before
 /// their deletion.
-pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let query = list::ListQuery::read(info)?;
     let mut options = Options::from_request(info)?;
     // `resourceVersion` in the query is also a precondition on each object.
@@ -171,7 +171,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
             lifecycle::delete(state, &info.resource, key, object, options.propagation, options.grace);
         }
     }
-    error.map_or_else(|| Ok(Answer::ok(collection.list(info, &query, &listed))), Err)
+    error.map_or_else(|| Ok(VerbResponse::ok(collection.list(info, &query, &listed))), Err)
 }
 
 /// Returns the number of objects, from the first on, that admission accepts, and the error of the next one. Webhooks

@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::{
-    Answer,
+    VerbResponse,
     delete::{Options, check_preconditions},
     subresources::success,
 };
@@ -48,7 +48,7 @@ pub(super) fn evict(
     info: &RequestInfo,
     pod: &Arc<Value>,
     eviction: &Value,
-) -> Result<Answer, StatusError> {
+) -> Result<VerbResponse, StatusError> {
     let options = &eviction["deleteOptions"];
     let dry = info.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
     let resource = crate::kinds::policy::pod_disruption_budget::KIND.group_resource();

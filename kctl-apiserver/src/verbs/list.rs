@@ -18,7 +18,7 @@ pub(super) use self::{
     list_options::{ListOptions, MATCH},
     list_scope::{ListScope, check_not_in_future, malformed_version_error},
 };
-use super::{Answer, ResponseSource};
+use super::{ResponseSource, VerbResponse};
 use crate::{
     conversion::{self, ConversionPlan},
     key,
@@ -37,7 +37,7 @@ use crate::{
 ///
 /// # Errors
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
-pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource) -> Result<Answer, StatusError> {
+pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource) -> Result<VerbResponse, StatusError> {
     let ListQuery { options, selector } = ListQuery::read(info)?;
     let scope = ListScope::from_options(state, info, &options)?;
     let revision = state.revision;
@@ -55,7 +55,7 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
         let all = select_stored_page(table, info, &Selector::default(), start, 0);
         let all = all.items.iter().map(|object| table.value(object)).collect();
         let page = select_page(conversion::convert_list(state, info, all)?, &selector, limit);
-        return Ok(Answer::ok(list_object(info, &selector, list_items(&info.resource, page), list_revision)));
+        return Ok(VerbResponse::ok(list_object(info, &selector, list_items(&info.resource, page), list_revision)));
     }
     let Page { items, more } = select_stored_page(table, info, &selector, start, limit);
     if source == ResponseSource::StoredText
@@ -63,15 +63,15 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
     {
         let Value::Object(mut list) = list_object(info, &selector, Page { items: Vec::new(), more }, list_revision)
         else {
-            return Ok(Answer::ok(Value::Null));
+            return Ok(VerbResponse::ok(Value::Null));
         };
         list.remove("items");
-        return Ok(Answer::text(serialize_list(&list, &texts), String::new()));
+        return Ok(VerbResponse::text(serialize_list(&list, &texts), String::new()));
     }
     let items = items.iter().map(|object| table.value(object)).collect();
     let items = conversion::convert_list(state, info, items)?;
     let page = list_items(&info.resource, Page { items, more });
-    Ok(Answer::ok(list_object(info, &selector, page, list_revision)))
+    Ok(VerbResponse::ok(list_object(info, &selector, page, list_revision)))
 }
 
 /// The validated options and the selector of a list or of a delete of a collection. Used by both verbs, so that a

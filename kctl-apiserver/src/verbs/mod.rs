@@ -3,10 +3,10 @@
 //! A request passes through these steps: authorization, `Warning` headers of deprecated kinds, options
 //! ([`check_options`]), the verb, then the requested output form (`output_form.rs`).
 //!
-//! Every verb runs synchronously under the lock of the server, from a parsed request to an `Answer`. A verb that needs
-//! the reply of a webhook returns `StatusError::waiting` and is run again from its start, so it must not change the
-//! state before its last webhook has replied (see `webhook_round`). Watches are the exception: the verb only accepts
-//! the watch, and the body is streamed without the lock.
+//! Every verb runs synchronously under the lock of the server, from a parsed request to a `VerbResponse`. A verb that
+//! needs the reply of a webhook returns `StatusError::waiting` and is run again from its start, so it must not change
+//! the state before its last webhook has replied (see `webhook_round`). Watches are the exception: the verb only
+//! accepts the watch, and the body is streamed without the lock.
 //!
 //! | request | file |
 //! |---|---|
@@ -56,17 +56,17 @@ use crate::{
 const MANAGER_LEN_MAX: usize = 128;
 
 /// The result of a successful request, before it is written as an HTTP response.
-pub(crate) struct Answer {
+pub(crate) struct VerbResponse {
     /// The HTTP status: 200, or 201 and 202 where kube-apiserver sends them.
     pub(crate) code: StatusCode,
     /// The body, or the stream that produces it.
     pub(crate) payload: Payload,
 }
 
-/// The body of an answer.
+/// The body of a response.
 pub(crate) enum Payload {
     /// An object or a list, which is serialized for the response. Shared with the store where possible, so that an
-    /// answer costs no copy of the object.
+    /// response costs no copy of the object.
     Json(Arc<Value>),
     /// JSON as it is stored, with the name of the object. The name is empty for a list.
     Text { line: Bytes, name: String },
@@ -76,7 +76,7 @@ pub(crate) enum Payload {
     Plain(String),
 }
 
-impl Answer {
+impl VerbResponse {
     /// Returns 200 with an object.
     pub(crate) fn ok(object: impl Into<Arc<Value>>) -> Self {
         Self { code: StatusCode::OK, payload: Payload::Json(object.into()) }
@@ -101,17 +101,17 @@ impl Answer {
 /// # Errors
 /// Fails if the request does, and if the disk rejects a change: see
 /// [`Store::write_missed`](crate::store::Store::write_missed).
-pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     if !may_change(info) {
-        return answer(state, info);
+        return run_verb(state, info);
     }
     state
         .write_missed()
         .map_err(|error| StatusError::internal(&format!("{error}: nothing is changed until it can be kept")))?;
-    let answer = answer(state, info)?;
+    let response = run_verb(state, info)?;
     let lost = "it is done, and lost if the server ends before it can be kept";
     state.write_missed().map_err(|error| StatusError::internal(&format!("{error}: {lost}")))?;
-    Ok(answer)
+    Ok(response)
 }
 
 /// Returns `true` if the request may change stored objects. The creation of a review changes nothing, although its verb
@@ -132,11 +132,11 @@ enum ResponseSource {
 
 /// Performs a request without regard to the journal. The `Accept` header is parsed before the verb runs, so a header
 /// without a supported form has no effect on the state. Connections skip the options: they have their own.
-fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+fn run_verb(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     authorizer::authorize(state, info)?;
     info.round.warn_all(deprecation(info));
     if info.resource.kind.requests.connects.contains(&info.subresource.as_str()) {
-        return connect::answer(state, info);
+        return connect::connect(state, info);
     }
     check_options(info)?;
     let form = OutputForm::negotiate(info)?;
@@ -145,7 +145,7 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
     } else {
         ResponseSource::Object
     };
-    let mut answer = match (info.verb, info.subresource.as_str()) {
+    let mut response = match (info.verb, info.subresource.as_str()) {
         (Verb::Get, "scale") => scale::get(state, info),
         (Verb::Update | Verb::Patch, "scale") => scale::set(state, info),
         (Verb::Create, "") => create::create(state, info),
@@ -159,13 +159,13 @@ fn answer(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> 
         (Verb::DeleteCollection, _) => delete::delete_collection(state, info),
     }?;
     form.check_verb(info)?;
-    let Payload::Json(object) = &mut answer.payload else { return Ok(answer) };
+    let Payload::Json(object) = &mut response.payload else { return Ok(response) };
     if let Some(text) = stored_payload(state, info, object).filter(|_| source == ResponseSource::StoredText) {
-        answer.payload = text;
+        response.payload = text;
     } else if let Some(shaped) = form.shape(info, object, state.clock.now()) {
         *object = shaped.into();
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// Returns the stored JSON of an object, if the response is exactly that object: it has been serialized already.

@@ -3,7 +3,7 @@
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Answer, update};
+use super::{VerbResponse, update};
 use crate::{
     apply, authorizer, conversion, decode, go,
     patch::{StrategicMergeError, json::JsonPatchError, json_patch},
@@ -61,7 +61,7 @@ pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
 /// then written like an update (`write/mod.rs`). Unlike kube-apiserver's `patchResource`, no retry after a conflict is
 /// needed: the whole request runs under the lock. For a merge patch, `fieldValidation` checks the patch itself, so only
 /// new unknown fields are reported.
-pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
     let media = media_type(info)?;
     if info.applies() {
@@ -74,7 +74,7 @@ pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<Answer, Sta
     let (new, _dropped) =
         body::fit_and_report(info, object, Some(&old), sent).map_err(body::Misfit::into_patch_error)?;
     let new = Write::update(&old, new, Ownership::Written);
-    Ok(Answer::ok(write::write(state, info, new)?))
+    Ok(VerbResponse::ok(write::write(state, info, new)?))
 }
 
 /// Merges a strategic merge patch into an object.
@@ -163,7 +163,7 @@ pub(super) fn apply_json_patch(object: &mut Value, patch: &[u8]) -> Result<(), S
 /// If a request has several errors, conflicts come before unknown fields, and unknown fields before the check of the
 /// verb `create`. `Conflict` with one cause per field that another manager owns with another value, unless
 /// `force=true`.
-fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
     let old = conversion::find(state, info)?;
     // A subresource can't be applied if its object does not exist.
@@ -192,10 +192,10 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusEr
         authorizer::authorize_creation(state, info)?;
         precondition::check_uid(Subject::from_request(info), &new["metadata"]["uid"], &Value::Null)?;
         let new = Write::create(new, Ownership::Given(managed_fields));
-        return Ok(Answer::created(write::write(state, info, Write { unpersisted, ..new })?));
+        return Ok(VerbResponse::created(write::write(state, info, Write { unpersisted, ..new })?));
     };
     let new = Write::update(&old, new, Ownership::Applied);
-    Ok(Answer::ok(write::write(state, info, Write { unpersisted, ..new })?))
+    Ok(VerbResponse::ok(write::write(state, info, Write { unpersisted, ..new })?))
 }
 
 /// Decodes the applied object, which must be of the kind of the path. Also returns a message for each duplicate field.

@@ -3,7 +3,7 @@
 use kctl_apimachinery::strconv;
 use serde_json::Value;
 
-use super::{Answer, ResponseSource};
+use super::{ResponseSource, VerbResponse};
 use crate::{conversion, registry::Resource, request::RequestInfo, state::State, status::StatusError, store::head};
 
 /// Returns one object. With [`ResponseSource::StoredText`] the client accepts JSON without a table, so that it is sent
@@ -12,7 +12,7 @@ use crate::{conversion, registry::Resource, request::RequestInfo, state::State, 
 ///
 /// # Errors
 /// `NotFound`, and 400 for an invalid `resourceVersion` or the removed parameter `export`.
-pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> Result<Answer, StatusError> {
+pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> Result<VerbResponse, StatusError> {
     if info.params.flag("export") {
         let why = "the export parameter, deprecated since v1.14, is no longer supported";
         return Err(StatusError::bad_request(why));
@@ -28,10 +28,10 @@ pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> 
         && let Some(stored) = state.stored(resource, &key)
         && stored.text().starts_with(head(&info.resource).as_bytes())
     {
-        return Ok(Answer::text(stored.line().clone(), key.1));
+        return Ok(VerbResponse::text(stored.line().clone(), key.1));
     }
     let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
-    Ok(Answer::ok(object))
+    Ok(VerbResponse::ok(object))
 }
 
 /// Returns the object in the version of the resource, or `None` if it has that version. The versions must differ only

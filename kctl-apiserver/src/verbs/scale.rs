@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Answer, scale_owners};
+use super::{VerbResponse, scale_owners};
 use crate::{
     admission::{self, Attributes},
     apply, conversion, decode,
@@ -68,20 +68,20 @@ fn scale_of(info: &RequestInfo, object: &Value) -> Value {
 
 /// Returns the Scale of an object. A custom object without the replicas field fails with 500, as upstream; built-in
 /// kinds count it as 0.
-pub(super) fn get(state: &State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(super) fn get(state: &State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
     let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
     let path = replicas_path(info, "spec");
     if info.resource.custom.is_some() && value_at(&object, &path).is_null() {
         return Err(StatusError::internal(&format!("the spec replicas field \".{}\" does not exist", path.join("."))));
     }
-    Ok(Answer::ok(scale_of(info, &object)))
+    Ok(VerbResponse::ok(scale_of(info, &object)))
 }
 
 /// Updates, patches or applies the Scale of an object, and stores the object with its new replicas. Steps: decode, find
 /// the object, apply the patch to its `Scale`, validate, check the uid, admit the `Scale`, move the ownership, and
 /// write the object without further admission.
-pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
     // Upstream decodes the body before it reads the object.
     let sent = if info.verb == Verb::Update {
@@ -131,7 +131,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<Answer, Statu
     let managers = if managers.is_empty() { Value::Null } else { managers.into() };
     let new = Write::update(&old, new, Ownership::Given(managers));
     let written = write::write(state, info, Write { admission: AdmissionStep::Done, ..new })?;
-    Ok(Answer::ok(scale_of(info, &written)))
+    Ok(VerbResponse::ok(scale_of(info, &written)))
 }
 
 /// Checks the uid in a Scale. The one that is applied has none, and the handler of custom resources ignores that of a

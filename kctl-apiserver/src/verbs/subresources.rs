@@ -14,7 +14,7 @@ use crate::{
     request::{Operation, RequestInfo},
     state::State,
     status::{GroupResource, StatusError},
-    verbs::{Answer, evict},
+    verbs::{VerbResponse, evict},
     write::{
         self, FieldManager, body, namespace, ownership,
         precondition::{Subject, check_uid, check_version},
@@ -23,7 +23,7 @@ use crate::{
 
 /// Performs `POST` to a subresource of an object. The name in the path, the name in the body and the namespace must
 /// agree. 405 for subresources that have no `create`.
-pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
     let created = info.resource.kind.requests.created_subresource(&info.subresource);
     let created = created.ok_or_else(StatusError::method_not_allowed)?;
@@ -69,10 +69,10 @@ fn set_binding_managers(state: &State, info: &RequestInfo, binding: &mut Value) 
 }
 
 /// Returns a `Status` of success. `code` has the HTTP status, as upstream writes it for created subresources.
-pub(super) fn success(code: StatusCode) -> Answer {
+pub(super) fn success(code: StatusCode) -> VerbResponse {
     let status =
         json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
-    Answer { code, ..Answer::ok(status) }
+    VerbResponse { code, ..VerbResponse::ok(status) }
 }
 
 /// Performs `POST bindings` (`LegacyBindingREST`): the Binding has the name of the Pod.
@@ -80,7 +80,11 @@ pub(super) fn success(code: StatusCode) -> Answer {
 /// # Errors
 /// `NotFound` without the Pod, `Conflict` for another uid or version, 500 for a Binding without a Node, and errors of
 /// admission.
-pub(super) fn bind_named(state: &mut State, info: &RequestInfo, mut binding: Value) -> Result<Answer, StatusError> {
+pub(super) fn bind_named(
+    state: &mut State,
+    info: &RequestInfo,
+    mut binding: Value,
+) -> Result<VerbResponse, StatusError> {
     namespace::check_namespace(state, info, &binding)?;
     ownership::update_managers(state, info, None, &mut binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -119,7 +123,7 @@ fn bind(
     name: &str,
     pod: &Arc<Value>,
     binding: &Value,
-) -> Result<Answer, StatusError> {
+) -> Result<VerbResponse, StatusError> {
     let (subject, required, stored) = (Subject::from_request(info), &binding["metadata"], &pod["metadata"]);
     check_uid(subject, &required["uid"], &stored["uid"])?;
     check_version(subject, &required["resourceVersion"], &stored["resourceVersion"])?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::Answer;
+use super::VerbResponse;
 use crate::{
     admission::{self, Attributes},
     apply,
@@ -44,7 +44,7 @@ const API_VERSION: &str = "authentication.k8s.io/v1";
 /// # Errors
 /// `NotFound` without the account or the bound object, `Invalid` for a lifetime out of bounds, `Conflict` for another
 /// uid.
-pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Result<Answer, StatusError> {
+pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Result<VerbResponse, StatusError> {
     let mut attributes = Attributes::new(info, Operation::Create, &info.name, request_for_admission(state, info, sent));
     admission::mutate(state, &mut attributes)?;
     let mut request = attributes.object.take().unwrap_or_default();
@@ -87,7 +87,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
         token.map_err(|why| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string()))?;
     let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
     request["status"] = json!({ "token": token, "expirationTimestamp": kctl_apimachinery::time::seconds(expires) });
-    Ok(Answer { code: StatusCode::CREATED, ..Answer::ok(request) })
+    Ok(VerbResponse { code: StatusCode::CREATED, ..VerbResponse::ok(request) })
 }
 
 /// Returns the request with defaults and managers, as webhooks see it. The token is empty for webhooks, so they cannot

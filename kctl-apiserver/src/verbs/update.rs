@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Answer;
+use super::VerbResponse;
 use crate::{
     authorizer, conversion,
     request::RequestInfo,
@@ -20,7 +20,7 @@ use crate::{
 ///
 /// # Errors
 /// `NotFound`, `Conflict` if the uid of the body is not that of the stored object, and the errors of the write.
-pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, StatusError> {
+pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let mut new = body::read(info)?;
     namespace::match_names(info, &mut new)?;
     let subject = Subject::from_request(info);
@@ -31,11 +31,11 @@ pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<Answer, S
         authorizer::authorize_creation(state, info)?;
         check_uid(subject, &new["metadata"]["uid"], &Value::Null)?;
         let new = Write::create(new, Ownership::Written);
-        return Ok(Answer::created(write::write(state, info, new)?));
+        return Ok(VerbResponse::created(write::write(state, info, new)?));
     };
     check_uid(subject, &new["metadata"]["uid"], &old["metadata"]["uid"])?;
     let new = Write::update(&old, new, Ownership::Written);
-    Ok(Answer::ok(write::write(state, info, new)?))
+    Ok(VerbResponse::ok(write::write(state, info, new)?))
 }
 
 /// Returns `true` if an update creates an object that does not exist, even through its status. `Lease`s, `Endpoints`

@@ -22,7 +22,7 @@ use self::{
     watch_options::WatchOptions,
     watcher::Watcher,
 };
-use super::{Answer, OutputForm, Payload, list, wants_yaml};
+use super::{OutputForm, Payload, VerbResponse, list, wants_yaml};
 use crate::{
     conversion::{self, ConversionPlan},
     faults::{Connection, Gate},
@@ -81,7 +81,7 @@ pub(crate) struct Start {
 ///
 /// # Errors
 /// Fails for invalid options. A version that is too old is reported by an event of the watch.
-pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<Answer, StatusError> {
+pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<VerbResponse, StatusError> {
     let options = list::ListOptions::read(info)?;
     let life = life(options.seconds);
     let requested = WatchOptions::from_request(info);
@@ -135,7 +135,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     if life.is_zero() {
         start.end_at_once(&requested);
     }
-    Ok(Answer { payload: Payload::Watch(Box::new(start)), ..Answer::ok(Value::Null) })
+    Ok(VerbResponse { payload: Payload::Watch(Box::new(start)), ..VerbResponse::ok(Value::Null) })
 }
 
 /// Returns the duration for `timeoutSeconds`. Go multiplies it to nanoseconds, which may overflow to a negative number.

@@ -46,7 +46,7 @@ pub(super) fn store(
         // As upstream, the response to a new CRD has no accepted names yet; the next request finds the CRD served.
         definitions::name(state, key);
     }
-    Ok(converted.answer(written))
+    Ok(converted.into_response_object(written))
 }
 
 /// Normalizes a custom object to the form in which it is read from etcd: numbers as Go's JSON writes them, and without

@@ -26,7 +26,7 @@
 //! let about = FunctionInfo::new(Operation::InterpretHealth, "is_ready", file!(), line!());
 //! let rule = Rule::read(about, |deployment: Deployment| async move {
 //!     let ready = deployment.status.and_then(|status| status.ready_replicas).unwrap_or_default();
-//!     (ready > 0).into_answer()
+//!     (ready > 0).into_result()
 //! });
 //! let chain = Chain::native().with(LayerKind::Webhook, Functions::new(vec![rule])?);
 //!
@@ -38,20 +38,20 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-mod answer;
 mod call_inputs;
 mod error;
 mod function_info;
 mod item;
+mod return_types;
 mod rule;
 
 use std::collections::HashMap;
 
 pub use self::{
-    answer::{IntoComponents, IntoDependencies, IntoHealth, IntoReplicas, IntoStatus, IntoUnit},
     error::FunctionError,
     function_info::FunctionInfo,
     item::{ClusterStatus, StatusItem},
+    return_types::{IntoComponents, IntoDependencies, IntoHealth, IntoReplicas, IntoStatus, IntoUnit},
     rule::{Interpreted, MakeDefinition, Rule},
 };
 use crate::{
@@ -78,7 +78,7 @@ use crate::{
 ///
 ///     fn rules() -> Vec<Rule> {
 ///         let about = FunctionInfo::new(Operation::InterpretHealth, "always_healthy", file!(), line!());
-///         vec![Rule::read(about, |_: Deployment| async { true.into_answer() })]
+///         vec![Rule::read(about, |_: Deployment| async { true.into_result() })]
 ///     }
 /// }
 ///
@@ -157,7 +157,7 @@ tuples!(A B C D E F G H I J K L);
 /// use k8s_openapi::api::core::v1::Pod;
 /// use kctl_interpreter::{function::{FunctionInfo, Functions, IntoHealth, Rule}, operation::Operation};
 ///
-/// let rule = |name| Rule::read(FunctionInfo::new(Operation::InterpretHealth, name, "lib.rs", 1), |_: Pod| async { true.into_answer() });
+/// let rule = |name| Rule::read(FunctionInfo::new(Operation::InterpretHealth, name, "lib.rs", 1), |_: Pod| async { true.into_result() });
 /// let error = Functions::new(vec![rule("first"), rule("second")]).err();
 /// let message = error.map(|error| error.to_string()).unwrap_or_default();
 /// assert!(message.starts_with("InterpretHealth of \"/v1, Kind=Pod\" has two functions: `first` (lib.rs:1) and `second`"));

@@ -92,7 +92,7 @@ impl fmt::Debug for Rule {
 impl Rule {
     /// Creates a rule for a function that reads its object.
     ///
-    /// The future returns the answer in the form of [`Op::answer`](crate::operation::Op::answer);
+    /// The future returns the result in the form of [`Op::encode`](crate::operation::Op::encode);
     /// the traits of this module make it, such as [`IntoReplicas`](super::IntoReplicas).
     ///
     /// ```
@@ -102,7 +102,7 @@ impl Rule {
     ///
     /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_not_suspended", file!(), line!());
     /// let rule = Rule::read(about, |job: CronJob| async move {
-    ///     (job.spec.suspend != Some(true)).into_answer()
+    ///     (job.spec.suspend != Some(true)).into_result()
     /// });
     /// let inputs = Object(json!({ "apiVersion": "batch/v1", "kind": "CronJob", "spec": { "schedule": "@daily" } })).into();
     /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -321,7 +321,7 @@ impl Rule {
     }
 
     /// Calls the function with the inputs, and returns its answer in the form of
-    /// [`Op::answer`](crate::operation::Op::answer).
+    /// [`Op::encode`](crate::operation::Op::encode).
     ///
     /// A panic of the function becomes [`FunctionError::Panicked`]. All other errors are
     /// [`FunctionError`]s of the conversions, or errors that the function returned.

@@ -21,7 +21,7 @@ fn about(operation: Operation, name: &'static str) -> FunctionInfo {
 fn rules() -> Vec<Rule> {
     vec![
         Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica, "replicas"), |object| async move {
-            IntoReplicas::into_answer(object.spec.replicas.unwrap_or(1))
+            IntoReplicas::into_result(object.spec.replicas.unwrap_or(1))
         }),
         Rule::revise::<Deployment, _, _>(
             about(Operation::ReviseReplica, "revise"),

@@ -413,7 +413,7 @@ impl Scripts {
 
     /// Runs the script for an operation on the object's kind; `None` without a script or an object.
     ///
-    /// The answer has the JSON form of [`Op::answer`](crate::operation::Op::answer). If several
+    /// The result has the JSON form of [`Op::encode`](crate::operation::Op::encode). If several
     /// customizations have a script for `InterpretDependency`, all run, and the references are
     /// combined, sorted and without duplicates. The call blocks its thread for up to
     /// [`Limits::time`](super::Limits::time) per script.

@@ -109,8 +109,8 @@ pub struct ScriptInputs<'a> {
     pub replicas: Option<i64>,
 }
 
-/// Runs the script for an operation, and returns the answer in the JSON form of
-/// [`Op::answer`](crate::operation::Op::answer).
+/// Runs the script for an operation, and returns the result in the JSON form of
+/// [`Op::encode`](crate::operation::Op::encode).
 ///
 /// # Errors
 /// An input is missing, the run failed, or the result has another form than the operation needs.
@@ -126,7 +126,7 @@ pub(super) fn interpret(
         operation::Operation::AggregateStatus => {
             let items = inputs.status_items.map_or(Value::Null, status_items);
             let object = call.object(&[call.input(inputs.desired.or(inputs.observed))?, &items], &[])?;
-            Ok(answer("aggregatedStatus", object))
+            Ok(wrap_result("aggregatedStatus", object))
         }
         operation::Operation::InterpretComponent => call.components(inputs),
         operation::Operation::InterpretDependency => call.dependencies(inputs),
@@ -136,19 +136,19 @@ pub(super) fn interpret(
         operation::Operation::Retain => {
             let desired = call.input(inputs.desired)?;
             let observed = inputs.observed.unwrap_or(&Value::Null);
-            call.object(&[desired, observed], &[desired, observed]).map(|object| answer("retained", object))
+            call.object(&[desired, observed], &[desired, observed]).map(|object| wrap_result("retained", object))
         }
         operation::Operation::ReviseReplica => {
             let object = call.input(inputs.desired.or(inputs.observed))?;
             let replicas = Value::from(inputs.replicas.unwrap_or(0));
-            call.object(&[object, &replicas], &[object]).map(|object| answer("revised", object))
+            call.object(&[object, &replicas], &[object]).map(|object| wrap_result("revised", object))
         }
         operation::Operation::Prune => Err(ScriptError::unsupported_operation(operation.name)),
     }
 }
 
-/// Returns an answer with one field. `json!` would copy the value.
-fn answer(key: &str, result: Value) -> Value {
+/// Returns a result with one field. `json!` would copy the value.
+fn wrap_result(key: &str, result: Value) -> Value {
     Value::Object(Map::from_iter([(key.to_owned(), result)]))
 }
 
@@ -254,7 +254,7 @@ impl ScriptCall<'_> {
                 return Err(self.invalid_result(message));
             }
         };
-        Ok(answer("components", components))
+        Ok(wrap_result("components", components))
     }
 
     /// Runs `InterpretDependency`. Karmada has no nil here (`GetDependencies` in `luavm/lua.go`): a script without
@@ -269,7 +269,7 @@ impl ScriptCall<'_> {
             .and_then(canonical::verify_dependencies)
             .and_then(|dependencies| canonical::write(&dependencies))
             .map_err(|error| self.invalid_result(error))?;
-        Ok(answer("dependencies", dependencies))
+        Ok(wrap_result("dependencies", dependencies))
     }
 
     fn health(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
@@ -285,7 +285,7 @@ impl ScriptCall<'_> {
     fn status(&self, inputs: &ScriptInputs<'_>) -> Result<Value, ScriptError> {
         let [result] = self.run(&[self.input(inputs.observed.or(inputs.desired))?])?;
         match result {
-            Returned::Table(table) => Ok(answer("status", repair(table, Root::Object, &[]))),
+            Returned::Table(table) => Ok(wrap_result("status", repair(table, Root::Object, &[]))),
             other => {
                 let got = other.type_name();
                 Err(self.invalid_result(format!("expect the returned replica type is table but got {got}")))

@@ -102,7 +102,7 @@ impl Configurable {
     }
 
     /// Runs the script for an operation, with the inputs converted to borrowed JSON.
-    fn answer(&self, operation: Operation, inputs: &operation::Inputs) -> Result<Value, crate::chain::LayerError> {
+    fn run_script(&self, operation: Operation, inputs: &operation::Inputs) -> Result<Value, crate::chain::LayerError> {
         let status_items = inputs.status_items.as_ref().map(serde_json::to_value).transpose()?;
         let values = ScriptInputs {
             desired: inputs.desired.as_ref(),
@@ -125,7 +125,7 @@ impl Layer for Configurable {
     }
 
     fn interpret<'a>(&'a self, operation: Operation, inputs: &'a operation::Inputs) -> LayerFuture<'a> {
-        Box::pin(std::future::ready(self.answer(operation, inputs)))
+        Box::pin(std::future::ready(self.run_script(operation, inputs)))
     }
 }
 
@@ -176,9 +176,9 @@ mod tests {
         for (operation, expected) in cases {
             assert_eq!(layer.handles(operation, &kind), expected.is_some(), "{operation}");
             match expected {
-                Some(Ok(expected)) => assert_eq!(layer.answer(operation, &inputs).unwrap(), expected),
+                Some(Ok(expected)) => assert_eq!(layer.run_script(operation, &inputs).unwrap(), expected),
                 Some(Err(start)) => {
-                    let error = layer.answer(operation, &inputs).unwrap_err().to_string();
+                    let error = layer.run_script(operation, &inputs).unwrap_err().to_string();
                     assert!(error.starts_with(start), "{error}");
                 }
                 None => {}
@@ -206,7 +206,7 @@ mod tests {
             |layer: &Configurable, kind: &str| layer.scripts.script("a.io/v1", kind, "InterpretHealth").unwrap();
         let ask = |layer: &Configurable, kind: &str| {
             let inputs = operation::Object(json!({ "apiVersion": "a.io/v1", "kind": kind })).into();
-            layer.answer(Operation::InterpretHealth, &inputs).unwrap()["healthy"].clone()
+            layer.run_script(Operation::InterpretHealth, &inputs).unwrap()["healthy"].clone()
         };
         assert_eq!((ask(&first, "A"), ask(&first, "B")), (json!(true), json!(true)));
         objects[1] = customization("b", "B", false);
@@ -255,7 +255,7 @@ mod tests {
         for kind in ["First", "Second", "First", "First", "Second"] {
             let inputs = operation::Object(json!({ "apiVersion": "a.io/v1", "kind": kind })).into();
             let expected = json!({ "counts": 2, "upvalue": 1, "before": "nobody", "kind": kind });
-            assert_eq!(layer.answer(Operation::InterpretStatus, &inputs).unwrap(), json!({ "status": expected }));
+            assert_eq!(layer.run_script(Operation::InterpretStatus, &inputs).unwrap(), json!({ "status": expected }));
         }
         let pool = format!("{:?}", layer.pool);
         assert!(pool.contains("n_idle: 2"), "a state each: {pool}");

@@ -36,8 +36,8 @@ impl Pool {
         Self { limits, idle: Mutex::new(VecDeque::new()) }
     }
 
-    /// Runs the script for the operation of that name, and returns the answer in the JSON form of
-    /// [`Op::answer`](crate::operation::Op::answer).
+    /// Runs the script for the operation of that name, and returns the result in the JSON form of
+    /// [`Op::encode`](crate::operation::Op::encode).
     ///
     /// It blocks the thread for up to [`Limits::time`]. Call it from `tokio::task::spawn_blocking`
     /// if other tasks share the thread. A [`Registry`](crate::registry::Registry) moves the other tasks

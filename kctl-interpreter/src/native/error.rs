@@ -113,9 +113,9 @@ pub enum NativeError {
     /// A dependency lacks a field, or its selector is invalid.
     #[error(transparent)]
     InvalidDependency(#[from] InvalidDependencyError),
-    /// The answer can't be serialized as JSON.
-    #[error("the answer cannot be written as JSON")]
-    AnswerUnwritable(#[from] serde_json::Error),
+    /// The result can't be serialized as JSON.
+    #[error("the result cannot be written as JSON")]
+    ResultNotSerializable(#[from] serde_json::Error),
 }
 
 impl NativeError {

@@ -271,7 +271,7 @@ pub fn handles(operation: Operation, kind: &Gvk) -> bool {
 }
 
 /// Runs the native rule for an operation on the object's kind, and returns the answer in the JSON
-/// form of [`Op::answer`](crate::operation::Op::answer).
+/// form of [`Op::encode`](crate::operation::Op::encode).
 ///
 /// The inputs are borrowed, so an operation that changes the object copies it first. Use
 /// [`interpret_owned`] to save the copy. The function computes only: it sends no request and blocks
@@ -295,7 +295,7 @@ pub fn handles(operation: Operation, kind: &Gvk) -> bool {
 /// - [`NativeError::ObjectInvalid`] and other variants: the object or a reported status does not
 ///   have the type of its kind. The message names the field.
 pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
-    answer(operation, inputs.object().map(Cow::Borrowed), &inputs.into())
+    interpret_object(operation, inputs.object().map(Cow::Borrowed), &inputs.into())
 }
 
 /// Runs the same rules as [`interpret`] with owned inputs, and changes the object in place where
@@ -315,7 +315,7 @@ pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
 /// The same as those of [`interpret`].
 pub fn interpret_owned(operation: Operation, mut inputs: Inputs) -> Result<Value> {
     let desired = inputs.desired.take().map(Cow::Owned);
-    answer(operation, desired.or_else(|| inputs.observed.as_ref().map(Cow::Borrowed)), &(&inputs).into())
+    interpret_object(operation, desired.or_else(|| inputs.observed.as_ref().map(Cow::Borrowed)), &(&inputs).into())
 }
 
 /// The inputs of an operation apart from its object, borrowed.
@@ -340,7 +340,7 @@ impl<'a> From<&'a Inputs> for OtherInputs<'a> {
 /// A borrowed object is copied only by operations that change it. Dependencies are verified here,
 /// so that every kind reports a broken reference the same way. An empty list of dependencies
 /// becomes `null`, as Go's nil slice does.
-fn answer(operation: Operation, object: Option<Cow<'_, Value>>, beside: &OtherInputs<'_>) -> Result<Value> {
+fn interpret_object(operation: Operation, object: Option<Cow<'_, Value>>, beside: &OtherInputs<'_>) -> Result<Value> {
     let missing = |input| NativeError::InputMissing { operation, input };
     let object = object.ok_or_else(|| missing("object"))?;
     let kind = Gvk::from_object(&object);

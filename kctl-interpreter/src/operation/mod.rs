@@ -1,4 +1,4 @@
-//! The operations as types: inputs, answer, and the JSON form that layers exchange.
+//! The operations as types: inputs, result, and the JSON form that layers exchange.
 
 mod result;
 
@@ -180,8 +180,8 @@ pub(crate) fn kind_missing(input: &Value) -> String {
 /// use kctl_interpreter::operation::{InterpretHealth, Op};
 /// use serde_json::json;
 ///
-/// assert_eq!(InterpretHealth::answer(&true)?, json!({ "healthy": true }));
-/// assert!(InterpretHealth::output(json!({ "healthy": true }))?);
+/// assert_eq!(InterpretHealth::encode(&true)?, json!({ "healthy": true }));
+/// assert!(InterpretHealth::decode(json!({ "healthy": true }))?);
 /// # Ok::<_, serde_json::Error>(())
 /// ```
 pub trait Op: Send + Sync + 'static {
@@ -193,24 +193,24 @@ pub trait Op: Send + Sync + 'static {
     const OPERATION: Operation;
     /// The name, as [`Operation::name`] returns it.
     const NAME: &'static str;
-    /// The field of the answer that holds the output; empty if the output is the whole answer.
+    /// The field of the result that holds the output; empty if the output is the whole result.
     const FIELD: &'static str;
 
-    /// Converts an output to the JSON that layers answer with.
+    /// Converts an output to the JSON result that layers return.
     ///
     /// # Errors
     /// The output can't be serialized as JSON, for example a map whose keys are not strings.
-    fn answer(output: &Self::Output) -> Result<Value, serde_json::Error> {
+    fn encode(output: &Self::Output) -> Result<Value, serde_json::Error> {
         let output = serde_json::to_value(output)?;
         Ok(if Self::FIELD.is_empty() { output } else { Value::Object(Map::from_iter([(Self::FIELD.into(), output)])) })
     }
 
-    /// Converts the JSON that a layer answered to an output.
+    /// Converts the JSON result of a layer to an output.
     ///
     /// # Errors
     /// The field [`Op::FIELD`] is missing, or has another type.
-    fn output(mut answer: Value) -> Result<Self::Output, serde_json::Error> {
-        let output = if Self::FIELD.is_empty() { answer } else { answer[Self::FIELD].take() };
+    fn decode(mut result: Value) -> Result<Self::Output, serde_json::Error> {
+        let output = if Self::FIELD.is_empty() { result } else { result[Self::FIELD].take() };
         serde_json::from_value(output)
     }
 }

@@ -45,7 +45,7 @@ pub enum ClientConfig {
 /// use kctl_interpreter::webhook::{ClientConfig, Configuration};
 ///
 /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
-/// let rules = [Rule::read(about, |_: Deployment| async { true.into_answer() })];
+/// let rules = [Rule::read(about, |_: Deployment| async { true.into_result() })];
 /// let configuration = Configuration {
 ///     name: "workloads",
 ///     client: ClientConfig::Url("https://interpreter.example.com".into()),

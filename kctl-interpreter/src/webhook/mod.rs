@@ -109,7 +109,7 @@ pub enum WebhookError {
 /// use kctl_interpreter::webhook::{Metrics, WebhookOptions, routes};
 ///
 /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
-/// let rule = Rule::read(about, |_: Deployment| async { true.into_answer() });
+/// let rule = Rule::read(about, |_: Deployment| async { true.into_result() });
 /// let routes = routes(vec![rule], &Metrics::default(), &WebhookOptions::default())?;
 /// assert_eq!(routes.paths, ["/interpreter-deployment"]);
 /// # Ok::<_, kctl_interpreter::webhook::WebhookError>(())
@@ -144,7 +144,7 @@ fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let about = FunctionInfo::new(Operation::InterpretHealth, "is_healthy", file!(), line!());
-/// let rules = vec![Rule::read(about, |_: Deployment| async { true.into_answer() })];
+/// let rules = vec![Rule::read(about, |_: Deployment| async { true.into_result() })];
 /// let webhook = Webhook::listen(rules, WebhookOptions::default()).await?;
 /// let configuration = Configuration {
 ///     name: "workloads",

@@ -45,8 +45,8 @@ pub(super) async fn respond(
     };
     let uid = request.uid.clone();
     state.uid.clone_from(&uid);
-    let answer = answer(functions, metrics, request, state).await;
-    Response { uid, ..answer.unwrap_or_else(|failed| failed) }
+    let response = call_and_count(functions, metrics, request, state).await;
+    Response { uid, ..response.unwrap_or_else(|failed| failed) }
 }
 
 /// Decodes a request: JSON, or YAML as Karmada's own server does (`ServeHTTP` in `pkg/webhook/interpreter/http.go`).
@@ -75,7 +75,7 @@ fn decode_request(body: &[u8]) -> Result<Request, Box<Response>> {
 
 /// Finds the function, calls it, and counts the call. A request without a function is counted
 /// without labels, so that a client can't create label values.
-async fn answer(
+async fn call_and_count(
     functions: &Functions,
     metrics: &Metrics,
     request: Request,
@@ -175,18 +175,18 @@ fn respond_with(operation: Operation, object: &Value, mut answer: Value) -> Resu
     let mut response = Response::success();
     match operation {
         Operation::InterpretReplica => {
-            let output = InterpretReplica::output(answer)?;
+            let output = InterpretReplica::decode(answer)?;
             response.replicas = Some(output.replicas);
             response.replica_requirements = output.requirements;
         }
         Operation::InterpretComponent => {
-            response.components = InterpretComponent::output(answer)?.unwrap_or_default();
+            response.components = InterpretComponent::decode(answer)?.unwrap_or_default();
         }
         Operation::InterpretDependency => {
-            response.dependencies = InterpretDependency::output(answer)?.unwrap_or_default();
+            response.dependencies = InterpretDependency::decode(answer)?.unwrap_or_default();
         }
-        Operation::InterpretStatus => response.raw_status = Some(InterpretStatus::output(answer)?),
-        Operation::InterpretHealth => response.healthy = Some(InterpretHealth::output(answer)?),
+        Operation::InterpretStatus => response.raw_status = Some(InterpretStatus::decode(answer)?),
+        Operation::InterpretHealth => response.healthy = Some(InterpretHealth::decode(answer)?),
         Operation::ReviseReplica | Operation::Retain | Operation::AggregateStatus | Operation::Prune => {
             let changed = answer.as_object_mut().and_then(|answer| answer.values_mut().next().map(Value::take));
             let patch = json_patch::diff(object, &changed.unwrap_or_default());

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::Uri;
-pub use kctl_webhook::client::ANSWER_LEN_MAX;
+pub use kctl_webhook::client::RESPONSE_LEN_MAX;
 use kctl_webhook::client::{self, Client, ClientError};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -58,8 +58,8 @@ impl Caller {
             && self.at == webhook.client_config
     }
 
-    /// Sends an operation, and returns the answer in the form of
-    /// [`Op::answer`](crate::operation::Op::answer).
+    /// Sends an operation, and returns the result in the form of
+    /// [`Op::encode`](crate::operation::Op::encode).
     ///
     /// # Errors
     /// [`WebhookClientError::Call`] without a valid response, and [`WebhookClientError::Patch`] if its patch does not
@@ -70,15 +70,20 @@ impl Caller {
     pub(super) async fn call(&self, operation: Operation, inputs: &Inputs) -> Result<Value, WebhookClientError> {
         let failed = |reason| WebhookClientError::Call { name: self.name.clone(), reason };
         let until = Instant::now() + self.timeout;
-        let answer = self.answer(operation, inputs, until).await.map_err(failed)?;
+        let reply = self.exchange(operation, inputs, until).await.map_err(failed)?;
         let object = inputs.object().unwrap_or(&Value::Null);
-        let answered = patch::apply_patch(operation, object, answer, until);
-        answered.map_err(|problem| WebhookClientError::Patch { name: self.name.clone(), problem })
+        let result = patch::apply_patch(operation, object, reply, until);
+        result.map_err(|problem| WebhookClientError::Patch { name: self.name.clone(), problem })
     }
 
     /// Sends the request and verifies the response. An error of the Service lookup keeps its type,
     /// although it occurs inside the connection.
-    async fn answer(&self, operation: Operation, inputs: &Inputs, until: Instant) -> Result<verify::Answer, CallError> {
+    async fn exchange(
+        &self,
+        operation: Operation,
+        inputs: &Inputs,
+        until: Instant,
+    ) -> Result<verify::WebhookReply, CallError> {
         let uid = request::uid()?;
         let body = request::body(&uid, &self.versions, operation, inputs)?;
         let target = self.target.as_ref().map_err(|problem| CallError::ClientUnusable(problem.clone()))?;

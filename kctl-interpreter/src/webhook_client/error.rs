@@ -82,7 +82,7 @@ pub enum CallError {
     Request(String),
     /// The response breaks the protocol, for example with another uid or a missing field.
     #[error("{0}")]
-    Answer(String),
+    InvalidResponse(String),
     /// The response has an invalid reference, for `InterpretDependency`.
     #[error(transparent)]
     Dependencies(#[from] InvalidDependencyError),
@@ -109,7 +109,7 @@ impl CallError {
             | Self::RandomMissing => "could not create ResourceInterpreterContext objects: ",
             Self::ClientUnusable(_) => "could not get REST client: ",
             Self::Service(_) | Self::Request(_) => "failed to call webhook: ",
-            Self::Answer(_) | Self::Dependencies(_) => "received invalid webhook response: ",
+            Self::InvalidResponse(_) | Self::Dependencies(_) => "received invalid webhook response: ",
             Self::Unsuccessful { .. } => "",
         }
     }

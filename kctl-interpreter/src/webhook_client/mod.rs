@@ -13,7 +13,7 @@
 //! - A redirect is followed to https only, and the certificate must be that of the called host.
 //! - A webhook without a timeout gets [`TIMEOUT_DEFAULT`], as Karmada documents. Its code sets no
 //!   timeout.
-//! - A response has at most [`ANSWER_LEN_MAX`] bytes, and a patch has bounded copies and
+//! - A response has at most [`RESPONSE_LEN_MAX`] bytes, and a patch has bounded copies and
 //!   operations.
 //! - The body of an HTTP error is kept in the message.
 //!
@@ -55,7 +55,7 @@ use serde_json::Value;
 
 use self::call::Caller;
 pub use self::{
-    call::{ANSWER_LEN_MAX, TIMEOUT_DEFAULT},
+    call::{RESPONSE_LEN_MAX, TIMEOUT_DEFAULT},
     configuration::{ConfigurationError, KIND},
     dial::{ServiceError, Services},
     error::{CallError, WebhookClientError},

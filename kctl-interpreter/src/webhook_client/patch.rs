@@ -10,7 +10,7 @@ use kctl_webhook::client::{CopyBudget, PATCH_OPERATIONS_MAX};
 use serde_json::Value;
 use tokio::time::Instant;
 
-use super::verify::Answer;
+use super::verify::WebhookReply;
 use crate::operation::{self, Operation};
 
 /// Returns the answer in the form that layers exchange: a patch becomes the patched object.
@@ -27,12 +27,12 @@ use crate::operation::{self, Operation};
 pub(super) fn apply_patch(
     operation: Operation,
     object: &Value,
-    answer: Answer,
+    reply: WebhookReply,
     until: Instant,
 ) -> Result<Value, String> {
-    let patch = match answer {
-        Answer::Whole(answer) => return Ok(answer),
-        Answer::Patch(patch) => patch,
+    let patch = match reply {
+        WebhookReply::Whole(result) => return Ok(result),
+        WebhookReply::Patch(patch) => patch,
     };
     let mut patched = object.clone();
     if !patch.is_empty() {
@@ -145,7 +145,7 @@ mod tests {
     fn patch_after_the_deadline_is_not_applied() {
         let object = json!({ "kind": "A", "list": [] });
         let patch = json!([{ "op": "add", "path": "/list/0", "value": 0 }]).to_string().into_bytes();
-        let applied = |until| apply_patch(Operation::Retain, &object, Answer::Patch(patch.clone()), until);
+        let applied = |until| apply_patch(Operation::Retain, &object, WebhookReply::Patch(patch.clone()), until);
         assert!(applied(soon()).is_ok());
         assert!(applied(Instant::now()).unwrap_err().contains("not applied within the timeout"));
     }
@@ -158,7 +158,7 @@ mod tests {
     fn operations_of_a_patch_are_applied_in_order() {
         let change = json!([{ "op": "test", "path": "/spec/replicas", "value": 1 }, { "op": "replace", "path": "/spec/replicas", "value": 2 }]);
         for (patch, expected) in [(json!([]), object_of_spec(1)), (change, object_of_spec(2))] {
-            let answer = Answer::Patch(patch.to_string().into_bytes());
+            let answer = WebhookReply::Patch(patch.to_string().into_bytes());
             let answer = apply_patch(Operation::Retain, &object_of_spec(1), answer, soon()).unwrap();
             assert_eq!(answer["retained"], expected, "{patch}");
         }
@@ -212,7 +212,7 @@ mod tests {
             (json!({}), "response.patch is no JSON patch: "),
         ];
         for (patch, expected) in cases {
-            let answer = Answer::Patch(patch.to_string().into_bytes());
+            let answer = WebhookReply::Patch(patch.to_string().into_bytes());
             let problem = apply_patch(Operation::Retain, &object, answer, soon()).unwrap_err();
             assert!(problem.starts_with(expected), "{patch}: {problem}");
         }
@@ -230,7 +230,7 @@ mod tests {
             (test(PATCH_OPERATIONS_MAX), None),
             (test(PATCH_OPERATIONS_MAX + 1), Some("response.patch has 10001 operations, more than 10000")),
         ] {
-            let answer = Answer::Patch(Value::from(patch).to_string().into_bytes());
+            let answer = WebhookReply::Patch(Value::from(patch).to_string().into_bytes());
             let found = apply_patch(Operation::Retain, &object, answer, soon()).err();
             let fits = match problem {
                 Some(start) => found.as_ref().is_some_and(|found| found.starts_with(start)),
@@ -245,7 +245,7 @@ mod tests {
         let metadata = json!({ "namespace": "shop", "name": "db" });
         let secret = json!({ "kind": "Secret", "metadata": metadata, "data": { "password": "czNjcmV0" } });
         let patch = json!([{ "op": "remove", "path": "/kind" }]).to_string().into_bytes();
-        let problem = apply_patch(Operation::Retain, &secret, Answer::Patch(patch), soon()).unwrap_err();
+        let problem = apply_patch(Operation::Retain, &secret, WebhookReply::Patch(patch), soon()).unwrap_err();
         assert!(problem.contains("Secret shop/db: return the object with its `kind`"), "{problem}");
         assert!(!problem.contains("czNjcmV0"), "{problem}");
     }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn empty_patch_leaves_object_unchanged() {
         let object = json!({ "kind": "A" });
-        let answer = apply_patch(Operation::Retain, &object, Answer::Patch(Vec::new()), soon());
+        let answer = apply_patch(Operation::Retain, &object, WebhookReply::Patch(Vec::new()), soon());
         assert_eq!(answer, Ok(json!({ "retained": object })));
     }
 }

@@ -15,8 +15,8 @@ use crate::{
 
 /// The content of a valid response.
 #[derive(Debug, PartialEq)]
-pub(super) enum Answer {
-    /// The complete answer, in the form that layers exchange.
+pub(super) enum WebhookReply {
+    /// The complete result, in the form that layers exchange.
     Whole(Value),
     /// A JSON patch of the object; empty if the object stays as it is.
     Patch(Vec<u8>),
@@ -32,7 +32,7 @@ struct Context {
     /// May be absent; otherwise it must be `ResourceInterpreterContext`.
     #[serde(default)]
     kind: String,
-    /// The response; without one the answer is an error.
+    /// The response; without one the reply is an error.
     #[serde(default)]
     response: Option<Response>,
 }
@@ -97,20 +97,20 @@ fn base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Erro
 /// # Errors
 /// The first violation of the protocol, or the error that the webhook reports with `successful:
 /// false`.
-pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<Answer, CallError> {
+pub(super) fn verify(uid: &str, operation: Operation, body: &[u8]) -> Result<WebhookReply, CallError> {
     let context = decode_context(body).map_err(CallError::Request)?;
-    let answer = |text: &str| CallError::Answer(text.to_owned());
-    let response = context.response.ok_or_else(|| answer("webhook response was absent"))?;
+    let invalid = |text: &str| CallError::InvalidResponse(text.to_owned());
+    let response = context.response.ok_or_else(|| invalid("webhook response was absent"))?;
     if response.uid != uid {
-        return Err(CallError::Answer(format!("expected response.uid {uid:?}, got {:?}", response.uid)));
+        return Err(CallError::InvalidResponse(format!("expected response.uid {uid:?}, got {:?}", response.uid)));
     }
     if !response.successful {
         let Status { message, code } = response
             .status
-            .ok_or_else(|| answer("webhook require response.status when response.successful is false"))?;
+            .ok_or_else(|| invalid("webhook require response.status when response.successful is false"))?;
         return Err(CallError::Unsuccessful { code, message });
     }
-    response.answer(operation)
+    response.into_reply(operation)
 }
 
 /// Decodes JSON, or YAML if the body does not begin with `{`, as Karmada's codec does.
@@ -133,13 +133,13 @@ fn decode_context(body: &[u8]) -> Result<Context, String> {
 }
 
 impl Response {
-    /// Returns the answer of one operation.
+    /// Returns the reply to one operation.
     ///
     /// `InterpretReplica`, `InterpretStatus` and `InterpretHealth` need their field. A response
     /// without components or dependencies has none. The remaining operations answer with a patch.
-    fn answer(self, operation: Operation) -> Result<Answer, CallError> {
-        let answer = |text: String| CallError::Answer(text);
-        let missing = |field: &str| answer(format!("webhook returned nil response.{field}"));
+    fn into_reply(self, operation: Operation) -> Result<WebhookReply, CallError> {
+        let invalid = |text: String| CallError::InvalidResponse(text);
+        let missing = |field: &str| invalid(format!("webhook returned nil response.{field}"));
         let output = match operation {
             Operation::InterpretReplica => {
                 let replicas = self.replicas.ok_or_else(|| missing("replicas"))?;
@@ -164,14 +164,14 @@ impl Response {
             },
             Operation::InterpretStatus => {
                 // `nill` is spelled as in Karmada.
-                self.raw_status.ok_or_else(|| answer("webhook returned nill response.rawStatus".into()))?
+                self.raw_status.ok_or_else(|| invalid("webhook returned nill response.rawStatus".into()))?
             }
             Operation::InterpretHealth => self.healthy.ok_or_else(|| missing("healthy"))?.into(),
             Operation::ReviseReplica | Operation::Retain | Operation::AggregateStatus | Operation::Prune => {
-                return self.checked_patch().map(Answer::Patch).map_err(answer);
+                return self.checked_patch().map(WebhookReply::Patch).map_err(invalid);
             }
         };
-        Ok(Answer::Whole(crate::operation::field(operation, output)))
+        Ok(WebhookReply::Whole(crate::operation::field(operation, output)))
     }
 
     /// Returns the patch, which must have a type exactly if it is not empty

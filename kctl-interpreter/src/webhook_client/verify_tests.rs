@@ -74,7 +74,7 @@ fn webhook_responses_are_converted_for_every_operation() {
         InterpretComponent, InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, Retain,
     };
     let secret = json!({ "apiVersion": "v1", "kind": "Secret", "name": "a" });
-    let whole = |answer: Value| Answer::Whole(answer);
+    let whole = |answer: Value| WebhookReply::Whole(answer);
     let cases = [
         (InterpretReplica, json!({ "replicas": -1 }), whole(json!({ "replica": -1, "requires": null }))),
         (
@@ -92,8 +92,8 @@ fn webhook_responses_are_converted_for_every_operation() {
         (InterpretDependency, json!({}), whole(json!({ "dependencies": null }))),
         (InterpretStatus, json!({ "rawStatus": [1] }), whole(json!({ "status": [1] }))),
         (InterpretHealth, json!({ "healthy": false }), whole(json!({ "healthy": false }))),
-        (Retain, json!({ "patch": PATCH, "patchType": "JSONPatch" }), Answer::Patch(b"[]".to_vec())),
-        (Retain, json!({}), Answer::Patch(Vec::new())),
+        (Retain, json!({ "patch": PATCH, "patchType": "JSONPatch" }), WebhookReply::Patch(b"[]".to_vec())),
+        (Retain, json!({}), WebhookReply::Patch(Vec::new())),
     ];
     for (operation, fields, expected) in cases {
         let body = response(&fields).to_string();
@@ -111,6 +111,6 @@ fn answer_may_be_yaml_with_or_without_kind() {
     ];
     for body in cases {
         let answer = verify("u", Operation::InterpretHealth, body.as_bytes());
-        assert_eq!(answer.ok(), Some(Answer::Whole(json!({ "healthy": true }))), "{body}");
+        assert_eq!(answer.ok(), Some(WebhookReply::Whole(json!({ "healthy": true }))), "{body}");
     }
 }

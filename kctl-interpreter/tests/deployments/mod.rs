@@ -34,11 +34,11 @@ pub(crate) fn rules() -> Vec<Rule> {
             let requests = [("cpu".to_owned(), "100m".to_owned())].into();
             let requirements = ReplicaRequirements { resource_request: requests, ..ReplicaRequirements::default() };
             let replicas = object.spec.replicas.unwrap_or(1);
-            IntoReplicas::into_answer(Replicas { replicas, requirements: Some(requirements) })
+            IntoReplicas::into_result(Replicas { replicas, requirements: Some(requirements) })
         }),
         Rule::read::<Deployment, _, _>(about(Operation::InterpretComponent), |object| async move {
             let replicas = object.spec.replicas.unwrap_or(1);
-            IntoComponents::into_answer(vec![Component { name: "main".into(), replicas, replica_requirements: None }])
+            IntoComponents::into_result(vec![Component { name: "main".into(), replicas, replica_requirements: None }])
         }),
         Rule::revise::<Deployment, _, _>(about(Operation::ReviseReplica), |mut object, replicas| async move {
             object.spec.replicas = Some(replicas);
@@ -59,13 +59,13 @@ pub(crate) fn rules() -> Vec<Rule> {
         Rule::read::<Deployment, _, _>(about(Operation::InterpretStatus), |object| async move {
             if object.metadata.name.as_deref() == Some("odd") {
                 // A JSON object can't have a tuple as a key, so the answer can't be serialized.
-                return IntoStatus::into_answer(HashMap::from([((1, 2), 3)]));
+                return IntoStatus::into_result(HashMap::from([((1, 2), 3)]));
             }
-            IntoStatus::into_answer(object.status.and_then(|status| status.ready_replicas))
+            IntoStatus::into_result(object.status.and_then(|status| status.ready_replicas))
         }),
         Rule::read::<Deployment, _, _>(about(Operation::InterpretDependency), |object| async move {
             let names = object.metadata.name.iter().filter(|name| *name != "free");
-            IntoDependencies::into_answer(names.map(|name| dependency(name)).collect::<Vec<_>>())
+            IntoDependencies::into_result(names.map(|name| dependency(name)).collect::<Vec<_>>())
         }),
         Rule::read::<Deployment, _, _>(about(Operation::InterpretHealth), |object| async move {
             match object.metadata.name.as_deref() {
@@ -73,14 +73,14 @@ pub(crate) fn rules() -> Vec<Rule> {
                 Some("fails") => Err("the database is down".into()),
                 Some("blocks") => {
                     RELEASED.wait();
-                    IntoHealth::into_answer(true)
+                    IntoHealth::into_result(true)
                 }
                 Some("waits") => std::future::pending().await,
                 Some("naps") => {
                     tokio::time::sleep(Duration::from_millis(300)).await;
-                    IntoHealth::into_answer(true)
+                    IntoHealth::into_result(true)
                 }
-                _ => IntoHealth::into_answer(object.metadata.generation != Some(2)),
+                _ => IntoHealth::into_result(object.metadata.generation != Some(2)),
             }
         }),
     ]

@@ -73,11 +73,11 @@ fn webhooks(model: &AdmissionFn) -> TokenStream {
     let new = if model.takes == Parameters::Request { "request" } else { "object" };
     let new = format_ident!("{new}", span = model.kind.span());
     let new = quote_spanned!(model.kind.span()=> __p::Webhook::#new::<#kind, _, _>);
-    let answer = answer(model);
+    let result = call(model);
     let call = match (model.takes, model.action) {
-        (Parameters::Request, _) => quote!(|request| async move { #answer }),
-        (_, Action::Mutate) => quote!(|mut object, request| async move { #answer?; __p::Ok(object) }),
-        (_, Action::Validate) => quote!(|object, request| async move { #answer?; __p::Ok(object) }),
+        (Parameters::Request, _) => quote!(|request| async move { #result }),
+        (_, Action::Mutate) => quote!(|mut object, request| async move { #result?; __p::Ok(object) }),
+        (_, Action::Validate) => quote!(|object, request| async move { #result?; __p::Ok(object) }),
     };
     let mutable = (!model.settings.is_empty()).then(|| quote!(mut));
     quote! {
@@ -120,7 +120,7 @@ fn assignment(setting: &Setting) -> TokenStream {
 
 /// Emits the call of the function. It has the span of the return type, where rustc shows K0110 for a type that is not
 /// an answer.
-fn answer(model: &AdmissionFn) -> TokenStream {
+fn call(model: &AdmissionFn) -> TokenStream {
     let at = model.head.result;
     let callee = model.head.callee();
     let object = if model.action == Action::Mutate { quote!(&mut object) } else { quote!(&object) };

@@ -6,9 +6,9 @@
 //! | K0051, K0052, K0053 | no operation, an unknown one, an unknown option |
 //! | K0054, K0055, K0056 | parameters: their number, the borrowed object, the second one |
 //! | K0057 | the function is generic |
-//! | K0058 | no return type where the operation needs an answer |
+//! | K0058 | no return type where the operation needs one |
 //!
-//! Other return types are left to rustc: the trait of the answer has a diagnostic with K0058, too.
+//! Other return types are left to rustc: the trait of the return type has a diagnostic with K0058, too.
 
 use proc_macro2::TokenTree;
 use quote::ToTokens;
@@ -202,7 +202,7 @@ fn check_second_parameter(
     None
 }
 
-/// Reports K0058 for a function that returns nothing where the operation needs an answer. rustc reports any other
+/// Reports K0058 for a function that returns nothing where the operation needs one. rustc reports any other
 /// wrong type.
 fn check_return_type(function: &Function, operation: &Operation, errors: &mut Errors) {
     let is_nothing = match &function.sig.output {
@@ -215,8 +215,8 @@ fn check_return_type(function: &Function, operation: &Operation, errors: &mut Er
         let help = format!("write `{}`", operation.signature(&function.sig.ident.to_string(), &kind));
         let what = format!("a function for {} returns `{}`", operation.name, operation.returns);
         match &function.sig.output {
-            ReturnType::Default => errors.push(&function.sig.ident, codes::NOT_AN_ANSWER, &what, &help),
-            ReturnType::Type(_, ty) => errors.push(ty, codes::NOT_AN_ANSWER, &what, &help),
+            ReturnType::Default => errors.push(&function.sig.ident, codes::INVALID_RETURN_TYPE, &what, &help),
+            ReturnType::Type(_, ty) => errors.push(ty, codes::INVALID_RETURN_TYPE, &what, &help),
         }
     }
 }

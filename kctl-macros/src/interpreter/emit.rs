@@ -18,7 +18,7 @@
 //!         fn rules() -> __p::Vec<__p::Rule> {
 //!             let about = __p::FunctionInfo::new(__p::Operation::InterpretReplica, "replicas", file!(), line!());
 //!             __p::Vec::from([__p::Rule::read::<__Kind, _, _>(about, |object| async move {
-//!                 __p::IntoReplicas::into_answer(replicas(&object).map_err(__p::failed)?)
+//!                 __p::IntoReplicas::into_result(replicas(&object).map_err(__p::failed)?)
 //!             })…])
 //!         }
 //!     }
@@ -75,7 +75,7 @@ fn has_status(model: &InterpreterFn) -> Option<TokenStream> {
 }
 
 /// Emits the body of `rules()`: the constructor of the operation's shape with a closure. A closure that gets the
-/// object by `&mut` returns it, because the answer of such an operation is the changed object.
+/// object by `&mut` returns it, because the result of such an operation is the changed object.
 fn rules(model: &InterpreterFn) -> TokenStream {
     let (kind, imports) = (alias_name("__Kind", &model.kind), probe_imports());
     let Operation { name: operation, shape, .. } = *model.operation;
@@ -94,11 +94,11 @@ fn rules(model: &InterpreterFn) -> TokenStream {
         Some(item) => quote_spanned!(item.span()=> __p::Rule::aggregate::<#kind, #item, _, _>),
         None => new,
     };
-    let answer = answer(model);
+    let result = call(model);
     let call = match shape {
-        Shape::Read => quote!(|object| async move { #answer }),
-        Shape::Change => quote!(|mut object| async move { #answer?; __p::Ok(object) }),
-        _ => quote!(|mut object, second| async move { #answer?; __p::Ok(object) }),
+        Shape::Read => quote!(|object| async move { #result }),
+        Shape::Change => quote!(|mut object| async move { #result?; __p::Ok(object) }),
+        _ => quote!(|mut object, second| async move { #result?; __p::Ok(object) }),
     };
     quote! {
         #imports
@@ -107,9 +107,9 @@ fn rules(model: &InterpreterFn) -> TokenStream {
     }
 }
 
-/// Emits the call of the function. `IntoReplicas::into_answer` and its siblings turn the result into JSON; the call has the
-/// span of the return type, where rustc shows K0058 for a type that is not an answer.
-fn answer(model: &InterpreterFn) -> TokenStream {
+/// Emits the call of the function. `IntoReplicas::into_result` and its siblings turn the result into JSON; the call has
+/// the span of the return type, where rustc shows K0058 for a wrong return type.
+fn call(model: &InterpreterFn) -> TokenStream {
     let at = model.head.result;
     let callee = model.head.callee();
     let arguments = match model.operation.shape {
@@ -120,6 +120,6 @@ fn answer(model: &InterpreterFn) -> TokenStream {
     };
     let wait = model.head.is_async.then(|| quote!(.await));
     let fallible = model.is_fallible.then(|| quote_spanned!(at=> .map_err(__p::failed)?));
-    let into = Ident::new(model.operation.answer, at);
-    quote_spanned!(at=> __p::#into::into_answer(#callee(#arguments)#wait #fallible))
+    let into = Ident::new(model.operation.return_trait, at);
+    quote_spanned!(at=> __p::#into::into_result(#callee(#arguments)#wait #fallible))
 }

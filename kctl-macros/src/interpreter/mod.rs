@@ -1,7 +1,7 @@
 //! `#[interpreter(op = …)]`: parse → check → emit, and recover when there are errors.
 //!
 //! A function answers one operation of Karmada's resource interpreter for one kind. `operation` has a table of the
-//! operations: the signature that each one needs, and the trait of its answer.
+//! operations: the signature that each one needs, and the trait of its return type.
 
 mod check;
 mod emit;

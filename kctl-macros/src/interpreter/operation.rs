@@ -9,8 +9,8 @@ pub(super) struct Operation {
     pub(super) name: &'static str,
     /// The parameters of a function for the operation.
     pub(super) shape: Shape,
-    /// The trait in the runtime of the types that answer the operation. It names the code K0058 in its diagnostic.
-    pub(super) answer: &'static str,
+    /// The trait in the runtime of the return types of the operation. It names the code K0058 in its diagnostic.
+    pub(super) return_trait: &'static str,
     /// The type in the `Result`, as the help shows it.
     pub(super) returns: &'static str,
     /// `true` if the operation is about the status, so that the kind must have one: K0032.
@@ -67,13 +67,13 @@ impl Operation {
 }
 
 /// Returns an operation that reads its object and returns something else.
-const fn read(name: &'static str, answer: &'static str, returns: &'static str) -> Operation {
-    Operation { name, shape: Shape::Read, answer, returns, needs_status: false, is_served: true }
+const fn read(name: &'static str, return_trait: &'static str, returns: &'static str) -> Operation {
+    Operation { name, shape: Shape::Read, return_trait, returns, needs_status: false, is_served: true }
 }
 
 /// Returns an operation that changes its object in place.
 const fn change(name: &'static str, shape: Shape) -> Operation {
-    Operation { name, shape, answer: "IntoUnit", returns: "()", needs_status: false, is_served: true }
+    Operation { name, shape, return_trait: "IntoUnit", returns: "()", needs_status: false, is_served: true }
 }
 
 /// Every operation, in the order of the help.

@@ -31,7 +31,7 @@ const IDLE_MAX: usize = 4;
 
 /// A connection with counts of its streams.
 ///
-/// `n_open` is at least `n_answered`. The difference is the number of streams that wait for a response head.
+/// `n_open` is at least `n_responded`. The difference is the number of streams that wait for a response head.
 /// For a watch the head comes at once unless the server has no room for the stream.
 pub(super) struct H2Connection {
     /// hyper-util's client, used as a pool of one server.
@@ -39,7 +39,7 @@ pub(super) struct H2Connection {
     /// Streams that are requested or open.
     pub(super) n_open: AtomicUsize,
     /// Streams with a response.
-    pub(super) n_answered: AtomicUsize,
+    pub(super) n_responded: AtomicUsize,
     /// `true` once a request was answered, until a connection error.
     is_there: AtomicBool,
     /// Held by the request that opens the connection.
@@ -65,7 +65,7 @@ impl H2Connection {
         Self {
             pool: builder.build(connector.clone()),
             n_open: AtomicUsize::default(),
-            n_answered: AtomicUsize::default(),
+            n_responded: AtomicUsize::default(),
             is_there: AtomicBool::default(),
             first: Mutex::default(),
         }

@@ -10,7 +10,7 @@
 //!
 //! 1. A watch on a connection with other answered streams waits for its response head.
 //! 2. The caller gives up after its own timeout and drops the request.
-//! 3. If that took at least [`Limits::answer_within`], the number of answered streams becomes the new bound.
+//! 3. If that took at least [`Limits::response_within`], the number of streams with a response becomes the new bound.
 //! 4. The retry finds no room on that connection, and opens another one.
 //!
 //! The bound only falls, and is shared by all connections of the pool. A slow server that answers nothing does
@@ -51,7 +51,7 @@ pub(super) struct H2Pool {
 pub(super) enum StreamLimit {
     /// The bound stays [`Limits::streams`]. Used for lists, whose first byte may take long.
     Given,
-    /// Unanswered streams lower the bound. Used for watches, which are answered at once and stay open.
+    /// Streams without a response lower the bound. Used for watches, which are answered at once and stay open.
     Learned,
 }
 
@@ -68,12 +68,12 @@ impl H2Pool {
     /// As [`H2Connection::send`]. A failed request gives its room back.
     ///
     /// # Cancel safety
-    /// Safe, and meaningful: a dropped unanswered watch may lower the bound, as the module page says.
+    /// Safe, and meaningful: a dropped watch without a response may lower the bound, as the module page says.
     pub(super) async fn send(self, request: Request<Body>) -> Result<Response<ResponseBody>, legacy::Error> {
         let connection = self.connection();
         let mut stream = Stream::new(connection.clone());
         if self.limit == StreamLimit::Learned {
-            let (since, slow) = (Instant::now(), self.limits.answer_within);
+            let (since, slow) = (Instant::now(), self.limits.response_within);
             stream.limit_guard = Some(Box::new(StreamLimitGuard { since, slow, n_max: self.n_max.clone() }));
         }
         let answer = connection.send(request).await?;
@@ -104,15 +104,15 @@ pub(super) struct Stream {
     connection: Arc<H2Connection>,
     /// Boxed, because nearly all streams are answered.
     limit_guard: Option<Box<StreamLimitGuard>>,
-    /// `true` after the head of the response; then `n_answered` counts it too.
-    is_answered: bool,
+    /// `true` after the head of the response; then `n_responded` counts it too.
+    has_response: bool,
 }
 
 /// The bound that a stream lowers if it stays without a response for too long.
 struct StreamLimitGuard {
     /// Time of the request.
     since: Instant,
-    /// Shortest wait without a response that lowers the bound, [`Limits::answer_within`].
+    /// Shortest wait without a response that lowers the bound, [`Limits::response_within`].
     slow: Duration,
     /// The bound to lower, shared with the pool.
     n_max: Arc<AtomicUsize>,
@@ -121,7 +121,7 @@ struct StreamLimitGuard {
 impl Stream {
     /// Creates a stream of a connection whose `n_open` counts it already.
     fn new(connection: Arc<H2Connection>) -> Self {
-        Self { connection, limit_guard: None, is_answered: false }
+        Self { connection, limit_guard: None, has_response: false }
     }
 
     /// Reports that the response broke off.
@@ -131,24 +131,24 @@ impl Stream {
 
     /// Notes the head of the response. From now on a drop lowers no bound.
     fn response_received(&mut self) {
-        (self.is_answered, self.limit_guard) = (true, None);
-        self.connection.n_answered.fetch_add(1, Ordering::Relaxed);
+        (self.has_response, self.limit_guard) = (true, None);
+        self.connection.n_responded.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl Drop for Stream {
     fn drop(&mut self) {
         self.connection.n_open.fetch_sub(1, Ordering::Relaxed);
-        if self.is_answered {
-            self.connection.n_answered.fetch_sub(1, Ordering::Relaxed);
+        if self.has_response {
+            self.connection.n_responded.fetch_sub(1, Ordering::Relaxed);
         } else if let Some(limit_guard) = &self.limit_guard
             && limit_guard.since.elapsed() >= limit_guard.slow
         {
-            // The server answered this many streams of the connection and not one more: that is the bound from now on.
-            let n_answered = self.connection.n_answered.load(Ordering::Relaxed);
-            if n_answered > 0 && n_answered < limit_guard.n_max.fetch_min(n_answered, Ordering::Relaxed) {
+            // The server responded to this many streams of the connection and not one more: this is the new bound.
+            let n_responded = self.connection.n_responded.load(Ordering::Relaxed);
+            if n_responded > 0 && n_responded < limit_guard.n_max.fetch_min(n_responded, Ordering::Relaxed) {
                 tracing::info!(
-                    streams = n_answered,
+                    streams = n_responded,
                     "watch timed out on a shared HTTP/2 connection; lowering streams per connection"
                 );
             }

@@ -55,7 +55,7 @@ pub(super) struct Limits {
     /// Time for the response to a ping; the connection is closed after it.
     pub(super) ping_within: Duration,
     /// A watch without a response for this time, on a connection with others, was one too many for the server.
-    pub(super) answer_within: Duration,
+    pub(super) response_within: Duration,
     /// Longest idle time of an HTTP/1.1 connection. It may be dead, and a lost write cannot be repeated.
     pub(super) reuse_within: Duration,
     /// A GET over a reused connection that has no response within this time is sent again over a new one.
@@ -71,7 +71,7 @@ impl Default for Limits {
             streams: 80,
             ping_every: seconds(30),
             ping_within: seconds(15),
-            answer_within: seconds(5),
+            response_within: seconds(5),
             reuse_within: seconds(5),
             first_byte_within: seconds(5),
             plugin_every: seconds(5),

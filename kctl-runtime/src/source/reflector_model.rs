@@ -53,7 +53,7 @@ enum Step {
     Compact,
     /// The server responds correctly, with the state `back` versions ago if that is allowed. `of` is the index of the
     /// reflector, modulo their number.
-    Answer {
+    Respond {
         of: usize,
         back: usize,
     },
@@ -85,7 +85,7 @@ fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(name, selected, own)| Step::Write { name, selected, own }),
         3 => (name, any::<bool>()).prop_map(|(name, own)| Step::Delete { name, own }),
         1 => Just(Step::Compact),
-        16 => (of.clone(), 0_usize..4).prop_map(|(of, back)| Step::Answer { of, back }),
+        16 => (of.clone(), 0_usize..4).prop_map(|(of, back)| Step::Respond { of, back }),
         1 => (of.clone(), 0_usize..4).prop_map(|(of, back)| Step::Repeat { of, back }),
         1 => of.clone().prop_map(Step::Close),
         2 => (of.clone(), codes).prop_map(|(of, code)| Step::Fail(of, code)),
@@ -317,7 +317,7 @@ impl Run {
     }
 
     fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
-        let unanswered = || ApiError::Unanswered { operation: "watch pods".into(), cause: "connection refused".into() };
+        let unanswered = || ApiError::NoResponse { operation: "watch pods".into(), cause: "connection refused".into() };
         match step {
             Step::Write { name, selected, own } => {
                 let written = self.server.write(name, selected);
@@ -336,8 +336,8 @@ impl Run {
                 self.server.compact();
                 Ok(())
             }
-            Step::Answer { of, back } => {
-                let answer = self.answer(of, back);
+            Step::Respond { of, back } => {
+                let answer = self.respond(of, back);
                 self.deliver(of, answer)
             }
             Step::Repeat { of, back } => {
@@ -368,7 +368,7 @@ impl Run {
     }
 
     /// Returns the response of a healthy server.
-    fn answer(&mut self, of: usize, back: usize) -> Input {
+    fn respond(&mut self, of: usize, back: usize) -> Input {
         let (server, n) = (&self.server, self.followers.len());
         let Follower { scope, reflector, stream } = &mut self.followers[of % n];
         let expired = || Input::Failed(ApiError::rejected("list pods", 410, None, "{}"));
@@ -421,7 +421,7 @@ impl Run {
     /// Ends all faults. The cache then has to become equal to the server's state.
     fn settle(&mut self) -> Result<(), TestCaseError> {
         for turn in 0..SETTLED_WITHIN * self.followers.len() {
-            let answer = self.answer(turn, 0);
+            let answer = self.respond(turn, 0);
             self.deliver(turn, answer)?;
         }
         let state = |objects: Vec<Arc<Stored>>| -> BTreeMap<_, _> {

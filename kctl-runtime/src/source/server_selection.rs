@@ -339,7 +339,7 @@ mod tests {
     }
 
     impl FakeServer {
-        fn answer(&self, request: &http::Request<Body>) -> http::Response<UnsyncBoxBody<Bytes, Infallible>> {
+        fn respond(&self, request: &http::Request<Body>) -> http::Response<UnsyncBoxBody<Bytes, Infallible>> {
             let full = |body: String| Full::new(Bytes::from(body)).boxed_unsync();
             let path = request.uri().to_string();
             let is_watch = path.contains("watch=true");
@@ -376,7 +376,7 @@ mod tests {
         *server.rejects.lock() = rejects;
         let answers = server.clone();
         let service = service_fn(move |request: http::Request<Body>| {
-            std::future::ready(Ok::<_, Infallible>(answers.answer(&request)))
+            std::future::ready(Ok::<_, Infallible>(answers.respond(&request)))
         });
         let config = WatchConfig::of::<Pod>().in_namespaces(["x", "y"]);
         let store = SharedStore::for_namespaces(&config.namespaces);

@@ -19,7 +19,7 @@ use super::Operation;
 /// | [`Rejected`](Self::Rejected) with `Retry-After` | yes | after that wait |
 /// | [`Rejected`](Self::Rejected), a conflict | yes | once the cache has a newer state |
 /// | [`Rejected`](Self::Rejected) otherwise | yes | after the backoff |
-/// | [`Unanswered`](Self::Unanswered), [`Unreadable`](Self::Unreadable) | yes | after the backoff, on a cache that was listed again |
+/// | [`NoResponse`](Self::NoResponse), [`Unreadable`](Self::Unreadable) | yes | after the backoff, on a cache that was listed again |
 /// | [`NotLeading`](Self::NotLeading), [`NotFollowed`](Self::NotFollowed) | no | after the backoff |
 /// | [`Unsendable`](Self::Unsendable), [`Foreign`](Self::Foreign), [`SecondController`](Self::SecondController), [`Elsewhere`](Self::Elsewhere), [`Undeclared`](Self::Undeclared) | no | after a change of the object: terminal |
 ///
@@ -57,14 +57,14 @@ pub enum ApiError {
     /// The connection failed or timed out. The request may have taken effect or not.
     #[error("{operation}: no response from the API server: {cause}")]
     #[non_exhaustive]
-    Unanswered {
+    NoResponse {
         /// Verb, kind and key of the request.
         operation: Operation,
         /// The error of the connection, or the time that was waited.
         cause: String,
     },
     /// The server reported success, but its response is not an object of the kind. The write has happened.
-    #[error("{operation}: the answer cannot be read: {cause}")]
+    #[error("{operation}: the response cannot be read: {cause}")]
     #[non_exhaustive]
     Unreadable {
         /// Verb, kind and key of the request.
@@ -194,23 +194,23 @@ impl ApiError {
         }
     }
 
-    /// Builds [`Unanswered`](Self::Unanswered) for a request whose connection failed or timed out.
+    /// Builds [`NoResponse`](Self::NoResponse) for a request whose connection failed or timed out.
     ///
     /// ```
     /// use kctl_runtime::writer::ApiError;
     ///
-    /// let lost = ApiError::unanswered("create Pod shop/web-0", "connection reset");
+    /// let lost = ApiError::no_response("create Pod shop/web-0", "connection reset");
     /// assert!(lost.is_unknown_outcome());
     /// ```
-    pub fn unanswered(operation: impl Into<Operation>, cause: impl Into<String>) -> Self {
-        Self::Unanswered { operation: operation.into(), cause: cause.into() }
+    pub fn no_response(operation: impl Into<Operation>, cause: impl Into<String>) -> Self {
+        Self::NoResponse { operation: operation.into(), cause: cause.into() }
     }
 
     /// Returns verb, kind and key of the request, such as `patch Deployment shop/web`.
     pub fn operation(&self) -> &Operation {
         match self {
             Self::Rejected { operation, .. }
-            | Self::Unanswered { operation, .. }
+            | Self::NoResponse { operation, .. }
             | Self::Unreadable { operation, .. }
             | Self::Unsendable { operation, .. }
             | Self::Foreign { operation, .. }
@@ -306,11 +306,11 @@ impl ApiError {
 
     /// Returns `true` if the request may have taken effect although it failed.
     ///
-    /// That holds for [`Unanswered`](Self::Unanswered), [`Unreadable`](Self::Unreadable) and each 5xx. Before
+    /// That holds for [`NoResponse`](Self::NoResponse), [`Unreadable`](Self::Unreadable) and each 5xx. Before
     /// the key is reconciled again, its cache is brought up to date.
     pub fn is_unknown_outcome(&self) -> bool {
         match self {
-            Self::Unanswered { .. } | Self::Unreadable { .. } => true,
+            Self::NoResponse { .. } | Self::Unreadable { .. } => true,
             Self::Rejected { code, .. } => *code >= 500,
             Self::Unsendable { .. }
             | Self::Foreign { .. }

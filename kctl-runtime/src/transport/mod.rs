@@ -169,7 +169,7 @@ async fn send_with_retries(
 
 /// Returns the error of a request without a response in time.
 pub(crate) fn timeout_error(operation: &Operation, within: Duration) -> ApiError {
-    ApiError::Unanswered { operation: operation.into(), cause: format!("nothing within {within:?}") }
+    ApiError::NoResponse { operation: operation.into(), cause: format!("nothing within {within:?}") }
 }
 
 /// Sends the request once and returns the head of the response, whatever its status.
@@ -181,7 +181,7 @@ async fn send_once(
     template: &RequestTemplate<'_>,
     repeats: Option<RetryAfterStatus>,
 ) -> Result<Response<Body>, ApiError> {
-    let unanswered = |cause: String| ApiError::Unanswered { operation: operation.into(), cause };
+    let unanswered = |cause: String| ApiError::NoResponse { operation: operation.into(), cause };
     let mut request =
         Request::builder().method(template.method.clone()).uri(template.path).header("accept", template.accept);
     if let Some(trace) = Trace::current() {
@@ -328,7 +328,7 @@ mod tests {
         let operation = "watch pods".into();
         let opened = open(&client, &operation, "/api/v1/pods?watch=1", JSON);
         let opened = tokio::time::timeout(Duration::from_secs(3_600), opened).await.expect("it ends");
-        assert!(matches!(opened, Err(ApiError::Unanswered { .. })), "{:?}", opened.err());
+        assert!(matches!(opened, Err(ApiError::NoResponse { .. })), "{:?}", opened.err());
     }
 
     #[tokio::test(start_paused = true)]
@@ -341,7 +341,7 @@ mod tests {
         assert!(futures::poll!(&mut sent).is_pending(), "it waits for the Retry-After");
         tokio::time::advance(Duration::from_secs(15)).await;
         let Poll::Ready(Err(error)) = futures::poll!(&mut sent) else { panic!("it is late") };
-        assert!(matches!(error, ApiError::Unanswered { .. }), "{error}");
+        assert!(matches!(error, ApiError::NoResponse { .. }), "{error}");
         assert_eq!(n_requests.load(Ordering::Relaxed), 1);
     }
 }

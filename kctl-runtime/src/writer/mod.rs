@@ -21,7 +21,7 @@
 //!
 //! # Outcomes of a write
 //!
-//! | Answer | Cache | Next reconcile of the key |
+//! | Response | Cache | Next reconcile of the key |
 //! |---|---|---|
 //! | success with the object | has it before the call returns | as the reconcile function asks |
 //! | success with the last state of an object that the write ends | drops the object | the same |
@@ -42,7 +42,7 @@
 //! let conflict = ApiError::rejected("update Pod shop/web-0", 409, None, status);
 //! assert!(!conflict.is_unknown_outcome(), "the server decided, and the cache is right");
 //!
-//! let lost = ApiError::unanswered("create Pod shop/web-0", "connection reset");
+//! let lost = ApiError::no_response("create Pod shop/web-0", "connection reset");
 //! assert!(lost.is_unknown_outcome(), "the Pod may exist");
 //! ```
 //!

@@ -15,7 +15,7 @@ use crate::transport;
 
 /// Returns a client whose writes acquire the permit first and get its timeout. Reads pass unchanged.
 ///
-/// A write that is not answered in time fails with [`ApiError::Unanswered`](super::ApiError::Unanswered), and its entry
+/// A write that is not answered in time fails with [`ApiError::NoResponse`](super::ApiError::NoResponse), and its entry
 /// in the permit stays until its time is over. `exec` and `port-forward` are GET requests and pass, although they can
 /// change a lot.
 pub(crate) fn fenced(client: &Client, permit: &WritePermit) -> Client {

@@ -41,7 +41,7 @@ pub use self::{
     denial::{Denial, Invalid},
     options::{Action, FailurePolicy, MatchPolicy, Operation, Options, Reinvocation, SideEffects},
     request::{AUDIT_LEN_MAX, Admission, User, WARNINGS_LEN_MAX},
-    webhook::{Answer, RegistrationError, Webhook},
+    webhook::{Decision, RegistrationError, Webhook},
 };
 pub(crate) use respond::{BODY_LEN_MAX, failed_response, respond};
 pub(crate) use webhook::check;

@@ -12,7 +12,7 @@ use super::{
     denial::Denial,
     options::{Action, Operation},
     review::{KIND, Request, Review, VERSIONS},
-    webhook::{Answer, Webhook},
+    webhook::{Decision, Webhook},
 };
 use crate::{
     call::{RequestState, catch_unwind},
@@ -44,14 +44,14 @@ pub(crate) async fn respond(webhook: &Webhook, body: &[u8], state: &mut RequestS
     let (called, sent) = (webhook.clone(), request.clone());
     let running = state.measurement.start_function();
     let called = state.in_own_task(async move {
-        let answer = catch_unwind(called.about(), || called.call(&sent, operation)).await;
-        answer.inspect_err(|_panic| running.count_panic())
+        let decision = catch_unwind(called.about(), || called.call(&sent, operation)).await;
+        decision.inspect_err(|_panic| running.count_panic())
     });
-    let answer = called.await.map_err(|error| error.to_string()).flatten();
-    let answer = answer
-        .unwrap_or_else(|failed| Answer { denied: Some(Denial::webhook_error(500, failed)), ..Answer::default() });
-    state.measurement.code(answer.denied.as_ref().map_or(200, Denial::http_code));
-    review(webhook, &version, &request, operation, answer)
+    let decision = called.await.map_err(|error| error.to_string()).flatten();
+    let decision = decision
+        .unwrap_or_else(|failed| Decision { denied: Some(Denial::webhook_error(500, failed)), ..Decision::default() });
+    state.measurement.code(decision.denied.as_ref().map_or(200, Denial::http_code));
+    review(webhook, &version, &request, operation, decision)
 }
 
 type Decoded = (String, Request, Operation);
@@ -80,8 +80,8 @@ fn decode_request(webhook: &Webhook, body: &[u8]) -> Result<Decoded, (StatusCode
 }
 
 /// Returns the response with the patch, the warnings and the audit annotations.
-fn review(webhook: &Webhook, version: &str, request: &Request, operation: Operation, answer: Answer) -> Value {
-    let Answer { denied, object, warnings, audit } = answer;
+fn review(webhook: &Webhook, version: &str, request: &Request, operation: Operation, decision: Decision) -> Value {
+    let Decision { denied, object, warnings, audit } = decision;
     let mut review = match denied {
         Some(denied) => denial_review(version, &request.uid, &denied, request),
         None => envelope(version, &json!({ "uid": request.uid, "allowed": true, "status": { "code": 200 } })),

@@ -20,7 +20,7 @@ use crate::{
 /// The result of an admission function.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Answer {
+pub struct Decision {
     /// The rejection; `None` accepts the request.
     pub denied: Option<Denial>,
     /// The object to store, if the function changed it.
@@ -31,7 +31,7 @@ pub struct Answer {
     pub audit: BTreeMap<String, String>,
 }
 
-type Call = Arc<dyn Fn(&Request, Operation) -> CallFuture<Answer> + Send + Sync>;
+type Call = Arc<dyn Fn(&Request, Operation) -> CallFuture<Decision> + Send + Sync>;
 
 /// An admission function with its kind and options.
 #[derive(Clone)]
@@ -96,14 +96,14 @@ impl Webhook {
             Box::pin(async move {
                 let (before, called, admission) = match begun {
                     Ok(begun) => begun,
-                    Err(denied) => return Answer { denied: Some(denied), ..Answer::default() },
+                    Err(denied) => return Decision { denied: Some(denied), ..Decision::default() },
                 };
                 let after = match (called.await, action) {
                     (Ok(object), Action::Mutate) => apply_changes(sent, &before, &object, &shown).map(Some),
                     (Ok(_), Action::Validate) => Ok(None),
                     (Err(denied), _) => Err(denied),
                 };
-                answer(after, admission.take_notes())
+                decide(after, admission.take_notes())
             })
         })
     }
@@ -142,8 +142,8 @@ impl Webhook {
             });
             Box::pin(async move {
                 match begun {
-                    Ok((called, admission)) => answer(called.await.map(|()| None), admission.take_notes()),
-                    Err(denied) => Answer { denied: Some(denied), ..Answer::default() },
+                    Ok((called, admission)) => decide(called.await.map(|()| None), admission.take_notes()),
+                    Err(denied) => Decision { denied: Some(denied), ..Decision::default() },
                 }
             })
         })
@@ -152,7 +152,7 @@ impl Webhook {
     fn new<K: Kind>(
         about: FunctionInfo,
         options: Options,
-        call: impl Fn(&Request, Operation) -> CallFuture<Answer> + Send + Sync + 'static,
+        call: impl Fn(&Request, Operation) -> CallFuture<Decision> + Send + Sync + 'static,
     ) -> Self {
         let definition = Definition::default();
         Self { about, kind: K::gvk(), plural: K::plural(), options, definition, call: Arc::new(call) }
@@ -209,14 +209,14 @@ impl Webhook {
         path
     }
 
-    pub(super) fn call(&self, request: &Request, operation: Operation) -> CallFuture<Answer> {
+    pub(super) fn call(&self, request: &Request, operation: Operation) -> CallFuture<Decision> {
         (self.call)(request, operation)
     }
 }
 
-fn answer(object: Result<Option<Value>, Denial>, Notes { warnings, audit }: Notes) -> Answer {
+fn decide(object: Result<Option<Value>, Denial>, Notes { warnings, audit }: Notes) -> Decision {
     let (object, denied) = object.map_or_else(|denied| (None, Some(denied)), |object| (object, None));
-    Answer { denied, object, warnings, audit }
+    Decision { denied, object, warnings, audit }
 }
 
 fn old_object<K: Kind>(request: &Request) -> Result<Option<K>, Denial> {

@@ -4,7 +4,7 @@
 //! An embedded API server or a control plane calls webhooks with it.
 //!
 //! Differences from Go: a redirect is followed to https only, the certificate is always that of the
-//! called host, and a response has at most [`ANSWER_LEN_MAX`] bytes.
+//! called host, and a response has at most [`RESPONSE_LEN_MAX`] bytes.
 //!
 //! ```no_run
 //! use std::{sync::Arc, time::Duration};
@@ -58,7 +58,7 @@ use crate::trust::Trust;
 
 /// Maximum length of a response in bytes: an object of the maximum size of etcd (1.5 MiB) as
 /// base64, with room to spare.
-pub const ANSWER_LEN_MAX: usize = 8 << 20;
+pub const RESPONSE_LEN_MAX: usize = 8 << 20;
 /// Maximum number of retries after a `Retry-After` in one call, as in client-go.
 const RETRIES_MAX: u32 = 10;
 const IDLE_CONNECTIONS_MAX: usize = 8;
@@ -213,11 +213,11 @@ async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, ClientError> {
         let text = "unexpected error when reading response body. Please retry. Original error";
         Err(format!("{text}: {problem}").into())
     };
-    match timeout_at(deadline, Limited::new(body, ANSWER_LEN_MAX).collect()).await {
+    match timeout_at(deadline, Limited::new(body, RESPONSE_LEN_MAX).collect()).await {
         Err(_elapsed) => broken("context deadline exceeded".into()),
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(format!("the answer has more than {ANSWER_LEN_MAX} bytes").into())
+            Err(format!("the response has more than {RESPONSE_LEN_MAX} bytes").into())
         }
         Ok(Err(error)) => broken(error_chain(error.as_ref())),
     }

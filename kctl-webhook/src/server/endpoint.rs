@@ -16,7 +16,7 @@ use tokio::{sync::Semaphore, time::timeout};
 use super::{
     Routes,
     body::{self, Bodies},
-    memory::{Answer, Memory},
+    memory::{Memory, ResponseBody},
     request::{Progress, RequestState},
 };
 use crate::slots::ClientSlots;
@@ -71,12 +71,12 @@ impl RequestLimits {
     /// Returns the route of an endpoint. It accepts any HTTP method.
     pub fn route(self: &Arc<Self>, path: String, endpoint: impl Endpoint) -> Routes {
         let (limits, endpoint) = (self.clone(), Arc::new(endpoint));
-        let answer = any(move |request: Request| async move { limits.answer(endpoint.as_ref(), request).await });
-        Routes { router: Router::new().route(&path, answer), paths: vec![path] }
+        let handler = any(move |request: Request| async move { limits.handle(endpoint.as_ref(), request).await });
+        Routes { router: Router::new().route(&path, handler), paths: vec![path] }
     }
 
-    /// Answers a request within the timeout of its query.
-    async fn answer<E: Endpoint>(&self, endpoint: &E, request: Request) -> Response<Body> {
+    /// Handles a request within the timeout of its query.
+    async fn handle<E: Endpoint>(&self, endpoint: &E, request: Request) -> Response<Body> {
         let within = body::request_timeout(request.uri());
         let mut state = RequestState::new(endpoint.measure());
         // An API server drops a response without the uid, including its message. For an error, the uid is taken from
@@ -94,7 +94,7 @@ impl RequestLimits {
             Ok(json) => (StatusCode::OK, json),
             Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string().into_bytes()),
         };
-        let mut response = Response::new(Body::new(Answer::new(json, state.slot.memory)));
+        let mut response = Response::new(Body::new(ResponseBody::new(json, state.slot.memory)));
         *response.status_mut() = status;
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response

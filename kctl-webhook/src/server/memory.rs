@@ -131,19 +131,19 @@ impl Held {
 
 /// The body of a response. It may be as long as that of its request, whose bytes it keeps until it is sent.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ResponseBody {
     body: Pieces,
     _memory: Option<Arc<Held>>,
 }
 
-impl Answer {
+impl ResponseBody {
     /// Creates the body.
     pub(super) fn new(whole: impl Into<Bytes>, memory: Option<Arc<Held>>) -> Self {
         Self { body: Pieces::new(whole), _memory: memory }
     }
 }
 
-impl Body for Answer {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 

@@ -10,9 +10,9 @@ use tokio::time::timeout;
 use tower::BoxError;
 
 /// Longest wait for the complete response to a request, and for the head of a watch's.
-const ANSWER_WITHIN: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Returns a client whose requests fail if their responses take longer than [`ANSWER_WITHIN`].
+/// Returns a client whose requests fail if their responses take longer than [`RESPONSE_TIMEOUT`].
 ///
 /// The body of a watch lasts as long as its server wants.
 pub(super) fn with_timeout(client: Client) -> Client {
@@ -20,15 +20,16 @@ pub(super) fn with_timeout(client: Client) -> Client {
     let service = tower::service_fn(move |request: Request<Body>| {
         let client = client.clone();
         async move {
-            let late = |_elapsed| BoxError::from(format!("no response from the API server within {ANSWER_WITHIN:?}"));
-            timeout(ANSWER_WITHIN, answer(client, request)).await.map_err(late)?
+            let late =
+                |_elapsed| BoxError::from(format!("no response from the API server within {RESPONSE_TIMEOUT:?}"));
+            timeout(RESPONSE_TIMEOUT, send(client, request)).await.map_err(late)?
         }
     });
     Client::new(service, namespace).with_valid_until(valid_until)
 }
 
 /// Sends a request, and reads the whole body unless it is that of a watch.
-async fn answer(client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+async fn send(client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
     let is_watch = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true"));
     let response = client.send(request).await?;
     if is_watch {

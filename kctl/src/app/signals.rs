@@ -20,9 +20,9 @@ const SAME_GESTURE: Duration = Duration::from_millis(250);
 const AFTER_GRACE: Duration = Duration::from_secs(1);
 
 /// A runtime that runs no task within this time has no free thread.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(3);
+const TASK_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Number of times in a row that the runtime runs no task within [`ANSWERS_WITHIN`] before a replica ends: a minute. A
+/// Number of times in a row that the runtime runs no task within [`TASK_TIMEOUT`] before a replica ends: a minute. A
 /// process that was frozen misses only one when it continues.
 const MISSED_MAX: u32 = 20;
 
@@ -92,7 +92,7 @@ impl Signals {
             tokio::select! {
                 () = signals.wait_for_stop() => {}
                 () = wait_until_blocked(&watched) => {
-                    let limit = ANSWERS_WITHIN * MISSED_MAX;
+                    let limit = TASK_TIMEOUT * MISSED_MAX;
                     say_error(&format!("all threads were blocked for {limit:?}: other replicas take over when the Lease has expired"));
                     say!("{BLOCKED_HELP}");
                     std::process::exit(ENDED);
@@ -116,19 +116,19 @@ impl Signals {
     }
 }
 
-/// Returns `true` if a runtime runs a task within [`ANSWERS_WITHIN`]. One that shuts down cancels the task at once, which
+/// Returns `true` if a runtime runs a task within [`TASK_TIMEOUT`]. One that shuts down cancels the task at once, which
 /// counts as well.
-async fn answers(runtime: &Handle) -> bool {
-    tokio::time::timeout(ANSWERS_WITHIN, runtime.spawn(async {})).await.is_ok()
+async fn is_responsive(runtime: &Handle) -> bool {
+    tokio::time::timeout(TASK_TIMEOUT, runtime.spawn(async {})).await.is_ok()
 }
 
 /// Waits until a runtime has run no task [`MISSED_MAX`] times in a row.
 async fn wait_until_blocked(runtime: &Handle) {
     let mut n_missed = 0;
     while n_missed < MISSED_MAX {
-        if answers(runtime).await {
+        if is_responsive(runtime).await {
             n_missed = 0;
-            tokio::time::sleep(ANSWERS_WITHIN).await;
+            tokio::time::sleep(TASK_TIMEOUT).await;
         } else {
             n_missed += 1;
         }
@@ -146,7 +146,7 @@ impl Blocked {
     async fn for_good(&self) {
         let Some(grace) = self.grace else { return std::future::pending().await };
         tokio::time::sleep(grace + AFTER_GRACE).await;
-        while answers(&self.runtime).await {
+        while is_responsive(&self.runtime).await {
             tokio::time::sleep(AFTER_GRACE).await;
         }
     }

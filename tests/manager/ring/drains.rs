@@ -134,7 +134,7 @@ async fn hand_over_waits_for_all_controllers_of_kind() {
 async fn unanswered_write_delays_the_hand_over() {
     let (world, a) = World::with_shard(Duration::from_millis(20)).await;
     // The response to the last write of each key is lost.
-    a.faults.add(Fault::LoseAnswer, |request: &RequestSummary| {
+    a.faults.add(Fault::LoseResponse, |request: &RequestSummary| {
         request.path.contains("/secrets") && request.method == "PATCH"
     });
     world.change(1).await;

@@ -137,7 +137,7 @@ async fn http1_server_gets_a_connection_per_watch() {
 #[tokio::test]
 async fn server_that_takes_fewer_streams_gets_more_connections() {
     let server = Server::start(4).await;
-    let limits = Limits { answer_within: Duration::ZERO, ..Limits::default() };
+    let limits = Limits { response_within: Duration::ZERO, ..Limits::default() };
     let by = client(&server, limits);
     let _open = watches(&by, 4).await;
     let waits = timeout(Duration::from_millis(100), by.send(get(WATCH))).await;

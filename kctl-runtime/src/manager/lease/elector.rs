@@ -320,7 +320,7 @@ impl Elector {
                 answer.unwrap_or_else(|| {
                     let operation =
                         Operation::from(format!("renew the lease {}/{}", self.config.namespace, self.config.name));
-                    Input::Failed(ApiError::Unanswered { operation, cause: "nothing in time".into() })
+                    Input::Failed(ApiError::NoResponse { operation, cause: "nothing in time".into() })
                 })
             }
             // `publish` has reported the end already, and the caller does not call this again.

@@ -6,7 +6,7 @@
 //! 2. `SubjectAccessReview` decides if the user may `get` the path. If not, the response is 403 and names the user.
 //! 3. An API server that does not answer leads to 500: neither "yes" nor "no" would be true.
 //!
-//! Answers are cached: a scraper costs one `TokenReview` a minute and one `SubjectAccessReview` in five minutes. These
+//! Reviews are cached: a scraper costs one `TokenReview` a minute and one `SubjectAccessReview` in five minutes. These
 //! times also bound how long a withdrawn permission continues to work.
 //!
 //! Anyone who reaches the port can send tokens. So few reviews are sent at a time, rejections are cached too, and the
@@ -37,51 +37,51 @@ const DENIED_FOR: Duration = Duration::from_secs(30);
 const REJECTED_FOR: Duration = Duration::from_secs(5);
 /// Maximum number of reviews that wait for their responses; others wait for them.
 const REVIEWS_MAX: usize = 4;
-/// Maximum number of cached answers. At the bound expired ones are removed, then all.
-const ANSWERS_MAX: usize = 1_000;
+/// Maximum number of cached reviews of one kind. At the bound expired ones are removed, then all.
+const CACHED_REVIEWS_MAX: usize = 1_000;
 
 /// Admits requests with a token whose user may `get` the path.
 pub(crate) struct Guard {
     client: Client,
     hasher: RandomState,
     /// Users by a keyed hash of their token; the token itself is not kept.
-    users: Mutex<Answers<u64, UserInfo>>,
+    users: Mutex<CachedReviews<u64, UserInfo>>,
     /// Rejected tokens, by the same hash.
-    rejected: Mutex<Answers<u64, ()>>,
+    rejected: Mutex<CachedReviews<u64, ()>>,
     /// Permits of reviews: [`REVIEWS_MAX`].
     reviews: Semaphore,
-    allowed: Mutex<Answers<(String, String), bool>>,
+    allowed: Mutex<CachedReviews<(String, String), bool>>,
 }
 
-/// Answers with the time at which they expire.
+/// Results of reviews with the time at which they expire.
 ///
-/// Expired ones are removed only at [`ANSWERS_MAX`]. Clearing a full map costs some requests, and keeps a flood of
-/// tokens from using memory.
-struct Answers<K, V>(HashMap<K, (V, Instant)>);
+/// Expired ones are removed only at [`CACHED_REVIEWS_MAX`]. Clearing a full map costs some requests, and keeps a flood
+/// of tokens from using memory.
+struct CachedReviews<K, V>(HashMap<K, (V, Instant)>);
 
-impl<K: std::hash::Hash + Eq, V: Clone> Answers<K, V> {
+impl<K: std::hash::Hash + Eq, V: Clone> CachedReviews<K, V> {
     fn get(&self, key: &K) -> Option<V> {
-        self.0.get(key).filter(|(_, until)| Instant::now() < *until).map(|(answer, _)| answer.clone())
+        self.0.get(key).filter(|(_, until)| Instant::now() < *until).map(|(result, _)| result.clone())
     }
 
-    fn put(&mut self, key: K, answer: V, lifetime: Duration) {
+    fn put(&mut self, key: K, result: V, lifetime: Duration) {
         let now = Instant::now();
-        if self.0.len() >= ANSWERS_MAX {
+        if self.0.len() >= CACHED_REVIEWS_MAX {
             self.0.retain(|_, (_, until)| now < *until);
         }
-        if self.0.len() >= ANSWERS_MAX {
+        if self.0.len() >= CACHED_REVIEWS_MAX {
             self.0.clear();
         }
-        self.0.insert(key, (answer, now + lifetime));
+        self.0.insert(key, (result, now + lifetime));
     }
 }
 
-enum TokenAnswer {
+enum TokenReviewResult {
     Of(UserInfo),
     Rejected,
 }
 
-impl TokenAnswer {
+impl TokenReviewResult {
     /// Returns the user; `None` for a rejected token.
     fn user(self) -> Option<UserInfo> {
         match self {
@@ -92,15 +92,15 @@ impl TokenAnswer {
 }
 
 impl Guard {
-    /// Creates a guard without cached answers.
+    /// Creates a guard without cached reviews.
     pub(crate) fn new(client: Client) -> Self {
         Self {
             client,
             hasher: RandomState::new(),
-            users: Mutex::new(Answers(HashMap::new())),
-            rejected: Mutex::new(Answers(HashMap::new())),
+            users: Mutex::new(CachedReviews(HashMap::new())),
+            rejected: Mutex::new(CachedReviews(HashMap::new())),
             reviews: Semaphore::new(REVIEWS_MAX),
-            allowed: Mutex::new(Answers(HashMap::new())),
+            allowed: Mutex::new(CachedReviews(HashMap::new())),
         }
     }
 
@@ -141,9 +141,9 @@ impl Guard {
         Ok(user)
     }
 
-    fn cached(&self, key: u64) -> Option<TokenAnswer> {
+    fn cached(&self, key: u64) -> Option<TokenReviewResult> {
         let user = self.users.lock().get(&key);
-        user.map(TokenAnswer::Of).or_else(|| self.rejected.lock().get(&key).map(|()| TokenAnswer::Rejected))
+        user.map(TokenReviewResult::Of).or_else(|| self.rejected.lock().get(&key).map(|()| TokenReviewResult::Rejected))
     }
 
     /// Returns `true` if the user may `get` the path, from the cache or by a `SubjectAccessReview`.
@@ -310,17 +310,17 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn remembered_answers_are_bounded() {
-        let mut answers = Answers(HashMap::new());
-        answers.put(0, 0, DENIED_FOR);
-        for n in 1..ANSWERS_MAX {
-            answers.put(n, n, KNOWN_FOR);
+    async fn cached_reviews_are_bounded() {
+        let mut reviews = CachedReviews(HashMap::new());
+        reviews.put(0, 0, DENIED_FOR);
+        for n in 1..CACHED_REVIEWS_MAX {
+            reviews.put(n, n, KNOWN_FOR);
         }
-        assert_eq!(answers.0.len(), ANSWERS_MAX);
+        assert_eq!(reviews.0.len(), CACHED_REVIEWS_MAX);
         tokio::time::sleep(Duration::from_secs(31)).await;
-        answers.put(ANSWERS_MAX, 1, KNOWN_FOR);
-        assert_eq!((answers.0.len(), answers.get(&0)), (ANSWERS_MAX, None), "the old one made place");
-        answers.put(ANSWERS_MAX + 1, 2, KNOWN_FOR);
-        assert_eq!((answers.0.len(), answers.get(&(ANSWERS_MAX + 1))), (1, Some(2)), "none was old");
+        reviews.put(CACHED_REVIEWS_MAX, 1, KNOWN_FOR);
+        assert_eq!((reviews.0.len(), reviews.get(&0)), (CACHED_REVIEWS_MAX, None), "the old one made place");
+        reviews.put(CACHED_REVIEWS_MAX + 1, 2, KNOWN_FOR);
+        assert_eq!((reviews.0.len(), reviews.get(&(CACHED_REVIEWS_MAX + 1))), (1, Some(2)), "none was old");
     }
 }

@@ -183,7 +183,7 @@ impl Server {
             // The body is not read, so the connection counts as waiting for the response at once.
             let (running, _body) = connection.begin(http_body_util::Empty::<&[u8]>::new());
             async move {
-                let page = server.answer(&request.map(|_body| ())).await;
+                let page = server.respond(&request.map(|_body| ())).await;
                 Ok::<_, Infallible>(page.map(|body| running.until_sent(Pieces::new(body))))
             }
         });
@@ -199,22 +199,22 @@ impl Server {
     }
 
     /// Checks the request with the guard, if there is one, and returns the page.
-    async fn answer(&self, request: &Request<()>) -> Page {
+    async fn respond(&self, request: &Request<()>) -> Page {
         match &self.guard {
             Some(guard) => match timeout(ADMIT_WITHIN, guard.admit(request)).await {
-                Ok(Ok(())) => answer(&self.pages, request),
+                Ok(Ok(())) => respond(&self.pages, request),
                 Ok(Err(rejected)) => rejected,
                 Err(_elapsed) => {
                     let text = format!("the API server did not answer within {ADMIT_WITHIN:?}; ask again\n");
                     self::text(StatusCode::GATEWAY_TIMEOUT, text)
                 }
             },
-            None => answer(&self.pages, request),
+            None => respond(&self.pages, request),
         }
     }
 }
 
-fn answer(pages: &Pages, request: &Request<()>) -> Page {
+fn respond(pages: &Pages, request: &Request<()>) -> Page {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut page = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here\n");
         page.headers_mut().insert(header::ALLOW, header::HeaderValue::from_static("GET, HEAD"));

@@ -10,11 +10,11 @@ use crate::{source::Presence, store::Delta, transport::ApiError};
 const ABSENT_WAIT: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 /// Number of 404s in a row, about twelve seconds, after which the CRD counts as deleted, and with it all objects. A
 /// starting API server also answers 404 before it has read its CRDs.
-const ABSENT_ANSWERS: u32 = 5;
+const ABSENT_RESPONSES: u32 = 5;
 /// Number of 404s in a row, a second apart, after which an optional kind counts as not installed if it was never
 /// listed. The number is small because users lose no objects that they knew. A starting kube-apiserver 1.36 does not
 /// answer 404 for a kind that exists (429 and 503, in three restarts).
-const ABSENT_ANSWERS_AT_START: u32 = 2;
+const ABSENT_RESPONSES_AT_START: u32 = 2;
 
 impl Reflector {
     /// Chooses the next request and the wait after an error.
@@ -75,7 +75,7 @@ impl Reflector {
                 self.expired = self.expired.saturating_add(1);
                 vec![if self.expired > 1 { Effect::Wait(self.backoff.next_wait().max(wait)) } else { Effect::Next }]
             }
-            Request::Watch { .. } if matches!(error, ApiError::Unanswered { .. }) => {
+            Request::Watch { .. } if matches!(error, ApiError::NoResponse { .. }) => {
                 // The server may have been restored from a backup. A watch from a version in its future would stay silent.
                 self.request = Request::Probe;
                 vec![Effect::Wait(self.backoff.next_wait().max(wait))]
@@ -105,8 +105,8 @@ impl Reflector {
             effects.extend((self.absent == 1).then(|| Effect::Emit(Delta::Incomplete(self.scope.clone()))));
         }
         let is_certain = match (self.last.is_some(), self.presence) {
-            (true, _) => self.absent == ABSENT_ANSWERS,
-            (false, Presence::Optional) => self.absent == ABSENT_ANSWERS_AT_START,
+            (true, _) => self.absent == ABSENT_RESPONSES,
+            (false, Presence::Optional) => self.absent == ABSENT_RESPONSES_AT_START,
             (false, Presence::Required) => false,
         };
         if is_certain {

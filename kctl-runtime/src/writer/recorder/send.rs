@@ -150,7 +150,7 @@ impl Sender {
                 transport::send_within(&self.client, &operation, method.clone(), path, sent, guard.deadline()).await;
             guard.finish(&answer);
             match answer {
-                Err(ApiError::Unanswered { .. }) if tries < TRIES_MAX => {
+                Err(ApiError::NoResponse { .. }) if tries < TRIES_MAX => {
                     let wait = if tries == 1 { AGAIN_AFTER * u32::from(self.suffix % 100) / 100 } else { AGAIN_AFTER };
                     tries += 1;
                     tokio::time::sleep(wait).await;

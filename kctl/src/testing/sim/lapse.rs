@@ -20,7 +20,7 @@ use super::{checks::is_bookkeeping, owners::COORDINATION};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Renewals {
     Rejected,
-    Unanswered,
+    NoResponse,
 }
 
 /// A Lease that its holder fails to renew.
@@ -56,7 +56,7 @@ impl Lapse {
         let (asks, writes) = (of_instance.clone(), of_instance);
         let fault = match self.renewals {
             Renewals::Rejected => RequestFault::Reject { code: 503, retry_after: None, moment: Moment::Before },
-            Renewals::Unanswered => RequestFault::Delay(self.length),
+            Renewals::NoResponse => RequestFault::Delay(self.length),
         };
         let is_lease = move |request: &RequestSummary| {
             let is_named = lease.as_ref().is_none_or(|name| *name == request.name);
@@ -78,7 +78,7 @@ impl fmt::Display for Lapse {
         }
         let how = match renewals {
             Renewals::Rejected => "are rejected with 503",
-            Renewals::Unanswered => "get no response",
+            Renewals::NoResponse => "get no response",
         };
         write!(f, " {how} for {length:?}; its writes arrive {write_delay:?} late")
     }

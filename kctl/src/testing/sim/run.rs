@@ -476,7 +476,7 @@ mod tests {
     fn wait_of(fault: &Fault) -> Duration {
         match fault {
             Fault::Write { what: OnWrite::Fails(fault), .. } | Fault::Read { what: fault, .. } => match *fault {
-                RequestFault::Delay(time) | RequestFault::Late(time) | RequestFault::DelayAnswer(time) => time,
+                RequestFault::Delay(time) | RequestFault::Late(time) | RequestFault::DelayResponse(time) => time,
                 RequestFault::Reject { retry_after, .. } => Duration::from_secs(retry_after.unwrap_or_default().into()),
                 RequestFault::Reset(_) | RequestFault::Half => Duration::ZERO,
                 other => panic!("the wait of {other:?}"),

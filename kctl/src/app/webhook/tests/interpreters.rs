@@ -10,7 +10,7 @@ use kctl_interpreter::{
 
 pub(in crate::app::webhook) fn app() -> App {
     let about = FunctionInfo::new(Operation::InterpretHealth, "health", file!(), line!());
-    let rule = Rule::read::<Deployment, _, _>(about, |_object| async { IntoHealth::into_answer(true) });
+    let rule = Rule::read::<Deployment, _, _>(about, |_object| async { IntoHealth::into_result(true) });
     let mut app = App::new("web");
     app.interpreters.push(rule);
     app

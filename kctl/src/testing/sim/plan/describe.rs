@@ -102,7 +102,7 @@ pub(in crate::testing::sim) fn request(fault: RequestFault) -> String {
         RequestFault::Half => "its response breaks off in the middle".into(),
         RequestFault::Delay(time) => format!("on its way for {time:?}"),
         RequestFault::Late(time) => format!("on its way for {time:?}, even if its client is gone"),
-        RequestFault::DelayAnswer(time) => format!("its response is on its way for {time:?}"),
+        RequestFault::DelayResponse(time) => format!("its response is on its way for {time:?}"),
         RequestFault::Stale { past, lag } => format!("server is behind ({}), events {lag:?} late", past_text(past)),
         RequestFault::Outdated { past, lag } => {
             format!("server takes {} for the newest state, events {lag:?} late", past_text(past))

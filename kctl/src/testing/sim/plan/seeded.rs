@@ -165,7 +165,7 @@ impl Points {
     fn any_slot_lapse(&self, rng: &mut Rng) -> Fault {
         let time = self.any_time_of_work(rng);
         let slot = u32::try_from(rng.below(self.n_slots.into())).ok();
-        let renewals = rng.one_of(&[Renewals::Rejected, Renewals::Unanswered]);
+        let renewals = rng.one_of(&[Renewals::Rejected, Renewals::NoResponse]);
         let length = Duration::from_millis(rng.within(12_000, 25_000));
         let write_delay = longest_write(self.n_slots);
         Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay, slot }) }
@@ -257,7 +257,7 @@ impl Points {
         let before = Duration::from_millis(rng.within(4_000, 10_000));
         let n = usize::try_from(rng.below(self.write_times.len() as u64)).unwrap_or_default();
         let time = self.write_times.get(n).and_then(|time| time.checked_sub(before));
-        let renewals = rng.one_of(&[Renewals::Rejected, Renewals::Unanswered]);
+        let renewals = rng.one_of(&[Renewals::Rejected, Renewals::NoResponse]);
         let length = Duration::from_millis(rng.within(12_000, 17_000));
         let time = time.unwrap_or_else(|| self.any_time(rng));
         let write_delay = longest_write(self.n_slots);

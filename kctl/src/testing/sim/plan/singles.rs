@@ -27,7 +27,7 @@ pub(super) const FAILURES: [RequestFault; 8] = [
     RequestFault::Reset(Moment::Before),
     RequestFault::Reject { code: 500, retry_after: None, moment: Moment::Before },
     RequestFault::Reject { code: 429, retry_after: Some(1), moment: Moment::Before },
-    RequestFault::DelayAnswer(Duration::from_secs(5)),
+    RequestFault::DelayResponse(Duration::from_secs(5)),
     RequestFault::Half,
 ];
 
@@ -38,7 +38,7 @@ pub(super) const READ_FAILURES: [RequestFault; 6] = [
     RequestFault::Reset(Moment::Before),
     RequestFault::Reject { code: 429, retry_after: Some(1), moment: Moment::Before },
     RequestFault::Reject { code: 410, retry_after: None, moment: Moment::Before },
-    RequestFault::DelayAnswer(Duration::from_secs(5)),
+    RequestFault::DelayResponse(Duration::from_secs(5)),
     RequestFault::Half,
 ];
 

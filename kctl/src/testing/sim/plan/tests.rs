@@ -235,7 +235,7 @@ fn leases_lapse_shortly_before_a_write() {
         let before = Duration::from_secs(4)..=Duration::from_secs(10);
         let n_before = seeded.iter().filter(|(time, _)| before.contains(&at.saturating_sub(*time))).count();
         assert!(n_before > 50 && n_before < seeded.len(), "{n_before} of {}", seeded.len());
-        for renewals in [Renewals::Rejected, Renewals::Unanswered] {
+        for renewals in [Renewals::Rejected, Renewals::NoResponse] {
             assert!(seeded.iter().any(|(_, lapse)| lapse.renewals == renewals), "{renewals:?}");
         }
     }

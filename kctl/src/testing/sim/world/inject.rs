@@ -169,7 +169,7 @@ impl Shared {
     fn slow_lists(&self, instance: usize, from: Instant, answer: Duration) {
         let now = move || (from..from + SLOW_LISTS_FOR).contains(&Instant::now());
         let bookmarks = RequestFault::Bookmarks { every: BOOKMARKS_EVERY, lasts: SLOW_LISTS_FOR };
-        for (verb, fault) in [("list", RequestFault::DelayAnswer(answer)), ("watch", bookmarks)] {
+        for (verb, fault) in [("list", RequestFault::DelayResponse(answer)), ("watch", bookmarks)] {
             let of_caches = move |request: &RequestSummary| {
                 let is_own = request.client.starts_with(&format!("app-{instance}."));
                 is_own && request.verb == verb && !is_bookkeeping(&request.group, &request.resource)

@@ -1,7 +1,7 @@
-//! Return types of functions: one trait per form of answer.
+//! Return types of functions: one trait per form of result.
 //!
 //! Each operation has its own trait, so that the compiler names the operation when a function
-//! returns a wrong type. Each method `into_answer` returns the JSON form of [`Op::answer`].
+//! returns a wrong type. Each method `into_result` returns the JSON form of [`Op::encode`].
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -14,9 +14,6 @@ use crate::{
     },
 };
 
-/// The JSON form of an answer.
-type Answer = Result<Value, LayerError>;
-
 /// A return type of functions for `InterpretReplica`: [`Replicas`], or an `i32` without
 /// requirements.
 ///
@@ -24,7 +21,7 @@ type Answer = Result<Value, LayerError>;
 /// use kctl_interpreter::function::IntoReplicas;
 /// use serde_json::json;
 ///
-/// assert_eq!(3_i32.into_answer()?, json!({ "replica": 3, "requires": null }));
+/// assert_eq!(3_i32.into_result()?, json!({ "replica": 3, "requires": null }));
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -34,23 +31,23 @@ type Answer = Result<Value, LayerError>;
     note = "code: K0058"
 )]
 pub trait IntoReplicas {
-    /// Converts the value to the answer of the operation.
+    /// Converts the value to the result of the operation.
     ///
     /// # Errors
     /// The value can't be serialized as JSON.
-    fn into_answer(self) -> Answer;
+    fn into_result(self) -> Result<Value, LayerError>;
 }
 
 impl IntoReplicas for Replicas {
-    fn into_answer(self) -> Answer {
-        Ok(InterpretReplica::answer(&self)?)
+    fn into_result(self) -> Result<Value, LayerError> {
+        Ok(InterpretReplica::encode(&self)?)
     }
 }
 
 /// A number without requirements: a scheduler then requests no resources.
 impl IntoReplicas for i32 {
-    fn into_answer(self) -> Answer {
-        IntoReplicas::into_answer(Replicas { replicas: self, requirements: None })
+    fn into_result(self) -> Result<Value, LayerError> {
+        IntoReplicas::into_result(Replicas { replicas: self, requirements: None })
     }
 }
 
@@ -62,7 +59,7 @@ impl IntoReplicas for i32 {
 /// use serde_json::json;
 ///
 /// let workers = Component { name: "worker".into(), replicas: 2, ..Component::default() };
-/// assert_eq!(vec![workers].into_answer()?, json!({ "components": [{ "name": "worker", "replicas": 2 }] }));
+/// assert_eq!(vec![workers].into_result()?, json!({ "components": [{ "name": "worker", "replicas": 2 }] }));
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -72,22 +69,22 @@ impl IntoReplicas for i32 {
     note = "code: K0058"
 )]
 pub trait IntoComponents {
-    /// Converts the value to the answer of the operation.
+    /// Converts the value to the result of the operation.
     ///
     /// # Errors
     /// The value can't be serialized as JSON.
-    fn into_answer(self) -> Answer;
+    fn into_result(self) -> Result<Value, LayerError>;
 }
 
 impl IntoComponents for Vec<Component> {
-    fn into_answer(self) -> Answer {
-        Ok(InterpretComponent::answer(&Some(self))?)
+    fn into_result(self) -> Result<Value, LayerError> {
+        Ok(InterpretComponent::encode(&Some(self))?)
     }
 }
 
 impl IntoComponents for Option<Vec<Component>> {
-    fn into_answer(self) -> Answer {
-        Ok(InterpretComponent::answer(&self)?)
+    fn into_result(self) -> Result<Value, LayerError> {
+        Ok(InterpretComponent::encode(&self)?)
     }
 }
 
@@ -98,8 +95,8 @@ impl IntoComponents for Option<Vec<Component>> {
 /// use kctl_interpreter::{function::IntoDependencies, operation::DependentReference};
 ///
 /// let secret = DependentReference { api_version: "v1".into(), kind: "Secret".into(), name: "key".into(), ..Default::default() };
-/// assert_eq!(vec![secret].into_answer()?["dependencies"][0]["name"], "key");
-/// assert!(vec![DependentReference::default()].into_answer().is_err(), "a reference needs a kind");
+/// assert_eq!(vec![secret].into_result()?["dependencies"][0]["name"], "key");
+/// assert!(vec![DependentReference::default()].into_result().is_err(), "a reference needs a kind");
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -109,24 +106,24 @@ impl IntoComponents for Option<Vec<Component>> {
     note = "code: K0058"
 )]
 pub trait IntoDependencies {
-    /// Verifies the references and converts them to the answer of the operation.
+    /// Verifies the references and converts them to the result of the operation.
     ///
     /// # Errors
     /// A reference is incomplete (see [`dependency::verify`](crate::dependency::verify)), or the
     /// list can't be serialized as JSON.
-    fn into_answer(self) -> Answer;
+    fn into_result(self) -> Result<Value, LayerError>;
 }
 
 impl IntoDependencies for Vec<DependentReference> {
-    fn into_answer(self) -> Answer {
+    fn into_result(self) -> Result<Value, LayerError> {
         crate::dependency::verify(&self)?;
-        Ok(InterpretDependency::answer(&Some(self))?)
+        Ok(InterpretDependency::encode(&Some(self))?)
     }
 }
 
 impl IntoDependencies for Option<Vec<DependentReference>> {
-    fn into_answer(self) -> Answer {
-        IntoDependencies::into_answer(self.unwrap_or_default())
+    fn into_result(self) -> Result<Value, LayerError> {
+        IntoDependencies::into_result(self.unwrap_or_default())
     }
 }
 
@@ -136,7 +133,7 @@ impl IntoDependencies for Option<Vec<DependentReference>> {
 /// use kctl_interpreter::function::IntoHealth;
 /// use serde_json::json;
 ///
-/// assert_eq!(true.into_answer()?, json!({ "healthy": true }));
+/// assert_eq!(true.into_result()?, json!({ "healthy": true }));
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -146,16 +143,16 @@ impl IntoDependencies for Option<Vec<DependentReference>> {
     note = "code: K0058"
 )]
 pub trait IntoHealth {
-    /// Converts the value to the answer of the operation.
+    /// Converts the value to the result of the operation.
     ///
     /// # Errors
     /// Never: a `bool` always has a JSON form.
-    fn into_answer(self) -> Answer;
+    fn into_result(self) -> Result<Value, LayerError>;
 }
 
 impl IntoHealth for bool {
-    fn into_answer(self) -> Answer {
-        Ok(InterpretHealth::answer(&self)?)
+    fn into_result(self) -> Result<Value, LayerError> {
+        Ok(InterpretHealth::encode(&self)?)
     }
 }
 
@@ -168,8 +165,8 @@ impl IntoHealth for bool {
 /// use kctl_interpreter::function::IntoStatus;
 /// use serde_json::{Value, json};
 ///
-/// assert_eq!(json!({ "ready": 2 }).into_answer()?, json!({ "status": { "ready": 2 } }));
-/// assert_eq!(Value::Null.into_answer()?, json!({ "status": {} }));
+/// assert_eq!(json!({ "ready": 2 }).into_result()?, json!({ "status": { "ready": 2 } }));
+/// assert_eq!(Value::Null.into_result()?, json!({ "status": {} }));
 /// # Ok::<_, kctl_interpreter::chain::LayerError>(())
 /// ```
 #[diagnostic::on_unimplemented(
@@ -179,30 +176,30 @@ impl IntoHealth for bool {
     note = "code: K0058"
 )]
 pub trait IntoStatus {
-    /// Converts the value to the answer of the operation.
+    /// Converts the value to the result of the operation.
     ///
     /// # Errors
     /// The value can't be serialized as JSON.
-    fn into_answer(self) -> Answer;
+    fn into_result(self) -> Result<Value, LayerError>;
 }
 
 #[diagnostic::do_not_recommend]
 impl<S: Serialize> IntoStatus for S {
-    fn into_answer(self) -> Answer {
+    fn into_result(self) -> Result<Value, LayerError> {
         let mut status = serde_json::to_value(self)?;
         if status.is_null() {
-            // Karmada rejects null from a webhook, but an object without a status is valid: answer an empty one.
+            // Karmada rejects null from a webhook, but an object without a status is valid: return an empty one.
             status = Value::Object(Map::new());
         }
-        Ok(InterpretStatus::answer(&status)?)
+        Ok(InterpretStatus::encode(&status)?)
     }
 }
 
 /// The return type of functions that change their object: `()`, because the object itself is the
-/// answer.
+/// result.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a return type of a function that changes its object",
-    label = "the object itself is the answer",
+    label = "the object itself is the result",
     note = "help: write `fn name(object: &mut Kind, …) -> Result<()>`, or no return type",
     note = "code: K0058"
 )]
@@ -211,11 +208,11 @@ pub trait IntoUnit {
     ///
     /// # Errors
     /// Never.
-    fn into_answer(self) -> Result<(), LayerError>;
+    fn into_result(self) -> Result<(), LayerError>;
 }
 
 impl IntoUnit for () {
-    fn into_answer(self) -> Result<(), LayerError> {
+    fn into_result(self) -> Result<(), LayerError> {
         Ok(())
     }
 }
