@@ -9,6 +9,7 @@
 //! | [`validation`] | names, label keys and label values | `apimachinery/pkg/util/validation` |
 //! | [`labels`] | `app=web,tier in (a, b)` | `apimachinery/pkg/labels` |
 //! | [`strconv`] | `1e+06`, `1.5e-07`, `\n` | `strconv`, `fmt`, `encoding/json` |
+//! | [`fnv`] | the hash of a `shardSelector` | `hash/fnv`, `apimachinery/pkg/sharding` |
 //! | [`url`] | `https://user@host:8443/path?query` | `net/url` |
 #![cfg_attr(
     feature = "time",
@@ -46,6 +47,7 @@
 
 #[cfg(feature = "time")]
 pub mod duration;
+pub mod fnv;
 #[cfg(feature = "formats")]
 pub mod formats;
 pub mod labels;

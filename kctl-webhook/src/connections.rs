@@ -18,13 +18,14 @@
 //!     body_within: Duration::from_secs(30),
 //!     idle_max: Duration::from_secs(120),
 //! });
-//! // For each accepted socket:
+//! // For each socket that `accept` returns:
 //! let connection = connections.enter().await;
 //! let served = connection.limit(async { "served" }).await;
 //! assert_eq!(served, Some("served"));
 //! # }
 //! ```
 
+mod accept;
 mod claim;
 mod pieces;
 
@@ -39,6 +40,7 @@ use tokio::{
 
 use self::claim::UnreadRequest;
 pub use self::{
+    accept::accept,
     claim::{Received, Running, Sent, Streamed, TrackedBody},
     pieces::Pieces,
 };

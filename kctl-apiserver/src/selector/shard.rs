@@ -10,6 +10,7 @@
 
 use std::fmt;
 
+use kctl_apimachinery::fnv::hash64a;
 use serde_json::Value;
 
 /// The end of the last range: 2^64, the only bound with 17 digits.
@@ -79,7 +80,7 @@ impl ShardSelector {
     /// its namespace.
     pub(super) fn matches(&self, object: &Value) -> bool {
         let value = object["metadata"][self.field.name()].as_str().unwrap_or_default();
-        let hash = u128::from(fnv1a(value));
+        let hash = u128::from(hash64a(value));
         self.ranges.iter().any(|range| (range.start..range.end).contains(&hash))
     }
 }
@@ -182,11 +183,6 @@ impl<'a> RangeReader<'a> {
         }
         u128::from_str_radix(digits, 16).map_err(|_| BOUND.into())
     }
-}
-
-/// Returns the 64-bit FNV-1a hash of a string.
-fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }
 
 #[cfg(test)]

@@ -46,9 +46,6 @@ use names::CertificateNames;
 
 /// The time for the TLS handshake of a client. A client that sends nothing holds a slot no longer than this.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// The wait after a failed accept, which mostly means too many open files. Without the wait, the loop would use a whole
-/// core until a file is closed.
-const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// The address and port to listen on.
 #[derive(Clone, Copy, Debug)]
@@ -219,14 +216,7 @@ impl Listening {
         let acceptor = TlsAcceptor::from(self.identity.tls().map_err(io::Error::other)?);
         let connections = Connections::new(LIMITS);
         loop {
-            let socket = match self.listener.accept().await {
-                Ok((socket, _peer)) => socket,
-                Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
-                    continue;
-                }
-            };
+            let socket = connections::accept(&self.listener).await;
             let authenticator = Authenticator::new(self.server.clone(), self.identity.clone(), self.names.clone());
             let client = enter(&connections).await;
             let (acceptor, faults) = (acceptor.clone(), self.faults.clone());

@@ -4,12 +4,11 @@
 //! not for names: their last two characters hardly change the upper bits, so `web-0` to `web-99` fall into few ranges.
 //! The finalizer spreads them.
 
-const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0100_0000_01b3;
+use kctl_apimachinery::fnv::hash64a;
 
 /// Returns the hash of a string, evenly spread over all values.
 pub(crate) fn hash_string(text: &str) -> u64 {
-    splitmix64(fnv1a(text))
+    splitmix64(hash64a(text))
 }
 
 /// Returns the finalizer of splitmix64, in which each bit of the input changes half of the output.
@@ -19,23 +18,9 @@ pub(crate) fn splitmix64(mut value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// Returns the 64-bit FNV-1a hash of a string, as API servers calculate it for a `shardSelector`.
-pub(crate) fn fnv1a(text: &str) -> u64 {
-    text.bytes().fold(OFFSET_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The test vectors of the FNV reference (draft-eastlake-fnv, appendix C).
-    #[test]
-    fn hash_is_that_of_the_reference_vectors() {
-        let vectors = [("", OFFSET_BASIS), ("a", 0xaf63_dc4c_8601_ec8c), ("foobar", 0x8594_4171_f739_67e8)];
-        for (text, expected) in vectors {
-            assert_eq!(fnv1a(text), expected, "{text:?}");
-        }
-    }
 
     #[test]
     fn numbered_names_spread_over_all_ranges_unlike_fnv() {
@@ -46,7 +31,7 @@ mod tests {
             }
             n
         };
-        let (alone, spread) = (ranges(fnv1a), ranges(hash_string));
+        let (alone, spread) = (ranges(hash64a), ranges(hash_string));
         assert!(alone.iter().filter(|n| **n > 0).count() <= 4, "{alone:?}");
         assert!(spread.iter().all(|n| *n >= 4), "{spread:?}");
     }

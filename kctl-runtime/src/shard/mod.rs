@@ -14,7 +14,7 @@ mod slots;
 mod tenure;
 
 pub(crate) use gate::{Gate, ReconcileGuard};
-pub(crate) use hash::{fnv1a, hash_string, splitmix64};
+pub(crate) use hash::{hash_string, splitmix64};
 pub(crate) use ring::{LabelledShare, NextStep, Ring, RingLabels, RunningReconcile};
 pub(crate) use slots::{DIVISION, seat_name};
 pub use slots::{SLOTS_MAX, ShardBy, Slots, slot_name};

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use super::hash::{fnv1a, hash_string};
+use kctl_apimachinery::fnv::hash64a;
+
+use super::hash::hash_string;
 use crate::key::ObjectKey;
 
 /// The version of the division of keys into slots. Each change of the hash, or of what is hashed, increases it.
@@ -107,9 +109,9 @@ impl Slots {
     pub fn slot_for(&self, key: &ObjectKey) -> u32 {
         let hash = match (&key.namespace, self.by) {
             (Some(namespace), ShardBy::Namespace) => hash_string(namespace),
-            (Some(namespace), ShardBy::NamespaceRange) => fnv1a(namespace),
+            (Some(namespace), ShardBy::NamespaceRange) => hash64a(namespace),
             (Some(_), ShardBy::Object) => hash_string(&key.to_string()),
-            (None, ShardBy::NamespaceRange) => fnv1a(&key.name),
+            (None, ShardBy::NamespaceRange) => hash64a(&key.name),
             (None, _) => hash_string(&key.name),
         };
         self.slot_of_hash(hash ^ self.salt)

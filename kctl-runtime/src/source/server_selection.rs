@@ -263,11 +263,7 @@ impl Source {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        collections::BTreeMap,
-        convert::Infallible,
-        sync::{Arc, atomic::AtomicU64},
-    };
+    use std::{collections::BTreeMap, convert::Infallible, sync::Arc};
 
     use bytes::Bytes;
     use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
@@ -278,36 +274,9 @@ mod tests {
 
     use super::*;
     use crate::{
-        key::ObjectKey,
         source::{BelongsTo, WatchConfig},
-        store::{Share, SharedStore},
+        store::{AllSlots, SharedStore},
     };
-
-    /// A replica that owns all slots. Its selector is the number of moves.
-    #[derive(Default)]
-    struct AllSlots(AtomicU64);
-
-    impl Share for AllSlots {
-        fn has(&self, _key: &ObjectKey) -> bool {
-            true
-        }
-
-        fn has_namespace(&self, _namespace: &str) -> bool {
-            true
-        }
-
-        fn is_empty(&self) -> bool {
-            false
-        }
-
-        fn n_gained(&self) -> u64 {
-            self.0.load(Ordering::Relaxed)
-        }
-
-        fn shard_selector(&self) -> Option<String> {
-            Some(format!("moves-{}", self.n_gained()))
-        }
-    }
 
     /// The requests that a server rejects, and its response.
     #[derive(Clone, Copy)]
@@ -395,7 +364,7 @@ mod tests {
         let (source, share, server) = running(None).await;
         for n_moves in 1..=6 {
             let moved = Instant::now();
-            share.0.store(n_moves, Ordering::Relaxed);
+            share.n_gained.store(n_moves, Ordering::Relaxed);
             timeout(Duration::from_millis(300), source.compare()).await.expect("the slot is listed");
             // A second controller drops the objects of a slot that was lost.
             source.drop_lost().await;
@@ -413,7 +382,7 @@ mod tests {
         *server.rejects.lock() = Some(Rejects::invalid(|path| path.contains("shardSelector=")));
         let mut n_opened = Vec::new();
         for n_moves in 1..=3 {
-            share.0.store(n_moves, Ordering::Relaxed);
+            share.n_gained.store(n_moves, Ordering::Relaxed);
             timeout(Duration::from_secs(1), source.compare()).await.expect("the slot is listed");
             source.drop_lost().await;
             sleep(Duration::from_secs(10)).await;
@@ -435,7 +404,7 @@ mod tests {
         sleep(Duration::from_secs(5)).await;
         assert_eq!(server.watches.lock().len(), n_failed, "both scopes wait");
         let moved = Instant::now();
-        share.0.store(1, Ordering::Relaxed);
+        share.n_gained.store(1, Ordering::Relaxed);
         timeout(Duration::from_millis(300), source.compare()).await.expect("the slot is listed");
         sleep(Duration::from_millis(50)).await;
         assert_eq!(server.delays(moved, 1).len(), 2, "both are watched");
@@ -469,7 +438,7 @@ mod tests {
         ];
         for (n, (rejects, is_selected)) in cases.into_iter().enumerate() {
             let (source, share, server) = running(Some(rejects)).await;
-            share.0.store(1, Ordering::Relaxed);
+            share.n_gained.store(1, Ordering::Relaxed);
             timeout(Duration::from_secs(1), source.compare()).await.expect("the slot is listed");
             let watches = server.watches.lock().clone();
             let last = watches.last().map(|(path, _)| path.contains("shardSelector="));

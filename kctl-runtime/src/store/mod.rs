@@ -35,6 +35,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(test)]
+mod all_slots;
 mod cache;
 mod durations;
 mod inbox;
@@ -49,6 +51,8 @@ mod writer;
 
 use std::sync::Arc;
 
+#[cfg(test)]
+pub(crate) use all_slots::AllSlots;
 #[cfg(test)]
 pub(crate) use cache::Cache;
 pub(crate) use cache::Present;

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     convert::Infallible,
     pin::Pin,
-    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use k8s_openapi::{
@@ -27,7 +27,7 @@ use crate::{
     shard::{Gate, ReconcileGuard, ShardBy, Slots, Tenures},
     source::{BelongsTo, Filter, Source, WatchConfig},
     spec::{ControllerSpec, SpecBuilder},
-    store::{Delta, Share, SharedStore},
+    store::{AllSlots, Delta, SharedStore},
     writer::{Recorder, WritePermit, Writer},
 };
 
@@ -491,29 +491,6 @@ async fn uncertain_write_is_forgotten_with_a_lost_slot() {
     }
 }
 
-/// A replica that gains a slot during each of three lists.
-#[derive(Default)]
-struct GainingSlots(AtomicU64);
-
-impl Share for GainingSlots {
-    fn has(&self, _key: &ObjectKey) -> bool {
-        true
-    }
-
-    fn has_namespace(&self, _namespace: &str) -> bool {
-        true
-    }
-
-    fn is_empty(&self) -> bool {
-        false
-    }
-
-    /// Is called before and after each list.
-    fn n_gained(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed).min(6)
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn slots_gained_during_lists_drop_no_key() {
     let server = tower::service_fn(|_request: http::Request<Body>| {
@@ -523,7 +500,8 @@ async fn slots_gained_during_lists_drop_no_key() {
     });
     let primary = Source::new(Client::new(server, "default"), WatchConfig::of::<ConfigMap>(), Arc::default());
     let rules = vec![BelongsTo::Itself { namespaced: true }];
-    primary.select(Filter::new(Arc::new(GainingSlots::default()), rules, None));
+    // It is asked before and after each list, so a slot is gained during each of three.
+    primary.select(Filter::new(Arc::new(AllSlots::gaining(6)), rules, None));
     let mut spec = Test::spec();
     spec.retries = Some(0);
     let mut env = env(spec);

@@ -17,7 +17,7 @@ use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 use tower::ServiceExt as _;
 
 use super::{ServerOptions, body::TIMEOUT_MAX};
-use crate::connections::{Connection, Connections, Limits};
+use crate::connections::{Connection, Connections, Limits, accept};
 
 /// Time that a client has for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -30,8 +30,6 @@ const HEAD_WITHIN: Duration = Duration::from_secs(32);
 /// Longest idle time of a connection. Go's clients close theirs after 90 s (`IdleConnTimeout` of `DefaultTransport` in
 /// `net/http/transport.go`), so the client closes first.
 const IDLE_MAX: Duration = Duration::from_secs(120);
-/// Wait after a failed accept, for example when too many files are open.
-const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 pub(super) async fn serve(
     router: Router,
@@ -50,16 +48,9 @@ pub(super) async fn serve(
     });
     let graceful = graceful::GracefulShutdown::new();
     let (stop, stopping) = watch::channel(());
-    let accept = async {
+    let accepting = async {
         loop {
-            let socket = match listener.accept().await {
-                Ok((socket, _peer)) => socket,
-                Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
-                    continue;
-                }
-            };
+            let socket = accept(&listener).await;
             let connection = connections.enter().await;
             let serving = serve_http(
                 acceptor.clone(),
@@ -74,7 +65,7 @@ pub(super) async fn serve(
     };
     tokio::select! {
         () = stopped => {}
-        () = accept => {}
+        () = accepting => {}
     }
     drop((listener, stop));
     if timeout(options.stop_within, graceful.shutdown()).await.is_err() {

@@ -26,7 +26,7 @@ use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
-use kctl_webhook::connections::{Connection, Connections, Limits, Pieces};
+use kctl_webhook::connections::{Connection, Connections, Limits, Pieces, accept};
 use kube::Client;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
@@ -66,8 +66,6 @@ const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 const ADMIT_WITHIN: Duration = Duration::from_secs(30);
 /// Lifetime of a connection; scrapers and kubelets open a new one.
 const CONNECTION_MAX: Duration = Duration::from_secs(3_600);
-/// Wait after a failed accept, as with too many open files.
-const ACCEPT_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// Answers `/metrics` over plain HTTP, to every client that can reach the listener. Never returns.
 ///
@@ -152,14 +150,7 @@ impl Server {
         let mut tasks = JoinSet::new();
         loop {
             while tasks.try_join_next().is_some() {}
-            let socket = match listener.accept().await {
-                Ok((socket, _peer)) => socket,
-                Err(error) => {
-                    tracing::warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(ACCEPT_AGAIN_AFTER).await;
-                    continue;
-                }
-            };
+            let socket = accept(&listener).await;
             let connection = connections.enter().await;
             let serve = self.clone().connection(socket, connection.clone());
             tasks.spawn(async move {

@@ -1,11 +1,9 @@
 //! A Grafana dashboard: problems at the top, resources of the process at the bottom.
 
+use kctl_apimachinery::fnv::hash64a;
 use serde_json::{Value, json};
 
-use crate::{
-    manifest::{ManagerOptions, RbacOptions},
-    shard::fnv1a,
-};
+use crate::manifest::{ManagerOptions, RbacOptions};
 
 /// Dashboard format that Grafana 10 and later read without a migration.
 const SCHEMA_VERSION: u32 = 39;
@@ -166,7 +164,7 @@ fn uid(name: &str) -> String {
         return whole;
     }
     // FNV-1a, because the hash must be the same in every build.
-    let hash = format!("{:016x}", fnv1a(name));
+    let hash = format!("{:016x}", hash64a(name));
     let prefix: String = whole.chars().take(UID_LEN_MAX - 9).collect();
     format!("{prefix}-{}", &hash[8..])
 }

@@ -26,6 +26,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::{LabelSelector, Time},
 };
+use kctl_apimachinery::fnv::hash64a;
 use kube::{
     Api, ResourceExt,
     api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams, Preconditions},
@@ -301,11 +302,7 @@ fn is_over(set: &ReplicaSet) -> bool {
 /// A template with another order of fields has the same hash, because it is serialized from a typed
 /// value.
 fn hash(template: &PodTemplateSpec) -> String {
-    // FNV-1a needs no seed.
-    let bytes = serde_json::to_vec(template).unwrap_or_default();
-    let mut hash = bytes
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3));
+    let mut hash = hash64a(&serde_json::to_string(template).unwrap_or_default());
     let letter = || {
         let at = usize::try_from(hash % LETTERS.len() as u64).unwrap_or(0);
         hash /= LETTERS.len() as u64;
