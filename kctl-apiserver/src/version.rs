@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn version_is_that_of_the_tests_real_server() {
+    fn version_equals_the_pinned_kubernetes_module() {
         let go_mod = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/envtest/go.mod");
         let go_mod = std::fs::read_to_string(go_mod).unwrap();
         assert!(

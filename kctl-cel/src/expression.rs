@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_of_one_type() {
+    fn literals_with_mixed_types_are_rejected() {
         check_rule("[self.either, 1]", Err(&["expected type 'dyn' but found 'int'"]));
         check_rule("[1, 'a', 2.0]", Err(&["expected type 'int' but found 'string'"]));
         check_rule(

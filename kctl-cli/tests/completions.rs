@@ -16,7 +16,7 @@ fn printed(arguments: &[&str]) -> String {
 }
 
 #[test]
-fn version_is_that_of_the_package() {
+fn version_flag_prints_the_package_version() {
     assert_eq!(printed(&["--version"]), format!("kctl {}\n", env!("CARGO_PKG_VERSION")));
 }
 

@@ -128,7 +128,7 @@ fn without_status_items_scripts_get_nil() {
 
 /// The command lines of `karmadactl interpret --help` work with `kctl interpret`.
 #[test]
-fn options_and_operations_are_also_those_of_karmadactl() {
+fn karmadactl_command_lines_work_with_kctl() {
     let (deployment, items) = (file(DEPLOYMENT), file(ITEMS));
     let script = file(&customization("a", "Deployment", "function GetReplicas(o) return 7 end"));
     for arguments in [

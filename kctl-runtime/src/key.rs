@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parsed_key_is_the_one_that_was_displayed() {
+    fn displayed_key_is_parsed_to_the_same_key() {
         let namespace = "n".repeat(LABEL_LEN_MAX);
         let keys = [(Some("default"), "web-0"), (None, "node-1"), (None, "system:node"), (Some(&*namespace), "web")];
         for (namespace, name) in keys {

@@ -399,7 +399,7 @@ async fn accepted_numbers_fit_their_rust_type() {
 }
 
 #[tokio::test]
-async fn accepted_addresses_are_those_that_rust_reads() {
+async fn schema_accepts_addresses_that_rust_can_parse() {
     let mut cases = Vec::new();
     for text in [
         "10.0.0.1",

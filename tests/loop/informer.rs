@@ -234,7 +234,7 @@ async fn stopped_store_reports_nothing_and_blocks_no_caller() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn store_version_is_that_of_its_applied_events() {
+async fn store_version_follows_applied_events_not_own_writes() {
     let (store, writer) = store();
     for (delta, version) in [
         (replace(&[("a", 1)], "5"), 5),

@@ -46,7 +46,7 @@ fn frequent(files: &[(String, String)]) -> BTreeMap<String, Vec<&str>> {
 }
 
 #[test]
-fn definitions_are_found_without_those_of_tests() {
+fn definitions_in_tests_are_not_counted() {
     let text = "pub(crate) struct A<T>(T);\nimpl A {\n    type B = C;\n}\nfn f() {\n    enum D {}\n}\ntype E = F;\n\
                 pub trait G: H {}\n/// struct I\nuse x::type_name;\n#[cfg(test)]\nmod tests {\n    struct J;\n}\n";
     assert_eq!(defined(text), ["A", "D", "E", "G"]);

@@ -236,7 +236,7 @@ async fn exhausted_keys_count_as_failing_until_resolved() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leader_is_the_one_whose_gauge_is_one() {
+async fn leader_gauge_falls_when_the_lease_is_lost() {
     let contest = Contest::new();
     let faults = Faults::default();
     let metrics = running(&contest, &faults, true).await;

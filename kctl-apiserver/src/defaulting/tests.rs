@@ -26,7 +26,7 @@ fn default_object(api_version: &str, kind: &str, object: &mut Value, stored: Opt
 }
 
 #[test]
-fn defaulted_objects_are_those_of_kube_apiserver() {
+fn recorded_objects_get_the_defaults_of_kube_apiserver() {
     let answers = ANSWERS.as_object().unwrap();
     assert!(answers.len() >= 81, "{} answers", answers.len());
     for (name, answer) in answers {

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn articles_are_those_of_the_real_server() {
+    fn kinds_get_an_article_unless_plural() {
         let kinds = ["Pod", "Event", "Endpoints", "IngressClass", "APIService"];
         assert_eq!(kinds.map(with_article), ["a Pod", "an Event", "Endpoints", "an IngressClass", "an APIService"]);
     }

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_those_of_the_first_major_version() {
+    fn only_latest_and_v1_minor_versions_are_accepted() {
         for (text, expected) in [
             ("latest", Some(None)),
             ("v1.0", Some(Some(0))),

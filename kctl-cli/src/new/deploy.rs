@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn image_is_that_of_the_documented_command() {
+    fn deployment_has_the_image_of_readme_command() {
         let deployment: Value = serde_saphyr::from_str(&text("manager/deployment-policy-guard.yaml")).unwrap();
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         let readme = include_str!("../../templates/README.md.tpl").replace("{{name}}", NAMES.name);

@@ -60,7 +60,7 @@ mod tests {
     use super::{parse, text, to_number, truncate_32};
 
     #[test]
-    fn text_of_numbers_is_that_of_go() {
+    fn numbers_are_printed_as_by_go() {
         for (number, expected) in [
             (3.0, "3"),
             (-0.0, "0"),

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_are_those_of_kubernetes() {
+    fn malformed_or_unknown_resource_quantities_are_rejected() {
         for text in ["cpu=1", "cpu=0.5", "cpu=100m", "memory=1Gi", "memory=1e9", "memory=128974848", "cpu=1,memory=1Mi"]
         {
             assert!(text.parse::<Quantities>().is_ok(), "{text}");

@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_those_that_the_type_reads() {
+    fn rust_field_maps_to_its_json_name() {
         let cases = [
             (name_of::<Pod>("metadata"), "metadata"),
             (name_of::<PodStatus>("pod_ip"), "podIP"),

@@ -207,7 +207,7 @@ mod tests {
 
     /// If this fails, [`DIVISION`] has to increase.
     #[test]
-    fn division_of_keys_is_that_of_its_version() {
+    fn keys_keep_their_slots_within_a_division_version() {
         let keys = [(Some("default"), "web"), (Some("default"), "api"), (Some("shop"), "web"), (None, "shop")];
         let slots_by = |by: ShardBy| {
             let slots = Slots::new(SLOTS_MAX, by);

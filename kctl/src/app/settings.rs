@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_without_a_command_are_of_run() {
+    fn arguments_without_a_command_go_to_run() {
         for (line, expected) in [
             ("app", "app run"),
             ("app --", "app run"),

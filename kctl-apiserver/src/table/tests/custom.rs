@@ -12,7 +12,7 @@ fn cell(object: &Value, path: &str, kind: &str) -> Value {
 
 /// Compares the cells of `columns.json`, which has a scenario and an object with a path, type and cell per line.
 #[test]
-fn cells_of_columns_are_those_of_kube_apiserver() {
+fn recorded_cells_are_reproduced_for_custom_columns() {
     type Scenario<'a> = (&'a str, Value, Vec<(String, &'a str, Value)>);
     let scenarios: Vec<Scenario> = serde_json::from_str(include_str!("columns.json")).unwrap();
     assert!(scenarios.iter().map(|(_, _, columns)| columns.len()).sum::<usize>() >= 100);

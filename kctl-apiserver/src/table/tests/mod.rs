@@ -19,7 +19,7 @@ fn kind(group: &str, kind: &str) -> &'static Kind {
 
 /// Compares the cells of each row of `rows.json`, which has a scenario, group, kind, object and cells per line.
 #[test]
-fn cells_are_those_of_kube_apiserver() {
+fn recorded_rows_are_reproduced_for_built_in_kinds() {
     type Row<'a> = (&'a str, &'a str, &'a str, Value, Value);
     let rows: Vec<Row> = serde_json::from_str(include_str!("rows.json")).unwrap();
     assert!(rows.len() >= 150, "{} rows", rows.len());

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn multiples_are_those_of_api_servers() {
+    fn default_that_is_no_multiple_is_reported() {
         for (kind, factor, given, fits) in [
             ("number", json!(0.1), json!(0.3), true),
             ("number", json!(0.1), json!(0.7), true),

@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn clock_that_jumps_is_that_of_one_process() {
+    fn clock_jump_moves_one_process_only() {
         let jump = |instance| {
             let what = Timed::ClockJump { instance, seconds: 5 * 3_600 };
             [Fault::At { time: Duration::from_secs(1), what }]
