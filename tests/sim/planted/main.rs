@@ -186,6 +186,23 @@ fn missing_permit_is_found_by_seeds_alone() {
     assert_eq!(checker, "only the leader writes", "{text}");
 }
 
+/// A reconcile that continues before the election does not know that its Lease has expired. Only the permit stops its write.
+#[test]
+fn missing_permit_is_found_by_a_frozen_leader() {
+    let (twin, bug) = (sharded::led(), sharded::led().unfenced());
+    let found = (0..SEEDS).find_map(|seed| {
+        let report = Sim::seeded(seed).twice(0).run(&bug).unwrap();
+        let failure = report.failure()?;
+        let is_frozen = matches!(failure.faults(), [only] if only.contains("the leader is frozen"));
+        is_frozen.then(|| (failure.seed().to_owned(), failure.checker().to_owned(), failure.to_string()))
+    });
+    let (seed, checker, text) = found.expect("no frozen leader reveals the bug");
+    println!("seed {seed}: {text}");
+    assert_eq!(checker, "only the leader writes", "{text}");
+    let report = Sim::run_with_faults_of(&bug, &seed, &twin).unwrap();
+    assert!(report.failure().is_none(), "the twin: {}", report.failure().unwrap());
+}
+
 /// Two controllers clean up: only a crash in between shows that one of them removes the other's finalizer.
 #[test]
 fn cleared_foreign_finalizers_are_found_by_a_crash() {

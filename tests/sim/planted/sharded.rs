@@ -1,4 +1,4 @@
-//! Three replicas that share the keys, with and without a bug in the slot protocol.
+//! Three replicas that share the keys, with and without a bug in the slot protocol, and three with leader election.
 
 use kctl::{
     __private_0_1::Planted,
@@ -54,10 +54,14 @@ spec: { version: 1 }
 ";
 
 pub(crate) fn twin() -> Scenario {
+    led().sharded()
+}
+
+/// Three replicas of the same program, of which one leads.
+pub(crate) fn led() -> Scenario {
     Scenario::new(|| App::new("planted").controller::<slow>())
         .objects(SITES)
         .instances(3)
-        .sharded()
         .step("ask for version 2", |client| async move { all(&client, 2).await })
         .step("ask for version 3", |client| async move { all(&client, 3).await })
 }

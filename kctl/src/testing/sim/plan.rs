@@ -114,7 +114,8 @@ pub(super) enum Timed {
 /// A process that is frozen: all of its tasks stop, and its deadlines pass meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Freeze {
-    pub(super) instance: usize,
+    /// The replica; `None` for the leader at the time of the freeze.
+    pub(super) instance: Option<usize>,
     pub(super) length: Duration,
     /// The order in which its tasks continue. In one order a reconcile may continue before the election notices that the
     /// Lease has expired.

@@ -54,13 +54,18 @@ const RED: Change = Change { after: Duration::from_secs(20), color: "red", takes
 
 /// Returns three replicas that share `ConfigMap`s with these names.
 fn scenario(names: &'static [&'static str], changes: &[Change]) -> Scenario {
+    replicas(names, changes).sharded()
+}
+
+/// Returns three replicas with leader election, which reconcile `ConfigMap`s with these names.
+fn replicas(names: &'static [&'static str], changes: &[Change]) -> Scenario {
     let object = |name: &&str| {
         let data = "{color: blue, takes: '2'}";
         format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}, data: {data}}}")
     };
     let objects: Vec<_> = names.iter().map(object).collect();
     let app = || App::new("slowly").controller::<slowly>();
-    let scenario = Scenario::new(app).objects(&objects.join("\n---\n")).instances(3).sharded();
+    let scenario = Scenario::new(app).objects(&objects.join("\n---\n")).instances(3);
     changes.iter().fold(scenario, |scenario, &Change { after, color, takes }| {
         scenario.step_at(after, color, move |client| async move {
             let change = Patch::Merge(crate::json!({ "data": { "color": color, "takes": takes } }));
@@ -113,13 +118,32 @@ fn clock_that_stops_with_its_process_is_found() {
         let (servers, bug) = (prepare(&twin).unwrap(), twin.clone().planted(Planted::FrozenClock));
         let (begun, instance) = first_reconcile(&twin, &servers, change.after);
         let (time, length) = (begun + Duration::from_millis(100), Duration::from_secs(30));
-        let freeze = Timed::Freeze(Freeze { instance, length, order: ThawOrder::Reversed });
+        let freeze = Timed::Freeze(Freeze { instance: Some(instance), length, order: ThawOrder::Reversed });
         assert_eq!(run_with_fault(&twin, &servers, time, freeze), None);
         let Some(finding) = run_with_fault(&bug, &servers, time, freeze) else { continue };
         assert_eq!(finding.checker, "only the owner writes", "{finding:?}");
         for other in [Timed::Partition { instance, length }, slot_lapse(&twin)] {
             assert_eq!(run_with_fault(&bug, &servers, time, other), None, "{other:?}");
         }
+        return;
+    }
+    panic!("the freeze does not reveal the bug");
+}
+
+/// The reconcile has to continue before the election here as well, and the two times have the same reason.
+#[test]
+fn frozen_leader_without_a_permit_is_found() {
+    for seconds in [20, 21] {
+        let change = Change { after: Duration::from_secs(seconds), ..RED };
+        let twin = replicas(&["a"], &[change]);
+        let (servers, bug) = (prepare(&twin).unwrap(), twin.clone().unfenced());
+        let (begun, instance) = first_reconcile(&twin, &servers, change.after);
+        let (time, length) = (begun + Duration::from_millis(100), Duration::from_secs(30));
+        let freeze = Timed::Freeze(Freeze { instance: None, length, order: ThawOrder::Reversed });
+        assert_eq!(run_with_fault(&twin, &servers, time, freeze), None);
+        let Some(finding) = run_with_fault(&bug, &servers, time, freeze) else { continue };
+        assert_eq!(finding.checker, "only the leader writes", "{finding:?}");
+        assert_eq!(run_with_fault(&bug, &servers, time, Timed::Crash { instance }), None);
         return;
     }
     panic!("the freeze does not reveal the bug");
@@ -152,7 +176,7 @@ fn lost_slot_that_goes_on_is_found() {
     let others = [
         Timed::Crash { instance },
         Timed::Partition { instance, length },
-        Timed::Freeze(Freeze { instance, length, order }),
+        Timed::Freeze(Freeze { instance: Some(instance), length, order }),
         Timed::LeaseDeleted { slot },
     ];
     for other in others {

@@ -538,7 +538,7 @@ mod tests {
     fn frozen_replica_ends_after_its_leases_expired() {
         let freeze = |seconds| {
             let (length, order) = (Duration::from_secs(seconds), ThawOrder::AsWoken);
-            starts_and_ends(Timed::Freeze(Freeze { instance: 1, length, order }))
+            starts_and_ends(Timed::Freeze(Freeze { instance: Some(1), length, order }))
         };
         assert_eq!(freeze(5), ["app-0.1 starts", "app-1.1 starts"]);
         assert_eq!(freeze(20), ["app-0.1 starts", "app-1.1 starts", "app-1.2 starts"]);

@@ -84,6 +84,7 @@ pub struct Scenario {
     pub(super) requests_per_change: u64,
     pub(super) outdated_lists: bool,
     pub(super) clock_faults: bool,
+    pub(super) freezes: bool,
     /// The judgement of keys that still fail once the state has settled.
     pub(super) failing_keys: FailingKeys,
     /// Plurals, and plurals with `/status`.
@@ -184,6 +185,7 @@ impl Scenario {
             requests_per_change: REQUESTS_PER_CHANGE,
             outdated_lists: true,
             clock_faults: true,
+            freezes: true,
             failing_keys: FailingKeys::Found,
             time_dependent: Vec::new(),
             requeues_within: Duration::ZERO,

@@ -215,6 +215,7 @@ fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)
         n_slots: scenario.slots.map_or(0, |slots| slots.count()),
         outdated_lists: scenario.outdated_lists,
         without_clock_faults: !scenario.clock_faults,
+        without_freezes: !scenario.freezes,
         ..Points::default()
     }
 }

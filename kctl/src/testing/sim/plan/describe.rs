@@ -57,7 +57,11 @@ impl fmt::Display for Freeze {
             ThawOrder::AsWoken => "first",
             ThawOrder::Reversed => "last",
         };
-        write!(formatter, "app-{instance} is frozen for {length:?}; the task that was woken {first} continues first")
+        match instance {
+            Some(instance) => write!(formatter, "app-{instance}")?,
+            None => formatter.write_str("the leader")?,
+        }
+        write!(formatter, " is frozen for {length:?}; the task that was woken {first} continues first")
     }
 }
 

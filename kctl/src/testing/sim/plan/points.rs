@@ -31,6 +31,7 @@ pub(in crate::testing::sim) struct Points {
     /// Allows servers that serve an old state as the newest one.
     pub(in crate::testing::sim) outdated_lists: bool,
     pub(in crate::testing::sim) without_clock_faults: bool,
+    pub(in crate::testing::sim) without_freezes: bool,
 }
 
 /// The revisions of one cluster that a process can start with.

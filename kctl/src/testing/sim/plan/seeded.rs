@@ -58,7 +58,10 @@ const TIMED: [AnyTimed; 4] = {
 /// One of this many stops replaces all processes, one after the other.
 const ROLLING_UPDATES_ONE_IN: u64 = 3;
 
-/// Maximum number of faults of a seed, without the additional one of replicas that share slots.
+/// With leader election, one of this many seeds has an additional fault: a leader that is frozen.
+const LEADERS_FROZEN_ONE_IN: u64 = 3;
+
+/// Maximum number of faults of a seed, without the additional one of several replicas.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
 /// The additional fault of a seed with slots, each for one random number, as for [`KINDS`].
@@ -130,26 +133,33 @@ enum AnyOfShards {
 }
 
 impl Points {
-    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and with slots one more.
+    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and with several replicas
+    /// perhaps one more.
     pub(in crate::testing::sim) fn seeded(&self, seed: u64) -> Vec<Fault> {
         let mut rng = Rng::new(seed);
         let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
-        (0..n_faults).map(|_| self.any(&mut rng)).chain(self.of_shards(seed)).collect()
+        (0..n_faults).map(|_| self.any(&mut rng)).chain(self.of_replicas(seed)).collect()
     }
 
-    /// Returns the additional fault of a seed with slots.
+    /// Returns the additional fault of a seed with several replicas.
     ///
     /// Its random numbers are separate, so that the other faults of the seed stay the same.
-    fn of_shards(&self, seed: u64) -> Option<Fault> {
+    fn of_replicas(&self, seed: u64) -> Option<Fault> {
         let mut rng = Rng::new(!seed);
-        if self.n_slots == 0 {
-            return None;
+        if self.n_slots > 0 {
+            return self.of_shards(&mut rng);
         }
+        let freezes = self.instances > 1 && !self.without_freezes && rng.below(LEADERS_FROZEN_ONE_IN) == 0;
+        freezes.then(|| self.any_freeze(&mut rng))
+    }
+
+    fn of_shards(&self, rng: &mut Rng) -> Option<Fault> {
         match rng.one_of(&OF_SHARDS) {
-            AnyOfShards::Freeze => Some(self.any_freeze(&mut rng)),
+            AnyOfShards::Freeze if self.without_freezes => None,
+            AnyOfShards::Freeze => Some(self.any_freeze(rng)),
             AnyOfShards::ClockJump if self.without_clock_faults => None,
-            AnyOfShards::ClockJump => Some(self.any_clock_jump(&mut rng)),
-            AnyOfShards::SlotLapse => Some(self.any_slot_lapse(&mut rng)),
+            AnyOfShards::ClockJump => Some(self.any_clock_jump(rng)),
+            AnyOfShards::SlotLapse => Some(self.any_slot_lapse(rng)),
         }
     }
 
@@ -172,13 +182,13 @@ impl Points {
     }
 
     /// Returns a freeze of the process that sends a write, from shortly before or after that on. A Lease expires during
-    /// most of them.
+    /// most of them. With leader election, another replica may lead by then than in the run without faults.
     fn any_freeze(&self, rng: &mut Rng) -> Fault {
         let n = usize::try_from(rng.below(self.write_times.len() as u64)).unwrap_or_default();
         let shift = Duration::from_millis(rng.below(FROZEN_WITHIN_MILLIS));
         let at_write = self.write_times.get(n).map(|time| (*time + shift).saturating_sub(FROZEN_BEFORE_WRITE_MAX));
         let time = at_write.unwrap_or_else(|| self.any_time(rng));
-        let instance = self.writers.get(n).copied().unwrap_or_default();
+        let instance = (self.n_slots > 0).then(|| self.writers.get(n).copied().unwrap_or_default());
         let length = Duration::from_millis(rng.within(8_000, 30_000));
         let order = rng.one_of(&[ThawOrder::AsWoken, ThawOrder::Reversed]);
         Fault::At { time, what: Timed::Freeze(Freeze { instance, length, order }) }

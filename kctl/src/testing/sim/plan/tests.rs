@@ -126,13 +126,14 @@ fn seeds_freeze_the_process_of_a_write() {
             seeds.flat_map(|seed| points.seeded(seed)).filter_map(of).collect()
         };
         let all = freezes(0..400);
-        if n_slots == 0 {
-            assert!(all.is_empty());
-            continue;
-        }
         for (time, freeze) in &all {
-            let write = if freeze.instance == 1 { 20_000 } else { 40_000 };
-            assert!((write - 1_500..write + 900).contains(&time.as_millis()), "{time:?}: {freeze}");
+            let is_of = |write: u128| (write - 1_500..write + 900).contains(&time.as_millis());
+            let is_of_its_write = match freeze.instance {
+                Some(1) => n_slots > 0 && is_of(20_000),
+                Some(_) => n_slots > 0 && is_of(40_000),
+                None => n_slots == 0 && (is_of(20_000) || is_of(40_000)),
+            };
+            assert!(is_of_its_write, "{time:?}, {n_slots} slots: {freeze}");
         }
         for order in [ThawOrder::AsWoken, ThawOrder::Reversed] {
             assert!(all.iter().any(|(_, freeze)| freeze.order == order), "{order:?}");
@@ -141,6 +142,30 @@ fn seeds_freeze_the_process_of_a_write() {
         let n_expired = all.iter().filter(|(_, freeze)| freeze.length > Duration::from_secs(15)).count();
         assert!(n_expired > all.len() / 2 && n_expired < all.len(), "{n_expired} of {}", all.len());
         assert!(freezes(0..EXAMPLE_SEEDS).len() > 2, "an example meets several");
+    }
+}
+
+#[test]
+fn only_several_replicas_are_frozen() {
+    let n_frozen = |points: &Points| {
+        let faults = (0..400).flat_map(|seed| points.seeded(seed));
+        faults.filter(|fault| matches!(fault, Fault::At { what: Timed::Freeze(_), .. })).count()
+    };
+    for (instances, n_slots, is_frozen) in [(1, 0, false), (2, 0, true), (2, 4, true)] {
+        let (write_times, writers) = (vec![Duration::from_secs(20)], vec![0]);
+        let settled = Duration::from_secs(60);
+        let points = Points {
+            write_times,
+            writers,
+            n_writes: 1,
+            instances,
+            n_slots,
+            settled,
+            length: settled,
+            ..Points::default()
+        };
+        assert_eq!(n_frozen(&points) > 0, is_frozen, "{instances} instances, {n_slots} slots");
+        assert_eq!(n_frozen(&Points { without_freezes: true, ..points }), 0);
     }
 }
 

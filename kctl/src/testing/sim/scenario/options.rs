@@ -16,8 +16,8 @@ impl Scenario {
     /// Runs `n` replicas of the program with leader election, one by default.
     ///
     /// With several, plans also contain Leases that a leader fails to renew, writes that arrive
-    /// late, replicas that are stopped and start again, and rolling updates. The checker `only the
-    /// leader writes` is active.
+    /// late, leaders that are frozen for longer than their Lease lasts, as by SIGSTOP, replicas that are
+    /// stopped and start again, and rolling updates. The checker `only the leader writes` is active.
     ///
     /// ```
     /// use kctl::testing::Scenario;
@@ -158,6 +158,17 @@ impl Scenario {
     #[must_use]
     pub fn without_clock_faults(mut self) -> Self {
         self.clock_faults = false;
+        self
+    }
+
+    /// Leaves out the faults that freeze a replica, as SIGSTOP does.
+    ///
+    /// Use it for an app that changes a system outside of the cluster which has no fence. When a former leader
+    /// continues, its reconcile may call that system once more, before the election finds that the Lease has expired.
+    /// The write permit protects only writes to the API server.
+    #[must_use]
+    pub fn without_freezes(mut self) -> Self {
+        self.freezes = false;
         self
     }
 

@@ -1,4 +1,4 @@
-//! Freezes a replica as SIGSTOP does: none of its tasks runs, while the servers and the other replicas go on.
+//! Freezes a replica, or the leader, as SIGSTOP does: none of its tasks runs, while the servers and the other replicas go on.
 
 use std::time::Duration;
 
@@ -13,18 +13,22 @@ const IN_FLIGHT_FOR: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// Lets the writes that a replica sends shortly before a freeze arrive while it is frozen. The response waits for the
-    /// process.
-    pub(super) fn delay_writes_before(&self, instance: usize, freeze: Instant) {
+    /// process. With `None` the replica is the leader, which is the only one that writes.
+    pub(super) fn delay_writes_before(&self, instance: Option<usize>, freeze: Instant) {
         let from = freeze.checked_sub(IN_FLIGHT_FOR).unwrap_or(freeze);
         let late = RequestFault::Late(self.longest_write());
         self.faults.add(Rule::request(late, move |request| {
-            index_of(&request.client) == Some(instance) && is_work(request) && (from..freeze).contains(&Instant::now())
+            let is_own = instance.is_none() || index_of(&request.client) == instance;
+            is_own && is_work(request) && (from..freeze).contains(&Instant::now())
         }));
     }
 
-    /// Freezes the process of a replica, if it runs, and lets it continue after a time.
+    /// Freezes the process of a replica, or of the leader, if it runs, and lets it continue after a time.
     pub(super) async fn freeze(&self, Freeze { instance, length, order }: Freeze) {
-        let Some((process, freezer)) = self.freezer(instance) else { return };
+        let leader = || self.checks.lock().leader().and_then(|replica| replica.strip_prefix("app-")?.parse().ok());
+        let Some((process, freezer)) = instance.or_else(leader).and_then(|instance| self.freezer(instance)) else {
+            return;
+        };
         self.log("fault", format!("{process} is frozen for {length:?}"));
         // Its queues and caches look idle, although they do not know of later changes.
         self.hold_until(Instant::now() + length);
