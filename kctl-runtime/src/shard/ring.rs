@@ -56,7 +56,7 @@ type Primary = (Kind, ObjectKey);
 struct ShardReconciles {
     /// Number of reconciles that run. Invariant: at least 1, and none of an object in `handed_over`.
     running: HashMap<Primary, u32>,
-    /// The version of each object that was handed over. A cache that shows this version or an older one is outdated.
+    /// The newest version at which each object was handed over. A cache that shows this version or an older one is outdated.
     handed_over: HashMap<Primary, u64>,
     /// The tenures of primaries. That of an object in `handed_over` is over.
     tenures: PrimaryTenures,
@@ -215,22 +215,28 @@ impl Ring {
     /// Decides what to do with the key of a cached object.
     ///
     /// The decision takes effect under the same lock. A reconcile that begins is counted. Once a hand-over has begun, a
-    /// cache with an older state of the object does not start another reconcile.
+    /// cache with an older state of the object does not start another reconcile. A cache that does not know yet that the
+    /// object has come back does not end its tenure.
     pub(crate) fn next_step(&self, kind: &Kind, object: &Stored) -> NextStep {
+        let mut state = self.state.lock();
         if !self.labels.is_mine(object) {
-            // With two caches of the kind, an outdated one may end the next tenure too early. Its writes then fail as conflicts.
-            self.state.lock().tenures.end(kind, object.key());
+            if !self.has_come_back(&state, kind, object) {
+                state.tenures.end(kind, object.key());
+            }
             return NextStep::Forget;
         }
         let (primary, version) = ((kind.clone(), object.key().clone()), object.meta().revision());
-        let mut state = self.state.lock();
         if self.labels.is_drained(object) {
-            if state.running.contains_key(&primary) {
+            if state.running.contains_key(&primary) || self.has_come_back(&state, kind, object) {
                 return NextStep::Forget;
             }
             // Before the hand-over looks for writes on their way, so that none begins after that.
             state.tenures.end(kind, object.key());
-            state.handed_over.extend(version.map(|version| (primary.clone(), version)));
+            if let Some(version) = version {
+                // An outdated cache must not lower it, or it would begin a reconcile with a version between the two.
+                let handed_over = state.handed_over.entry(primary.clone()).or_default();
+                *handed_over = version.max(*handed_over);
+            }
             state.check(&primary);
             return NextStep::HandOver;
         }
@@ -245,6 +251,15 @@ impl Ring {
         *state.running.entry(primary.clone()).or_default() += 1;
         state.check(&primary);
         NextStep::Reconcile(RunningReconcile { state: self.state.clone(), primary: Some(primary), tenure })
+    }
+
+    /// Returns `true` if a cache of another controller has a newer state of a primary, which is to be reconciled here.
+    fn has_come_back(&self, state: &ShardReconciles, kind: &Kind, object: &Stored) -> bool {
+        let caches = state.primaries.iter().filter(|(cached, _)| cached == kind);
+        caches.filter_map(|(_, store)| store.get(object.key())).any(|newer| {
+            let is_newer = newer.meta().revision() > object.meta().revision();
+            is_newer && self.labels.is_mine(&newer) && !self.labels.is_drained(&newer)
+        })
     }
 
     /// Ends the tenure of a primary that has left the cache of a controller: it was deleted, or another shard has it. The
@@ -447,5 +462,39 @@ mod tests {
         stores[1].push_and_wait(Delta::Delete(Arc::new(object("web", 2, &labels)))).await;
         ring.end_if_idle(&kind, web.key());
         assert!(!is_present(tenure));
+    }
+
+    /// A task that a reconcile has spawned works in the tenure, while a second controller shows a state of before it.
+    #[tokio::test(start_paused = true)]
+    async fn outdated_cache_ends_no_later_tenure() {
+        let (_election, _permit, ring) = shard(60);
+        let (kind, store) = (Kind::of::<ConfigMap>(), Arc::new(SharedStore::default()));
+        let (mine, drained) = (json!({ "shard": "a" }), json!({ "shard": "a", "drain": "true" }));
+        let current = Arc::new(object("web", 4, &mine));
+        ring.add_primaries(&kind, &store);
+        tokio::spawn(store.clone().write());
+        store.push_and_wait(Delta::Replace(None, vec![current.clone()], "4".into())).await;
+        let is_present = |tenure| ring.state.lock().tenures.is_present(tenure);
+        let tenure = begin(&ring, &current).tenure();
+        for labels in [&drained, &json!({}), &json!({ "shard": "b" })] {
+            assert!(matches!(ring.next_step(&kind, &object("web", 3, labels)), NextStep::Forget), "{labels}");
+            assert!(is_present(tenure), "{labels}");
+        }
+        assert!(matches!(ring.next_step(&kind, &object("web", 5, &drained)), NextStep::HandOver));
+        assert!(!is_present(tenure));
+    }
+
+    /// The first cache has lost the object after its hand-over. The second one shows how it was handed over before, and then
+    /// how it came back in between.
+    #[test]
+    fn outdated_hand_over_allows_no_reconcile() {
+        let (_election, _permit, ring) = shard(60);
+        let (kind, mine) = (Kind::of::<ConfigMap>(), json!({ "shard": "a" }));
+        let drained = |version| object("web", version, &json!({ "shard": "a", "drain": "true" }));
+        for version in [5, 2] {
+            assert!(matches!(ring.next_step(&kind, &drained(version)), NextStep::HandOver), "{version}");
+        }
+        assert!(matches!(ring.next_step(&kind, &object("web", 4, &mine)), NextStep::Forget), "another shard has it");
+        drop(begin(&ring, &object("web", 7, &mine)));
     }
 }
