@@ -43,8 +43,11 @@ pub(crate) struct RingLabels {
 pub(crate) enum NextStep {
     /// Reconcile it. The value counts the reconcile until it is dropped.
     Reconcile(RunningReconcile),
-    /// Forget it: the object belongs to another shard, or is handed over by another reconcile.
+    /// Forget it: the object belongs to another shard, or the cache is outdated.
     Forget,
+    /// Look at it again later: another controller reconciles the object. Its cache may lose the object meanwhile, so it may
+    /// not be the one that hands it over.
+    Wait,
     /// Remove the labels, because no reconcile of the key runs any more.
     HandOver,
 }
@@ -227,8 +230,11 @@ impl Ring {
         }
         let (primary, version) = ((kind.clone(), object.key().clone()), object.meta().revision());
         if self.labels.is_drained(object) {
-            if state.running.contains_key(&primary) || self.has_come_back(&state, kind, object) {
+            if self.has_come_back(&state, kind, object) {
                 return NextStep::Forget;
+            }
+            if state.running.contains_key(&primary) {
+                return NextStep::Wait;
             }
             // Before the hand-over looks for writes on their way, so that none begins after that.
             state.tenures.end(kind, object.key());
@@ -462,6 +468,18 @@ mod tests {
         stores[1].push_and_wait(Delta::Delete(Arc::new(object("web", 2, &labels)))).await;
         ring.end_if_idle(&kind, web.key());
         assert!(!is_present(tenure));
+    }
+
+    /// The cache of the controller that reconciles it has other selectors, and has lost the object when the reconcile ends.
+    #[test]
+    fn hand_over_waits_for_reconcile_of_another_controller() {
+        let (_election, _permit, ring) = shard(60);
+        let (kind, drained) = (Kind::of::<ConfigMap>(), object("web", 2, &json!({ "shard": "a", "drain": "true" })));
+        let running = begin(&ring, &object("web", 1, &json!({ "shard": "a" })));
+        assert!(matches!(ring.next_step(&kind, &drained), NextStep::Wait));
+        drop(running);
+        ring.end_if_idle(&kind, drained.key());
+        assert!(matches!(ring.next_step(&kind, &drained), NextStep::HandOver));
     }
 
     /// A task that a reconcile has spawned works in the tenure, while a second controller shows a state of before it.

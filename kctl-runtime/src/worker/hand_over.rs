@@ -17,12 +17,14 @@ use crate::{
 
 /// Wait before the next check of a key whose writes have no response yet.
 const WRITES_AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// Wait before the next check of a key that another controller reconciles.
+const RECONCILE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Wait before a hand-over is tried again that met a conflict. The watch usually delivers the newer state before.
 const CONFLICT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 impl<C: Reconcile> Pool<C> {
     /// Returns the permission to reconcile a key, or `None` if another replica has to reconcile it. In that case the
-    /// key was forgotten or handed over.
+    /// key was forgotten or handed over, or is looked at again later.
     pub(super) async fn enter(&self, key: &ObjectKey) -> Option<ReconcileGuard> {
         let Some(ring) = self.env.gate.ring() else {
             let guard = self.env.gate.enter(key);
@@ -41,6 +43,7 @@ impl<C: Reconcile> Pool<C> {
         match ring.next_step(kind, &stored) {
             NextStep::Reconcile(busy) => return Some(ReconcileGuard::Counted(busy)),
             NextStep::Forget => self.forget(key),
+            NextStep::Wait => self.enter_later(key, RECONCILE_AGAIN_AFTER),
             NextStep::HandOver => self.hand_over(ring, key, &stored).await,
         }
         None
@@ -52,12 +55,15 @@ impl<C: Reconcile> Pool<C> {
         self.queue.forget(key);
     }
 
+    fn enter_later(&self, key: &ObjectKey, wait: Duration) {
+        self.queue.add(Add::new(key.clone()).cause(Cause::Requeue(wait)));
+    }
+
     /// Removes the labels of an object that the sharder wants back, once no write of its key can be on its way.
     async fn hand_over(&self, ring: &Ring, key: &ObjectKey, stored: &Stored) {
         if let Some(deadline) = ring.unresolved_until(key) {
             let wait = deadline.saturating_duration_since(Instant::now()).min(WRITES_AGAIN_AFTER);
-            self.queue.add(Add::new(key.clone()).cause(Cause::Requeue(wait)));
-            return;
+            return self.enter_later(key, wait);
         }
         let (source, meta) = (&self.env.primary, stored.meta());
         let target = Target { by: key, source, namespace: meta.namespace(), name: meta.name() };
