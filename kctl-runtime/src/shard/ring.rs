@@ -26,7 +26,7 @@ use crate::{
 /// Number of counters for writes without a response. Keys that share one wait for each other's writes when they are
 /// handed over.
 const COUNTERS: u32 = 1024;
-/// Number of handed-over keys after which those that left all caches are forgotten.
+/// Number of handed-over keys from which those that left all caches are forgotten.
 const HANDED_OVER_SWEEP: usize = 1024;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,6 +61,8 @@ struct ShardReconciles {
     running: HashMap<Primary, u32>,
     /// The newest version at which each object was handed over. A cache that shows this version or an older one is outdated.
     handed_over: HashMap<Primary, u64>,
+    /// Number of entries of `handed_over` after the last sweep. Caches of the whole kind keep the objects of other shards.
+    n_swept: usize,
     /// The tenures of primaries. That of an object in `handed_over` is over.
     tenures: PrimaryTenures,
     /// The caches of primaries, to forget handed-over keys that left them.
@@ -291,9 +293,11 @@ impl Ring {
     pub(crate) fn handed_over(&self) {
         let mut state = self.state.lock();
         state.n_handed_over += 1;
-        if state.handed_over.len() >= HANDED_OVER_SWEEP {
-            let ShardReconciles { handed_over, primaries, .. } = &mut *state;
+        // The bound doubles, so that the sweeps of many hand-overs cost a constant time for each.
+        if state.handed_over.len() >= HANDED_OVER_SWEEP.max(2 * state.n_swept) {
+            let ShardReconciles { handed_over, primaries, n_swept, .. } = &mut *state;
             handed_over.retain(|(kind, key), _version| is_cached(primaries, kind, key));
+            *n_swept = handed_over.len();
         }
     }
 }
@@ -480,6 +484,28 @@ mod tests {
         drop(running);
         ring.end_if_idle(&kind, drained.key());
         assert!(matches!(ring.next_step(&kind, &drained), NextStep::HandOver));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hand_overs_are_swept_when_they_have_doubled() {
+        let (_election, _permit, ring) = shard(60);
+        let (kind, store) = (Kind::of::<ConfigMap>(), Arc::new(SharedStore::default()));
+        let drained = json!({ "shard": "a", "drain": "true" });
+        let hand_over = |number: usize| {
+            let object = object(&format!("web-{number}"), 1, &drained);
+            assert!(matches!(ring.next_step(&kind, &object), NextStep::HandOver));
+            ring.handed_over();
+            ring.state.lock().handed_over.len()
+        };
+        // A cache of the whole kind has them still.
+        let n_cached = HANDED_OVER_SWEEP - 1;
+        let cached = (0..n_cached).map(|number| Arc::new(object(&format!("web-{number}"), 2, &json!({})))).collect();
+        ring.add_primaries(&kind, &store);
+        tokio::spawn(store.clone().write());
+        store.push_and_wait(Delta::Replace(None, cached, "2".into())).await;
+        let counts: Vec<_> = (0..=2 * n_cached).map(hand_over).collect();
+        assert_eq!(counts[n_cached - 1..n_cached + 2], [n_cached, n_cached, n_cached + 1]);
+        assert_eq!(counts.last(), Some(&n_cached), "twice as many");
     }
 
     /// A task that a reconcile has spawned works in the tenure, while a second controller shows a state of before it.
