@@ -33,7 +33,7 @@ use self::{
     case::{Case, Topic},
     differences::DIFFERENCES,
     server::Server,
-    tiers::Differences,
+    tiers::{ClientStrings, Differences},
 };
 
 /// Number of cases that run concurrently on a real server.
@@ -249,7 +249,8 @@ fn ask_real(
         let variables = &run::prepare(server, topic, &run).await;
         let cases = futures::stream::iter(topic.cases.iter().enumerate()).map(|(index, case)| async move {
             let mut answers = Vec::new();
-            let agree = |one: &[Value], other: &[Value]| tiers::compare(one, other).asserted.is_empty();
+            let client = ClientStrings::collect(&case.steps);
+            let agree = |one: &[Value], other: &[Value]| tiers::compare(one, other, &client).asserted.is_empty();
             for attempt in 1..=TRIES_MAX {
                 let variables = variables.clone().of_attempt(attempt);
                 let variables = variables.in_namespace(server, &format!("conf-{index}-{attempt}")).await;
@@ -292,7 +293,8 @@ fn report(
             failures.push(format!("{}: it is not recorded; run with KUBECONFIG and RECORD=1", case.name));
             continue;
         };
-        let Differences { asserted, wording: words } = tiers::compare(&expected, &answers[&case.name]);
+        let client = ClientStrings::collect(&case.steps);
+        let Differences { asserted, wording: words } = tiers::compare(&expected, &answers[&case.name], &client);
         for (differences, all) in [(asserted, &mut failures), (words, &mut wording)] {
             if !differences.is_empty() {
                 all.push(format!("{}:\n    {}", case.name, differences.join("\n    ")));

@@ -2,16 +2,17 @@
 //!
 //! Asserted are the HTTP status code, headers, reason, the set of (field path, error type), the number of warnings,
 //! stored objects with their managedFields, and watch events. Reported are messages, also of
-//! conditions, explanations of reviews, warnings, and the order and repetition of field errors.
+//! conditions, explanations of reviews, warnings, and the order and repetition of field errors. A message that a client
+//! wrote is no wording of the server: it is asserted like any other stored value.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
 use regex::Regex;
 use serde_json::{Map, Value, json};
 
-use crate::normal;
+use crate::{case::Step, normal};
 
-/// Placeholder of a message: its presence is asserted, its wording is not.
+/// Placeholder of a message of the server: its presence is asserted, its wording is not.
 const TEXT: &str = "(text)";
 /// The beginning of each warning in the `Warning` header.
 const WARNING: &str = "299 - \"";
@@ -23,6 +24,44 @@ static EXPLANATIONS: LazyLock<Regex> = LazyLock::new(|| {
 /// The explanation of an access review. In a status without `allowed`, the field is a word for programs.
 const REASON_OF_REVIEW: &str = "body/status/reason";
 
+/// The strings in the request bodies of a case. A server must return them unchanged, also as the message of a
+/// condition. A string with a variable, such as `$NS`, is not recognized in an answer.
+#[derive(Default)]
+pub(crate) struct ClientStrings(BTreeSet<String>);
+
+impl ClientStrings {
+    /// Collects the strings that the steps send, also those in `meanwhile`.
+    pub(crate) fn collect<'a>(steps: impl IntoIterator<Item = &'a Step>) -> Self {
+        let mut strings = Self::default();
+        steps.into_iter().for_each(|step| strings.add_step(step));
+        strings
+    }
+
+    fn add_step(&mut self, step: &Step) {
+        match &step.body {
+            // A body that is sent as text. Many of them are malformed on purpose, and no YAML among them has a message.
+            Value::String(text) => self.add(&serde_json::from_str(text).unwrap_or_default()),
+            body => self.add(body),
+        }
+        step.meanwhile.iter().for_each(|step| self.add_step(step));
+    }
+
+    fn add(&mut self, value: &Value) {
+        match value {
+            Value::String(text) => {
+                self.0.insert(text.clone());
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.add(item)),
+            Value::Object(fields) => fields.values().for_each(|value| self.add(value)),
+            _ => {}
+        }
+    }
+
+    fn contains(&self, value: &Value) -> bool {
+        value.as_str().is_some_and(|text| self.0.contains(text))
+    }
+}
+
 /// The lines in which the answers of a case differ.
 #[derive(Default)]
 pub(crate) struct Differences {
@@ -32,10 +71,10 @@ pub(crate) struct Differences {
     pub(crate) wording: Vec<String>,
 }
 
-/// Compares the answers of a case, one by one.
-pub(crate) fn compare(expected: &[Value], found: &[Value]) -> Differences {
+/// Compares the answers of a case, one by one. `client` has the strings of its requests.
+pub(crate) fn compare(expected: &[Value], found: &[Value], client: &ClientStrings) -> Differences {
     let mut differences = Differences::default();
-    let (expected_meanings, found_meanings) = (meanings(expected), meanings(found));
+    let (expected_meanings, found_meanings) = (meanings(expected, client), meanings(found, client));
     for index in 0..expected.len().max(found.len()) {
         let nothing = Value::Null;
         let (one, other) = (expected.get(index).unwrap_or(&nothing), found.get(index).unwrap_or(&nothing));
@@ -58,9 +97,9 @@ pub(crate) fn compare(expected: &[Value], found: &[Value]) -> Differences {
 }
 
 /// Returns answers without their wording. UIDs are numbered again, because a UID may occur first in a message.
-fn meanings(answers: &[Value]) -> Vec<Value> {
+fn meanings(answers: &[Value], client: &ClientStrings) -> Vec<Value> {
     static UID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"UID\d+").expect("the pattern is right"));
-    let text = Value::Array(answers.iter().map(meaning).collect()).to_string();
+    let text = Value::Array(answers.iter().map(|answer| meaning(answer, client)).collect()).to_string();
     let mut known: Vec<String> = Vec::new();
     let text = UID.replace_all(&text, |found: &regex::Captures<'_>| {
         let number = known.iter().position(|uid| *uid == found[0]).unwrap_or_else(|| {
@@ -73,7 +112,7 @@ fn meanings(answers: &[Value]) -> Vec<Value> {
 }
 
 /// Returns an answer without its wording.
-fn meaning(answer: &Value) -> Value {
+fn meaning(answer: &Value, client: &ClientStrings) -> Value {
     let is_error = answer["code"].as_u64().is_some_and(|code| code >= 400);
     let mut answer = answer.clone();
     if let Some(Value::String(warnings)) = answer.get_mut("warning") {
@@ -83,7 +122,7 @@ fn meaning(answer: &Value) -> Value {
         if let Value::String(text) = body {
             *body = parsed(text, is_error);
         }
-        strip(body, "body", if is_error { Within::Status } else { Within::Object });
+        strip(body, "body", if is_error { Within::Status } else { Within::Object }, client);
     }
     answer
 }
@@ -104,9 +143,9 @@ enum Within {
     Object,
 }
 
-/// Removes the wording below a value. The keys of a body that a step's `only` selected are JSON pointers, like
-/// `/details/causes`.
-fn strip(value: &mut Value, at: &str, within: Within) {
+/// Removes the wording below a value, except for strings of the client. The keys of a body that a step's `only` selected
+/// are JSON pointers, like `/details/causes`.
+fn strip(value: &mut Value, at: &str, within: Within, client: &ClientStrings) {
     let within = if value["kind"] == "Status" { Within::Status } else { within };
     let is_of_review = value["allowed"].is_boolean();
     match value {
@@ -115,16 +154,17 @@ fn strip(value: &mut Value, at: &str, within: Within) {
                 let at = format!("{at}/{}", key.trim_start_matches('/'));
                 let is_message = within == Within::Status && at.ends_with("/message");
                 let is_reason = is_of_review && at == REASON_OF_REVIEW;
-                if value.is_string() && value != "" && (is_message || is_reason || EXPLANATIONS.is_match(&at)) {
+                let is_explanation = is_message || is_reason || EXPLANATIONS.is_match(&at);
+                if is_explanation && value.is_string() && value != "" && !client.contains(value) {
                     *value = TEXT.into();
                 } else if within == Within::Status && at.ends_with("details/causes") {
                     *value = field_errors(value);
                 } else {
-                    strip(value, &at, within);
+                    strip(value, &at, within, client);
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| strip(item, &format!("{at}/*"), within)),
+        Value::Array(items) => items.iter_mut().for_each(|item| strip(item, &format!("{at}/*"), within, client)),
         _ => {}
     }
 }
@@ -201,9 +241,13 @@ mod tests {
 
     /// Returns the number of differences in meaning and in wording after a change.
     fn changed(answer: Value, pointer: &str, value: Value) -> (usize, usize) {
+        changed_beside(&ClientStrings::default(), answer, pointer, value)
+    }
+
+    fn changed_beside(client: &ClientStrings, answer: Value, pointer: &str, value: Value) -> (usize, usize) {
         let mut other = answer.clone();
         *other.pointer_mut(pointer).expect("the answer has this part") = value;
-        let differences = compare(&[answer], &[other]);
+        let differences = compare(&[answer], &[other], client);
         (differences.asserted.len(), differences.wording.len())
     }
 
@@ -243,8 +287,9 @@ mod tests {
             let (asserted, wording) = changed(answer, pointer, value);
             assert!(asserted > 0 && wording == 0, "{pointer}: {asserted} {wording}");
         }
-        assert_ne!(compare(&[rejected()], &[]).asserted.len(), 0);
-        assert_ne!(compare(&[], &[rejected()]).asserted.len(), 0);
+        let client = &ClientStrings::default();
+        assert_ne!(compare(&[rejected()], &[], client).asserted.len(), 0);
+        assert_ne!(compare(&[], &[rejected()], client).asserted.len(), 0);
     }
 
     #[test]
@@ -260,13 +305,31 @@ mod tests {
     }
 
     #[test]
+    fn changed_message_of_client_fails() {
+        let put = |body: Value| -> Step {
+            serde_json::from_value(json!({ "do": "PUT pods/a/status", "body": body })).expect("a step has these fields")
+        };
+        let body = json!({ "status": { "conditions": [{ "type": "Available", "message": "is local" }] } });
+        let mut watch = put(Value::Null);
+        watch.meanwhile.push(put(body.clone()));
+        let message = "/body/status/conditions/0/message";
+        for step in [put(body.clone()), put(body.to_string().into()), watch] {
+            let client = &ClientStrings::collect([&step]);
+            assert_eq!(changed_beside(client, conditional(), message, json!("served here")), (1, 0));
+            let mut of_server = conditional();
+            of_server["body"]["status"]["conditions"][0]["message"] = json!("is ready");
+            assert_eq!(changed_beside(client, of_server, message, json!("served here")), (0, 1));
+        }
+    }
+
+    #[test]
     fn changed_wording_is_reported_and_does_not_fail() {
         const SELECTED: &str = "/body/~1status~1conditions~11~1message";
         let mut reordered = rejected();
         let causes = reordered["body"]["details"]["causes"].as_array_mut().expect("causes are a list");
         causes.reverse();
         causes.push(causes[0].clone());
-        let found = compare(&[rejected()], &[reordered]);
+        let found = compare(&[rejected()], &[reordered], &ClientStrings::default());
         assert!(found.asserted.is_empty() && !found.wording.is_empty(), "{:?}", found.asserted);
         let changes = [
             (rejected(), "/body/message", json!("Pod is wrong")),

@@ -18,7 +18,7 @@ use crate::{
     recorded, rng,
     run::{self, Variables},
     server::Server,
-    tiers,
+    tiers::{self, ClientStrings},
 };
 
 /// Number of sequences whose answers are recorded.
@@ -200,9 +200,10 @@ fn merge_patch(value: &mut Value, patch: &Value) {
 
 /// Returns the first write whose answers differ. Later differences are only its consequences.
 fn first_difference(expected: &[Value], found: &[Value], writes: &[Write]) -> Option<String> {
+    let client = ClientStrings::collect(writes.iter().map(Write::step));
     let pairs = expected.iter().zip(found).zip(writes).enumerate();
     for (index, ((expected, found), write)) in pairs {
-        let told = tiers::compare(std::slice::from_ref(expected), std::slice::from_ref(found)).asserted;
+        let told = tiers::compare(std::slice::from_ref(expected), std::slice::from_ref(found), &client).asserted;
         if !told.is_empty() {
             let before: Vec<String> = writes[..index].iter().map(|write| format!("    {}", write.text())).collect();
             return Some(format!(

@@ -39,9 +39,15 @@ pub(crate) enum Write {
 }
 
 impl Write {
+    /// Returns the request; for an edit, its body is the patch.
+    pub(crate) fn step(&self) -> &Step {
+        let (Self::Request(step) | Self::Edit(step)) = self;
+        step
+    }
+
     /// Returns the request and its body as one line; for an edit, the patch.
     pub(crate) fn text(&self) -> String {
-        let (Self::Request(step) | Self::Edit(step)) = self;
+        let step = self.step();
         let edit = if matches!(self, Self::Edit(_)) { "edit " } else { "" };
         format!("{edit}{} {}", step.request, step.body)
     }
