@@ -9,7 +9,7 @@ use std::mem;
 
 use serde_json::{Map, Value};
 
-use super::order::{self, Identity, ServerOrder};
+use super::order::{self, Identity};
 use crate::{decode::misfit, schema::Schema};
 
 /// Fields of a JSON object.
@@ -191,6 +191,11 @@ fn check_types(old: &[Value], new: &[Value]) -> Result<(), String> {
 
 /// Merges a list of objects by their merge key. Returns the changed items, and the order of the server. Deletions come
 /// first, then replacements of the whole list, then merges and additions.
+///
+/// The order of the server is the list of the remaining items and then of the first additions, up to the old length.
+/// Upstream deletes and appends in the backing array of the stored list, and `$setElementOrder` reads that array with the
+/// old length. Where upstream has more deletions than additions, the end of the array holds copies of older items. They
+/// change nothing: an item counts at its first position, and a deleted item is not in the merged list.
 fn merge_objects(
     schema: Option<Schema<'_>>,
     key: &str,
@@ -198,7 +203,7 @@ fn merge_objects(
     new: &[Value],
 ) -> Merge<(Vec<Value>, Vec<Value>)> {
     let by = Identity::Key(key);
-    let mut server = ServerOrder::copy(&old, by);
+    let n_stored = old.len();
     let mut changes = Vec::new();
     let mut is_replaced = false;
     for item in new {
@@ -206,31 +211,28 @@ fn merge_objects(
         match fields.get(DIRECTIVE) {
             None => changes.push(item.clone()),
             Some(directive) if directive == "delete" => {
-                by.identify(item).ok_or_else(|| order::no_merge_key(fields, key))?;
-                while let Some(index) = by.position(item, &old) {
-                    old.remove(index);
-                    server.remove(index);
-                }
+                let deleted = fields.get(key).ok_or_else(|| order::no_merge_key(fields, key))?;
+                old.retain(|item| by.identify(item) != Some(deleted));
             }
             Some(directive) if directive == "replace" => is_replaced = true,
             Some(directive) => return Err(unknown_directive(directive).into()),
         }
     }
     if is_replaced {
-        return Ok((changes, server.whole()));
+        return Ok((changes, old));
     }
     by.check(&changes)?;
-    let before = server.left().to_vec();
+    let n_kept = old.len();
     for change in &changes {
         let Value::Object(fields) = change else { continue };
         if let Some(Value::Object(found)) = by.position(change, &old).and_then(|idx| old.get_mut(idx)) {
             *found = merge_map(schema, mem::take(found), fields)?;
         } else {
-            server.push(change, by);
             old.push(change.clone());
         }
     }
-    Ok((order::arrange(old, &changes, &before, by)?, server.whole()))
+    let server: Vec<Value> = old.iter().take(n_stored).map(|item| by.handle(item)).collect();
+    Ok((order::arrange(old, &changes, &server[..n_kept], by)?, server))
 }
 
 /// Merges a list with `$setElementOrder`. The order list may name items that the patch does not change. Without items
