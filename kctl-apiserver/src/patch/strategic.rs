@@ -219,7 +219,9 @@ fn merge_objects(
         }
     }
     if is_replaced {
-        return Ok((changes, old));
+        // Upstream arranges the new list by itself: it moves items with the same key together.
+        let order = changes.clone();
+        return Ok((order::arrange(changes, &[], &order, by)?, old));
     }
     by.check(&changes)?;
     let n_kept = old.len();

@@ -33,6 +33,22 @@ fn patches_have_the_results_of_kube_apiserver() {
     }
 }
 
+/// Follows `mergeSlice` upstream, which arranges a list also after `$patch: replace`.
+#[test]
+fn replaced_list_moves_items_of_one_key_together() {
+    let with_ports =
+        |ports: Value| json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "ports": ports}]}}}});
+    let schema = || Schema::built_in("apps/v1", "Deployment");
+    let mut object = with_ports(json!([{"containerPort": 1}]));
+    let (udp, tcp) = (json!({"containerPort": 53, "protocol": "UDP"}), json!({"containerPort": 53, "protocol": "TCP"}));
+    let patch = with_ports(json!([{"$patch": "replace"}, udp, {"containerPort": 80}, tcp]));
+    strategic_merge(schema(), &mut object, &patch).unwrap();
+    assert_eq!(object, with_ports(json!([udp, tcp, {"containerPort": 80}])));
+    let patch = with_ports(json!([{"$patch": "replace"}, {"protocol": "TCP"}]));
+    let found = strategic_merge(schema(), &mut object, &patch);
+    assert!(matches!(found, Err(StrategicMergeError::Rejected(_))), "{found:?}");
+}
+
 #[test]
 fn lists_are_replaced_where_nothing_is_known() {
     let mut object = json!({"a": {"b": 1}, "l": [{"name": "x"}]});
