@@ -58,7 +58,7 @@ fn labels_of(CompletedRequest { info, code, dry_run }: CompletedRequest<'_>) -> 
         (true, true) => "cluster",
     };
     let Resource { id: GroupResource { group, resource }, version, .. } = &*info.resource;
-    let (code, subresource, dry_run) = (code.as_u16(), &info.subresource, if dry_run { "All" } else { "" });
+    let (code, subresource, dry_run) = (code.as_u16(), info.subresource.as_str(), if dry_run { "All" } else { "" });
     format!(
         "code=\"{code}\",component=\"apiserver\",dry_run=\"{dry_run}\",group=\"{group}\",resource=\"{resource}\",\
          scope=\"{scope}\",subresource=\"{subresource}\",verb=\"{verb}\",version=\"{version}\""

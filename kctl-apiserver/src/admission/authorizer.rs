@@ -65,7 +65,7 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
     let parts = [
         ("group", info.resource.id.group.as_str()),
         ("resource", &info.resource.id.resource),
-        ("subresource", &info.subresource),
+        ("subresource", info.subresource.as_str()),
         ("namespace", &info.namespace),
         ("name", &attributes.name),
     ];

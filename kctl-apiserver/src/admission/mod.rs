@@ -97,7 +97,7 @@ impl<'a> Attributes<'a> {
 
     /// Returns the type of the sent object. For a subresource it may differ from that of the resource.
     fn own_type(&self) -> TypeMeta {
-        self.info.resource.type_at(&self.info.subresource)
+        self.info.resource.type_at(self.info.subresource)
     }
 
     /// Returns the type of the sent object as reviews write it: a `GroupVersionKind` in JSON.

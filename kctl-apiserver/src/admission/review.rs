@@ -41,8 +41,8 @@ pub(super) fn request(attributes: &Attributes<'_>, resource: &Versioned, kind: &
         }
     };
     add("name", &attributes.name);
-    add("subResource", &info.subresource);
-    add("requestSubResource", &info.subresource);
+    add("subResource", info.subresource.as_str());
+    add("requestSubResource", info.subresource.as_str());
     add("namespace", attributes.namespace());
     request
 }

@@ -60,7 +60,7 @@ pub(crate) use self::{
     versions::{ONE_FORM, Versions},
 };
 
-use crate::{json_path::value_at, schema::Schema};
+use crate::{json_path::value_at, registry::kind::Subresource, schema::Schema};
 
 /// The manager of fields that existed before the first apply, if the object had no managers (`NewSkipNonAppliedManager`
 /// upstream).
@@ -73,8 +73,8 @@ pub(crate) struct Request<'a> {
     pub schema: Option<Schema<'a>>,
     /// The name of the field manager.
     pub manager: &'a str,
-    /// The subresource of the request; empty for the object itself.
-    pub subresource: &'a str,
+    /// The subresource of the request.
+    pub subresource: Subresource,
     /// The `apiVersion` of the request.
     pub api_version: &'a str,
     /// The other versions of the kind, in which managers may own fields.
@@ -192,7 +192,7 @@ pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value
 /// Returns the part of the object that the request writes: the status through its subresource, or everything else.
 fn written_through(request: &Request<'_>, live: &Value) -> Value {
     let Value::Object(fields) = live else { return live.clone() };
-    let is_status = request.subresource == "status";
+    let is_status = request.subresource.is_status();
     let is_written = |name: &str| match name {
         "status" => is_status || !request.has_status,
         "metadata" => !is_status || is_built_in(request.schema, live),
@@ -243,7 +243,7 @@ fn apply_typed(
     mut managed: Managed,
 ) -> Result<(Value, Managed), ApplyError> {
     let position = request.position();
-    let manager = Manager::applier(request.manager, request.subresource);
+    let manager = Manager::applier(request.manager, request.subresource.as_str());
     let mut merged = without_managed_fields(live);
     merge_into(position, &mut merged, applied);
     let last = managed.get(&manager).cloned().unwrap_or_default();
@@ -314,7 +314,7 @@ pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Valu
     let sent = value_at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let of_live = || live.map(Managed::from_object).unwrap_or_default();
     let managed = match sent {
-        Some(_) if !request.subresource.is_empty() => of_live(),
+        Some(_) if !request.subresource.is_main() => of_live(),
         Some(Value::Array(entries)) if removes_managers(entries) => Managed::default(),
         Some(sent) => Managed::decode(sent).unwrap_or_else(of_live),
         None => of_live(),
@@ -356,7 +356,7 @@ fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed
 
     let taken = changes.set().difference(never_owned());
     if !taken.is_empty() {
-        let manager = Manager::updater(request.manager, request.api_version, request.subresource);
+        let manager = Manager::updater(request.manager, request.api_version, request.subresource.as_str());
         let set = managed.get(&manager).map_or_else(|| taken.clone(), |before| before.set.union(&taken));
         let set = request.resets.without_reset_fields(set);
         let (api_version, time) = (request.api_version.to_owned(), Some(request.now.to_owned()));

@@ -15,7 +15,7 @@ fn request<'a>(object: &'a Value, manager: &'a str) -> Request<'a> {
     Request {
         schema,
         manager,
-        subresource: "",
+        subresource: Subresource::Main,
         api_version: text("apiVersion"),
         versions: &ONE_FORM,
         now: NOW,
@@ -216,7 +216,7 @@ fn status_update_has_separate_manager_entry() {
     let live = applied(None, "m1", &pod(&json!([{"name": "a", "image": "i"}])));
     let conditions = json!([{"type": "Ready", "status": "True", "lastProbeTime": null}]);
     let mut new = with(&live, &json!({"status": {"conditions": conditions}, "metadata": {"managedFields": []}}));
-    let status = Request { subresource: "status", ..request(&live, "kubelet") };
+    let status = Request { subresource: Subresource::Status, ..request(&live, "kubelet") };
     let old = with(&live, &json!({"status": {}}));
     update(&status, Some(&old), &mut new);
     let entry = &new["metadata"]["managedFields"][1];
@@ -227,7 +227,7 @@ fn status_update_has_separate_manager_entry() {
 
     let object = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"},
         "status": {"conditions": [{"type": "Ready", "status": "False"}]}});
-    let status = Request { subresource: "status", ..request(&object, "m3") };
+    let status = Request { subresource: Subresource::Status, ..request(&object, "m3") };
     let field = ".status.conditions[type=\"Ready\"].status";
     assert_eq!(conflicts_of(&status, &new, &object), [("kubelet".to_owned(), field.to_owned())]);
 }

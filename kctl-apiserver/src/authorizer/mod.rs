@@ -71,7 +71,7 @@ fn authorize_to(verb: &str, resolver: &impl RuleResolver, info: &RequestInfo) ->
         verb,
         group: &info.resource.id.group,
         resource: &info.resource.id.resource,
-        subresource: &info.subresource,
+        subresource: info.subresource.as_str(),
         namespace: object_namespace(&info.resource.id.resource, &info.namespace, &info.name),
         name: selected.as_deref().unwrap_or(&info.name),
     };

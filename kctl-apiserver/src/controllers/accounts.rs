@@ -11,6 +11,7 @@ use super::{Controller, Controllers};
 use crate::{
     kinds::core::{config_map, namespace, service_account},
     lifecycle::Writer,
+    registry::kind::Subresource,
     status::GroupResource,
     store::{Event, Key, Store},
 };
@@ -24,7 +25,7 @@ const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the k
                            the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of \
                            Kubernetes clusters.";
 /// The field manager of these objects.
-const WRITER: Writer = Writer::for_manager("");
+const WRITER: Writer = Writer::for_manager(Subresource::Main);
 
 /// Returns the namespace that may lack one of its objects after a change. A deleted account or `ConfigMap` is created
 /// again, and a changed `ConfigMap` is restored. A changed account is ignored.

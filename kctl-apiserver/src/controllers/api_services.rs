@@ -16,12 +16,13 @@ use crate::{
     field_errors::text,
     kinds::{core::service, discovery::endpoint_slice},
     lifecycle::Writer,
+    registry::kind::Subresource,
     status::GroupResource,
     store::{API_SERVICES, Key, Store},
 };
 
 /// Writes the status as kube-apiserver's own field manager.
-const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
+const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: Subresource::Status };
 /// The label of an `EndpointSlice` with the name of its Service.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// The port of the Service if the `APIService` specifies none (`SetDefaults_ServiceReference`).

@@ -16,12 +16,13 @@ use crate::{
     deletion::CUSTOM_RESOURCE_CLEANUP,
     field_errors::text,
     lifecycle::Writer,
+    registry::kind::Subresource,
     status::GroupResource,
     store::{DEFINITIONS, Event, Key, Store, has_finalizer},
 };
 
 /// The field manager of the status of CRDs.
-const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
+const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: Subresource::Status };
 
 /// Accepts the names of a CRD if they are free in its group, and sets its conditions: `NamesAccepted`, `Established`,
 /// and `KubernetesAPIApprovalPolicyConformant` for groups of Kubernetes. On a cluster, controllers do this some time

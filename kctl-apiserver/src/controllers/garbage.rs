@@ -18,13 +18,13 @@ use crate::{
     deletion::{FOREGROUND, Grace, ORPHAN, Propagation},
     json_path::{at_mut, set},
     lifecycle::{self, Writer},
-    registry::Resource,
+    registry::{Resource, kind::Subresource},
     status::GroupResource,
     store::{Key, Store, has_finalizer, is_blocked_by},
 };
 
 /// Writes as kube-controller-manager, which the garbage collector is a part of.
-const WRITER: Writer = Writer::for_manager("");
+const WRITER: Writer = Writer::for_manager(Subresource::Main);
 
 /// Processes one object: collects it if its owners are gone, or, if it is being deleted with a finalizer of the garbage
 /// collector, orphans its dependents or waits for them.

@@ -22,7 +22,7 @@ use crate::{
     deletion::{Grace, Propagation},
     kinds::{self, core::pod},
     lifecycle::{self, Writer},
-    registry::Kind,
+    registry::{Kind, kind::Subresource},
     status::GroupResource,
     store::{Key, Store},
 };
@@ -117,7 +117,7 @@ pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
         let [r#type, status, reason, message] = &condition;
         report(&mut new, &now, [r#type, status, reason, message]);
     }
-    Writer::for_manager("status").write(store, resource, key, &namespace, new);
+    Writer::for_manager(Subresource::Status).write(store, resource, key, &namespace, new);
     if !has_pods && remaining.is_empty() {
         finalize(store, resource, key);
     }
@@ -131,7 +131,7 @@ fn finalize(store: &mut Store, resource: &GroupResource, key: &Key) {
     let others: BTreeSet<&str> = finalizers.filter(|name| *name != FINALIZER).collect();
     let mut new = Value::clone(&namespace);
     new["spec"] = if others.is_empty() { json!({}) } else { json!({ "finalizers": others }) };
-    Writer::for_manager("finalize").write(store, resource, key, &namespace, new);
+    Writer::for_manager(Subresource::Finalize).write(store, resource, key, &namespace, new);
 }
 
 /// Deletes the objects of a resource, and counts those that still exist. With `namespace: None`, all objects of the

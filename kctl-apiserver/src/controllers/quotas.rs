@@ -16,13 +16,13 @@ use crate::{
     kinds,
     lifecycle::Writer,
     quota::{Counter, recount_status},
-    registry::kind::{FreesUsage, Quota},
+    registry::kind::{FreesUsage, Quota, Subresource},
     status::GroupResource,
     store::{Event, Key, Store},
 };
 
 /// Writes the status of quotas as kube-controller-manager.
-const WRITER: Writer = Writer::for_manager("status");
+const WRITER: Writer = Writer::for_manager(Subresource::Status);
 
 /// Returns `true` if there are quotas. Most servers have none, and count nothing. The look-up does not create the table
 /// of a resource that has no objects.

@@ -10,7 +10,9 @@ use serde_json::{Value, json};
 use crate::{
     apply::{self, Request, Resets},
     kinds::rbac::cluster_role,
-    lifecycle, selector,
+    lifecycle,
+    registry::kind::Subresource,
+    selector,
     store::{Key, Store},
 };
 
@@ -55,7 +57,7 @@ pub(super) fn aggregate(store: &mut Store) {
         let request = Request {
             schema: resource.schema(),
             manager: MANAGER,
-            subresource: "",
+            subresource: Subresource::Main,
             api_version: &api_version,
             versions: &resource.kind.storage,
             now: &now,

@@ -21,15 +21,16 @@ use crate::{
     key,
     kinds::core::{secret, service_account},
     lifecycle::{self, Writer},
+    registry::kind::Subresource,
     status::GroupResource,
     store::{Event, Key, Store},
     tokens::{self, ACCOUNT_NAME, ACCOUNT_UID, LAST_USED, SharedSigner, TOKEN_TYPE},
 };
 
 /// Writes as kube-controller-manager.
-const WRITER: Writer = Writer::for_manager("");
+const WRITER: Writer = Writer::for_manager(Subresource::Main);
 /// The field manager of labels, which the API server writes itself.
-const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: "" };
+const SERVER: Writer = Writer { manager: "kube-apiserver", subresource: Subresource::Main };
 
 /// Work of this controller.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -193,7 +193,7 @@ pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result
                 custom.read(&mut stored);
             }
             if resource.kind.storage.is_some()
-                && info.subresource.is_empty()
+                && info.subresource.is_main()
                 && let Some(before) = state.get(&resource.id, &info.key())
             {
                 // The other version, `autoscaling/v1`, cannot express an absent value. A write without a status

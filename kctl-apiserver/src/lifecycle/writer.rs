@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::update;
 use crate::{
     apply,
-    registry::Resource,
+    registry::{Resource, kind::Subresource},
     status::GroupResource,
     store::{Key, Store},
 };
@@ -20,13 +20,13 @@ use crate::{
 pub(crate) struct Writer {
     /// The name in `managedFields`.
     pub(crate) manager: &'static str,
-    /// The subresource in `managedFields`; empty for the object itself.
-    pub(crate) subresource: &'static str,
+    /// The subresource in `managedFields`.
+    pub(crate) subresource: Subresource,
 }
 
 impl Writer {
     /// Returns the field manager that most controllers of kube-controller-manager use.
-    pub(crate) const fn for_manager(subresource: &'static str) -> Self {
+    pub(crate) const fn for_manager(subresource: Subresource) -> Self {
         Self { manager: "kube-controller-manager", subresource }
     }
 

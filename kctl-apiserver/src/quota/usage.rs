@@ -8,7 +8,10 @@ use crate::{
     amounts::Amounts,
     field_errors::text,
     quantity,
-    registry::{Resource, kind::Quota},
+    registry::{
+        Resource,
+        kind::{Quota, Subresource},
+    },
     request::Operation,
     status::GroupResource,
 };
@@ -41,10 +44,16 @@ impl Counter {
     }
 
     /// Returns `true` if a write may change the usage. A delete never needs a check: it only frees.
-    pub(crate) fn handles(&self, operation: Operation, part: &str, old: Option<&Value>, new: &Value) -> bool {
+    pub(crate) fn handles(
+        &self,
+        operation: Operation,
+        subresource: Subresource,
+        old: Option<&Value>,
+        new: &Value,
+    ) -> bool {
         match (operation, old) {
-            (Operation::Create, _) => part.is_empty(),
-            (Operation::Update, Some(old)) => (self.quota.changes_usage)(part, old, new),
+            (Operation::Create, _) => subresource.is_main(),
+            (Operation::Update, Some(old)) => (self.quota.changes_usage)(subresource, old, new),
             _ => false,
         }
     }

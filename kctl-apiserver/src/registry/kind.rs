@@ -11,6 +11,7 @@ mod quota;
 mod requests;
 mod storage;
 mod strategy;
+mod subresource;
 mod table;
 mod validation;
 
@@ -21,9 +22,10 @@ pub(crate) use self::{
     managed_fields::{ManagedFields, OwnedState},
     metadata::{Generation, Metadata},
     quota::{FreesUsage, Quota},
-    requests::{ConnectTarget, CreatedSubresource, Requests, Review},
+    requests::{ConnectTarget, Requests, Review},
     storage::{SharedTable, StorageVersion},
     strategy::{Allocator, Environment, NewStatus, Others, Part, RequestContext, Strategy},
+    subresource::Subresource,
     table::{Cell, Printer, TableColumns},
     validation::{Grants, Validation},
 };
@@ -115,7 +117,7 @@ impl Kind {
         metadata: Metadata { finalizers_without_domain: true, ..Metadata::COUNTED },
         strategy: Strategy::CONDITIONAL,
         managed_fields: ManagedFields {
-            reset_fields: &[("status", ManagedFields::ALL_BUT_STATUS)],
+            reset_fields: &[(Subresource::Status, ManagedFields::ALL_BUT_STATUS)],
             ..ManagedFields::DEFAULT
         },
         ..Self::DEFAULT
@@ -151,7 +153,7 @@ impl Kind {
 
 impl Resource {
     /// Returns the part of the object that a subresource writes, such as `ephemeralcontainers` and `resize` of Pods.
-    pub(crate) fn part(&self, subresource: &str) -> Option<&'static Part> {
+    pub(crate) fn part(&self, subresource: Subresource) -> Option<&'static Part> {
         self.kind.strategy.parts.iter().find(|part| part.subresource == subresource)
     }
 }

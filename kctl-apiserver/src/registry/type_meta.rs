@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Resource;
+use super::{Resource, kind::Subresource};
 use crate::schema;
 
 /// The kind and the `apiVersion` of an object.
@@ -37,10 +37,10 @@ impl Resource {
         TypeMeta { kind: self.kind_name().to_owned(), api_version: self.api_version() }
     }
 
-    /// Returns the type of the object that a subresource accepts; the empty subresource is the resource itself. It
-    /// comes from discovery: a subresource can have its own group, such as `policy/v1` for evictions.
-    pub(crate) fn type_at(&self, subresource: &str) -> TypeMeta {
-        let Some(listed) = self.subresource(subresource) else { return self.type_meta() };
+    /// Returns the type of the object that a subresource accepts; `Main` is the resource itself. It comes from
+    /// discovery: a subresource can have its own group, such as `policy/v1` for evictions.
+    pub(crate) fn type_at(&self, subresource: Subresource) -> TypeMeta {
+        let Some(listed) = self.subresource(subresource.as_str()) else { return self.type_meta() };
         let api_version = match &listed.version {
             None => self.api_version(),
             Some(version) => schema::api_version(listed.group.as_deref().unwrap_or_default(), version),

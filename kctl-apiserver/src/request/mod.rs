@@ -38,7 +38,10 @@ use self::{
 };
 
 use crate::{
-    registry::{Registry, Resource, kind::RequestContext},
+    registry::{
+        Registry, Resource,
+        kind::{RequestContext, Subresource},
+    },
     stale::{FrequentBookmarks, Stale},
     status::StatusError,
     webhook_round::WebhookRound,
@@ -55,8 +58,8 @@ pub(crate) struct RequestInfo {
     pub(crate) namespace: String,
     /// The name; empty for a collection, and for a new object.
     pub(crate) name: String,
-    /// The subresource; empty for the object itself.
-    pub(crate) subresource: String,
+    /// The subresource, or the object itself.
+    pub(crate) subresource: Subresource,
     /// The path after `/proxy`; empty, or with a leading slash.
     pub(crate) path_behind: String,
     /// The options in the query. Options in the body of a delete are not in it.
@@ -119,11 +122,15 @@ impl RequestInfo {
         if let Some(why) = wrong_segment(resource_path.name).filter(|_| is_by_name) {
             return Some(Err(StatusError::bad_request(format!("name {:?} {why}", resource_path.name))));
         }
+        // Discovery lists the subresource, so it is known.
+        let Some(subresource) = Subresource::from_name(resource_path.subresource) else {
+            return Some(Err(StatusError::path_not_found()));
+        };
         Some(Ok(Self {
             verb,
             namespace: resource_path.namespace.into(),
             name: resource_path.name.into(),
-            subresource: resource_path.subresource.into(),
+            subresource,
             path_behind: path_behind(&path, &resource_path),
             resource,
             params,

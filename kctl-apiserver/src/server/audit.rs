@@ -104,7 +104,7 @@ pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: 
         "apiGroup": info.resource.id.group,
         "apiVersion": info.resource.version,
         "resource": info.resource.id.resource,
-        "subresource": info.subresource,
+        "subresource": info.subresource.as_str(),
         "namespace": info.namespace,
         "name": info.name,
     });

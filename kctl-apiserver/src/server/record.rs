@@ -31,8 +31,8 @@ pub(super) fn record(
     let dry_run = is_dry_run(info);
     state.counts.add(CompletedRequest { info, code, dry_run });
     let mut resource = info.resource.id.resource.clone();
-    if !info.subresource.is_empty() {
-        resource += &format!("/{}", info.subresource);
+    if !info.subresource.is_main() {
+        resource += &format!("/{}", info.subresource.as_str());
     }
     // The generated name of a new object is in the response.
     let generated = match response {

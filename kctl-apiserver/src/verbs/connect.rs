@@ -8,8 +8,13 @@ use serde_json::{Value, json};
 
 use super::{Payload, VerbResponse};
 use crate::{
-    admission, field_errors::Errors, kinds::core::node, registry::kind::ConnectTarget, request::RequestInfo,
-    state::State, status::StatusError,
+    admission,
+    field_errors::Errors,
+    kinds::core::node,
+    registry::kind::{ConnectTarget, Subresource},
+    request::RequestInfo,
+    state::State,
+    status::StatusError,
 };
 
 /// Handles a request for a process. A connection is admitted before its object is looked up (`ConnectResource` of
@@ -23,8 +28,8 @@ use crate::{
 /// unless the path has a port number.
 pub(super) fn connect(state: &State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
-    let options = if info.subresource == "log" { Value::Null } else { admit_options(state, info)? };
-    if info.subresource == "proxy" && info.name.matches(':').count() > 2 {
+    let options = if info.subresource == Subresource::Log { Value::Null } else { admit_options(state, info)? };
+    if info.subresource == Subresource::Proxy && info.name.matches(':').count() > 2 {
         return Err(StatusError::bad_request(format!("name must be scheme:name:port, found {:?}", info.name)));
     }
     let (name, port) = split_proxy_name(info);
@@ -37,11 +42,13 @@ pub(super) fn connect(state: &State, info: &RequestInfo) -> Result<VerbResponse,
         return Err(StatusError::new(StatusCode::SERVICE_UNAVAILABLE, "ServiceUnavailable", why));
     }
     let Some(object) = object else { return Err(StatusError::not_found(resource, name)) };
-    match info.subresource.as_str() {
+    match info.subresource {
         _ if target == ConnectTarget::Kubelet => Err(dial_error()),
-        "proxy" if object["status"]["podIP"].is_null() => Err(StatusError::bad_request("address not allowed")),
-        "log" => log(state, info, &object),
-        "exec" | "attach" => {
+        Subresource::Proxy if object["status"]["podIP"].is_null() => {
+            Err(StatusError::bad_request("address not allowed"))
+        }
+        Subresource::Log => log(state, info, &object),
+        Subresource::Exec | Subresource::Attach => {
             check_container(info, &object, options["container"].as_str().unwrap_or_default())?;
             Err(connection_error(state, info, &object))
         }
@@ -53,7 +60,7 @@ pub(super) fn connect(state: &State, info: &RequestInfo) -> Result<VerbResponse,
 /// (`SplitSchemeNamePort`). The scheme does not matter here, since nothing is connected.
 fn split_proxy_name(info: &RequestInfo) -> (&str, &str) {
     match info.name.split(':').collect::<Vec<_>>().as_slice() {
-        [name, port] | [_, name, port] if info.subresource == "proxy" => (name, port),
+        [name, port] | [_, name, port] if info.subresource == Subresource::Proxy => (name, port),
         _ => (&info.name, ""),
     }
 }
@@ -71,17 +78,17 @@ fn admit_options(state: &State, info: &RequestInfo) -> Result<Value, StatusError
 /// Decodes the options of a connection from the query: strings, lists of strings, and flags. The kind is that of the
 /// subresource in discovery. Absent parameters are left out, apart from `command`, which Go writes as null.
 fn decode_options(info: &RequestInfo) -> Result<Value, StatusError> {
-    let kind = info.resource.subresource(&info.subresource).map_or("", |listed| listed.kind.as_str());
+    let kind = info.resource.subresource(info.subresource.as_str()).map_or("", |listed| listed.kind.as_str());
     let mut options = json!({ "kind": kind, "apiVersion": "v1" });
-    match info.subresource.as_str() {
-        "portforward" => {
+    match info.subresource {
+        Subresource::PortForward => {
             let ports = parse_ports(&info.params.values("ports"))?;
             if !ports.is_empty() {
                 options["ports"] = ports.into();
             }
         }
-        "proxy" if info.path_behind.is_empty() => {}
-        "proxy" => options["path"] = info.path_behind.clone().into(),
+        Subresource::Proxy if info.path_behind.is_empty() => {}
+        Subresource::Proxy => options["path"] = info.path_behind.clone().into(),
         _ => {
             for flag in ["stdin", "stdout", "stderr", "tty"].into_iter().filter(|flag| info.params.flag(flag)) {
                 options[flag] = true.into();
@@ -90,7 +97,7 @@ fn decode_options(info: &RequestInfo) -> Result<Value, StatusError> {
             if !container.is_empty() {
                 options["container"] = container.into();
             }
-            if info.subresource == "exec" {
+            if info.subresource == Subresource::Exec {
                 let command = info.params.values("command");
                 options["command"] = if command.is_empty() { Value::Null } else { command.into() };
             }

@@ -1,7 +1,7 @@
 //! Finds out if a request is a dry run, from the query or from the options in the body.
 
 use crate::{
-    registry::kind::CreatedSubresource,
+    registry::kind::Subresource,
     request::{RequestInfo, Verb},
     write::body,
 };
@@ -13,10 +13,7 @@ pub(crate) fn is_dry_run(info: &RequestInfo) -> bool {
         // Options in the body replace those in the query.
         Verb::Delete | Verb::DeleteCollection if !info.body.is_empty() => "DeleteOptions",
         _ if info.dry_run() => return true,
-        Verb::Create => match info.resource.kind.requests.created_subresource(&info.subresource) {
-            Some(CreatedSubresource::Eviction) => "Eviction",
-            _ => return false,
-        },
+        Verb::Create if info.subresource == Subresource::Eviction => "Eviction",
         _ => return false,
     };
     let sent = body::read_built_in(info, kind).unwrap_or_default();

@@ -46,6 +46,7 @@ pub(crate) use output_form::{OutputForm, wants_yaml};
 use crate::{
     authorizer,
     field_errors::Errors,
+    registry::kind::Subresource,
     request::{RequestInfo, Verb},
     state::State,
     status::StatusError,
@@ -135,7 +136,7 @@ enum ResponseSource {
 fn run_verb(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     authorizer::authorize(state, info)?;
     info.round.warn_all(deprecation(info));
-    if info.resource.kind.requests.connects.contains(&info.subresource.as_str()) {
+    if info.resource.kind.requests.connects.contains(&info.subresource) {
         return connect::connect(state, info);
     }
     check_options(info)?;
@@ -145,10 +146,10 @@ fn run_verb(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, Statu
     } else {
         ResponseSource::Object
     };
-    let mut response = match (info.verb, info.subresource.as_str()) {
-        (Verb::Get, "scale") => scale::get(state, info),
-        (Verb::Update | Verb::Patch, "scale") => scale::set(state, info),
-        (Verb::Create, "") => create::create(state, info),
+    let mut response = match (info.verb, info.subresource) {
+        (Verb::Get, Subresource::Scale) => scale::get(state, info),
+        (Verb::Update | Verb::Patch, Subresource::Scale) => scale::set(state, info),
+        (Verb::Create, Subresource::Main) => create::create(state, info),
         (Verb::Create, _) => subresources::create(state, info),
         (Verb::Get, _) => read::get(state, info, source),
         (Verb::List, _) => list::list(state, info, source),

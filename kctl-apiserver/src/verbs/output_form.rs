@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::read::in_version;
 use crate::{
-    registry::Resource,
+    registry::{Resource, kind::Subresource},
     request::{Clause, RequestInfo, Verb, clauses},
     status::StatusError,
     table::{self, Include},
@@ -144,7 +144,7 @@ impl OutputForm {
         let resource = &info.resource;
         let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
         let object = answer["kind"] == resource.kind_name();
-        let scale = info.subresource == "scale" && answer["kind"] == "Scale";
+        let scale = info.subresource == Subresource::Scale && answer["kind"] == "Scale";
         match self {
             _ if !list && !object && !scale => None,
             Self::Table(include, version) if scale => {
@@ -205,7 +205,7 @@ impl OutputForm {
 /// for such requests are skipped, so the next clause of the header applies.
 fn has_columns(info: &RequestInfo) -> bool {
     let requests = &info.resource.kind.requests;
-    requests.review.is_none() && requests.created_subresource(&info.subresource).is_none()
+    requests.review.is_none() && !requests.created_subresources.contains(&info.subresource)
 }
 
 /// Returns the part of each object that the rows of a table include. Fails with 400 for an unknown value.

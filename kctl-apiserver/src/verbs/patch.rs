@@ -167,7 +167,7 @@ fn apply_patch(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, St
     let resource = &info.resource.id;
     let old = conversion::find(state, info)?;
     // A subresource can't be applied if its object does not exist.
-    if old.is_none() && !info.subresource.is_empty() && !update::is_created_by_update(info) {
+    if old.is_none() && !info.subresource.is_main() && !update::is_created_by_update(info) {
         check_syntax(info)?;
         return Err(StatusError::not_found(resource, &info.name));
     }

@@ -10,7 +10,7 @@ use crate::{
     apply,
     kinds::core::{node, pod},
     lifecycle,
-    registry::{TypeMeta, kind::CreatedSubresource},
+    registry::{TypeMeta, kind::Subresource},
     request::{Operation, RequestInfo},
     state::State,
     status::{GroupResource, StatusError},
@@ -25,29 +25,28 @@ use crate::{
 /// agree. 405 for subresources that have no `create`.
 pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
-    let created = info.resource.kind.requests.created_subresource(&info.subresource);
-    let created = created.ok_or_else(StatusError::method_not_allowed)?;
-    let TypeMeta { kind, api_version } = info.resource.type_at(&info.subresource);
+    let TypeMeta { kind, api_version } = info.resource.type_at(info.subresource);
     let mut sent = body::read_as(info, &kind, &api_version)?;
     namespace::match_namespace(info, &mut sent)?;
     namespace::check_namespace(state, info, &sent)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
-    if created != CreatedSubresource::Token && named != info.name {
+    if info.subresource != Subresource::Token && named != info.name {
         return Err(StatusError::bad_request(format!("name in URL does not match name in {kind} object")));
     }
     let find = || state.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name));
-    match created {
-        CreatedSubresource::Binding => {
+    match info.subresource {
+        Subresource::Binding => {
             set_binding_managers(state, info, &mut sent);
             let sent = admit_binding(state, info, &info.name, sent)?;
             bind(state, info, &info.name, &find()?, &sent)
         }
-        CreatedSubresource::Eviction => {
+        Subresource::Eviction => {
             evict::check_options(info, &sent["deleteOptions"])?;
             let sent = admission::admit_sent(state, info, &info.name, sent)?;
             evict::evict(state, info, &find()?, &sent)
         }
-        CreatedSubresource::Token => super::token::create(state, info, sent),
+        Subresource::Token => super::token::create(state, info, sent),
+        _ => Err(StatusError::method_not_allowed()),
     }
 }
 
@@ -63,7 +62,7 @@ fn admit_binding(state: &State, info: &RequestInfo, name: &str, sent: Value) -> 
 /// Sets the managed fields of a binding, which admission sees. Evictions have none.
 fn set_binding_managers(state: &State, info: &RequestInfo, binding: &mut Value) {
     let manager = FieldManager::from_request(info, state);
-    let TypeMeta { kind, api_version } = info.resource.type_at(&info.subresource);
+    let TypeMeta { kind, api_version } = info.resource.type_at(info.subresource);
     let schema = crate::schema::Schema::built_in(&api_version, &kind);
     apply::update(&apply::Request { schema, ..manager.request() }, None, binding);
 }

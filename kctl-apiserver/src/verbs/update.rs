@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::VerbResponse;
 use crate::{
     authorizer, conversion,
+    registry::kind::Subresource,
     request::RequestInfo,
     state::State,
     status::StatusError,
@@ -41,5 +42,5 @@ pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<VerbRespo
 /// Returns `true` if an update creates an object that does not exist, even through its status. `Lease`s, `Endpoints`
 /// and roles are such kinds; most other kinds return 404.
 pub(super) fn is_created_by_update(info: &RequestInfo) -> bool {
-    info.resource.kind.strategy.creates_on_update && ["", "status"].contains(&info.subresource.as_str())
+    info.resource.kind.strategy.creates_on_update && matches!(info.subresource, Subresource::Main | Subresource::Status)
 }

@@ -30,7 +30,7 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
     // Upstream reports the path of a template as that of a claim.
     let (list, path, field) = match old {
         None => (new.pointer(requests), REQUESTS, "/exactly"),
-        Some(old) if info.subresource == "status" && !has_admin(&old["status"]["allocation"]["devices"]["results"]) => {
+        Some(old) if info.subresource.is_status() && !has_admin(&old["status"]["allocation"]["devices"]["results"]) => {
             (Some(&new["status"]["allocation"]["devices"]["results"]), RESULTS, "")
         }
         Some(_) => return Errors::default(),

@@ -28,7 +28,7 @@ pub(super) fn check_new(state: &State, info: &RequestInfo, write: &Write) -> Res
 pub(super) fn allocate(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let strategy = &info.resource.kind.strategy;
     (strategy.allocate)(state, &mut write.object);
-    let Some(allocator) = strategy.allocator.as_ref().filter(|_| write.is_new() || info.subresource.is_empty()) else {
+    let Some(allocator) = strategy.allocator.as_ref().filter(|_| write.is_new() || info.subresource.is_main()) else {
         return Ok(());
     };
     if !write.is_new() {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Write, admin_access};
 use crate::{
     field_errors::{Errors, FieldError},
+    registry::kind::Subresource,
     request::RequestInfo,
     state::State,
     validation,
@@ -18,7 +19,7 @@ use crate::{
 pub(super) fn errors(state: &State, info: &RequestInfo, write: &Write) -> Errors {
     let mut errors = admin_access::errors(state, info, write.old(), &write.object);
     // A custom object's status is written without metadata.
-    let has_metadata = info.resource.custom.is_none() || info.subresource != "status";
+    let has_metadata = info.resource.custom.is_none() || !info.subresource.is_status();
     if let Some(old) = write.old().filter(|_| has_metadata) {
         errors.extend(validate_metadata_update(info, old, &write.object));
     }
@@ -52,9 +53,9 @@ fn validate_metadata_update(info: &RequestInfo, old: &Value, new: &Value) -> Err
         }
     }
     // Errors in metadata that the subresource does not write are not reported.
-    let unchanged_fields = match info.subresource.as_str() {
-        "status" => info.resource.kind.strategy.kept_by_status,
-        name => info.resource.part(name).map_or(&[][..], |part| part.kept_metadata),
+    let unchanged_fields = match info.subresource {
+        Subresource::Status => info.resource.kind.strategy.kept_by_status,
+        other => info.resource.part(other).map_or(&[][..], |part| part.kept_metadata),
     };
     let is_in = |field_error: &FieldError, fields: &[&str]| {
         let field = field_error.field.strip_prefix("metadata.").unwrap_or_default();

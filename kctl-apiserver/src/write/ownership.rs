@@ -19,7 +19,7 @@ use crate::{
     json_path::set_at,
     registry::{
         Resource,
-        kind::{Kind, ManagedFields, OwnedState},
+        kind::{Kind, ManagedFields, OwnedState, Subresource},
     },
     request::RequestInfo,
     state::State,
@@ -100,12 +100,12 @@ impl<'a> FieldManager<'a> {
         apply::Request {
             schema: self.info.resource.schema(),
             manager: &self.name,
-            subresource: &self.info.subresource,
+            subresource: self.info.subresource,
             api_version: &self.api_version,
             versions: &self.versions,
             now: &self.now,
             has_status: self.info.resource.has_status(),
-            resets: reset_fields(&self.info.resource, &self.info.subresource),
+            resets: reset_fields(&self.info.resource, self.info.subresource),
             force: self.info.params.flag("force"),
         }
     }
@@ -113,18 +113,18 @@ impl<'a> FieldManager<'a> {
 
 /// Returns the fields that a write through the subresource resets. A manager does not own a field that its write cannot
 /// change. Upstream: `GetResetFields`.
-fn reset_fields(resource: &Resource, subresource: &str) -> Resets {
+fn reset_fields(resource: &Resource, subresource: Subresource) -> Resets {
     const STATUS: Resets = Resets(&[&["status"]]);
     const SPEC: Resets = Resets(&[&["spec"]]);
     let kind = resource.kind;
     let other = kind.managed_fields.reset_fields.iter().find(|(name, _)| *name == subresource);
     match (other, subresource) {
         (Some((_, paths)), _) => Resets(paths),
-        (None, "status") if kind.strategy.kept_by_status == Kind::CLIENT_METADATA => {
+        (None, Subresource::Status) if kind.strategy.kept_by_status == Kind::CLIENT_METADATA => {
             Resets(ManagedFields::ALL_BUT_STATUS)
         }
-        (None, "status") => SPEC,
-        (None, "") if resource.has_status() => STATUS,
+        (None, Subresource::Status) => SPEC,
+        (None, Subresource::Main) if resource.has_status() => STATUS,
         (None, _) => Resets::NOTHING,
     }
 }
@@ -151,13 +151,13 @@ pub(super) enum OwnershipSource {
 pub(super) fn choose_source(info: &RequestInfo, write: &Write) -> OwnershipSource {
     let (Some(old), new) = (write.old(), &write.object) else { return OwnershipSource::Stored };
     let (resource, kind) = (&info.resource, info.resource.kind);
-    let owned_state = resource.part(&info.subresource).map_or(kind.managed_fields.owned_state, |part| part.owned_state);
+    let owned_state = resource.part(info.subresource).map_or(kind.managed_fields.owned_state, |part| part.owned_state);
     // No manager owns the fields that the server fills in or copies within the object, nor those that other clients
     // left out.
     let is_filled_in =
-        owned_state == OwnedState::SentByClient || (info.subresource.is_empty() && omits_filled_in(resource, old, new));
+        owned_state == OwnedState::SentByClient || (info.subresource.is_main() && omits_filled_in(resource, old, new));
     // The fields of a custom object of another type are unknown, even if the write resets all of them.
-    let is_custom_status = resource.custom.is_some() && info.subresource == "status";
+    let is_custom_status = resource.custom.is_some() && info.subresource.is_status();
     if !(is_filled_in || is_custom_status || owned_state == OwnedState::Sent) {
         return OwnershipSource::Stored;
     }
@@ -169,7 +169,7 @@ pub(super) fn choose_source(info: &RequestInfo, write: &Write) -> OwnershipSourc
     (kind.managed_fields.complete_owned)(new, &mut sent);
     if is_filled_in {
         remove_filled_in(resource, new, &mut sent);
-        prepare::restore(resource, &info.subresource, old, &mut sent);
+        prepare::restore(resource, info.subresource, old, &mut sent);
     }
     OwnershipSource::State(sent)
 }

@@ -40,7 +40,13 @@ use forbid::forbidden;
 pub(super) use forbid::rejection;
 pub(crate) use pod_topology_labels::topology;
 
-use crate::{admission::Attributes, registry::kind::Plugin, request::RequestInfo, state::State, status::StatusError};
+use crate::{
+    admission::Attributes,
+    registry::kind::{Plugin, Subresource},
+    request::RequestInfo,
+    state::State,
+    status::StatusError,
+};
 
 /// A write that plugins may change.
 pub(super) struct Mutation<'a> {
@@ -59,7 +65,7 @@ impl<'a> Mutation<'a> {
     }
 
     /// Returns the stored object if the write updates it through the subresource.
-    fn updates(&self, subresource: &str) -> Option<&'a Value> {
+    fn updates(&self, subresource: Subresource) -> Option<&'a Value> {
         self.old.filter(|_| self.info.subresource == subresource)
     }
 }

@@ -19,7 +19,10 @@ use super::{Unpersisted, Write};
 use crate::{
     json_path::set,
     metadata::{self, SYSTEM_FIELDS, increment_generation},
-    registry::{Resource, kind::NewStatus},
+    registry::{
+        Resource,
+        kind::{NewStatus, Subresource},
+    },
     request::RequestInfo,
     state::State,
 };
@@ -63,16 +66,16 @@ fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut
     let kind = info.resource.kind;
     (kind.metadata.default)(new);
     (kind.strategy.set_times)(state, Some(old), new);
-    if info.subresource == "status" {
+    if info.subresource.is_status() {
         (kind.strategy.set_status_times)(state, old, new);
     }
     if kind.storage.is_some_and(|storage| new["apiVersion"] != storage.api_version) {
         let stored = state.get(&info.resource.id, &info.key()).unwrap_or_else(|| old.clone());
-        let prepare = |new: &mut Value| prepare_update(&info.resource, &info.subresource, &stored, new);
+        let prepare = |new: &mut Value| prepare_update(&info.resource, info.subresource, &stored, new);
         return in_storage_version(&info.resource, new, prepare);
     }
-    prepare_update(&info.resource, &info.subresource, old, new);
-    if kind.defaults.again_after_update && info.subresource.is_empty() {
+    prepare_update(&info.resource, info.subresource, old, new);
+    if kind.defaults.again_after_update && info.subresource.is_main() {
         default(info, new, None);
     }
 }
@@ -112,7 +115,7 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
 /// Runs `PrepareForUpdate`: restores the fields that this subresource does not write and the metadata that only the
 /// server sets, and increments the generation if a counted field has changed. The fields are restored first, so that
 /// those outside the subresource do not count as changed.
-fn prepare_update(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+fn prepare_update(resource: &Resource, subresource: Subresource, old: &Value, new: &mut Value) {
     let kind = resource.kind;
     restore(resource, subresource, old, new);
     (kind.strategy.prepare_update)(subresource, old, new);

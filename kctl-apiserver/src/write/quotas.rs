@@ -12,12 +12,13 @@ use crate::{
     key, kinds,
     lifecycle::Writer,
     quota::{Counter, QuotaChange, amounts_json, charge},
+    registry::kind::Subresource,
     state::State,
     status::StatusError,
 };
 
 /// The field manager of the usage in the status of quotas.
-const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: "status" };
+const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: Subresource::Status };
 
 /// The quotas with the usage that they have once the object is stored.
 #[derive(Default)]
@@ -36,10 +37,10 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
         return Ok(Charges(charges));
     };
     let old = attributes.old.as_deref();
-    if info.namespace.is_empty() || !counter.handles(attributes.operation, &info.subresource, old, new) {
+    if info.namespace.is_empty() || !counter.handles(attributes.operation, info.subresource, old, new) {
         return Ok(Charges(charges));
     }
-    let is_status = info.subresource == "status";
+    let is_status = info.subresource.is_status();
     let change = QuotaChange { counter: &counter, old, new, is_status, now: state.clock.now() };
     for quota in state.objects_of(&kinds::core::resource_quota::KIND, Some(&info.namespace)) {
         let after = charge(&quota, &change).map_err(|why| rejection(attributes, &why))?;

@@ -18,7 +18,7 @@ use crate::{
 /// `Invalid` with `FieldValueForbidden` at `spec.signerName`: upstream's strategy checks the permission.
 pub(super) fn check(state: &State, info: &RequestInfo, name: &str, write: &Write) -> Result<(), StatusError> {
     let signer =
-        write.old().and_then(|old| (info.resource.kind.validation.signer)(&info.subresource, old, &write.object));
+        write.old().and_then(|old| (info.resource.kind.validation.signer)(info.subresource, old, &write.object));
     let Some(why) = signer.and_then(|signer| not_permitted(state, info, "sign", signer)) else { return Ok(()) };
     let error = FieldError::forbidden("spec.signerName", &why);
     Err(StatusError::invalid(&info.resource.id.group, info.resource.kind_name(), name, &[error]))

@@ -32,9 +32,9 @@ impl Unpersisted {
         if info.resource.custom.is_none() {
             return Self::Nothing;
         }
-        let has_status = info.resource.subresource("status").is_some();
+        let has_status = info.resource.has_status();
         let is_in_status = |path: &String| path.starts_with("status.");
-        if info.subresource == "status" {
+        if info.subresource.is_status() {
             return if lost.iter().any(is_in_status) { Self::Something } else { Self::Nothing };
         }
         // An apply of the main resource ignores the status.

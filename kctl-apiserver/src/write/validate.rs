@@ -33,7 +33,7 @@ pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors:
     }
     validate_own(state.clock.now(), info, write, errors)?;
     // Upstream has no warnings for a write of the status.
-    if write.is_new() || info.subresource != "status" {
+    if write.is_new() || !info.subresource.is_status() {
         info.round.warn_all(validation::warnings::warnings(&info.resource, old, object));
     }
     warn_about_finalizers(info, old, object);
@@ -63,7 +63,7 @@ pub(super) fn type_mismatch_error(resource: &Resource, object: &Value) -> Option
 /// Warns about new finalizers of custom objects that have no domain. Built-in kinds reject such finalizers instead,
 /// apart from a few.
 fn warn_about_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value) {
-    if info.resource.custom.is_none() || !info.subresource.is_empty() {
+    if info.resource.custom.is_none() || !info.subresource.is_main() {
         return;
     }
     let names = |object: &Value| -> Vec<String> {
@@ -94,7 +94,7 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
     errors.extend(if let Some(custom) = &resource.custom {
         custom_errors(info, custom, metadata, old, object)
     } else {
-        let of_fields = match (resource.part(&info.subresource), old) {
+        let of_fields = match (resource.part(info.subresource), old) {
             (Some(part), Some(old)) => part_errors(part, old, object),
             _ => built_in_errors(now, info, old, object),
         };
@@ -119,7 +119,7 @@ fn custom_errors(
     // JSON distinguishes 1 from 1.0; the result of an apply does not.
     let mut whole = object.clone();
     go::whole_numbers(&mut whole);
-    let validate = if info.subresource == "status" { crd::validate_status } else { crd::validate };
+    let validate = if info.subresource.is_status() { crd::validate_status } else { crd::validate };
     errors.extend(validate(schema, if info.applies() { &whole } else { object }, old));
     errors.extend(scale_errors(info, custom, object));
     if !custom.rules().is_empty() {
@@ -151,7 +151,7 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
     } else {
         (old, object)
     };
-    let is_whole = info.subresource.is_empty() || kind.validation.validates_subresources;
+    let is_whole = info.subresource.is_main() || kind.validation.validates_subresources;
     let is_unchanged =
         |old: &Value| old["spec"] == object["spec"] && old["metadata"]["name"] == object["metadata"]["name"];
     let is_skipped = kind.validation.validates_spec_only && old.is_some_and(is_unchanged);
@@ -164,12 +164,12 @@ fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, obje
                 None => (kind.validation.validate_create)(object, errors),
                 Some(old) => {
                     (kind.validation.validate_update)(old, object, errors);
-                    (kind.validation.validate_subresource)(&info.subresource, old, object, errors);
+                    (kind.validation.validate_subresource)(info.subresource, old, object, errors);
                 }
             }
         }),
     };
-    if let Some(old) = old.filter(|_| info.subresource == "status") {
+    if let Some(old) = old.filter(|_| info.subresource.is_status()) {
         errors.extend(Errors::collect(|errors| {
             declared::validate_status(old, object, errors);
             (kind.validation.validate_status)(old, object, errors);
@@ -185,7 +185,7 @@ fn scale_errors(info: &RequestInfo, custom: &Custom, object: &Value) -> Errors {
     let mut errors = Errors::default();
     let scale = &custom.version["subresources"]["scale"];
     if scale.is_object() {
-        if info.subresource != "status" {
+        if !info.subresource.is_status() {
             errors.extend(crd::replicas::wrong_in_spec(scale, object));
         }
         errors.extend(crd::replicas::wrong_in_status(scale, object));

@@ -18,7 +18,7 @@ use crate::{
     crd,
     deletion::{CUSTOM_RESOURCE_CLEANUP, Propagation},
     json_path::{entries, push_once},
-    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Metadata, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Metadata, Strategy, Subresource, TableColumns, Validation},
     table::fields,
 };
 
@@ -68,7 +68,7 @@ fn versions(object: &Value) -> String {
 
 /// Fills in the defaults of the new spec, and records its storage version in the status. Defaults come after decoding:
 /// versions that an update adds need names and conversion settings as well.
-fn prepare_update(_: &str, _: &Value, new: &mut Value) {
+fn prepare_update(_: Subresource, _: &Value, new: &mut Value) {
     crd::default_definition_spec(new);
     keep_stored_version(new);
 }

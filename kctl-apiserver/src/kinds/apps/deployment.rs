@@ -11,7 +11,8 @@ use crate::{
     field_errors::{Errors, text},
     kinds::apps::validation::{is_none, template_of_set},
     registry::kind::{
-        Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Plugin, Requests, Strategy, TableColumns, Validation,
+        Cell, Defaults, Kind, ManagedFields, Metadata, NewStatus, Plugin, Requests, Strategy, Subresource,
+        TableColumns, Validation,
     },
     table::{fields::value_at, labels::query, workload::ready_of_desired},
     validation::{self, declared, status::Numbers},
@@ -32,7 +33,7 @@ pub(crate) static KIND: Kind = Kind {
         ..super::VALIDATION
     },
     managed_fields: ManagedFields {
-        reset_fields: &[("status", &[&["spec"], &["metadata", "labels"]])],
+        reset_fields: &[(Subresource::Status, &[&["spec"], &["metadata", "labels"]])],
         ..ManagedFields::DEFAULT
     },
     table: TableColumns::cells(&[

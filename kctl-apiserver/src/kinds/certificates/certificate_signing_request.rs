@@ -16,7 +16,7 @@ use crate::{
     names::NameRule,
     registry::kind::{
         Cell, Environment, Kind, ManagedFields, Metadata, NewStatus, Plugin, RequestContext, Requests, Strategy,
-        TableColumns, Validation,
+        Subresource, TableColumns, Validation,
     },
     table::{
         age::human,
@@ -47,9 +47,9 @@ pub(crate) static KIND: Kind = Kind {
     },
     managed_fields: ManagedFields {
         reset_fields: &[
-            ("", &[&["spec"], &["status"]]),
-            ("approval", &[&["spec"], &["status", "certificate"]]),
-            ("status", &[&["spec"], &["status", "conditions"]]),
+            (Subresource::Main, &[&["spec"], &["status"]]),
+            (Subresource::Approval, &[&["spec"], &["status", "certificate"]]),
+            (Subresource::Status, &[&["spec"], &["status", "conditions"]]),
         ],
         unowned: &["/spec"],
         ..ManagedFields::DEFAULT
@@ -67,9 +67,9 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Keeps the specification, and for an approval the certificate that was issued. Upstream: the `PrepareForUpdate`
 /// functions in `pkg/registry/certificates/certificates/strategy.go`.
-fn keep_request(subresource: &str, old: &Value, new: &mut Value) {
+fn keep_request(subresource: Subresource, old: &Value, new: &mut Value) {
     set(new, "spec", old.get("spec").cloned());
-    if subresource == "approval" {
+    if subresource == Subresource::Approval {
         set(&mut new["status"], "certificate", old["status"].get("certificate").cloned());
     }
 }

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::{
     defaulting::{add, part},
     field::Field,
-    registry::kind::{Cell, Defaults, Kind, Requests, Strategy, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, Kind, Requests, Strategy, Subresource, TableColumns, Validation},
     table::fields::{list, text},
 };
 
@@ -51,8 +51,8 @@ pub(crate) static KIND: Kind = Kind {
 
 /// Returns the signer for which a change of the status needs the permission to `sign`
 /// (`StatusStrategy.ValidateUpdate`).
-fn signer<'a>(subresource: &str, old: &'a Value, new: &Value) -> Option<&'a str> {
-    (subresource == "status" && old["status"] != new["status"]).then(|| text(old, "/spec/signerName"))
+fn signer<'a>(subresource: Subresource, old: &'a Value, new: &Value) -> Option<&'a str> {
+    (subresource.is_status() && old["status"] != new["status"]).then(|| text(old, "/spec/signerName"))
 }
 
 /// Returns the last of the final conditions, or `Pending`.

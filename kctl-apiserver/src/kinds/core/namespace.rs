@@ -17,7 +17,7 @@ use crate::{
     names::{NameRule, check_label_value},
     registry::kind::{
         Cell, Defaults, DeleteResponse, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState, Part,
-        Plugin, Requests, Strategy, TableColumns, Validation,
+        Plugin, Requests, Strategy, Subresource, TableColumns, Validation,
     },
 };
 
@@ -31,7 +31,7 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy {
         prepare_create,
         parts: &[Part {
-            subresource: "finalize",
+            subresource: Subresource::Finalize,
             kept_metadata: &[],
             owned_state: OwnedState::Stored,
             with: with_finalizers,
@@ -43,7 +43,7 @@ pub(crate) static KIND: Kind = Kind {
     },
     validation: Validation { validates_subresources: true, validate, ..Validation::DEFAULT },
     managed_fields: ManagedFields {
-        reset_fields: &[("finalize", &[&["status"]])],
+        reset_fields: &[(Subresource::Finalize, &[&["status"]])],
         filled_in: &["/spec"],
         ..ManagedFields::DEFAULT
     },
@@ -85,8 +85,8 @@ fn set_generated_name(_: &Value, object: &mut Value) {
 /// Keeps `spec.finalizers`, which only the subresource `finalize` writes. An update of the object keeps the stored
 /// finalizers without an error, so that `kubectl apply` of an older manifest cannot free a namespace before its content
 /// is gone.
-fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
-    if subresource.is_empty() {
+fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
+    if subresource.is_main() {
         set(&mut new["spec"], "finalizers", old["spec"].get("finalizers").cloned());
     }
 }

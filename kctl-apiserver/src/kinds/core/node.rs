@@ -14,7 +14,7 @@ use crate::{
     json_path::{remove, set},
     registry::kind::{
         Cell, ConnectTarget, Defaults, Environment, Kind, ManagedFields, NewStatus, Plugin, Requests, Strategy,
-        TableColumns, Validation,
+        Subresource, TableColumns, Validation,
     },
     table::{
         age::UNKNOWN,
@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
     kind: "Node",
     requests: Requests {
         selectable_fields: &["spec.unschedulable"],
-        connects: &["proxy"],
+        connects: &[Subresource::Proxy],
         connect_target: ConnectTarget::Kubelet,
         ..Requests::DEFAULT
     },
@@ -76,7 +76,7 @@ fn drop_configuration(_: &mut dyn Environment, object: &mut Value) {
 }
 
 /// Drops `spec.configSource`, unless the stored node already has it.
-fn prepare_update(_: &str, old: &Value, new: &mut Value) {
+fn prepare_update(_: Subresource, old: &Value, new: &mut Value) {
     if old["spec"]["configSource"].is_null() {
         remove(new, "spec", "configSource");
     }

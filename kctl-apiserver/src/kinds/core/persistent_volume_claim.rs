@@ -18,7 +18,7 @@ use crate::{
     kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
     registry::kind::{
         Cell, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Plugin, Quota, Strategy,
-        TableColumns, Validation,
+        Subresource, TableColumns, Validation,
     },
     table::{fields::text, labels::UNSET},
     validation::warnings::claim,
@@ -69,7 +69,7 @@ pub(crate) static KIND: Kind = Kind {
 const QUOTA: Quota = Quota {
     counts: quota::counts,
     usage: |claim, _| quota::usage(claim),
-    changes_usage: |subresource, _, _| ["", "status"].contains(&subresource),
+    changes_usage: |subresource, _, _| subresource.is_main() || subresource.is_status(),
     frees_usage: Some(|old, new, _| old.is_some_and(|old| old["status"] != new["status"])),
     is_in_scope: quota::is_in_scope,
     ..Quota::DEFAULT
@@ -89,8 +89,8 @@ fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
 }
 
 /// Normalizes the data source in an update of the claim. A write of the status does not change the spec.
-fn prepare_update(subresource: &str, old: &Value, new: &mut Value) {
-    if subresource.is_empty() {
+fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
+    if subresource.is_main() {
         normalize_data_sources(old["spec"].get("dataSource"), &mut new["spec"]);
     }
 }

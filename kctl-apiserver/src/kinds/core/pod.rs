@@ -25,8 +25,8 @@ use crate::{
     field_errors::text,
     json_path::{push, set},
     registry::kind::{
-        CreatedSubresource, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, Plugin, Quota,
-        RequestContext, Requests, Strategy, TableColumns, Validation,
+        Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, Plugin, Quota, RequestContext, Requests,
+        Strategy, Subresource, TableColumns, Validation,
     },
     validation::warnings,
 };
@@ -48,9 +48,15 @@ pub(crate) static KIND: Kind = Kind {
             "status.podIPs",
             "status.nominatedNodeName",
         ],
-        connects: &["attach", "exec", "log", "portforward", "proxy"],
+        connects: &[
+            Subresource::Attach,
+            Subresource::Exec,
+            Subresource::Log,
+            Subresource::PortForward,
+            Subresource::Proxy,
+        ],
         needs_complete_namespace: true,
-        created_subresources: &[("binding", CreatedSubresource::Binding), ("eviction", CreatedSubresource::Eviction)],
+        created_subresources: &[Subresource::Binding, Subresource::Eviction],
         ..Requests::DEFAULT
     },
     admission: &[
@@ -84,7 +90,10 @@ pub(crate) static KIND: Kind = Kind {
         ..Validation::DEFAULT
     },
     managed_fields: ManagedFields {
-        reset_fields: &[("status", &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]])],
+        reset_fields: &[(
+            Subresource::Status,
+            &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]],
+        )],
         filled_in: FILLED_IN,
         filled_in_by_update: FILLED_IN,
         extended_lists: &["/spec/tolerations"],
@@ -106,7 +115,8 @@ const QUOTA: Quota = Quota {
     counts: quota::counts,
     usage: |pod, now| if quota::is_spent(pod, now) { Amounts::new() } else { quota::usage(&pod["spec"]) },
     changes_usage: |subresource, old, new| {
-        subresource == "resize" || (subresource.is_empty() && quota::has_deadline(old) != quota::has_deadline(new))
+        subresource == Subresource::Resize
+            || (subresource.is_main() && quota::has_deadline(old) != quota::has_deadline(new))
     },
     frees_usage: Some(quota::frees_usage),
     missing: |counted, pod| quota::missing_amount_error(counted, &pod["spec"]),
@@ -162,7 +172,7 @@ fn take_profiles(request: &dyn RequestContext, pod: &mut Value) {
 }
 
 /// Keeps the Pod-level resources of the old Pod if the new one has none, because older clients drop the field.
-fn prepare_update(_subresource: &str, old: &Value, new: &mut Value) {
+fn prepare_update(_: Subresource, old: &Value, new: &mut Value) {
     if new["spec"]["resources"].is_null() {
         set(&mut new["spec"], "resources", old["spec"].get("resources").cloned());
     }

@@ -21,7 +21,7 @@ use crate::{
     quantity,
     registry::kind::{
         Allocator, ConnectTarget, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, OwnedState,
-        Quota, Requests, Strategy, TableColumns, Undecoded, Validation,
+        Quota, Requests, Strategy, Subresource, TableColumns, Undecoded, Validation,
     },
     validation::declared,
 };
@@ -32,7 +32,7 @@ pub(crate) static KIND: Kind = Kind {
     metadata: Metadata { names: NameRule::Label, ..Metadata::DEFAULT },
     requests: Requests {
         selectable_fields: &["metadata.namespace", "spec.clusterIP", "spec.type"],
-        connects: &["proxy"],
+        connects: &[Subresource::Proxy],
         connect_target: ConnectTarget::Endpoint,
         ..Requests::DEFAULT
     },
@@ -79,14 +79,14 @@ pub(crate) static KIND: Kind = Kind {
 const QUOTA: Quota = Quota {
     counts: |name| ["services", "services.nodeports", "services.loadbalancers"].contains(&name),
     usage: |service, _| usage(&service["spec"]),
-    changes_usage: |subresource, _, _| subresource.is_empty(),
+    changes_usage: |subresource, _, _| subresource.is_main(),
     frees_usage: Some(|old, new, _| old.is_some_and(|old| old["spec"]["type"] != new["spec"]["type"])),
     ..Quota::DEFAULT
 };
 
 /// Keeps allocated values that the update leaves out, and drops fields that only the old type has. Upstream:
 /// `PrepareForUpdate` and `patchAllocatedValues` in `pkg/registry/core/service`.
-fn prepare_update(_: &str, old: &Value, new: &mut Value) {
+fn prepare_update(_: Subresource, old: &Value, new: &mut Value) {
     keep_addresses(old, new);
     drop_fields_of_old_type(old, new);
     keep_health_port(old, new);

@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::{
     defaulting::items,
-    registry::kind::{Cell, CreatedSubresource, Defaults, DeleteStrategy, Kind, Requests, TableColumns, Validation},
+    registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Requests, Subresource, TableColumns, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "serviceaccounts",
     kind: "ServiceAccount",
-    requests: Requests { created_subresources: &[("token", CreatedSubresource::Token)], ..Requests::DEFAULT },
+    requests: Requests { created_subresources: &[Subresource::Token], ..Requests::DEFAULT },
     defaults: Defaults { set: default, ..Defaults::DEFAULT },
     validation: Validation { warn, ..Validation::DEFAULT },
     delete: DeleteStrategy::RETURNS_OBJECT,

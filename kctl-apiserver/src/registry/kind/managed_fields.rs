@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::Paths;
+use super::{Paths, Subresource};
 
 /// Exceptions in the computation of `metadata.managedFields`.
 pub(crate) struct ManagedFields {
     /// Fields that a write resets, by subresource (`GetResetFields`), where the usual ones do not apply.
-    pub(crate) reset_fields: &'static [(&'static str, Paths)],
+    pub(crate) reset_fields: &'static [(Subresource, Paths)],
     /// Fields that a creator does not own. JSON pointers.
     pub(crate) unowned: &'static [&'static str],
     /// Fields that the server fills in: a client owns them only if it has sent them. JSON pointers.

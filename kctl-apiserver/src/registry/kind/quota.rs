@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::Subresource;
 use crate::amounts::Amounts;
 
 /// Returns `true` if a change frees something that a quota counts: old, new, now.
@@ -19,7 +20,7 @@ pub(crate) struct Quota {
     /// Returns the usage of an object besides `count/…`.
     pub(crate) usage: fn(&Value, Timestamp) -> Amounts,
     /// Returns `true` if an update through the subresource may change the usage: subresource, old, new.
-    pub(crate) changes_usage: fn(&str, &Value, &Value) -> bool,
+    pub(crate) changes_usage: fn(Subresource, &Value, &Value) -> bool,
     /// Returns `true` if an event of the object frees something, so that quotas are counted again: old, new, now.
     pub(crate) frees_usage: Option<FreesUsage>,
     /// Returns a message about the counted amounts that an object must specify but does not.

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use super::Subresource;
+
 /// Differences in how the server handles requests for a kind.
 pub(crate) struct Requests {
     /// The warning in each response.
@@ -16,13 +18,13 @@ pub(crate) struct Requests {
     /// Objects are requests: the server responds to them and never stores them.
     pub(crate) review: Option<Review>,
     /// Subresources that lead to processes, which do not exist here.
-    pub(crate) connects: &'static [&'static str],
+    pub(crate) connects: &'static [Subresource],
     /// The target of those subresources.
     pub(crate) connect_target: ConnectTarget,
     /// A request needs the objects that controllers create in a new namespace, such as its default `ServiceAccount`.
     pub(crate) needs_complete_namespace: bool,
     /// Subresources whose objects are created and never stored. They have no table form.
-    pub(crate) created_subresources: &'static [(&'static str, CreatedSubresource)],
+    pub(crate) created_subresources: &'static [Subresource],
     /// The group that errors name, if it is not that of the kind.
     pub(crate) error_group: Option<&'static str>,
     /// Adds to the object of a bookmark what Go's zero value of the internal type has besides that of the version.
@@ -44,32 +46,6 @@ impl Requests {
         error_group: None,
         complete_bookmark: |_| {},
     };
-
-    /// Returns what a `POST` to a subresource creates; `None` if it creates nothing.
-    pub(crate) fn created_subresource(&self, name: &str) -> Option<CreatedSubresource> {
-        self.created_subresources.iter().find(|(subresource, _)| *subresource == name).map(|(_, created)| *created)
-    }
-}
-
-/// An object that a client creates below another object, and that the server does not store.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum CreatedSubresource {
-    /// `Binding`: assigns the Pod to a Node.
-    Binding,
-    /// `Eviction`: deletes the Pod if its `PodDisruptionBudget` allows it.
-    Eviction,
-    /// `TokenRequest`: returns a token for the `ServiceAccount`.
-    Token,
-}
-
-impl CreatedSubresource {
-    /// Returns an older version of the type that has the same fields. It is accepted, too.
-    pub(crate) fn older_version(self) -> Option<&'static str> {
-        match self {
-            Self::Eviction => Some("policy/v1beta1"),
-            Self::Binding | Self::Token => None,
-        }
-    }
 }
 
 /// The kinds of `authentication.k8s.io` and `authorization.k8s.io`, and Binding.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{OwnedState, validation::ValidateChange};
+use super::{OwnedState, Subresource, validation::ValidateChange};
 use crate::field_errors::Errors;
 
 /// Values that the server gives to an object when it is written.
@@ -57,7 +57,7 @@ pub(crate) struct Strategy {
     pub(crate) prepare_status: fn(&Value, &mut Value),
     /// Restores the fields that an update through the subresource may not change (`PrepareForUpdate`), beyond those
     /// that `write/prepare/restore.rs` restores for every kind (status, spec, metadata).
-    pub(crate) prepare_update: fn(&str, &Value, &mut Value),
+    pub(crate) prepare_update: fn(Subresource, &Value, &mut Value),
     /// Sets times of an updated object after its other changes: old, new.
     pub(crate) finish_update: fn(&dyn Environment, &Value, &mut Value),
     /// Allocates values for a new or changed object that need no other object, such as a cluster IP.
@@ -121,8 +121,8 @@ pub(crate) enum NewStatus {
 
 /// A subresource that writes a part of the object, such as `resize` of Pods.
 pub(crate) struct Part {
-    /// The name of the subresource.
-    pub(crate) subresource: &'static str,
+    /// The subresource.
+    pub(crate) subresource: Subresource,
     /// Fields of the metadata that a write of the part leaves as they are.
     pub(crate) kept_metadata: &'static [&'static str],
     /// The state of the object from which `managedFields` are computed.

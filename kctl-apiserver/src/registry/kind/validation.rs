@@ -5,6 +5,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
+use super::Subresource;
 use crate::field_errors::Errors;
 
 /// Validates an object.
@@ -33,13 +34,13 @@ pub(crate) struct Validation {
     /// Validates the change that an update makes.
     pub(crate) validate_update: ValidateChange,
     /// Validates changes at the end, by subresource.
-    pub(crate) validate_subresource: fn(&str, &Value, &Value, &mut Errors),
+    pub(crate) validate_subresource: fn(Subresource, &Value, &Value, &mut Errors),
     /// Validates the change that a write of `status` makes.
     pub(crate) validate_status: ValidateChange,
     /// Validates the change that a write of `status` makes, where rules depend on the clock: now, old, new.
     pub(crate) validate_status_at: fn(Timestamp, &Value, &Value, &mut Errors),
     /// Returns the signer of certificates for which a write needs the permission to `sign`: subresource, old, new.
-    pub(crate) signer: for<'a> fn(&str, &'a Value, &Value) -> Option<&'a str>,
+    pub(crate) signer: for<'a> fn(Subresource, &'a Value, &Value) -> Option<&'a str>,
     /// Adds the warnings about a created or changed object: old, new, warnings.
     pub(crate) warn: fn(Option<&Value>, &Value, &mut Vec<String>),
     /// Warnings are repeated when the generation changes, not with each write.

@@ -10,6 +10,7 @@ use crate::{
     admission::Attributes,
     field_errors::text,
     metadata::only_mutates_gc_fields,
+    registry::kind::Subresource,
     request::Operation,
     state::State,
     status::StatusError,
@@ -25,13 +26,13 @@ const ADMINISTRATORS: &str = "system:masters";
 /// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests. The signer is that of
 /// the stored request, which the write cannot change.
 pub(super) fn authorize_approval(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
-    let Some(old) = old_request(attributes, "approval") else { return Ok(()) };
+    let Some(old) = old_request(attributes, Subresource::Approval) else { return Ok(()) };
     require(state, attributes, "approve", text(&old["spec"]["signerName"]))
 }
 
 /// `CertificateSigning`: only users who may `sign` for a signer change the certificate or the conditions of a request.
 pub(super) fn authorize_signing(state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
-    let Some(old) = old_request(attributes, "status") else { return Ok(()) };
+    let Some(old) = old_request(attributes, Subresource::Status) else { return Ok(()) };
     let is_changed = |field: &str| old["status"][field] != object["status"][field];
     if is_changed("certificate") || is_changed("conditions") {
         return require(state, attributes, "sign", text(&old["spec"]["signerName"]));
@@ -54,7 +55,7 @@ pub(super) fn authorize_attest(state: &State, attributes: &Attributes<'_>, objec
 /// `Plugin.Validate` in `plugin/pkg/admission/certificates/subjectrestriction/admission.go`.
 pub(super) fn restrict_subject(attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
-    let is_new = attributes.operation == Operation::Create && info.subresource.is_empty();
+    let is_new = attributes.operation == Operation::Create && info.subresource.is_main();
     if is_new && object["spec"]["signerName"] == OF_CLIENTS && names_administrators(text(&object["spec"]["request"])) {
         let why = format!("use of {OF_CLIENTS} signer with {ADMINISTRATORS} group is not allowed");
         return Err(rejection(attributes, &why));
@@ -63,7 +64,7 @@ pub(super) fn restrict_subject(attributes: &Attributes<'_>, object: &Value) -> R
 }
 
 /// Returns the stored `CertificateSigningRequest` that the request changes through the subresource.
-fn old_request<'a>(attributes: &'a Attributes<'_>, subresource: &str) -> Option<&'a Value> {
+fn old_request<'a>(attributes: &'a Attributes<'_>, subresource: Subresource) -> Option<&'a Value> {
     attributes.old.as_deref().filter(|_| attributes.info.subresource == subresource)
 }
 

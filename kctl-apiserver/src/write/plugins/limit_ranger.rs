@@ -13,6 +13,7 @@ use crate::{
     amounts::{self, Amounts, Side},
     field_errors::text,
     kinds::core::{limit_range, persistent_volume_claim, pod},
+    registry::kind::Subresource,
     request::Operation,
     state::State,
     status::StatusError,
@@ -29,7 +30,7 @@ fn is_being_deleted(object: &Value) -> bool {
 
 /// Sets the defaults of a new or resized Pod. A Pod that is being deleted gets no limits.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
-    if mutation.creates() || mutation.updates("resize").is_some_and(|old| !is_being_deleted(old)) {
+    if mutation.creates() || mutation.updates(Subresource::Resize).is_some_and(|old| !is_being_deleted(old)) {
         set_defaults(state, &mutation.info.namespace, mutation.object);
     }
     Ok(())
@@ -37,8 +38,8 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
 
 /// Checks new and resized Pods. A Pod that is being deleted is not checked.
 pub(super) fn validate_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    let write = (attributes.operation, attributes.info.subresource.as_str());
-    let is_checked = matches!(write, (Operation::Create, "") | (Operation::Update, "resize"));
+    let write = (attributes.operation, attributes.info.subresource);
+    let is_checked = matches!(write, (Operation::Create, Subresource::Main) | (Operation::Update, Subresource::Resize));
     if !is_checked || attributes.old.as_deref().is_some_and(is_being_deleted) {
         return Ok(());
     }
@@ -48,7 +49,7 @@ pub(super) fn validate_pod(state: &State, attributes: &Attributes<'_>, pod: &Val
 /// Checks `PersistentVolumeClaims`. A claim that is being deleted is not checked. An update is checked, since it may
 /// increase the request.
 pub(super) fn validate_claim(state: &State, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
-    let is_whole = attributes.info.subresource.is_empty();
+    let is_whole = attributes.info.subresource.is_main();
     if !is_whole || attributes.old.as_deref().is_some_and(is_being_deleted) {
         return Ok(());
     }

@@ -18,7 +18,7 @@ use crate::{
 /// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it. A smaller request
 /// is left to validation. An update that changes the class at the same time may not expand the claim.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, new: &Value) -> Result<(), StatusError> {
-    let is_whole = attributes.info.subresource.is_empty();
+    let is_whole = attributes.info.subresource.is_main();
     let Some(old) = attributes.old.as_deref().filter(|_| is_whole) else { return Ok(()) };
     let request = |claim: &Value| quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
     let size = |claim: &Value| request(claim).unwrap_or_default();

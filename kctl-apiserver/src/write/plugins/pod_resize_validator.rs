@@ -11,6 +11,7 @@ use crate::{
     field_errors::text,
     kinds::core::node,
     quantity::Quantity,
+    registry::kind::Subresource,
     state::State,
     status::StatusError,
 };
@@ -18,7 +19,7 @@ use crate::{
 /// Rejects a resize of a Pod that does not fit on its node. The reason is in `details.causes`. A write that does not
 /// change the spec is not checked.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    let is_resize = attributes.info.subresource == "resize";
+    let is_resize = attributes.info.subresource == Subresource::Resize;
     let Some(old) = attributes.old.as_deref().filter(|_| is_resize) else { return Ok(()) };
     let name = text(&pod["spec"]["nodeName"]);
     if name.is_empty() || old["metadata"]["generation"] == pod["metadata"]["generation"] {

@@ -20,6 +20,7 @@ use crate::{
     field_errors::text,
     kinds::core::{namespace, pod},
     pod_security::{Level, PREFIX, Policy, Standard, in_detail, in_short, violations},
+    registry::kind::Subresource,
     request::Operation,
     state::State,
     status::StatusError,
@@ -30,7 +31,16 @@ use crate::{
 const PODS_LEN_MAX: usize = 3000;
 /// Subresources that cannot change anything that the standards check. `ephemeralcontainers` and `resize` are not among
 /// them.
-const OTHER_SUBRESOURCES: &[&str] = &["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
+const OTHER_SUBRESOURCES: &[Subresource] = &[
+    Subresource::Exec,
+    Subresource::Attach,
+    Subresource::Binding,
+    Subresource::Eviction,
+    Subresource::Log,
+    Subresource::PortForward,
+    Subresource::Proxy,
+    Subresource::Status,
+];
 
 /// Checks the Pod template of a workload. Workloads are never rejected, only their Pods.
 pub(super) fn validate_template(
@@ -39,7 +49,7 @@ pub(super) fn validate_template(
     template: Option<&Value>,
 ) -> Result<(), StatusError> {
     let info = attributes.info;
-    if let Some(template) = template.filter(|template| info.subresource.is_empty() && template.is_object()) {
+    if let Some(template) = template.filter(|template| info.subresource.is_main() && template.is_object()) {
         report_violations(attributes, &policy_of(state, &info.namespace), template);
     }
     Ok(())
@@ -73,7 +83,7 @@ fn report_violations(attributes: &Attributes<'_>, policy: &Policy, template: &Va
 /// Checks a Pod against the enforced standard. An update without new images is allowed, so that a stricter policy does
 /// not block existing Pods.
 pub(super) fn validate_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    if OTHER_SUBRESOURCES.contains(&attributes.info.subresource.as_str()) {
+    if OTHER_SUBRESOURCES.contains(&attributes.info.subresource) {
         return Ok(());
     }
     let policy = policy_of(state, &attributes.info.namespace);
@@ -112,7 +122,7 @@ pub(super) fn validate_namespace(
     attributes: &Attributes<'_>,
     namespace: &Value,
 ) -> Result<(), StatusError> {
-    if !attributes.info.subresource.is_empty() {
+    if !attributes.info.subresource.is_main() {
         return Ok(());
     }
     let policy = Policy::from_labels(&namespace["metadata"]["labels"]);

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::{Mutation, forbidden, rejection};
 use crate::{
-    admission::Attributes, kinds::scheduling::priority_class, request::RequestInfo, state::State, status::StatusError,
+    admission::Attributes, kinds::scheduling::priority_class, registry::kind::Subresource, request::RequestInfo,
+    state::State, status::StatusError,
 };
 
 /// The preemption policy of a `PriorityClass` that names none, and of a Pod without a class.
@@ -17,7 +18,7 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
     if mutation.creates() {
         return set_priority(state, mutation.info, mutation.object);
     }
-    if let Some(old) = mutation.updates("") {
+    if let Some(old) = mutation.updates(Subresource::Main) {
         // A client that replaces a Pod may omit these fields. Validation reports a changed value.
         for name in ["priority", "preemptionPolicy"] {
             if mutation.object["spec"][name].is_null() && !old["spec"][name].is_null() {
@@ -63,7 +64,7 @@ fn set_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<()
 /// Checks that at most one `PriorityClass` is the global default (`validatePriorityClass`).
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, class: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
-    if !info.subresource.is_empty() || class["globalDefault"] != true {
+    if !info.subresource.is_main() || class["globalDefault"] != true {
         return Ok(());
     }
     let name = &class["metadata"]["name"];

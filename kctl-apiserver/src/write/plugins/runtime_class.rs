@@ -95,7 +95,7 @@ const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 /// Checks that the overhead of a new Pod is that of its `RuntimeClass` (`validateOverhead`). Runs after webhooks, which
 /// may have changed the overhead.
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
-    if attributes.operation != Operation::Create || !attributes.info.subresource.is_empty() {
+    if attributes.operation != Operation::Create || !attributes.info.subresource.is_main() {
         return Ok(());
     }
     let class = match runtime_class(state, pod) {

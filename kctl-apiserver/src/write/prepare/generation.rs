@@ -7,7 +7,10 @@
 
 use serde_json::Value;
 
-use crate::registry::{Resource, kind::Generation};
+use crate::registry::{
+    Resource,
+    kind::{Generation, Subresource},
+};
 
 /// Returns `true` if a new object has a generation. It starts at 1.
 pub(super) fn has_generation(resource: &Resource) -> bool {
@@ -21,9 +24,9 @@ pub(super) fn counts_generations(resource: &Resource) -> bool {
 
 /// Returns `true` if a write through the subresource changes a counted field. A few kinds also count labels or
 /// annotations.
-pub(super) fn changes_generation(resource: &Resource, subresource: &str, old: &Value, new: &Value) -> bool {
+pub(super) fn changes_generation(resource: &Resource, subresource: Subresource, old: &Value, new: &Value) -> bool {
     let is_changed = |field: &&str| old["metadata"][*field] != new["metadata"][*field];
-    (subresource.is_empty() && resource.kind.metadata.counted.iter().any(is_changed))
+    (subresource.is_main() && resource.kind.metadata.counted.iter().any(is_changed))
         || changes_object(resource, old, new)
 }
 

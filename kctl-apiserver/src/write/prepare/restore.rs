@@ -5,7 +5,10 @@
 
 use serde_json::Value;
 
-use crate::{json_path::set, registry::Resource};
+use crate::{
+    json_path::set,
+    registry::{Resource, kind::Subresource},
+};
 
 /// Copies the fields from the stored object that are not written through a subresource.
 ///
@@ -14,9 +17,9 @@ use crate::{json_path::set, registry::Resource};
 /// | none | all but the status, if the kind has that subresource |
 /// | `status`, `approval` | the status, and metadata for built-in kinds |
 /// | a part, such as `resize` or `finalize` | the fields of that part |
-pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Value, new: &mut Value) {
+pub(in crate::write) fn restore(resource: &Resource, subresource: Subresource, old: &Value, new: &mut Value) {
     match subresource {
-        "status" | "approval" => {
+        Subresource::Status | Subresource::Approval => {
             if resource.custom.is_some() {
                 let managed = new["metadata"].get("managedFields").cloned();
                 take_all_but(&["status"], old, new);
@@ -29,9 +32,9 @@ pub(in crate::write) fn restore(resource: &Resource, subresource: &str, old: &Va
             }
             (resource.kind.strategy.prepare_status)(old, new);
         }
-        "" if resource.has_status() => set(new, "status", old.get("status").cloned()),
-        name => {
-            if let Some(part) = resource.part(name) {
+        Subresource::Main if resource.has_status() => set(new, "status", old.get("status").cloned()),
+        _ => {
+            if let Some(part) = resource.part(subresource) {
                 *new = (part.with)(old, new);
             }
         }

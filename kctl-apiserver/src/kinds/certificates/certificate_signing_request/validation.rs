@@ -9,6 +9,7 @@ use crate::{
     field::Field,
     field_errors::Errors,
     json_path::entries,
+    registry::kind::Subresource,
     validation::signer,
     x509::{Certificate, Request, pem},
 };
@@ -108,7 +109,7 @@ fn validate_conditions(conditions: &Field<'_>) {
 /// - Only the subresource `approval` adds `Approved` or `Denied`, so that RBAC can grant signing and approving
 ///   separately.
 /// - A certificate is immutable once it is issued.
-pub(crate) fn validate_update(subresource: &str, old: &Value, new: &Value, errors: &mut Errors) {
+pub(crate) fn validate_update(subresource: Subresource, old: &Value, new: &Value, errors: &mut Errors) {
     let (status, was) = (Field::new(&new["status"], "status", errors), &old["status"]);
     let (conditions, certificate) = (status.at("conditions"), status.at("certificate"));
     let has =
@@ -117,7 +118,7 @@ pub(crate) fn validate_update(subresource: &str, old: &Value, new: &Value, error
     conditions.forbidden_if(is_removed, "updates may not remove Approved, Denied or Failed");
     let is_added = ["Approved", "Denied"].iter().any(|kind| !has(was, kind) && has(&status, kind));
     let detail = "only the subresource approval may add Approved or Denied";
-    conditions.forbidden_if(is_added && subresource != "approval", detail);
+    conditions.forbidden_if(is_added && subresource != Subresource::Approval, detail);
     let is_changed = !was["certificate"].is_null() && was["certificate"] != *certificate;
     certificate.forbidden_if(is_changed, "updates may not modify existing certificate content");
 }

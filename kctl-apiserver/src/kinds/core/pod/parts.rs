@@ -6,21 +6,21 @@ use serde_json::{Value, json};
 use super::{resize, resources};
 use crate::{
     json_path::set,
-    registry::kind::{Kind, OwnedState, Part},
+    registry::kind::{Kind, OwnedState, Part, Subresource},
 };
 
 /// The subresources for a part of the spec. A write keeps the metadata. The client owns the fields that it has sent,
 /// even if they are not stored.
 pub(super) const PARTS: &[Part] = &[
     Part {
-        subresource: "resize",
+        subresource: Subresource::Resize,
         kept_metadata: Kind::CLIENT_METADATA,
         owned_state: OwnedState::Sent,
         with: with_resources,
         validate: resize::validate_resize,
     },
     Part {
-        subresource: "ephemeralcontainers",
+        subresource: Subresource::EphemeralContainers,
         kept_metadata: Kind::CLIENT_METADATA,
         owned_state: OwnedState::Sent,
         with: with_ephemeral_containers,
