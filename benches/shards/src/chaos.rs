@@ -147,6 +147,8 @@ struct Counts {
     grown: u32,
     shrunk: u32,
     deleted: u32,
+    /// Pods that a killed delete had left terminating.
+    collected: u32,
 }
 
 /// Runs the chaos test.
@@ -272,13 +274,15 @@ fn program(server: &Server, options: &ChaosOptions, folder: &Path) -> Result<Pro
     Ok(Program { path: beside("shards-podset")?, folder: folder.into(), arguments, variables })
 }
 
-/// Waits until every set is complete, and returns how long that took.
+/// Waits until every set is complete, and returns how long that took. Adds the Pods that killed deletes left behind to the
+/// counts.
 ///
 /// # Errors
 /// [`SETTLES_WITHIN`] has passed. The error lists the first ten problems.
 async fn settle(cluster: &Cluster, replicas: &mut Replicas) -> Result<Duration, Failure> {
     let begun = Instant::now();
     loop {
+        replicas.counts.collected += cluster.collect_terminating().await?;
         let wrong = cluster.wrong().await?;
         if wrong.is_empty() {
             return Ok(begun.elapsed());
@@ -431,7 +435,7 @@ impl Replicas {
 
 /// Prints a summary of the run.
 fn print(options: &ChaosOptions, counts: &Counts, n_pods: usize, [took, settled]: [Duration; 2]) {
-    let Counts { kills, stops, freezes, long_freezes, exits, grown, shrunk, deleted } = counts;
+    let Counts { kills, stops, freezes, long_freezes, exits, grown, shrunk, deleted, collected } = counts;
     let ChaosOptions { sets, shards, lease_seconds, seed, .. } = options;
     let (by, n_namespaces) = (options.shard_by.name(), options.n_namespaces());
     say(&format!(
@@ -444,6 +448,7 @@ fn print(options: &ChaosOptions, counts: &Counts, n_pods: usize, [took, settled]
     say(&format!("| … frozen for longer than a Lease | {long_freezes} |"));
     say(&format!("| replicas that ended by themselves | {exits} |"));
     say(&format!("| sets grown, shrunk; Pods deleted | {grown}, {shrunk}; {deleted} |"));
+    say(&format!("| Pods that a killed delete left terminating | {collected} |"));
 }
 
 /// Prints a line of the result.

@@ -125,6 +125,24 @@ impl Cluster {
         Ok(())
     }
 
+    /// Deletes Pods that are being deleted and were never scheduled, as kube-controller-manager does
+    /// (`gcUnscheduledTerminating` in `pkg/controller/podgc/gc_controller.go`). Returns their number.
+    ///
+    /// kube-apiserver sets `deletionTimestamp` in one write to etcd and removes the Pod in the next one (`Store.Delete` in
+    /// `registry/generic/registry/store.go`). If the client is killed in between, the second write does not happen.
+    pub(super) async fn collect_terminating(&self) -> Result<u32, Failure> {
+        let mut n = 0;
+        for pod in self.pods.list(&ListParams::default()).await?.items {
+            if pod.metadata.deletion_timestamp.is_none() || !pod.data["spec"]["nodeName"].is_null() {
+                continue;
+            }
+            let (name, namespace) = (pod.metadata.name.unwrap_or_default(), pod.metadata.namespace.unwrap_or_default());
+            let pods = Api::<DynamicObject>::namespaced_with(self.namespaces.client.clone(), &namespace, &self::pod());
+            n += u32::from(found(pods.delete(&name, &DeleteParams::default().grace_period(0)).await)?.is_some());
+        }
+        Ok(n)
+    }
+
     /// Returns one message per problem with a set or a Pod.
     ///
     /// A set is right if it has exactly the wanted number of Pods that are not being deleted, and if its status is
