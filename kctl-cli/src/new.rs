@@ -26,7 +26,7 @@ pub(crate) use self::{
 use crate::Failure;
 
 /// Files of a new project, with `{{…}}` in place of the user's names.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     ("Cargo.toml", include_str!("../templates/Cargo.toml.tpl")),
     ("src/main.rs", include_str!("../templates/main.rs.tpl")),
     ("sample.yaml", include_str!("../templates/sample.yaml.tpl")),
@@ -36,6 +36,7 @@ const FILES: [(&str, &str); 11] = [
     ("Dockerfile", include_str!("../templates/dockerfile.tpl")),
     (".dockerignore", include_str!("../templates/dockerignore.tpl")),
     (WORKFLOW, include_str!("../templates/ci.yml.tpl")),
+    (DEPENDABOT, include_str!("../templates/dependabot.yml.tpl")),
     // `--check` compares bytes, which Git on Windows would change otherwise.
     (".gitattributes", "* text=auto eol=lf\n"),
     (".gitignore", include_str!("../templates/gitignore.tpl")),
@@ -43,6 +44,9 @@ const FILES: [(&str, &str); 11] = [
 
 /// The workflow of GitHub Actions, which GitHub reads at the root of a repository alone.
 const WORKFLOW: &str = ".github/workflows/ci.yml";
+
+/// The settings of Dependabot, which GitHub reads at the root of a repository alone.
+const DEPENDABOT: &str = ".github/dependabot.yml";
 
 /// The version of Rust. CI fails on a warning of clippy, and each release of Rust adds lints.
 const TOOLCHAIN: &str = "rust-toolchain.toml";
@@ -89,9 +93,9 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let vcs = options.vcs.unwrap_or(if is_tracked { Vcs::None } else { Vcs::Git });
     let runs_workflow = vcs == Vcs::Git || is_repository || !is_tracked;
     let pins_rust = !has_toolchain_above(folder);
-    texts.retain(|(file, _)| (file != WORKFLOW || runs_workflow) && (file != TOOLCHAIN || pins_rust));
+    texts.retain(|(file, _)| (!file.starts_with(".github/") || runs_workflow) && (file != TOOLCHAIN || pins_rust));
     let is_absent = |file: &&str| !texts.iter().any(|(kept, _)| kept == *file);
-    let absent: Vec<&str> = [WORKFLOW, TOOLCHAIN].into_iter().filter(is_absent).collect();
+    let absent: Vec<&str> = [WORKFLOW, DEPENDABOT, TOOLCHAIN].into_iter().filter(is_absent).collect();
     for (file, text) in texts {
         let text = if file == "README.md" { without_paragraphs_about(&absent, &text) } else { text };
         write(&folder.join(file), &text)?;

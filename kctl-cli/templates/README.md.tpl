@@ -14,6 +14,8 @@ the final state:
 `rust-toolchain.toml` pins the version of Rust, and the `Dockerfile` the same one, so that a new release of Rust does not break CI. To
 move, change both and fix what clippy reports.
 
+With `.github/dependabot.yml`, GitHub proposes new versions of crates, images and actions each week.
+
 `KUBECONFIG=/dev/null cargo test` also keeps other clients in your code away from a real cluster; `dev` does that by itself.
 
 Run it on this machine, against the cluster of your kubeconfig:

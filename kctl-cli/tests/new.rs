@@ -105,8 +105,13 @@ fn workflow_is_written_only_where_github_reads_it() {
         assert_eq!(place.join(arguments[0]).join(".github").exists(), has_workflow, "{arguments:?}");
         assert_eq!(said.contains("the workflow in .github"), has_workflow, "{arguments:?}: {said}");
         let readme = fs::read_to_string(place.join(arguments[0]).join("README.md")).unwrap();
-        assert_eq!(readme.contains("ci.yml"), has_workflow, "{arguments:?}: {readme}");
+        for file in ["ci.yml", "dependabot.yml"] {
+            assert_eq!(readme.contains(file), has_workflow, "{arguments:?}: {readme}");
+        }
         assert!(readme.ends_with("has `deploy` as its resource.\n"), "{readme}");
+    }
+    for file in ["alone/.github/workflows/ci.yml", "alone/.github/dependabot.yml"] {
+        assert!(folder.0.join(file).exists(), "{file}");
     }
     assert!(folder.0.join("alone/inner/deploy/kustomization.yaml").exists(), "manifests need no workflow");
     let head = fs::read_to_string(folder.0.join("alone/.git/HEAD")).unwrap();
@@ -179,7 +184,7 @@ fn version_of_rust_is_pinned_once() {
     let pinned = fs::read_to_string(&toolchain).unwrap();
     let version = pinned.lines().find_map(|line| line.strip_prefix("channel = \"")?.strip_suffix('"')).unwrap();
     let docker = fs::read_to_string(folder.0.join("web/Dockerfile")).unwrap();
-    assert!(docker.contains(&format!("\nFROM rust:{version}-slim-bookworm AS build\n")), "{version}: {docker}");
+    assert!(docker.contains(&format!("\nFROM rust:{version}-slim-trixie AS build\n")), "{version}: {docker}");
     created(&folder.0.join("web"), &["tools/outside", "--vcs", "none"]);
     assert!(folder.0.join("web/tools/outside/rust-toolchain.toml").exists(), "the folder above is not in CI");
     fs::create_dir(folder.0.join("web/.git")).unwrap();
