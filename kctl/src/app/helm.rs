@@ -39,7 +39,8 @@ use super::App;
 
 /// The settings of a chart that its values have as defaults.
 ///
-/// They set the defaults of a new `values.yaml` alone: a value that the file has already wins over the option.
+/// They set the defaults of a new `values.yaml` alone: a value that the file has already wins over the option,
+/// and is reported if it differs.
 pub(super) struct ChartOptions {
     pub(super) name: String,
     /// The image with its tag or digest, if one was given.

@@ -87,6 +87,10 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
     for key in values::unknown_keys(&chart.items, &parsed).into_iter().filter(|key| !is_of(key, &dependencies)) {
         say!("{}: `{key}` is kept, and no generated template reads it", values_file.display());
     }
+    for values::Overridden { key, kept, given } in values::overridden(&chart.items, &parsed) {
+        let file = values_file.display();
+        say!("{file}: `{key}` is kept as {kept}, and the options give {given}; change it there to take that");
+    }
     files.push(("values.schema.json".into(), values::schema(&chart.items, &parsed, &dependencies)?));
     let old = read(&folder.join("README.md"))?;
     files.extend(readme(chart, old.as_deref(), &parsed).map(|text| ("README.md".into(), text)));

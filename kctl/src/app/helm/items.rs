@@ -1,11 +1,11 @@
 //! The values of a chart, with their comments and defaults.
 
-use kctl_runtime::shard::SLOTS_MAX;
+use kctl_runtime::{manifest::Resources, shard::SLOTS_MAX};
 use serde_json::json;
 
 use super::{
     ChartOptions, Parts,
-    values::{Item, Switch, list, map, section, string, switch, value},
+    values::{Item, Switch, list, map, section, string, switch, switch_of_option, value},
 };
 
 /// Returns the values of the chart with their defaults.
@@ -26,7 +26,11 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         section(
             "leaderElection",
             "One replica works, and the others take over when it stops.",
-            vec![switch("enabled", "Elect a leader by a Lease with the release's name.", Switch::from_flag(elects))],
+            vec![switch_of_option(
+                "enabled",
+                "Elect a leader by a Lease with the release's name.",
+                Switch::from_flag(elects),
+            )],
         ),
         value(
             "shards",
@@ -34,13 +38,15 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
              Replicas with different numbers, or with another --namespace, don't work side by side, so change them with `--set strategy.type=Recreate`.",
             json!(slots),
             json!({ "type": "integer", "minimum": 0, "maximum": SLOTS_MAX }),
-        ),
+        )
+        .mark_given(Switch::from_flag(options.manager.shards.is_some())),
         map("strategy", "Strategy of the Deployment; empty for one that fits leaderElection and shards.", json!({})),
         image(options),
         list("imagePullSecrets", "Secrets for a private registry, for example `- name: registry`."),
         string("nameOverride", "Takes the place of the chart's name in names and labels.", ""),
         string("fullnameOverride", "Takes the place of the names of all objects.", ""),
-        map("resources", "CPU and memory of the container.", options.resources.object()),
+        map("resources", "CPU and memory of the container.", options.resources.object())
+            .mark_given(Switch::from_flag(options.resources != Resources::default())),
         list("extraArgs", "More arguments of `run`, for example `- --log-format=json`."),
         list("extraEnv", "Environment variables of the container."),
         list("extraEnvFrom", "ConfigMaps and Secrets with environment variables."),
@@ -54,14 +60,17 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
 
 /// Returns the section for the image. Without `--image`, the repository is the name of the chart.
 fn image(options: &ChartOptions) -> Item {
+    let is_given = Switch::from_flag(options.image.is_some());
     let (repository, tag, digest) = options.image.as_deref().map_or((options.name.as_str(), "", ""), image_parts);
     section(
         "image",
         "The image of the program.",
         vec![
-            string("repository", "Repository of the image, with the registry.", repository),
-            string("tag", "Tag of the image; empty for the appVersion of the chart, with `_` for `+`.", tag),
-            string("digest", "Digest of the image, for example `sha256:…`, which takes the place of the tag.", digest),
+            string("repository", "Repository of the image, with the registry.", repository).mark_given(is_given),
+            string("tag", "Tag of the image; empty for the appVersion of the chart, with `_` for `+`.", tag)
+                .mark_given(is_given),
+            string("digest", "Digest of the image, for example `sha256:…`, which takes the place of the tag.", digest)
+                .mark_given(is_given),
             value(
                 "pullPolicy",
                 "Pull policy of the kubelet.",
@@ -142,7 +151,7 @@ fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
             "certManager",
             "cert-manager, for the certificate of the webhooks.",
             vec![
-                switch(
+                switch_of_option(
                     "enabled",
                     "Let cert-manager issue the certificate. Otherwise the program creates and renews it in a Secret.",
                     Switch::from_flag(options.cert_manager),
@@ -198,7 +207,7 @@ fn metrics(options: &ChartOptions) -> Item {
         "metrics",
         "The metrics of the program.",
         vec![
-            switch(
+            switch_of_option(
                 "enabled",
                 "Serve `/metrics` over TLS, to clients that the ClusterRole `NAME-metrics-reader` is bound to.",
                 Switch::from_flag(options.manager.metrics),
@@ -207,7 +216,7 @@ fn metrics(options: &ChartOptions) -> Item {
                 "serviceMonitor",
                 "Needs the Prometheus Operator.",
                 vec![
-                    switch("enabled", "Create a ServiceMonitor.", monitoring()),
+                    switch_of_option("enabled", "Create a ServiceMonitor.", monitoring()),
                     string("interval", "Scrape interval, for example `30s`; empty for the default of Prometheus.", ""),
                     map("labels", "More labels, by which Prometheus selects it.", json!({})),
                 ],
@@ -216,7 +225,7 @@ fn metrics(options: &ChartOptions) -> Item {
                 "prometheusRule",
                 "Needs the Prometheus Operator.",
                 vec![
-                    switch("enabled", "Create a PrometheusRule with alerts.", monitoring()),
+                    switch_of_option("enabled", "Create a PrometheusRule with alerts.", monitoring()),
                     map("labels", "More labels, by which Prometheus selects it.", json!({})),
                 ],
             ),
@@ -224,7 +233,7 @@ fn metrics(options: &ChartOptions) -> Item {
                 "dashboard",
                 "Needs the sidecar of Grafana's chart.",
                 vec![
-                    switch("enabled", "Create a ConfigMap with a dashboard.", monitoring()),
+                    switch_of_option("enabled", "Create a ConfigMap with a dashboard.", monitoring()),
                     map("labels", "Labels by which the sidecar finds it.", json!({ "grafana_dashboard": "1" })),
                 ],
             ),

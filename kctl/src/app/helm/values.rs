@@ -19,6 +19,8 @@ pub(super) struct Item {
     /// The comment in `values.yaml` and the description in the schema. Its first line gets the `# --` of helm-docs.
     doc: String,
     node: Node,
+    /// `true` if an option of this run sets the default, so that another value in `values.yaml` is worth a note.
+    is_given: bool,
 }
 
 enum Node {
@@ -30,12 +32,17 @@ enum Node {
 
 /// Creates a value. `schema` has the JSON schema of its type.
 pub(super) fn value(key: &'static str, doc: impl Into<String>, default: Value, schema: Value) -> Item {
-    Item { key, doc: doc.into(), node: Node::Value { default, schema } }
+    Item { key, doc: doc.into(), node: Node::Value { default, schema }, is_given: false }
 }
 
 /// Creates a value that is `true` or `false`.
 pub(super) fn switch(key: &'static str, doc: impl Into<String>, default: Switch) -> Item {
     value(key, doc, (default == Switch::On).into(), json!({ "type": "boolean" }))
+}
+
+/// Creates a switch that an option turns on.
+pub(super) fn switch_of_option(key: &'static str, doc: impl Into<String>, option: Switch) -> Item {
+    switch(key, doc, option).mark_given(option)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -69,10 +76,15 @@ pub(super) fn list(key: &'static str, doc: impl Into<String>) -> Item {
 }
 
 pub(super) fn section(key: &'static str, doc: impl Into<String>, items: Vec<Item>) -> Item {
-    Item { key, doc: doc.into(), node: Node::Section(items) }
+    Item { key, doc: doc.into(), node: Node::Section(items), is_given: false }
 }
 
 impl Item {
+    /// Marks the default as that of an option, if the option was given.
+    pub(super) fn mark_given(self, option: Switch) -> Self {
+        Self { is_given: option == Switch::On, ..self }
+    }
+
     /// Returns the lines of `values.yaml` at an indentation.
     ///
     /// # Errors
@@ -368,6 +380,43 @@ pub(super) fn unknown_keys(items: &[Item], values: &Value) -> Vec<String> {
     found
 }
 
+/// A value of `values.yaml` that differs from the default of an option.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Overridden {
+    /// The path of keys, as `--set` takes it.
+    pub(super) key: String,
+    /// The value in `values.yaml`, as JSON, which is YAML too.
+    pub(super) kept: String,
+    /// The value of the option, as JSON.
+    pub(super) given: String,
+}
+
+/// Returns the values of `values.yaml` that differ from what the options of this run give. Values that no option set are
+/// not among them, because a difference there is an edit alone.
+pub(super) fn overridden(items: &[Item], values: &Value) -> Vec<Overridden> {
+    let mut found = Vec::new();
+    for item in items {
+        let Some(value) = values.get(item.key) else { continue };
+        match &item.node {
+            Node::Section(items) => found.extend(
+                overridden(items, value)
+                    .into_iter()
+                    .map(|of| Overridden { key: format!("{}.{}", item.key, of.key), ..of }),
+            ),
+            Node::Value { default, .. } if item.is_given && !is_written_same(value, default) => {
+                found.push(Overridden { key: item.key.into(), kept: value.to_string(), given: default.to_string() });
+            }
+            Node::Value { .. } => {}
+        }
+    }
+    found
+}
+
+/// Returns `true` for values that templates write as the same, such as the tags `1` and `"1"`.
+fn is_written_same(a: &Value, b: &Value) -> bool {
+    a == b || a.to_string().trim_matches('"') == b.to_string().trim_matches('"')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -465,6 +514,23 @@ resources:
         assert!(error("image: mine\n").contains("`image` must be a mapping"));
         assert!(error("[1]\n").contains("not a mapping of values"));
         assert!(error("a: [\n").starts_with("values.yaml: "));
+    }
+
+    #[test]
+    fn kept_values_that_differ_from_options_are_found() {
+        let items = [
+            value("replicaCount", "Number of replicas.", json!(2), json!({ "type": "integer" })),
+            switch_of_option("metrics", "Metrics.", Switch::On),
+            switch_of_option("alerts", "Alerts.", Switch::Off),
+            section("image", "The image.", vec![string("tag", "Its tag.", "9").mark_given(Switch::On)]),
+        ];
+        let found = |text: &str| overridden(&items, &parse(text).unwrap());
+        let all = found("replicaCount: 5\nmetrics: false\nalerts: true\nimage:\n  tag: \"1\"\n");
+        let expected =
+            |key: &str, kept: &str, given: &str| Overridden { key: key.into(), kept: kept.into(), given: given.into() };
+        assert_eq!(all, [expected("metrics", "false", "true"), expected("image.tag", "\"1\"", "\"9\"")]);
+        assert!(found("metrics: true\nimage:\n  tag: 9\n").is_empty(), "Helm writes both tags as 9");
+        assert!(found(&defaults(&items, "").unwrap()).is_empty());
     }
 
     #[test]
