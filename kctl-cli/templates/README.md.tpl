@@ -40,4 +40,8 @@ With `--check` at its end, this command compares and changes nothing.
 
 CI runs it so. If you change its options, such as the image or `--namespace`, change them in `.github/workflows/ci.yml` too.
 
+The same as a [Helm chart](https://github.com/kctl-rs/kctl/blob/main/guide/operations.md#a-helm-chart), for `helm install {{name}} chart`:
+
+    cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --helm chart
+
 For changes by hand, such as a label, write a kustomization that has `deploy` as its resource.

@@ -91,7 +91,7 @@ fn every_command_of_a_new_project_works() {
     let (readme, workflow) =
         (commands(&project, "README.md", "    "), commands(&project, ".github/workflows/ci.yml", "      - run: "));
     let chart = block_commands(&project);
-    assert_eq!((readme.len(), workflow.len(), chart.len()), (9, 5, 3), "{readme:?} {workflow:?} {chart:?}");
+    assert_eq!((readme.len(), workflow.len(), chart.len()), (10, 5, 3), "{readme:?} {workflow:?} {chart:?}");
     // Before the README's command writes the folder: `kctl new` made it without the program.
     let check = workflow.iter().find(|line| line.ends_with("--out deploy --check")).unwrap();
     run(shell(check).current_dir(&project));
