@@ -30,8 +30,9 @@ pub(in crate::app) struct RegisterOptions {
     /// The URL of the webhooks; by default the Service with the name of the roles
     #[arg(long, value_name = "URL", conflicts_with = "helm")]
     webhook_url: Option<String>,
-    /// A file with the CA of the certificate. By default, Karmada verifies interpreters with the roots of its system, and the
-    /// program writes its own CA into the configurations of admission functions and conversions
+    /// A file with the CA of the certificate. By default, the program writes its own CA into the configurations of admission
+    /// functions and conversions
+    #[cfg_attr(feature = "karmada", doc = "(and Karmada verifies interpreters with the roots of its system)")]
     #[arg(long, value_name = "FILE", conflicts_with = "helm")]
     webhook_ca_file: Option<PathBuf>,
 }
