@@ -8,6 +8,7 @@ publish = false
 [features]
 default = ["dev"]
 # The embedded API server and the simulator, for `dev` and tests. Release builds leave them out.
+# Here and not in dev-dependencies, so that `cargo run` and `cargo test` share one build of kctl.
 dev = ["kctl/sim"]
 
 [dependencies]

@@ -202,7 +202,7 @@
 //! | `testing` | with `dev` | `kctl::testing` and the embedded API server alone: for controllers that need no running Pods |
 //! | `v1_37` | yes | the built-in kinds of Kubernetes 1.37 |
 //! | `v1_33`, `v1_34`, `v1_35`, `v1_36` | no | those of an older Kubernetes; exactly one version has to be on |
-//! | `sim` | no | `#[kctl::test]` and the simulator in `kctl::testing`. Put it into `dev-dependencies`: it turns on `tokio/test-util`. |
+//! | `sim` | no | `#[kctl::test]` and the simulator in `kctl::testing`. Leave it out of release builds: it turns on `tokio/test-util`. |
 //! | `rules` | with `testing` | `generate-crds` checks CEL rules and patterns |
 //! | `webhook` | no | `#[admission]`, `#[conversion]` and their HTTPS server |
 //! | `otel` | no | traces sent to a collector over OTLP |
@@ -211,7 +211,8 @@
 //!
 //! A release build needs no embedded API server. Depend on `kctl` with
 //! `default-features = false, features = ["v1_37"]`, and let a default feature of your own crate
-//! turn on `kctl/dev`, or `kctl/sim`, which includes it. `kctl new` writes `dev = ["kctl/sim"]`.
+//! turn on `kctl/dev`, or `kctl/sim`, which includes it. `kctl new` writes `dev = ["kctl/sim"]`:
+//! with `sim` in `dev-dependencies`, `cargo run` and `cargo test` would each compile kctl.
 //! `cargo build --release --no-default-features` leaves it out.
 //!
 //! # Crates that kctl re-exports
