@@ -46,8 +46,8 @@ struct Cli {
 enum Command {
     #[command(flatten)]
     Step(StepCommand),
-    /// Runs the named steps, or all of the gate, and prints their times. 40 minutes on two cores, and 8 for the first build of
-    /// kube-apiserver.
+    /// Runs the named steps, or all of the gate, and prints their times. 38 minutes on two cores, and 8 more for the first
+    /// build of kube-apiserver.
     ///
     /// In the end, every test that `test` ignored has to have passed in another step, unless that step printed what this
     /// machine lacks.
