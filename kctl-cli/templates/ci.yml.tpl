@@ -1,4 +1,5 @@
 # Runs for every change.
+name: ci
 on:
   push:
     branches: [main]
