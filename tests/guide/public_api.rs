@@ -94,6 +94,16 @@ const ITEMS_MAX: usize = 213;
 /// or in the private module, and does not count.
 const RUNTIME_ITEMS_MAX: usize = 265;
 
+/// Crates with the greatest number of their public items, and the greatest depth of the modules that count. Users of `kctl` read its
+/// root and its modules; users of another one read all of it.
+const BOUNDED: [(&str, usize, usize); 5] = [
+    ("kctl", 1, ITEMS_MAX),
+    ("kctl-apiserver", usize::MAX, 26),
+    ("kctl-interpreter", usize::MAX, 96),
+    ("kctl-runtime", usize::MAX, RUNTIME_ITEMS_MAX),
+    ("kctl-webhook", usize::MAX, 48),
+];
+
 /// Counts the items of a crate in modules of at most this depth. Methods and variants are counted with their type, and the
 /// prelude repeats items.
 fn n_items(name: &str, depth_max: usize) -> usize {
@@ -111,7 +121,7 @@ fn n_items(name: &str, depth_max: usize) -> usize {
 
 #[test]
 fn crates_have_few_public_items() {
-    for (name, depth_max, max) in [("kctl", 1, ITEMS_MAX), ("kctl-runtime", usize::MAX, RUNTIME_ITEMS_MAX)] {
+    for (name, depth_max, max) in BOUNDED {
         let n = n_items(name, depth_max);
         assert!(n <= max, "{name} has {n} public items, and {max} are allowed");
         assert!(n + 20 >= max, "{name} has {n} public items: lower the bound of {max}");
