@@ -38,6 +38,19 @@ async fn restless(_config: Arc<ConfigMap>, _cx: Context<restless>) -> Result<Act
     Ok(Action::requeue(Duration::ZERO))
 }
 
+/// Deletes its objects.
+#[controller(name = "cleaner", primary(delete))]
+async fn cleaner(_config: Arc<ConfigMap>, cx: Context<cleaner>) -> Result<Action> {
+    cx.delete().await?;
+    Ok(Action::await_change())
+}
+
+/// Does nothing.
+#[controller(name = "quiet")]
+async fn quiet(_config: Arc<ConfigMap>, _cx: Context<quiet>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
 /// Environment variable with the name of the app that the test binary runs.
 const APP: &str = "TEST_APP";
 
@@ -79,6 +92,38 @@ fn check_failure(name: &str, app: &str, expected: &[&str]) {
         assert!(error.contains(part), "{name}: {part:?} is not in: {error}");
     }
     println!("{name} ... ok");
+}
+
+/// Returns the table that `dev --until-idle` prints for an app.
+fn table(app: &str, arguments: &[&std::ffi::OsStr]) -> String {
+    let mut program = Command::new(std::env::current_exe().unwrap());
+    program.args(["dev", "--until-idle"]).args(arguments).stdin(Stdio::null()).env(APP, app);
+    let output = program.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn deleted_object_is_left_out_of_the_table() {
+    let file = std::env::temp_dir().join(format!("kctl-cleaner-test-{}.yaml", std::process::id()));
+    std::fs::write(&file, CONFIG).unwrap();
+    let printed = table("cleaner", &["-f".as_ref(), file.as_os_str()]);
+    std::fs::remove_file(&file).unwrap();
+    assert!(printed.starts_with("KIND") && !printed.contains("web"), "{printed}");
+    println!("deleted_object_is_left_out_of_the_table ... ok");
+}
+
+fn stored_primaries_are_printed_without_files() {
+    let folder = std::env::temp_dir().join(format!("kctl-data-test-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let (file, data) = (folder.join("config.yaml"), folder.join("data"));
+    std::fs::write(&file, CONFIG).unwrap();
+    let with_file = table("quiet", &["--data".as_ref(), data.as_os_str(), "-f".as_ref(), file.as_os_str()]);
+    let without_file = table("quiet", &["--data".as_ref(), data.as_os_str()]);
+    std::fs::remove_dir_all(&folder).unwrap();
+    for printed in [with_file, without_file] {
+        assert_eq!((printed.matches("default/web").count(), printed.lines().count()), (1, 2), "{printed}");
+    }
+    println!("stored_primaries_are_printed_without_files ... ok");
 }
 
 const CONFIG: &str = "{ apiVersion: v1, kind: ConfigMap, metadata: { name: web } }";
@@ -136,6 +181,8 @@ fn main() {
         let app = match std::env::var(APP).as_deref() {
             Ok("gated") => App::new("gated").controller::<gated>(),
             Ok("hopeless") => App::new("hopeless").controller::<hopeless>(),
+            Ok("cleaner") => App::new("cleaner").controller::<cleaner>(),
+            Ok("quiet") => App::new("quiet").controller::<quiet>(),
             Ok("restless") => App::new("restless").controller::<restless>(),
             _ => App::new("bold").controller::<bold>(),
         };
@@ -147,6 +194,8 @@ fn main() {
         return;
     }
     dev_without_kind_fails_with_a_fix();
+    deleted_object_is_left_out_of_the_table();
+    stored_primaries_are_printed_without_files();
     check("cluster_of_kubeconfig_is_denied", |program, folder| {
         program.env("KUBECONFIG", folder.join(".kube/config"));
     });

@@ -263,16 +263,22 @@ fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
 impl World {
     /// Returns what `dev --until-idle` prints, sorted by cluster, kind, namespace and name.
     ///
-    /// These are the applied objects and those of owned kinds. On other clusters they are the
-    /// watched objects of kinds that the app may create, and Pods.
+    /// These are the applied objects that still exist, and those of reconciled and owned kinds. On other
+    /// clusters they are the reconciled objects, the watched objects of kinds that the app may create, and Pods.
+    /// Objects that each cluster has from its start are left out, unless they were applied.
     async fn objects(&self, app: &App, applied: &[FromFile]) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for file in applied {
-            objects.push(get(&self.client, &file.object).await?);
+            objects.extend(get(&self.client, &file.object).await?);
         }
+        let specs = app.specs();
         let owned = |kind: &Kind| {
-            let mut relations = app.specs().into_iter().flat_map(|spec| spec.relations);
+            let mut relations = specs.iter().flat_map(|spec| &spec.relations);
             relations.any(|relation| relation.declared_as == RelationKind::Owned && relation.kind == *kind)
+        };
+        // With `--data`, earlier runs may have stored primaries that no file of this run has.
+        let is_primary = |config: &WatchConfig| {
+            specs.iter().any(|spec| spec.primary.kind == config.kind && spec.primary.cluster == config.cluster)
         };
         let permissions = app.permissions();
         let created = |config: &WatchConfig| {
@@ -292,12 +298,14 @@ impl World {
             })
         };
         let is_made = |config: &WatchConfig| {
-            if config.cluster.is_empty() { owned(&config.kind) } else { created(config) }
+            is_primary(config) || if config.cluster.is_empty() { owned(&config.kind) } else { created(config) }
         };
         for source in self.view.sources_now().iter().filter(|source| is_made(source.config())) {
             for object in source.store().all() {
                 let object: Value = serde_json::from_str(&object.json())?;
-                objects.push(on_cluster(object, &source.config().cluster));
+                if !is_of_server(&object) {
+                    objects.push(on_cluster(object, &source.config().cluster));
+                }
             }
         }
         for other in &self.others {
@@ -320,17 +328,30 @@ impl World {
             // `managedFields` is noise for a person; kubectl leaves it out as well.
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
         }
+        // The sort is stable, so of two equal keys the applied object stays, in the version of its file.
         objects.sort_by_key(sort_key);
         objects.dedup_by_key(|object| sort_key(object));
         Ok(objects)
     }
 }
 
-/// Reads an object back from the server.
-async fn get(client: &Client, object: &Value) -> Result<Value> {
+/// Reads an object back from the server; `None` if a controller has deleted it.
+async fn get(client: &Client, object: &Value) -> Result<Option<Value>> {
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let path = files::path(client, object).await?;
-    Ok(client.request(Request::get(format!("{path}/{name}")).body(Vec::new())?).await?)
+    match client.request(Request::get(format!("{path}/{name}")).body(Vec::new())?).await {
+        Ok(object) => Ok(Some(object)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Returns `true` for what each cluster has from its start: the namespaces `kube-…` with their objects, and the
+/// `ConfigMap` `kube-root-ca.crt`. Kubernetes reserves the prefix. An object with an owner is never one of them.
+fn is_of_server(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let is_reserved = |field: &str| metadata[field].as_str().is_some_and(|text| text.starts_with("kube-"));
+    metadata["ownerReferences"].is_null() && (is_reserved("name") || is_reserved("namespace"))
 }
 
 /// Adds the cluster of an object as an annotation, unless it is the main one.
@@ -346,6 +367,16 @@ mod tests {
     use clap::{Args, FromArgMatches};
 
     use super::*;
+
+    #[test]
+    fn objects_of_the_server_are_left_out() {
+        for (name, namespace, is_left_out) in
+            [("kube-root-ca.crt", "shop", true), ("a", "kube-system", true), ("web", "shop", false), ("a", "", false)]
+        {
+            let object = serde_json::json!({ "metadata": { "name": name, "namespace": namespace } });
+            assert_eq!(is_of_server(&object), is_left_out, "{object}");
+        }
+    }
 
     #[tokio::test]
     async fn port_in_use_is_named_with_the_remedy() {
