@@ -100,13 +100,14 @@ fn version(app: &App) -> String {
 /// Parses the arguments, and checks what clap can't express.
 fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(arguments)?)?;
-    let out = match &cli.command {
+    let (out, breaking) = match &cli.command {
         Command::Run(options) => {
             let checked = options.check(command.get_name());
             checked.map_err(|error| command.error(ErrorKind::ValueValidation, format!("{error:#}")))?;
             return Ok(cli);
         }
-        Command::GenerateCrds { out, .. } | Command::GenerateRbac(GenerateRbacOptions { out, .. }) => out,
+        Command::GenerateCrds { out, breaking, .. } => (out, Some(breaking)),
+        Command::GenerateRbac(options) => (&options.out, None),
         Command::GenerateManifests(options) if options.helm.is_some() => {
             if options.out.folder().is_some() {
                 let text = "--check has no folder beside --helm, which names it: `--helm DIR --check`";
@@ -119,13 +120,17 @@ fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, cl
             }
             return Ok(cli);
         }
-        Command::GenerateManifests(options) => &options.out,
+        Command::GenerateManifests(options) => (&options.out, Some(&options.breaking)),
         #[cfg(feature = "dev")]
         Command::Dev(_) => return Ok(cli),
         Command::Shards(_) | Command::Graph { .. } => return Ok(cli),
     };
     if out.lacks_folder() {
         let text = "--check needs a folder: `--check DIR`, or --out beside it";
+        return Err(command.error(ErrorKind::MissingRequiredArgument, text));
+    }
+    if out.folder().is_none() && breaking.is_some_and(BreakingOptions::has_revision) {
+        let text = "--since needs a folder, whose older files are compared: `--check DIR` or `--out DIR` beside it";
         return Err(command.error(ErrorKind::MissingRequiredArgument, text));
     }
     Ok(cli)

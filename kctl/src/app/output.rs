@@ -53,6 +53,13 @@ pub(super) struct BreakingOptions {
     since: Option<String>,
 }
 
+impl BreakingOptions {
+    /// Returns `true` if `--since` names a git revision.
+    pub(super) fn has_revision(&self) -> bool {
+        self.since.is_some()
+    }
+}
+
 /// Suffixes of the names of generated objects. A file with such a name that the current options
 /// don't generate is left over from other options.
 ///
@@ -201,8 +208,7 @@ fn size_hint(manifest: &Manifest) -> Option<String> {
 /// # Errors
 /// A change breaks stored objects or clients, and `--allow-breaking` is not set.
 ///
-/// Does nothing for a stream, which has no older version to compare with.
-///
+/// Does nothing for a stream, which has no older version to compare with. `--since` is rejected there.
 pub(super) fn reject_breaking(manifests: &[Manifest], out: &OutputOptions, options: &BreakingOptions) -> Result<()> {
     let Some(folder) = out.folder() else { return Ok(()) };
     let parse = |text: &str| serde_saphyr::from_str(text).map_err(Error::from);

@@ -214,3 +214,16 @@ fn check_needs_a_folder() {
         }
     }
 }
+
+#[test]
+fn since_needs_a_folder() {
+    let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
+    for command in ["generate-crds", "generate-manifests"] {
+        let error = parse(Cli::command(), arguments(&format!("app {command} --since main"))).err().unwrap();
+        assert_eq!(error.exit_code(), 2);
+        assert!(error.to_string().contains("--since needs a folder"), "{error}");
+        for line in ["--since main --check deploy", "--since main --out deploy", "--since main --check --out deploy"] {
+            assert!(parse(Cli::command(), arguments(&format!("app {command} {line}"))).is_ok(), "{command} {line}");
+        }
+    }
+}
