@@ -137,10 +137,10 @@ fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, cl
 }
 
 /// Prints an error of usage with the origin of the wrong value, and exits.
-fn reject(error: &clap::Error, typed: &[OsString]) -> ! {
+fn reject(command: &clap::Command, error: &clap::Error, typed: &[OsString]) -> ! {
     // If standard error is closed, the exit status still reports the failure.
     let _printed = error.print();
-    if let Some(origin) = settings::origin(error, typed, |name| std::env::var_os(name).is_some()) {
+    if let Some(origin) = settings::origin(command, error, typed, |name| std::env::var_os(name).is_some()) {
         say!("{origin}");
     }
     std::process::exit(error.exit_code())
@@ -153,7 +153,7 @@ pub(super) async fn main(app: App) -> Result<()> {
     let arguments = settings::arguments(&command, typed.clone());
     let arguments = arguments.unwrap_or_else(|error| command.clone().error(ErrorKind::InvalidValue, error).exit());
     let documented = command.clone();
-    match parse(command, arguments).unwrap_or_else(|error| reject(&error, &typed)).command {
+    match parse(command, arguments).unwrap_or_else(|error| reject(&documented, &error, &typed)).command {
         Command::Run(options) => run_logged(app, *options, &documented).await,
         #[cfg(feature = "dev")]
         Command::Dev(options) => {

@@ -148,23 +148,42 @@ fn distance(from: &str, to: &str) -> usize {
     row[to.len()]
 }
 
-/// Returns a hint at the variable or the file that a rejected value comes from, or `None` if it was typed.
+/// Returns a hint at the variable or the file that a rejected value comes from, or `None` if it was typed or its origin
+/// is unknown.
 ///
 /// `is_set` returns `true` if an environment variable of that name exists.
-pub(super) fn origin(rejected: &clap::Error, typed: &[OsString], is_set: impl Fn(&str) -> bool) -> Option<String> {
+pub(super) fn origin(
+    command: &Command,
+    rejected: &clap::Error,
+    typed: &[OsString],
+    is_set: impl Fn(&str) -> bool,
+) -> Option<String> {
     let Some(ContextValue::String(arg)) = rejected.get(ContextKind::InvalidArg) else { return None };
     let name: String = arg.strip_prefix("--")?.chars().take_while(|c| *c == '-' || c.is_ascii_lowercase()).collect();
-    let (flag, with_value) = (format!("--{name}"), format!("--{name}="));
-    let is_typed = |typed: &OsString| typed.to_str().is_some_and(|text| text == flag || text.starts_with(&with_value));
-    if typed.iter().any(is_typed) {
+    let run = command.find_subcommand(RUN)?;
+    if is_typed(run, typed, &name) {
         return None;
     }
     let variable = variable(&name);
-    Some(if is_set(&variable) {
-        format!("help: the value is from the variable {variable}")
-    } else {
-        format!("help: the value is from the line `{name}:` in the file of --config")
-    })
+    if is_set(&variable) {
+        return Some(format!("help: the value is from the variable {variable}"));
+    }
+    let has_file = is_typed(run, typed, "config") || is_set(&self::variable("config"));
+    has_file.then(|| format!("help: the value is from the line `{name}:` in the file of --config"))
+}
+
+/// Returns `true` if the arguments have an option, as `--name`, `--name=value`, `-n value` or `-nvalue`.
+fn is_typed(run: &Command, typed: &[OsString], name: &str) -> bool {
+    let short = run.get_arguments().find(|arg| arg.get_long() == Some(name)).and_then(Arg::get_short);
+    let is_long = |text: &str| text.strip_prefix("--").and_then(|text| text.strip_prefix(name)).is_some_and(is_end);
+    let is_short =
+        |text: &str| short.is_some_and(|short| text.strip_prefix('-').is_some_and(|text| text.starts_with(short)));
+    typed.iter().filter_map(|typed| typed.to_str()).any(|text| is_long(text) || is_short(text))
+}
+
+/// Returns `true` if the name of an option ends here: its value follows, or the next argument.
+fn is_end(rest: &str) -> bool {
+    rest.is_empty() || rest.starts_with('=')
 }
 
 /// Returns `true` if a flag or the environment sets an option.
@@ -245,7 +264,7 @@ mod tests {
                 .arg(Arg::new("needs").long("needs").requires("address"))
                 .arg(Arg::new("wait").long("wait").default_value("1s"))
                 .arg(Arg::new("elect").long("elect").action(ArgAction::SetTrue))
-                .arg(Arg::new("namespace").long("namespace").action(ArgAction::Append)),
+                .arg(Arg::new("namespace").long("namespace").short('n').action(ArgAction::Append)),
         )
     }
 
@@ -343,24 +362,31 @@ mod tests {
 
     #[test]
     fn rejected_value_is_found_at_its_line() {
-        let number = || Arg::new("wait-for").long("wait-for").value_parser(clap::value_parser!(u32));
+        let number = || Arg::new("wait-for").long("wait-for").short('w').value_parser(clap::value_parser!(u32));
         let with_number = || command().mut_subcommand(RUN, |run| run.arg(number()));
         let origin = |typed: &[&str], more: &[&str], is_set: bool| {
             let typed: Vec<_> = typed.iter().map(OsString::from).collect();
             let all = typed.iter().cloned().chain(more.iter().map(OsString::from));
             let error = with_number().try_get_matches_from(all).unwrap_err();
-            origin(&error, &typed, |name| is_set && name == "KCTL_WAIT_FOR")
+            origin(&with_number(), &error, &typed, |name| is_set && name == "KCTL_WAIT_FOR")
         };
+        let config = "--config=web.yaml";
         let file = Some("help: the value is from the line `wait-for:` in the file of --config".to_owned());
         let environment = Some("help: the value is from the variable KCTL_WAIT_FOR".to_owned());
-        assert_eq!(origin(&["app", RUN], &["--wait-for=5x"], false), file);
+        assert_eq!(origin(&["app", RUN, config], &["--wait-for=5x"], false), file);
+        assert_eq!(origin(&["app", RUN], &["--wait-for=5x"], false), None);
         assert_eq!(origin(&["app", RUN], &["--wait-for=5x"], true), environment);
-        for typed in [&["app", RUN, "--wait-for=5x"][..], &["app", RUN, "--wait-for", "5x"]] {
+        for typed in [
+            &["app", RUN, "--wait-for=5x"][..],
+            &["app", RUN, "--wait-for", "5x"],
+            &["app", RUN, config, "-w", "5x"],
+            &["app", RUN, config, "-w5x"],
+        ] {
             assert_eq!(origin(typed, &[], true), None);
         }
         assert_eq!(origin(&["app", RUN, "--elect=5"], &[], true), None);
         assert_eq!(
-            origin(&["app", RUN], &["--elect=5"], false),
+            origin(&["app", RUN, config], &["--elect=5"], false),
             Some("help: the value is from the line `elect:` in the file of --config".into())
         );
     }
