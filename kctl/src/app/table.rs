@@ -119,16 +119,16 @@ fn job(object: &Value) -> (Option<String>, Option<String>) {
     (Some(format!("{succeeded}/{completions}")), Some(status.into()))
 }
 
-/// Returns the ready replicas, or the status of the condition `Ready`.
+/// Returns the ready replicas, or the status of the condition `Ready`, or 0 replicas of those that are wanted.
 fn other(object: &Value) -> (Option<String>, Option<String>) {
     let (ready, status) = conditions(object);
     let replicas = number(object, "/status/readyReplicas").zip(number(object, "/spec/replicas"));
-    // Go omits a `readyReplicas` of 0 from the status.
+    // Go omits a `readyReplicas` of 0 from the status. A kind with a condition `Ready` may never count them.
     let none_yet =
         number(object, "/status/replicas").and_then(|_some| number(object, "/spec/replicas")).map(|n| (0, n));
-    let counted = replicas.or(none_yet).map(|(ready, desired)| format!("{ready}/{desired}"));
+    let shown = |(ready, desired): (i64, i64)| format!("{ready}/{desired}");
     let phase = text(object, "/status/phase").map(ToOwned::to_owned);
-    (counted.or(ready), status.or(phase))
+    (replicas.map(shown).or(ready).or(none_yet.map(shown)), status.or(phase))
 }
 
 /// Returns the status of the condition `Ready`, and a description: why the object is not ready, or
@@ -204,6 +204,18 @@ mod tests {
                 json!({ "kind": "Site", "status": { "conditions": [{ "type": "Ready", "status": "True" }] } }),
                 "True",
                 "Ready",
+            ),
+            (
+                json!({ "kind": "Site", "spec": { "replicas": 3 }, "status": { "replicas": 3, "conditions": [
+                    { "type": "Ready", "status": "True" },
+                ] } }),
+                "True",
+                "Ready",
+            ),
+            (
+                json!({ "kind": "Site", "spec": { "replicas": 3 }, "status": { "readyReplicas": 2, "conditions": not_ready } }),
+                "2/3",
+                "Pods: 1 of 3",
             ),
             (json!({ "kind": "Site", "status": { "conditions": not_ready } }), "False", "Pods: 1 of 3"),
             (json!({ "kind": "Claim", "status": { "phase": "Bound" } }), "-", "Bound"),
