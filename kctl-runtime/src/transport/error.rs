@@ -55,7 +55,7 @@ pub enum ApiError {
         retry_after: Option<Duration>,
     },
     /// The connection failed or timed out. The request may have taken effect or not.
-    #[error("{operation}: no response from the API server: {cause}")]
+    #[error("{operation}: no response from the API server: {}", without_link(.cause))]
     #[non_exhaustive]
     NoResponse {
         /// Verb, kind and key of the request.
@@ -64,7 +64,7 @@ pub enum ApiError {
         cause: String,
     },
     /// The server reported success, but its response is not an object of the kind. The write has happened.
-    #[error("{operation}: the response cannot be read: {cause}")]
+    #[error("{operation}: the response cannot be read: {}", without_link(.cause))]
     #[non_exhaustive]
     Unreadable {
         /// Verb, kind and key of the request.
@@ -160,6 +160,11 @@ struct Status {
     message: String,
     code: u16,
     details: Box<StatusDetails>,
+}
+
+/// Leaves out the link to a library's docs at the end of a message: rustls adds one if a connection breaks.
+fn without_link(cause: &str) -> &str {
+    cause.split_once(": https://docs.rs/").map_or(cause, |(message, _link)| message)
 }
 
 impl ApiError {
@@ -367,6 +372,15 @@ impl ApiError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn link_to_library_docs_is_left_out() {
+        let link = "https://docs.rs/rustls/latest/rustls/manual/_03_howto/index.html#unexpected-eof";
+        let cause = format!("peer closed connection without sending TLS close_notify: {link}");
+        let error = ApiError::no_response("get Pod shop/web-0", cause).to_string();
+        let expected = "no response from the API server: peer closed connection without sending TLS close_notify";
+        assert_eq!(error, format!("get Pod shop/web-0: {expected}"));
+    }
 
     #[test]
     fn undeclared_write_is_terminal_and_names_its_declaration() {

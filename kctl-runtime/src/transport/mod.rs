@@ -10,6 +10,7 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
 use tokio::time::Instant;
+use tokio_rustls::rustls::{self, CertificateError};
 
 pub use self::{error::ApiError, operation::Operation};
 use crate::{connection::LongResponse, trace::Trace};
@@ -23,6 +24,9 @@ const ERROR_BODY_LEN_MAX: usize = 64 << 10;
 const TRIES_MAX: u32 = 10;
 /// Longest wait for the response to a write or a page of a list.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Remedy for a certificate of the API server that no trusted authority has signed.
+const UNKNOWN_ISSUER_HELP: &str = "add the CA that signed it to the kubeconfig as `certificate-authority`";
 
 pub(crate) const JSON: &str = "application/json";
 
@@ -208,6 +212,9 @@ async fn send_once(
 fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     let Some(last) = causes.last() else { return String::new() };
+    if is_unknown_issuer(last) {
+        return format!("{last}; {UNKNOWN_ISSUER_HELP}");
+    }
     match last.downcast_ref::<io::Error>() {
         // tokio's message is "deadline has elapsed".
         Some(late) if late.kind() == io::ErrorKind::TimedOut && late.raw_os_error().is_none() => {
@@ -215,6 +222,14 @@ fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
         }
         _ => last.to_string(),
     }
+}
+
+/// Returns `true` if a client rejected the server's certificate because its issuer is not trusted.
+fn is_unknown_issuer(error: &(dyn std::error::Error + 'static)) -> bool {
+    // The TLS stream wraps the error of rustls as an I/O error.
+    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    let tls: Option<&rustls::Error> = error.downcast_ref().or_else(|| wrapped.and_then(|error| error.downcast_ref()));
+    matches!(tls, Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)))
 }
 
 /// Reads the body as a string, at most [`BODY_LEN_MAX`].
@@ -272,6 +287,16 @@ mod tests {
             async move { Ok::<_, Infallible>(answer.body(Body::empty()).unwrap()) }
         });
         (Client::new(service, "default"), n_requests)
+    }
+
+    #[test]
+    fn unknown_issuer_has_a_remedy() {
+        let rejected = |error: CertificateError| {
+            root_cause(&io::Error::new(io::ErrorKind::InvalidData, rustls::Error::from(error)))
+        };
+        let unknown = rejected(CertificateError::UnknownIssuer);
+        assert_eq!(unknown, format!("invalid peer certificate: UnknownIssuer; {UNKNOWN_ISSUER_HELP}"));
+        assert_eq!(rejected(CertificateError::BadEncoding), "invalid peer certificate: BadEncoding");
     }
 
     #[tokio::test(start_paused = true)]
