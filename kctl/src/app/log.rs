@@ -15,6 +15,7 @@ use tracing::{
 };
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
+    filter::Directive,
     layer::{Context, SubscriberExt},
     registry::LookupSpan,
     util::SubscriberInitExt,
@@ -42,13 +43,16 @@ pub(super) fn begin(
     #[cfg_attr(not(feature = "otel"), expect(unused_variables, reason = "names what a collector gets"))] app: &str,
     format: LogFormat,
 ) {
-    // kube's client logs each failed request a second time, without its name.
-    let mut usual = "info,kube_client::client=off".to_owned();
+    // kube's client logs each failed request a second time, without its name, and so does the verifier of certificates.
+    let mut usual = "info,kube_client::client=off,rustls_platform_verifier=off".to_owned();
     if format == LogFormat::Timeless {
         // Leaves out the lines about the start: `dev` starts quickly and prints the writes of the controllers itself.
         usual += ",kctl_runtime::manager::lifecycle=warn";
     }
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_unset| EnvFilter::new(usual));
+    let (filter, mistake) = match std::env::var(EnvFilter::DEFAULT_ENV) {
+        Ok(directives) => filter(&directives, &usual),
+        Err(_unset) => (EnvFilter::new(&usual), None),
+    };
     let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colored = std::io::stderr().is_terminal() && !no_color;
     let lines =
@@ -64,9 +68,24 @@ pub(super) fn begin(
     #[cfg(feature = "otel")]
     let all = all.with(spans);
     let _already = all.with(filter).try_init();
+    if let Some(mistake) = mistake {
+        say(format_args!("{mistake}"));
+    }
     #[cfg(feature = "otel")]
     if let Some(error) = problem {
         tracing::error!("no spans are sent: {error}");
+    }
+}
+
+/// Returns the filter of `RUST_LOG`. With an invalid directive it is the usual one, and a line about the directive.
+fn filter(directives: &str, usual: &str) -> (EnvFilter, Option<String>) {
+    let invalid = directives.split(',').filter(|text| !text.is_empty()).find_map(|text| {
+        let error = text.parse::<Directive>().err()?;
+        Some(format!("RUST_LOG is ignored: `{text}` is not a directive ({error}); write for example `info,kctl=debug`"))
+    });
+    match invalid {
+        Some(mistake) => (EnvFilter::new(usual), Some(mistake)),
+        None => (EnvFilter::new(directives), None),
     }
 }
 
@@ -204,6 +223,18 @@ pub(super) mod tests {
             object
         });
         parsed.collect()
+    }
+
+    #[test]
+    fn invalid_directive_of_rust_log_is_named() {
+        for valid in ["", "debug", "info,kctl=debug", "warn,,kctl[reconcile]=trace"] {
+            let (_filter, mistake) = filter(valid, "info");
+            assert_eq!(mistake, None, "{valid}");
+        }
+        let (usual, mistake) = filter("info,kctl=loud", "warn");
+        assert_eq!(usual.to_string(), "warn");
+        let mistake = mistake.unwrap();
+        assert!(mistake.starts_with("RUST_LOG is ignored: `kctl=loud` is not a directive ("), "{mistake}");
     }
 
     #[test]
