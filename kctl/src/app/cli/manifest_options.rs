@@ -173,7 +173,10 @@ impl ResourceOptions {
             .with_requests(&self.requests.clone().unwrap_or_default())
             .with_limits(&self.limits.clone().unwrap_or_default());
         match resources.problem() {
-            Some(problem) => Err(format!("{problem}\nhelp: write both --requests and --limits").into()),
+            Some(problem) => Err(format!(
+                "{problem}\nhelp: lower the request by --requests, or raise the limit by --limits; what they leave out keeps its default"
+            )
+            .into()),
             None => Ok(resources),
         }
     }

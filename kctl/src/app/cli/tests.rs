@@ -227,3 +227,18 @@ fn since_needs_a_folder() {
         }
     }
 }
+
+#[test]
+fn request_above_its_limit_names_both_options() {
+    for options in ["--requests cpu=1 --limits cpu=500m", "--requests memory=1Gi", "--limits cpu=1m"] {
+        let line = format!("app generate-manifests {options}");
+        let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
+        let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
+        let error = options.resources.resources().unwrap_err().to_string();
+        let help = "help: lower the request by --requests, or raise the limit by --limits";
+        assert!(
+            error.contains(" request ") && error.contains(" is greater than the ") && error.contains(help),
+            "{error}"
+        );
+    }
+}
