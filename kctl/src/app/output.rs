@@ -103,6 +103,7 @@ pub(super) struct Owned<'a> {
 pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, owned: &Owned<'_>) -> Result<()> {
     hint_at_size(manifests);
     let Some(folder) = options.folder() else { return super::cli::print(&manifest::stream(manifests)) };
+    check_folder(if options.check.is_some() { "--check" } else { "--out" }, folder)?;
     if options.check.is_some() && !folder.is_dir() {
         let shown = folder.display();
         return Err(Error::from(format!(
@@ -148,6 +149,20 @@ pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, o
         ));
     }
     if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong.join("\n"))) }
+}
+
+/// Fails if a folder, or one that contains it, is a file. A missing folder is created later.
+///
+/// # Errors
+/// A part of the path exists and is not a folder; the error names it and the option.
+pub(super) fn check_folder(option: &str, folder: &Path) -> Result<()> {
+    match folder.ancestors().find(|path| path.exists()) {
+        Some(existing) if !existing.is_dir() => {
+            let (folder, existing) = (folder.display(), existing.display());
+            Err(Error::from(format!("{option} {folder}: {existing} is a file and must be a folder; name another one")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns stale files: named like generated ones (`KIND-NAME.yaml` or `KIND-NAME.NAMESPACE.yaml`),
@@ -436,6 +451,20 @@ mod tests {
         let stale = write_manifests(&[], &folder.check(), &OWNED).unwrap_err().to_string();
         assert!(stale.contains("controllerring-pods") && stale.contains("clusterrolebinding-pods"), "{stale}");
         assert!(!stale.contains("notes-pods"), "{stale}");
+    }
+
+    #[test]
+    fn file_in_place_of_a_folder_is_named() {
+        let folder = Folder::new("file");
+        let file = folder.0.join("taken");
+        std::fs::write(&file, "").unwrap();
+        for path in [file.clone(), file.join("deploy")] {
+            let options = OutputOptions { out: Some(path.clone()), check: None };
+            let error = write_manifests(&[], &options, &OWNED).unwrap_err().to_string();
+            let (path, file) = (path.display(), file.display());
+            assert_eq!(error, format!("--out {path}: {file} is a file and must be a folder; name another one"));
+        }
+        check_folder("--helm", &folder.0.join("missing/chart")).unwrap();
     }
 
     #[test]

@@ -15,6 +15,7 @@ use super::{
     template::{self, GENERATED},
     values,
 };
+use crate::app::output::check_folder;
 
 /// First lines of a new `values.yaml`.
 ///
@@ -74,6 +75,7 @@ pub(in crate::app) fn parse_crd(text: &str) -> Result<Value> {
 /// # Errors
 /// A file cannot be read or written, `values.yaml` has no place for a new value, or with [`Mode::Check`] a file differs.
 pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> Result<()> {
+    check_folder("--helm", folder)?;
     let mut files = chart.files.iter().map(|file| (file.path.clone(), file.text.clone())).collect::<Vec<_>>();
     let values_file = folder.join("values.yaml");
     let values = match read(&values_file)? {
