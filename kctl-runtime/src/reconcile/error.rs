@@ -1,6 +1,11 @@
 //! The error of a reconcile: made from any error, with a note on how to retry.
 
-use std::{error::Error as StdError, fmt, time::Duration};
+use std::{
+    error::Error as StdError,
+    fmt,
+    io::{self, ErrorKind},
+    time::Duration,
+};
 
 use crate::writer::ApiError;
 
@@ -122,10 +127,34 @@ impl fmt::Display for Error {
 fn text(error: &(dyn StdError + 'static)) -> String {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => status.message.trim().to_owned(),
+        Some(kube::Error::Service(cause)) if is_lost_connection(cause.as_ref()) => {
+            "no response from the API server".to_owned()
+        }
+        // kube's own message begins with the name of its variant.
+        Some(kube::Error::Service(cause)) => cause.to_string(),
         // The `Status` is the source of `kube::Error::Api`, whose message was printed.
         _ if error.is::<kube::core::Status>() || error.is::<Box<kube::core::Status>>() => String::new(),
         _ => error.to_string(),
     }
+}
+
+/// Returns `true` if a connection could not be opened or broke. Other I/O errors are about files, such as those of plugins.
+fn is_lost_connection(error: &(dyn StdError + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    let kind = causes.find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
+    matches!(
+        kind,
+        Some(
+            ErrorKind::ConnectionRefused
+                | ErrorKind::ConnectionReset
+                | ErrorKind::ConnectionAborted
+                | ErrorKind::HostUnreachable
+                | ErrorKind::NetworkUnreachable
+                | ErrorKind::BrokenPipe
+                | ErrorKind::TimedOut
+                | ErrorKind::UnexpectedEof
+        )
+    )
 }
 
 impl fmt::Debug for Error {
@@ -222,6 +251,16 @@ mod tests {
     #[test]
     fn kube_errors_have_the_api_servers_message() {
         assert_eq!(answered(500, "").to_string(), "was not so");
+    }
+
+    #[test]
+    fn refused_connection_is_a_missing_response() {
+        let service = |error: Box<dyn StdError + Send + Sync>| Error::from(kube::Error::Service(error)).to_string();
+        let refused = io::Error::new(ErrorKind::ConnectionRefused, "connection refused");
+        assert_eq!(service(refused.into()), "no response from the API server: connection refused");
+        let plugin = io::Error::new(ErrorKind::NotFound, "no such plugin");
+        assert_eq!(service(plugin.into()), "no such plugin");
+        assert_eq!(service("no token".into()), "no token");
     }
 
     #[test]
