@@ -17,7 +17,8 @@ const PREFIX: &str = "KCTL_";
 /// Maximum size of the file of `--config`, in bytes.
 const FILE_LEN_MAX: u64 = 1 << 20;
 
-/// Maximum edit distance at which an unknown name is taken for a known one.
+/// Maximum edit distance at which an unknown name is taken for a known one. A short name allows fewer changes, because
+/// most short names are three letters away from each other.
 const CHANGES_MAX: usize = 3;
 
 /// The command whose options also come from elsewhere.
@@ -128,10 +129,11 @@ pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String
     unknown
 }
 
-/// Returns the known name with the smallest edit distance, if that is small.
+/// Returns the known name with the smallest edit distance, if that is at most a third of the name and [`CHANGES_MAX`].
 fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let best = candidates.map(|candidate| (distance(name, candidate), candidate)).min()?;
-    (best.0 <= CHANGES_MAX).then_some(best.1)
+    let length = name.strip_prefix(PREFIX).unwrap_or(name).len();
+    (best.0 <= CHANGES_MAX.min(length.div_ceil(3))).then_some(best.1)
 }
 
 /// Returns the number of bytes to add, remove or change (Levenshtein).
@@ -406,6 +408,7 @@ mod tests {
         let set = [
             "KCTL_ADDRESS",
             "KCTL_ADRESS",
+            "KCTL_FOO",
             "KCTL_NAMESPACES",
             "KCTL_SOMETHING",
             "KCTL_SEEDS",
@@ -419,6 +422,7 @@ mod tests {
         let begin = "the variable KCTL_";
         let expected = [
             "ADRESS is not an option of `run` and has no effect; is KCTL_ADDRESS meant?",
+            "FOO is not an option of `run` and has no effect; see `run --help`",
             "NAMESPACES is not an option of `run` and has no effect; is KCTL_NAMESPACE meant?",
             "SOMETHING is not an option of `run` and has no effect; see `run --help`",
         ];
