@@ -72,11 +72,12 @@ pub(super) fn check_proxy(url: &str) -> Result<()> {
 /// As for kubectl, missing files of `KUBECONFIG` count as empty, and existing ones have to be
 /// readable.
 fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
-    let read = |file: &Path| {
-        Kubeconfig::read_from(file).map_err(|error| no_cluster(format!("{}: {}", file.display(), causes(&error))))
-    };
+    let read =
+        |file: &Path| Kubeconfig::read_from(file).map_err(|error| format!("{}: {}", file.display(), causes(&error)));
     if let Some(file) = file {
-        return read(file).map(Some);
+        return read(file)
+            .map(Some)
+            .map_err(|error| no_cluster_with(&format!("--kubeconfig {error}"), "name another file by --kubeconfig"));
     }
     let files: Vec<PathBuf> = match std::env::var_os("KUBECONFIG").filter(|list| !list.is_empty()) {
         Some(list) => std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()).collect(),
@@ -84,7 +85,7 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
     };
     let mut merged = None;
     for file in files.iter().filter(|file| file.exists()) {
-        let next = read(file)?;
+        let next = read(file).map_err(no_cluster)?;
         merged = Some(match merged {
             None => next,
             Some(before) => Kubeconfig::merge(before, next).map_err(|error| no_cluster(causes(&error)))?,
@@ -153,8 +154,13 @@ fn not_found(error: &dyn std::error::Error) -> String {
 
 /// Returns the error for a command that found no cluster, with both remedies.
 fn no_cluster(error: impl std::fmt::Display) -> Error {
+    no_cluster_with(&error, "set KUBECONFIG")
+}
+
+/// Returns the error for a command that found no cluster, with a remedy beside `dev`.
+fn no_cluster_with(error: &dyn std::fmt::Display, remedy: &str) -> Error {
     Error::from(format!(
-        "no cluster to run against: {error}\nhelp: set KUBECONFIG, or try it without a cluster: `cargo run -- dev`"
+        "no cluster to run against: {error}\nhelp: {remedy}, or try it without a cluster: `cargo run -- dev`"
     ))
 }
 
@@ -179,4 +185,17 @@ fn no_context(error: &KubeconfigError, context: &str, kubeconfig: &Kubeconfig) -
 #[cfg(feature = "testing")]
 pub(crate) fn names_a_file(list: &std::ffi::OsStr) -> bool {
     std::env::split_paths(list).any(|path| path.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_kubeconfig_is_named_with_its_flag() {
+        let error = read(Some(Path::new("/nonexistent/config"))).err().unwrap().to_string();
+        assert!(error.starts_with("no cluster to run against: --kubeconfig /nonexistent/config: "), "{error}");
+        assert!(error.contains("help: name another file by --kubeconfig, or"), "{error}");
+        assert!(!error.contains("KUBECONFIG"), "{error}");
+    }
 }
