@@ -21,8 +21,10 @@ pub struct RequestRecord {
     pub resource: String,
     /// The namespace; empty for cluster-scoped resources and for requests across all namespaces.
     pub namespace: String,
-    /// The name; empty if the request is about several objects.
+    /// The name; empty for a request about several objects, and for a rejected create.
     pub name: String,
+    /// The name in the body of a rejected create, or `PREFIX*` for a `generateName`; otherwise empty.
+    pub rejected_name: String,
     /// The HTTP status of the response.
     pub code: u16,
     /// `true` for a dry run.

@@ -4,10 +4,11 @@
 //! those of `/metrics`, the records those of `ApiServer::requests`.
 
 use http::StatusCode;
+use serde_json::Value;
 
 use crate::{
     metrics::CompletedRequest,
-    request::RequestInfo,
+    request::{RequestInfo, Verb},
     request_log::RequestRecord,
     state::State,
     verbs::{Payload, VerbResponse, is_dry_run},
@@ -42,6 +43,7 @@ pub(super) fn record(
         Some(VerbResponse { payload: Payload::Text { name, .. }, .. }) if info.name.is_empty() => name,
         _ => "",
     };
+    let is_rejected_create = response.is_none() && info.verb == Verb::Create && info.name.is_empty();
     let record = RequestRecord {
         user: info.caller.user.name.clone(),
         client,
@@ -50,9 +52,38 @@ pub(super) fn record(
         resource,
         namespace: info.namespace.clone(),
         name: if info.name.is_empty() { generated.into() } else { info.name.clone() },
+        rejected_name: if is_rejected_create { name_in_body(&info.body) } else { String::new() },
         code: code.as_u16(),
         dry_run,
         trace: trace(info).into(),
     };
     state.requests.push(record);
+}
+
+/// Returns the name of an object in JSON, or its `generateName` with a `*`. A body in another format has no name here.
+fn name_in_body(body: &[u8]) -> String {
+    let object: Value = serde_json::from_slice(body).unwrap_or_default();
+    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    match (text("name"), text("generateName")) {
+        (Some(name), _) => name.to_owned(),
+        (None, Some(prefix)) => format!("{prefix}*"),
+        (None, None) => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rejected_object_has_its_name_or_prefix() {
+        for (body, expected) in [
+            (r#"{"metadata": {"name": "web", "generateName": "a-"}}"#, "web"),
+            (r#"{"metadata": {"generateName": "web-"}}"#, "web-*"),
+            (r#"{"metadata": {}}"#, ""),
+            ("no JSON", ""),
+        ] {
+            assert_eq!(name_in_body(body.as_bytes()), expected, "{body}");
+        }
+    }
 }

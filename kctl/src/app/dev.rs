@@ -253,7 +253,8 @@ fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
         if request.user != user || ["get", "list", "watch"].contains(&request.verb) {
             return;
         }
-        let RequestRecord { verb, resource, namespace, name: object, code, .. } = request;
+        let RequestRecord { verb, resource, namespace, name: object, rejected_name, code, .. } = request;
+        let object = if object.is_empty() { rejected_name } else { object };
         let full_name = if namespace.is_empty() { object.clone() } else { format!("{namespace}/{object}") };
         let rejected = if *code >= 400 { format!(": {code}") } else { String::new() };
         say!("{name}: {verb} {resource} {full_name}{rejected}");

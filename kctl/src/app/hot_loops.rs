@@ -219,7 +219,8 @@ fn describe_reconcile(run: &Run, outcome: &Outcome) -> String {
 }
 
 fn request_text(request: &RequestRecord) -> String {
-    let RequestRecord { verb, resource, namespace, name, code, .. } = request;
+    let RequestRecord { verb, resource, namespace, name, rejected_name, code, .. } = request;
+    let name = if name.is_empty() { rejected_name } else { name };
     let full_name = match (namespace.as_str(), name.as_str()) {
         ("", name) => name.to_owned(),
         (namespace, "") => format!("in {namespace}"),
