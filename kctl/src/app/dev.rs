@@ -301,14 +301,7 @@ impl World {
         let is_made = |config: &WatchConfig| {
             is_primary(config) || if config.cluster.is_empty() { owned(&config.kind) } else { created(config) }
         };
-        for source in self.view.sources_now().iter().filter(|source| is_made(source.config())) {
-            for object in source.store().all() {
-                let object: Value = serde_json::from_str(&object.json())?;
-                if !is_of_server(&object) {
-                    objects.push(on_cluster(object, &source.config().cluster));
-                }
-            }
-        }
+        objects.extend(self.read_caches(is_made)?);
         for other in &self.others {
             for pod in other.server.objects("", "pods") {
                 objects.push(on_cluster(Value::clone(&pod), &other.name));
@@ -329,10 +322,35 @@ impl World {
             // `managedFields` is noise for a person; kubectl leaves it out as well.
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
         }
-        // The sort is stable, so of two equal keys the applied object stays, in the version of its file.
+        // The sort is stable, so of two equal keys the first object stays: the applied one, in the version of its file.
         objects.sort_by_key(sort_key);
         objects.dedup_by_key(|object| sort_key(object));
         Ok(objects)
+    }
+
+    /// Returns the cached objects of the kinds for which `is_made` returns `true`, those with all fields first.
+    fn read_caches(&self, is_made: impl Fn(&WatchConfig) -> bool) -> Result<Vec<Value>> {
+        let (mut complete, mut partial) = (Vec::new(), Vec::new());
+        for source in self.view.sources_now().iter().filter(|source| is_made(source.config())) {
+            let config = source.config();
+            for object in source.store().all() {
+                let mut object: Value = serde_json::from_str(&object.json())?;
+                if is_of_server(&object) {
+                    continue;
+                }
+                // A cache that keeps a part of the fields leaves out `apiVersion` and `kind`.
+                let objects = if object["kind"].is_null() {
+                    object["apiVersion"] = config.kind.api_version().into();
+                    object["kind"] = config.kind.kind.as_str().into();
+                    &mut partial
+                } else {
+                    &mut complete
+                };
+                objects.push(on_cluster(object, &config.cluster));
+            }
+        }
+        complete.append(&mut partial);
+        Ok(complete)
     }
 }
 
