@@ -6,11 +6,12 @@
 //! | kind | simulated | not simulated |
 //! |---|---|---|
 //! | Deployment | rolling update, `Recreate`, pause, revisions, progress deadline, conditions | Events |
-//! | `ReplicaSet` | creation and deletion of Pods, status | `minReadySeconds`, slow start |
+//! | `ReplicaSet` | creation and deletion of Pods, status, `ReplicaFailure` | `minReadySeconds`, slow start |
 //! | Job | indexes, policies, deadline, suspension, TTL, Pod tracking | backoff between failed Pods |
 //!
 //! A pass reads the lists once and may do several writes. Writes that fail because an object has
-//! changed are not errors: the change causes another pass.
+//! changed are not errors: the change causes another pass. If the API server rejects a write, for example because of
+//! a quota, only that object waits for the next pass.
 
 mod deployment;
 mod job;
@@ -20,6 +21,7 @@ mod replica_set;
 mod tests;
 
 use std::{
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -44,9 +46,9 @@ use kube::{
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
 
-use crate::clock::Clock;
+use crate::{clock::Clock, errors::describe};
 
-/// The wait after a failed pass.
+/// The wait after a pass that failed, or in which an object was rejected.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Simulates the controllers of Deployments, `ReplicaSets` and Jobs of one cluster.
@@ -59,8 +61,9 @@ pub struct Workloads {
     clock: Clock,
     /// The `resourceVersion` up to which all objects were compared and nothing was missing.
     seen: Arc<AtomicU64>,
-    /// Held during a pass, because two concurrent passes would both create a missing Pod.
-    passing: Arc<Mutex<()>>,
+    /// Held during a pass, because two concurrent passes would both create a missing Pod. Contains the rejections of
+    /// the last pass, so that each is logged once.
+    rejected: Arc<Mutex<Rejections>>,
 }
 
 impl std::fmt::Debug for Workloads {
@@ -79,6 +82,59 @@ struct Lists {
     versions: [String; 4],
 }
 
+/// The objects for which the API server rejected a request, and the code and reason of each rejection.
+///
+/// The message is left out: it contains the random name of a Pod, so it differs at each retry.
+type Rejections = BTreeMap<String, (u16, String)>;
+
+/// The result of one pass.
+struct Pass {
+    lists: Lists,
+    /// The changes of these writes cause the next pass.
+    n_writes: usize,
+    /// The first error of an object, which the next pass syncs again.
+    failure: Option<kube::Error>,
+}
+
+/// Collects the results of the objects during a pass.
+#[derive(Default)]
+struct Tally {
+    n_writes: usize,
+    failure: Option<kube::Error>,
+    rejected: Rejections,
+}
+
+impl Tally {
+    /// Adds the number of writes of an object, or the rejection of one of them. A rejection that `before` lacks is
+    /// logged.
+    ///
+    /// # Errors
+    /// Fails for an error that is not about the object, such as a lost connection.
+    fn add<K>(&mut self, object: &K, synced: kube::Result<usize>, before: &Rejections) -> kube::Result<()>
+    where
+        K: Resource<DynamicType = ()>,
+    {
+        let error = match synced {
+            Ok(n_writes) => {
+                self.n_writes += n_writes;
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        let kube::Error::Api(status) = &error else { return Err(error) };
+        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
+        let key = format!("{} {namespace}/{name}", K::kind(&()));
+        let rejection = (status.code, status.reason.clone());
+        if before.get(&key) != Some(&rejection) {
+            let error = describe(&error);
+            tracing::warn!(kind = %K::kind(&()), namespace, name, %error, "request rejected; retrying");
+        }
+        self.rejected.insert(key, rejection);
+        self.failure.get_or_insert(error);
+        Ok(())
+    }
+}
+
 impl Workloads {
     /// Creates the controllers; they use `client`. Times in objects are those of the machine.
     ///
@@ -94,7 +150,7 @@ impl Workloads {
     }
 
     fn with_clock(client: Client, clock: Clock) -> Self {
-        Self { client, clock, seen: Arc::default(), passing: Arc::default() }
+        Self { client, clock, seen: Arc::default(), rejected: Arc::default() }
     }
 
     /// Returns the `resourceVersion` up to which the controllers have handled all changes.
@@ -108,15 +164,18 @@ impl Workloads {
     /// # Errors
     /// Fails if the API server rejects a request.
     pub async fn is_settled(&self) -> kube::Result<bool> {
-        let (_, n_writes) = self.pass().await?;
-        Ok(n_writes == 0)
+        let pass = self.pass().await?;
+        match pass.failure {
+            Some(error) => Err(error),
+            None => Ok(pass.n_writes == 0),
+        }
     }
 
     /// Runs until the future is dropped.
     pub async fn run(self) {
         loop {
             if let Err(error) = self.work().await {
-                tracing::warn!(%error, "Deployments, ReplicaSets and Jobs rest for a moment");
+                tracing::warn!(error = %describe(&error), "Deployments, ReplicaSets and Jobs rest for a moment");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
         }
@@ -124,8 +183,8 @@ impl Workloads {
 
     /// Compares, then waits for changes, until a watch ends.
     async fn work(&self) -> kube::Result<()> {
-        let (mut lists, _) = self.pass().await?;
-        let [deployments, sets, jobs, pods] = &lists.versions;
+        let mut pass = self.pass().await?;
+        let [deployments, sets, jobs, pods] = &pass.lists.versions;
         let mut changes = stream::select_all([
             self.changes::<Deployment>(deployments).await?,
             self.changes::<ReplicaSet>(sets).await?,
@@ -138,19 +197,22 @@ impl Workloads {
                     Some(change) => change?,
                     None => return Ok(()),
                 },
-                () = self.wait_for_deadline(&lists) => {}
+                () = self.wait_for_deadline(&pass) => {}
             }
             // Changes that have already been received are handled in the same pass.
             while let Some(change) = changes.next().now_or_never() {
                 let Some(change) = change else { return Ok(()) };
                 change?;
             }
-            (lists, _) = self.pass().await?;
+            pass = self.pass().await?;
         }
     }
 
-    /// Waits until a deadline of a Job or Deployment, which no change announces.
-    async fn wait_for_deadline(&self, lists: &Lists) {
+    /// Waits until a deadline of a Job or Deployment, or until a rejected object is retried: no change announces them.
+    async fn wait_for_deadline(&self, Pass { lists, failure, .. }: &Pass) {
+        if failure.is_some() {
+            return tokio::time::sleep(RETRY_AFTER).await;
+        }
         let now = self.clock.now();
         let jobs = lists.jobs.iter().filter_map(|job| job::time_until_deadline(job, now));
         let deployments =
@@ -162,29 +224,33 @@ impl Workloads {
         }
     }
 
-    /// Compares everything once. Returns the lists and the number of writes, whose changes cause the next pass.
+    /// Compares everything once.
     ///
     /// Deployments come before their `ReplicaSets`, so that a new replica count takes effect in the next pass. A pass
     /// without a write records the oldest of the four list versions in `seen`: everything up to it is settled.
-    async fn pass(&self) -> kube::Result<(Lists, usize)> {
-        let _alone = self.passing.lock().await;
+    async fn pass(&self) -> kube::Result<Pass> {
+        let mut before = self.rejected.lock().await;
         let lists = self.lists().await?;
-        let mut n_writes = 0;
+        let mut tally = Tally::default();
         for deployment in lists.deployments.iter().filter(|object| is_alive(*object)) {
-            n_writes += deployment::sync(self, deployment, &lists).await?;
+            tally.add(deployment, deployment::sync(self, deployment, &lists).await, &before)?;
         }
         for set in lists.sets.iter().filter(|object| is_alive(*object)) {
-            n_writes += replica_set::sync(self, set, &lists).await?;
+            tally.add(set, replica_set::sync(self, set, &lists).await, &before)?;
         }
         for job in &lists.jobs {
-            n_writes += job::sync(self, job, &lists).await?;
+            tally.add(job, job::sync(self, job, &lists).await, &before)?;
         }
-        n_writes += job::release_orphans(self, &lists).await?;
-        if n_writes == 0 {
+        for pod in job::orphans(&lists) {
+            tally.add(pod, job::release(self, pod).await.map(|_is_current| 1), &before)?;
+        }
+        let Tally { n_writes, failure, rejected } = tally;
+        *before = rejected;
+        if n_writes == 0 && failure.is_none() {
             let oldest = lists.versions.iter().filter_map(|version| version.parse().ok()).min();
             self.seen.store(oldest.unwrap_or(0), Ordering::Release);
         }
-        Ok((lists, n_writes))
+        Ok(Pass { lists, n_writes, failure })
     }
 
     async fn lists(&self) -> kube::Result<Lists> {

@@ -3,9 +3,12 @@
 //!
 //! Pods that have ended do not count, so they are replaced. They are not deleted here.
 
-use k8s_openapi::api::{
-    apps::v1::{ReplicaSet, ReplicaSetStatus},
-    core::v1::Pod,
+use k8s_openapi::{
+    api::{
+        apps::v1::{ReplicaSet, ReplicaSetCondition, ReplicaSetStatus},
+        core::v1::Pod,
+    },
+    apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::{
     Api, ResourceExt,
@@ -13,15 +16,32 @@ use kube::{
 };
 
 use super::{Lists, Workloads, controlled_objects, is_alive, is_controlled, optional, reference, unless_outdated};
+use crate::errors::describe;
+
+/// The condition for a Pod that could not be created or deleted.
+const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// Creates missing Pods, deletes surplus ones, and updates the status. Returns the number of writes.
+///
+/// The status is written even if a Pod was rejected, and has a condition with the error then (`syncReplicaSet`).
+pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists) -> kube::Result<usize> {
+    let mut pods = controlled_objects(set, &lists.pods);
+    pods.retain(|pod| !["Succeeded", "Failed"].contains(&phase(pod)));
+    let managed = manage_pods(workloads, set, &mut pods).await;
+    let status = ReplicaSetStatus {
+        conditions: conditions(set, pods.len(), managed.as_ref().err(), Time(workloads.clock.now())),
+        ..calculate_status(set, &pods, count_ending(set, &lists.pods))
+    };
+    let n_told = update_status(workloads, set, status).await?;
+    Ok(managed? + n_told)
+}
+
+/// Creates missing Pods and deletes surplus ones, which it removes from `pods`. Returns the number of writes.
 ///
 /// The order of deletion is: Pods that are not ready, then newer ones before older ones, then by
 /// name, so that a seed gives one order. A deleted Pod's uid is a precondition, so that a new Pod
 /// of the same name is left alone.
-pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists) -> kube::Result<usize> {
-    let mut pods = controlled_objects(set, &lists.pods);
-    pods.retain(|pod| !["Succeeded", "Failed"].contains(&phase(pod)));
+async fn manage_pods(workloads: &Workloads, set: &ReplicaSet, pods: &mut Vec<&Pod>) -> kube::Result<usize> {
     let desired = desired_replicas(set);
     let api = Api::<Pod>::namespaced(workloads.client.clone(), &set.namespace().unwrap_or_default());
     let mut n_writes = 0;
@@ -29,15 +49,18 @@ pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists)
         unless_outdated(api.create(&PostParams::default(), &new_pod(set)).await)?;
         n_writes += 1;
     }
-    // Pods that are not ready are deleted first (`getPodsToDelete`).
-    pods.sort_by_key(|pod| (is_ready(pod), std::cmp::Reverse(pod.creation_timestamp()), pod.name_any()));
-    let surplus = pods.len().saturating_sub(desired);
-    for pod in pods.drain(..surplus) {
+    // Pods that are not ready are deleted first (`getPodsToDelete`): they are last in this order.
+    pods.sort_by_key(|pod| {
+        std::cmp::Reverse((is_ready(pod), std::cmp::Reverse(pod.creation_timestamp()), pod.name_any()))
+    });
+    while pods.len() > desired {
+        let Some(pod) = pods.last() else { break };
         let exactly = Preconditions { uid: pod.uid(), resource_version: None };
         unless_outdated(api.delete(&pod.name_any(), &DeleteParams::default().preconditions(exactly)).await)?;
+        pods.pop();
         n_writes += 1;
     }
-    Ok(n_writes + update_status(workloads, set, &pods, count_ending(set, &lists.pods)).await?)
+    Ok(n_writes)
 }
 
 /// Returns `spec.replicas`; 1 by default.
@@ -91,15 +114,15 @@ fn count_ending(set: &ReplicaSet, pods: &[Pod]) -> i32 {
     count(pods.iter().filter(is_ending).count())
 }
 
-/// Writes the status if it differs. Returns the number of writes.
+/// Returns the status without its conditions.
 ///
 /// Ready and available Pods are the same: `minReadySeconds` is not simulated. All Pods are fully
 /// labeled, since their labels come from the template. Zero counts are left out, as Go does with
 /// `omitempty`.
-async fn update_status(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n_ending: i32) -> kube::Result<usize> {
+fn calculate_status(set: &ReplicaSet, pods: &[&Pod], n_ending: i32) -> ReplicaSetStatus {
     let n_ready = count(pods.iter().filter(|pod| is_ready(pod)).count());
     let some = |n: i32| (n > 0).then_some(n);
-    let status = ReplicaSetStatus {
+    ReplicaSetStatus {
         replicas: count(pods.len()),
         fully_labeled_replicas: some(count(pods.len())),
         ready_replicas: some(n_ready),
@@ -110,7 +133,36 @@ async fn update_status(workloads: &Workloads, set: &ReplicaSet, pods: &[&Pod], n
         ),
         observed_generation: set.metadata.generation,
         ..ReplicaSetStatus::default()
-    };
+    }
+}
+
+/// Returns the conditions of the status, with `ReplicaFailure` only if a Pod was rejected (`calculateStatus`).
+///
+/// A condition that exists keeps its message: each message has the random name of another Pod.
+fn conditions(
+    set: &ReplicaSet,
+    n_pods: usize,
+    error: Option<&kube::Error>,
+    now: Time,
+) -> Option<Vec<ReplicaSetCondition>> {
+    let mut all = set.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
+    let is_failure = |known: &ReplicaSetCondition| optional::string(&known.type_) == Some(REPLICA_FAILURE);
+    match error {
+        None => all.retain(|known| !is_failure(known)),
+        Some(_) if all.iter().any(is_failure) => {}
+        Some(error) => all.push(ReplicaSetCondition {
+            type_: <_>::from(REPLICA_FAILURE.to_owned()),
+            status: <_>::from("True".to_owned()),
+            reason: Some(if n_pods < desired_replicas(set) { "FailedCreate" } else { "FailedDelete" }.into()),
+            message: Some(describe(error)),
+            last_transition_time: Some(now),
+        }),
+    }
+    Some(all).filter(|all| !all.is_empty())
+}
+
+/// Writes the status if it differs. Returns the number of writes.
+async fn update_status(workloads: &Workloads, set: &ReplicaSet, status: ReplicaSetStatus) -> kube::Result<usize> {
     if set.status.as_ref() == Some(&status) {
         return Ok(0);
     }

@@ -64,16 +64,10 @@ pub(super) async fn sync(workloads: &Workloads, job: &Job, lists: &Lists) -> kub
     state.act(workloads, now).await
 }
 
-/// Removes the finalizer of Pods whose Job no longer exists. Returns the number of writes.
-pub(super) async fn release_orphans(workloads: &Workloads, lists: &Lists) -> kube::Result<usize> {
-    let mut n_writes = 0;
-    for pod in lists.pods.iter().filter(|pod| is_tracked(pod)) {
-        if !lists.jobs.iter().any(|job| is_controlled(pod, job)) {
-            release(workloads, pod).await?;
-            n_writes += 1;
-        }
-    }
-    Ok(n_writes)
+/// Iterates over the Pods that have the finalizer, but whose Job no longer exists.
+pub(super) fn orphans(lists: &Lists) -> impl Iterator<Item = &Pod> {
+    let has_job = move |pod: &Pod| lists.jobs.iter().any(|job| is_controlled(pod, job));
+    lists.pods.iter().filter(move |pod| is_tracked(pod) && !has_job(pod))
 }
 
 /// Returns the time until the Job's deadline or expiry, which no change announces.
@@ -197,7 +191,7 @@ fn new_pod(job: &Job, index: Option<i32>) -> Pod {
 }
 
 /// Removes the finalizer of a Pod. Returns `false` if another Pod has the same name.
-async fn release(workloads: &Workloads, pod: &Pod) -> kube::Result<bool> {
+pub(super) async fn release(workloads: &Workloads, pod: &Pod) -> kube::Result<bool> {
     let rest: Vec<_> = pod.finalizers().iter().filter(|name| *name != TRACKING).collect();
     let version = &pod.metadata.resource_version;
     let patch =

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 
 mod rollouts;
 
+use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
+
 use super::*;
 use crate::Kubelet;
 
@@ -170,4 +172,54 @@ async fn new_template_of_paused_deployment_waits() {
     assert_eq!(world.sets.list(&ListParams::default()).await.unwrap().items.len(), 1);
     world.patch(json!({ "paused": false })).await;
     assert_eq!(world.settled().await, (1, 1, 1));
+}
+
+/// Creates a `ReplicaSet` with two Pods.
+async fn create_set(sets: &Api<ReplicaSet>) {
+    let set = json!({
+        "metadata": { "name": "web" },
+        "spec": {
+            "replicas": 2,
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{ "name": "web", "image": "nginx:1" }] },
+            },
+        },
+    });
+    sets.create(&PostParams::default(), &serde_json::from_value(set).unwrap()).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejected_pod_does_not_stop_other_sets() {
+    let world = World::new();
+    let client = Client::new(world.server.service(), "default");
+    let namespace = serde_json::from_value(json!({ "metadata": { "name": "aaa" } })).unwrap();
+    Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+    let quotas = Api::<ResourceQuota>::namespaced(client.clone(), "aaa");
+    let quota = |n_pods: &str| json!({ "metadata": { "name": "q" }, "spec": { "hard": { "pods": n_pods } } });
+    let one = serde_json::from_value(quota("1")).unwrap();
+    quotas.create(&PostParams::default(), &one).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let limited = Api::<ReplicaSet>::namespaced(client, "aaa");
+    create_set(&limited).await;
+    create_set(&world.sets).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let status = async |sets: &Api<ReplicaSet>| sets.get("web").await.unwrap().status.unwrap();
+    assert_eq!(status(&world.sets).await.ready_replicas, Some(2));
+    let failed = status(&limited).await;
+    let condition = json!(failed.conditions.as_ref().unwrap()[0]);
+    assert_eq!((failed.ready_replicas, &condition["type"]), (Some(1), &json!("ReplicaFailure")));
+    assert_eq!(condition["reason"], "FailedCreate");
+    let message = condition["message"].as_str().unwrap();
+    assert!(message.contains("exceeded quota") && !message.contains("Status {"), "{message}");
+    // Retries fail with other Pod names, but write nothing.
+    let revision = world.server.revision();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(world.server.revision(), revision);
+    assert!(world.workloads.is_settled().await.is_err());
+    quotas.patch("q", &PatchParams::default(), &Patch::Merge(quota("2"))).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let mended = status(&limited).await;
+    assert_eq!((mended.ready_replicas, mended.conditions), (Some(2), None));
 }

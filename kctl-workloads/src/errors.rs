@@ -1,0 +1,10 @@
+//! The message of a failed request.
+
+/// Returns the message of an error. For a rejected request it is that of the API server alone; kube's text repeats the
+/// whole `Status` object.
+pub(crate) fn describe(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => status.message.trim().to_owned(),
+        error => error.to_string(),
+    }
+}
