@@ -10,6 +10,7 @@
 use std::path::PathBuf;
 
 use k8s_openapi::api::core::v1::Node;
+use kctl_apimachinery::validation::is_dns1123_subdomain;
 use kctl_runtime::connection::{self, kubeconfig};
 use kctl_workloads::Kubelet;
 use kube::{
@@ -62,6 +63,20 @@ enum KubeletError {
         /// Not `#[source]`: sources are printed last, and the help has to come last.
         why: Box<kube::config::KubeconfigError>,
     },
+    /// The API server would reject the Node object at each retry.
+    #[error(
+        "invalid node name {0:?}: a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' \
+         or '.', and must start and end with an alphanumeric character\nhelp: pass a name such as `--node worker-1`"
+    )]
+    InvalidNodeName(String),
+    /// The nodes of the cluster can't be listed, for example because the user lacks the permission.
+    #[error("failed to list nodes of {server}: {why}")]
+    ListNodes {
+        /// The URL of the API server.
+        server: String,
+        /// The message of the API server, or the error of the connection with its sources.
+        why: kctl_runtime::reconcile::Error,
+    },
     /// The cluster has real nodes, whose pods this kubelet would take.
     #[error(
         "{server} has real nodes ({nodes}): its pods would be marked as running on `{node}`, where nothing \
@@ -80,8 +95,11 @@ enum KubeletError {
 /// Simulates a node until Ctrl-C or SIGTERM. Its Node object stays, and pods on it stay as they are.
 ///
 /// # Errors
-/// No cluster is given, the kubeconfig is invalid, or the cluster has real nodes.
+/// The node name or the kubeconfig is invalid, no cluster is given, or the cluster has real nodes.
 pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
+    if !is_dns1123_subdomain(&options.node) {
+        return Err(KubeletError::InvalidNodeName(options.node).into());
+    }
     let no_kubeconfig = |why| KubeletError::NoKubeconfig { why: Box::new(why) };
     let kubeconfig = match (&options.kubeconfig, &options.context) {
         (Some(file), _) => Kubeconfig::read_from(file),
@@ -95,8 +113,9 @@ pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
     let server = config.cluster_url.to_string();
     let client = connection::client(config)?;
     if !options.beside_real_nodes {
-        let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await?.items;
-        if let Some(nodes) = real(&nodes) {
+        let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
+        let nodes = nodes.map_err(|why| KubeletError::ListNodes { server: server.clone(), why: why.into() })?;
+        if let Some(nodes) = real(&nodes.items) {
             return Err(KubeletError::RealNodes { server, nodes, node: options.node }.into());
         }
     }

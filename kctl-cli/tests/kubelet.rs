@@ -74,6 +74,27 @@ async fn kubelet_starts_beside_nodes_without_real_runtime() {
     }
 }
 
+#[test]
+fn invalid_node_name_is_rejected_up_front() {
+    let mut command = kubelet(Path::new("/nonexistent"), &["--context", "kctl", "--node", "A B"]);
+    let error = error_output(&command.output().unwrap());
+    assert!(error.starts_with("kctl: invalid node name \"A B\""), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rejected_user_reads_message_without_status() {
+    let (_server, file) = cluster("rejected", "containerd://2.1").await;
+    let mut kubeconfig: serde_json::Value = serde_saphyr::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    kubeconfig["users"][0]["user"] = json!({ "token": "wrong" });
+    std::fs::write(&file, kubeconfig.to_string()).unwrap();
+    let mut command = kubelet(&file, &["--kubeconfig", file.to_str().unwrap()]);
+    let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
+    let error = error_output(&output);
+    assert!(error.starts_with("kctl: failed to list nodes of https://"), "{error}");
+    assert!(error.contains("Unauthorized") && !error.contains("Status {"), "{error}");
+    std::fs::remove_file(file).unwrap();
+}
+
 /// Starts `kctl kubelet` and checks that its first line of output says that it simulates Pods.
 async fn starts(kubeconfig: &Path, arguments: &[&str]) {
     let mut command = tokio::process::Command::from(kubelet(kubeconfig, arguments));

@@ -32,7 +32,7 @@ use self::{
     stage::{Stage, StageRequest},
     status::Event,
 };
-use crate::clock::Clock;
+use crate::{clock::Clock, errors::describe};
 
 /// The time from scheduling to running and ready, unless the Pod specifies another.
 const STARTS_AFTER: Duration = Duration::from_secs(1);
@@ -232,14 +232,14 @@ impl Kubelet {
     /// Registers the node and runs until the future is dropped.
     pub async fn run(self) {
         while let Err(error) = node::register(&self.client, &self.node, &self.clock).await {
-            tracing::warn!(%error, node = self.node, "the node is not registered yet");
+            tracing::warn!(error = %describe(&error), node = self.node, "the node is not registered yet");
             tokio::time::sleep(RETRY_AFTER).await;
         }
         // The plan outlives watches, which end every few minutes.
         let mut plan = Plan::new();
         loop {
             if let Err(error) = self.work(&mut plan).await {
-                tracing::warn!(%error, node = self.node, "pods are not watched for a moment");
+                tracing::warn!(error = %describe(&error), node = self.node, "pods are not watched for a moment");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
         }
@@ -409,7 +409,8 @@ impl Kubelet {
             // The Pod is gone or replaced: the watch reports its new state.
             Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
             Err(error) => {
-                tracing::warn!(%error, pod = %format!("{}/{}", key.namespace, key.name), ?step, "tried again");
+                let pod = format!("{}/{}", key.namespace, key.name);
+                tracing::warn!(error = %describe(&error), %pod, ?step, "tried again");
                 plan.insert(key, Planned { step, uid, due: Instant::now() + RETRY_AFTER });
             }
         }
