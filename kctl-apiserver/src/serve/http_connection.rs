@@ -6,7 +6,9 @@
 use std::{io::Cursor, pin::pin, time::Duration};
 
 use bytes::Bytes;
+use http::header;
 use http_body::Body;
+use http_body_util::BodyExt as _;
 use hyper::{body::Incoming, server::conn::http1, service::Service};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -92,9 +94,18 @@ pub(super) async fn serve_http<S, B>(
     let _closed = timeout(GOAWAY_WITHIN, served).await;
 }
 
+/// Removes the body of the response to a HEAD request, and keeps its length in the header. hyper does so for HTTP/1.1
+/// only; over HTTP/2 a body is an error for the client.
+pub(super) fn remove_body(response: &mut http::Response<crate::Body>) {
+    if let Some(len) = response.body().size_hint().exact().filter(|len| *len > 0) {
+        response.headers_mut().insert(header::CONTENT_LENGTH, len.into());
+    }
+    *response.body_mut() = http_body_util::Empty::new().boxed_unsync();
+}
+
 #[cfg(test)]
 mod tests {
-    use http_body_util::Full;
+    use http_body_util::{Empty, Full};
     use hyper::service::service_fn;
     use kctl_webhook::connections::Connections;
     use tokio::{
@@ -165,6 +176,25 @@ mod tests {
         let start = Instant::now();
         let ended = timeout(Duration::from_secs(3_600), answer_pings(&mut client)).await;
         assert_eq!((ended, start.elapsed()), (Ok(true), IDLE_MAX));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn head_over_h2_has_length_without_body() {
+        let (client, server) = tokio::io::duplex(4096);
+        let answer = service_fn(|_request: http::Request<Incoming>| async {
+            let mut response = http::Response::new(Full::new(Bytes::from_static(b"answered")).boxed_unsync());
+            remove_body(&mut response);
+            Ok::<_, std::convert::Infallible>(response)
+        });
+        let connection = Connections::new(LIMITS).enter().await;
+        tokio::spawn(async move { serve_http(&connection, server, HttpVersion::Two, answer).await });
+        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(client));
+        let (mut sender, driver) = handshake.await.unwrap();
+        tokio::spawn(driver);
+        let request = http::Request::head("https://localhost/").body(Empty::<Bytes>::new()).unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!(response.headers()[header::CONTENT_LENGTH], "8");
+        assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

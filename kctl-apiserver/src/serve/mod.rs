@@ -23,7 +23,7 @@ use std::{
     time::Duration,
 };
 
-use http::{Request, Response, header};
+use http::{Method, Request, Response, header};
 use http_body::Body as _;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -40,7 +40,7 @@ use crate::{
     faults::{Connection, Faults, Faulty},
 };
 use authenticate::Authenticator;
-use http_connection::{HttpVersion, LIMITS, serve_http};
+use http_connection::{HttpVersion, LIMITS, remove_body, serve_http};
 use identity::Identity;
 use names::CertificateNames;
 
@@ -269,12 +269,16 @@ async fn connection(
         let decided = authenticator.decide(&request);
         let client = faults.as_ref().map(|faults| faults.connection(program(&request)));
         let breaks = breaks.clone();
+        let is_head = request.method() == Method::HEAD;
         async move {
-            let response: Response<Body> = match (decided, client) {
+            let mut response: Response<Body> = match (decided, client) {
                 (Ok(service), None) => service.oneshot(request).await?,
                 (Ok(service), Some(client)) => respond_under_faults(service, client, request, &breaks).await,
                 (Err(rejected), _) => *rejected,
             };
+            if is_head {
+                remove_body(&mut response);
+            }
             let response = response.map(|body| match body.size_hint().exact() {
                 // A response of known length is complete, so its request no longer counts as running.
                 Some(_) => body,

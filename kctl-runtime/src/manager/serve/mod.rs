@@ -174,7 +174,11 @@ impl Server {
             // The body is not read, so the connection counts as waiting for the response at once.
             let (running, _body) = connection.begin(http_body_util::Empty::<&[u8]>::new());
             async move {
-                let page = server.respond(&request.map(|_body| ())).await;
+                let is_head = request.method() == Method::HEAD;
+                let mut page = server.respond(&request.map(|_body| ())).await;
+                if is_head {
+                    remove_body(&mut page);
+                }
                 Ok::<_, Infallible>(page.map(|body| running.until_sent(Pieces::new(body))))
             }
         });
@@ -205,6 +209,13 @@ impl Server {
     }
 }
 
+/// Removes the body of the response to a HEAD request, and keeps its length in the header. hyper does so for HTTP/1.1
+/// only; over HTTP/2 a body is an error for the client.
+fn remove_body(page: &mut Page) {
+    let body = std::mem::take(page.body_mut());
+    page.headers_mut().insert(header::CONTENT_LENGTH, body.len().into());
+}
+
 fn respond(pages: &Pages, request: &Request<()>) -> Page {
     if request.method() != Method::GET && request.method() != Method::HEAD {
         let mut page = text(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered here\n");
@@ -216,6 +227,8 @@ fn respond(pages: &Pages, request: &Request<()>) -> Page {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http_body_util::{BodyExt, Empty};
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
@@ -236,6 +249,21 @@ mod tests {
         serving.abort();
         let found = settings.chunks_exact(6).find(|pair| pair[..2] == id.to_be_bytes())?;
         Some(found[2..].iter().fold(0, |value, byte| value << 8 | u32::from(*byte)))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn head_over_http2_has_length_without_body() {
+        let (client, served) = tokio::io::duplex(1 << 16);
+        let connection = Connections::new(LIMITS).enter().await;
+        let server = Server::open(Arc::new(|_request| text(StatusCode::OK, "page")));
+        tokio::spawn(server.serve_http(served, connection));
+        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(client));
+        let (mut sender, driver) = handshake.await.unwrap();
+        tokio::spawn(driver);
+        let request = Request::head("http://localhost/metrics").body(Empty::<Bytes>::new()).unwrap();
+        let response = sender.send_request(request).await.unwrap();
+        assert_eq!(response.headers()[header::CONTENT_LENGTH], "4");
+        assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty());
     }
 
     #[tokio::test(start_paused = true)]
