@@ -360,12 +360,17 @@ impl Elector {
         match effect {
             Effect::Holder(holder) => {
                 let lease = format_args!("{namespace}/{name}");
+                let before = self.holder.send_replace(holder.clone());
                 if holder.is_empty() {
                     tracing::info!(%lease, "the Lease has no holder");
+                } else if before.is_empty() {
+                    tracing::info!(%lease, holder, "the Lease has a holder");
                 } else {
                     tracing::info!(%lease, holder, "the holder of the Lease changed");
                 }
-                self.holder.send_replace(holder);
+                if let Some(reason) = mode_conflict(identity, &holder) {
+                    tracing::warn!(%lease, "this replica does not lead: {reason}");
+                }
             }
             Effect::Leading(until) => {
                 // First the permission: a task on another thread may write as soon as it sees that this process leads.
@@ -388,5 +393,33 @@ impl Elector {
             }
         }
         None
+    }
+}
+
+/// Returns `true` if the holder of a Lease is the settings of sharded replicas, of any version of kctl.
+pub(in crate::manager) fn is_shard_settings(holder: &str) -> bool {
+    holder.starts_with("shards-") && holder.contains("-by-")
+}
+
+/// Returns why a replica with leader election waits for sharded replicas, and the remedy. The Lease of their settings
+/// has the same name, so the two modes never work at the same time.
+fn mode_conflict(identity: &str, holder: &str) -> Option<String> {
+    let conflicts = is_shard_settings(holder) && !is_shard_settings(identity);
+    conflicts.then(|| {
+        format!("other replicas run with --shards (`{holder}`): stop all replicas, then start them with one mode")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_settings_of_shards_conflict_with_leader_election() {
+        let settings = "shards-8-by-object";
+        assert!(mode_conflict("web-1", settings).is_some_and(|reason| reason.contains("with one mode")));
+        for (identity, holder) in [("web-1", "web-2"), ("web-1", ""), (settings, "shards-4-by-object")] {
+            assert_eq!(mode_conflict(identity, holder), None, "{identity} {holder}");
+        }
     }
 }

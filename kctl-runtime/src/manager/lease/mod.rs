@@ -49,7 +49,7 @@ pub use config::{ElectionConfig, ElectionError, host_name, identity};
 pub use election::{Effect, Election, End, Input, Step};
 pub(super) use election::{Holders, other_process};
 pub use elector::Elector;
-pub(super) use elector::{LatestRecord, LeaseAnnotation, Missing, ObservedLease};
+pub(super) use elector::{LatestRecord, LeaseAnnotation, Missing, ObservedLease, is_shard_settings};
 pub(super) use expired::release_expired;
 pub use leadership::{ElectionState, Leadership};
 pub use record::Record;

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt, time::Duration};
 use kctl_apimachinery::validation::is_dns1123_label;
 
 use crate::{
-    manager::lease::LEASE_DURATION,
+    manager::lease::{LEASE_DURATION, is_shard_settings},
     shard::{SLOTS_MAX, ShardBy, Slots, hash_string},
 };
 
@@ -102,7 +102,7 @@ impl ShardSettings {
 /// Returns why a replica with the settings `own` waits while the Lease of the settings has another holder, and the remedy.
 pub(super) fn disagreement(own: &str, holder: &str) -> String {
     let Some(others) = ShardSettings::parse(holder) else {
-        if holder.starts_with("shards-") && holder.contains("-by-") {
+        if is_shard_settings(holder) {
             return format!(
                 "other replicas run as `{holder}` and this one as `{own}`: use the same version of kctl in all"
             );
