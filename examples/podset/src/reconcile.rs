@@ -36,10 +36,13 @@ pub async fn podset(set: Arc<PodSet>, cx: Context<podset>) -> Result<Action> {
     };
     // The cache already contains our own writes, so the status counts them.
     let now: Vec<_> = cx.owned::<Pod>().iter().filter(|pod| is_active(pod)).collect();
-    let failure = scaled.as_ref().err().map(ToString::to_string);
-    let conditions = match failure {
-        Some(text) => cx.conditions().with("ReplicaFailure", true, reason, text),
-        None => cx.conditions().without("ReplicaFailure"),
+    let conditions = cx.conditions();
+    // Messages have the random name of a pod. So a retry keeps the first one, and does not write the status again.
+    let is_known = conditions.get("ReplicaFailure").is_some_and(|known| known.reason == reason);
+    let conditions = match &scaled {
+        Ok(()) => conditions.without("ReplicaFailure"),
+        Err(_) if is_known => conditions,
+        Err(error) => conditions.with("ReplicaFailure", true, reason, error.to_string()),
     };
     cx.patch_status(PodSetStatus {
         replicas: count(now.len()),

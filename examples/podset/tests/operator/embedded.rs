@@ -59,6 +59,11 @@ impl World {
         failure.map(|condition| (condition.reason, condition.message))
     }
 
+    /// Returns the `resourceVersion` of the set.
+    async fn revision(&self) -> Option<String> {
+        self.sets.get("web").await.unwrap().metadata.resource_version
+    }
+
     async fn patch(&self, patch: kctl::Json) {
         self.sets.patch("web", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
         self.idle().await;
@@ -223,6 +228,9 @@ async fn failed_pod_writes_set_a_condition_until_success() {
         assert_eq!(said, reason, "{message}");
         assert!(message.contains(&format!("no {operation} today")), "{message}");
         assert_eq!(world.alive().await.len(), 3, "{operation}");
+        let revision = world.revision().await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(world.revision().await, revision, "retries write nothing: {operation}");
         bindings.delete("deny", &DeleteParams::default()).await.unwrap();
         world.idle().await;
         assert_eq!(world.failure().await, None);
