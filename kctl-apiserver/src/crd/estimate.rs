@@ -23,6 +23,10 @@ const NAMED_MIN: u64 = TOTAL_MAX / 100;
 /// Maximum number of rules that the error about the total cost names.
 const N_NAMED_MAX: usize = 4;
 
+/// The remedy for rules that cost too much.
+const RULE_REMEDY: &str =
+    "simplify the rule, or set maxItems, maxProperties and maxLength on the lists, maps and strings";
+
 /// The estimated cost of all rules of a schema.
 #[derive(Default)]
 pub(super) struct Total {
@@ -67,6 +71,18 @@ pub(super) enum Expression {
 }
 
 impl Expression {
+    /// Returns the remedy for an expression that costs too much. An integer has no bound that could be set, and the
+    /// estimate of `string(n)` has none either.
+    fn remedy(self) -> &'static str {
+        match self {
+            Self::Rule => RULE_REMEDY,
+            Self::Message => {
+                "simplify it, write numbers with `'max is %d'.format([self.max])` instead of `'max is ' + string(self.max)`, \
+                 or set maxItems, maxProperties and maxLength on the lists, maps and strings"
+            }
+        }
+    }
+
     /// Returns the field of the rule that holds the expression.
     pub(super) fn field(self) -> &'static str {
         match self {
@@ -110,7 +126,8 @@ impl Total {
             Expression::Message => (once, "the estimated cost of the messageExpression"),
         };
         self.cost = self.cost.saturating_add(cost);
-        let rejected = (cost > RULE_MAX).then(|| FieldError::forbidden(&path, &exceeds(what, cost, RULE_MAX)));
+        let rejected =
+            (cost > RULE_MAX).then(|| FieldError::forbidden(&path, &exceeds(what, cost, RULE_MAX, which.remedy())));
         if cost >= NAMED_MIN {
             self.dearest.push((cost, path));
             self.dearest.sort_by_key(|(cost, _)| std::cmp::Reverse(*cost));
@@ -134,15 +151,12 @@ impl Total {
         let mut causes: Errors =
             self.dearest.iter().map(|(_, field_path)| FieldError::forbidden(field_path, part)).collect();
         let what = "the estimated cost of all rules of the schema";
-        causes.forbidden(path, &exceeds(what, self.cost, TOTAL_MAX));
+        causes.forbidden(path, &exceeds(what, self.cost, TOTAL_MAX, RULE_REMEDY));
         causes
     }
 }
 
 /// Returns the message about a cost above its limit.
-fn exceeds(what: &str, cost: u64, limit: u64) -> String {
-    format!(
-        "{what} is {cost}, at most {limit} is allowed: simplify the rule, or set maxItems, maxProperties and maxLength on the \
-         lists, maps and strings"
-    )
+fn exceeds(what: &str, cost: u64, limit: u64, remedy: &str) -> String {
+    format!("{what} is {cost}, at most {limit} is allowed: {remedy}")
 }

@@ -319,7 +319,8 @@ fn enumeration(schema: Schema, value: &Value, path: &str) -> Option<FieldError> 
     if !value.is_null() && allowed.iter().any(|allowed_value| number::equals(value, allowed_value)) {
         return None;
     }
-    Some(FieldError::not_supported(path, value, &allowed.iter().map(Value::to_string).collect::<Vec<_>>()))
+    let unquoted = |value: &Value| value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
+    Some(FieldError::not_supported(path, value, &allowed.iter().map(unquoted).collect::<Vec<_>>()))
 }
 
 /// Checks `anyOf`, `oneOf`, `allOf` and `not`. Each failure adds an error without a field path, plus errors of

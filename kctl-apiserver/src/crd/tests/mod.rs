@@ -134,3 +134,27 @@ fn absent_values_and_nulls_get_defaults() {
         assert_eq!(object, expected, "{scenario}: {fields}");
     }
 }
+
+#[test]
+fn enum_error_quotes_strings_once() {
+    let schema = with_field(&json!({"type": "string", "enum": ["A", "B"]}));
+    let errors = validate(Schema::structural(&schema), &json!({"spec": {"f": "C"}}), None);
+    assert_eq!(errors[0].message, r#"Unsupported value: "C": supported values: ["A", "B"]"#);
+}
+
+#[test]
+fn estimate_of_message_names_format_for_numbers() {
+    let errors = |expression: &str| {
+        let rule = json!({"rule": "self.max < 10", "messageExpression": expression});
+        let field = json!({"type": "object", "properties": {"max": {"type": "integer"}},
+            "x-kubernetes-validations": [rule]});
+        let change =
+            |object: &mut Value| object["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = with_field(&field);
+        let mut object = with(change);
+        crate::crd::default_definition(&mut object);
+        validate_definition(&object)
+    };
+    let rejected = errors("'max is ' + string(self.max)");
+    assert!(rejected[0].message.contains("'max is %d'.format([self.max])"), "{}", rejected[0].message);
+    check_errors(&errors("'max is %d'.format([self.max])"), &[], "the remedy works");
+}

@@ -68,8 +68,8 @@ impl ListOptions {
             Some(custom_kind) => {
                 let fields = custom_kind.version["selectableFields"].as_array();
                 let paths = fields.into_iter().flatten().filter_map(|field| field["jsonPath"].as_str());
-                // Every kind supports these two fields; CRDs do not list them.
-                let always = ["metadata.name", "metadata.namespace"];
+                // CRDs do not list the field that every kind supports besides the name.
+                let always = ["metadata.namespace"];
                 custom = always.into_iter().chain(paths.map(|path| path.trim_start_matches('.'))).collect();
                 custom.as_slice()
             }
