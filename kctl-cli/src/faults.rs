@@ -11,6 +11,7 @@ use std::{io::Read, path::Path, time::Duration};
 
 use kctl_apiserver::faults::{EventFault, Faults, Moment, RequestFault, Rule, StaleState};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::Failure;
 
@@ -144,7 +145,11 @@ pub(crate) fn read(file: &Path, seed: u64) -> Result<Faults, Failure> {
 
 /// Parses the rules. Each rule counts the requests that it matches. The first rule that takes effect is used.
 fn parse(text: &str, seed: u64) -> Result<Faults, String> {
-    let lines: Vec<FaultRule> = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
+    let lines: Vec<FaultRule> = serde_saphyr::from_str(text).map_err(|error| match serde_saphyr::from_str(text) {
+        Ok(Value::Array(_)) | Err(_) => error.to_string(),
+        // The parser only says that it expects the start of a sequence.
+        Ok(_other) => "it has to be a list of rules, such as `- { fault: half }`".to_owned(),
+    })?;
     let faults = Faults::seeded(seed);
     for (index, line) in lines.into_iter().enumerate() {
         faults.add(line.rule().map_err(|error| format!("rule {}: {error}", index + 1))?);
@@ -263,6 +268,8 @@ mod tests {
     fn plan_is_read_or_names_the_invalid_rule() {
         let cases = [
             ("[]", Ok(())),
+            ("fault: half", Err("it has to be a list of rules")),
+            ("{ rules: [{ fault: half }] }", Err("it has to be a list of rules")),
             ("- { fault: reset, client: kubectl, verb: list, resource: pods, nth: 2, after: true }", Ok(())),
             ("- { fault: reject, code: 429, retryAfter: 3, perMille: 100 }", Ok(())),
             ("- { fault: half }\n- { fault: holdWatch, seconds: 0.5, times: 1 }", Ok(())),
