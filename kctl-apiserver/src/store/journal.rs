@@ -185,11 +185,16 @@ impl Journal {
     /// version wrote it.
     ///
     /// # Errors
-    /// Fails if another server has locked the folder, if a line is damaged, or if the journal is empty beside the
+    /// Fails with the path of a file that can't be read or written, if another server has locked the folder, if a line is damaged, or if the journal is empty beside the
     /// certificates of an earlier start.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, JournalObjects, u64)> {
+        // `create_dir_all` would fail with "File exists".
+        if folder.exists() && !folder.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::NotADirectory, "not a folder"));
+        }
         fs::create_dir_all(folder)?;
-        let lock = File::create(folder.join("lock"))?;
+        let lock = folder.join("lock");
+        let lock = File::create(&lock).map_err(|error| with_path(&lock, &error))?;
         lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, "another server uses this folder"))?;
         let file = folder.join(FILE);
         let (exists, has_certificates) = (file.exists(), folder.join(USED).exists());
@@ -247,7 +252,7 @@ impl Journal {
         let probe = self.folder.join(PROBE);
         let written = fs::write(&probe, [0; PROBE_LEN]);
         let _absent = fs::remove_file(&probe);
-        written.map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", probe.display())))
+        written.map_err(|error| with_path(&probe, &error))
     }
 
     /// Returns an object whose last change is not in the file.
@@ -266,11 +271,8 @@ impl Journal {
         revision: u64,
         object: Option<&[u8]>,
     ) -> io::Result<()> {
-        let with_path = |error: io::Error| {
-            let file = self.folder.join(FILE);
-            io::Error::new(error.kind(), format!("{}: {error}", file.display()))
-        };
-        self.lines.append(resource, key, revision, object).map_err(with_path)?;
+        let written = self.lines.append(resource, key, revision, object);
+        written.map_err(|error| with_path(&self.folder.join(FILE), &error))?;
         let was_missed = self.missed.remove(&(resource.clone(), key.clone()));
         debug_assert!(was_missed, "an object is written again only if its last change is missing");
         if self.missed.is_empty() {
@@ -320,13 +322,14 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
     let mut reader = match File::open(file) {
         Ok(opened) => BufReader::new(opened),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((objects, revision)),
-        Err(error) => return Err(error),
+        Err(error) => return Err(with_path(file, &error)),
     };
     let (mut text, mut chain, mut has_sums) = (Vec::new(), Chain::default(), None);
     for number in 1.. {
         text.clear();
+        let len = reader.read_until(b'\n', &mut text).map_err(|error| with_path(file, &error))?;
         // The process was killed while it wrote this line: the write was never confirmed to a client.
-        if reader.read_until(b'\n', &mut text)? == 0 || !text.ends_with(b"\n") {
+        if len == 0 || !text.ends_with(b"\n") {
             break;
         }
         let parts = split_checksum(text.trim_ascii_end());
@@ -351,6 +354,11 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
         };
     }
     Ok((objects, revision))
+}
+
+/// Puts the path of the file in front of an error of the operating system.
+fn with_path(file: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", file.display()))
 }
 
 /// Returns the error of a journal without objects beside certificates.
@@ -387,9 +395,10 @@ fn rewrite<'a>(
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
     revision: u64,
 ) -> io::Result<Lines> {
-    let new_file = folder.join(format!("{FILE}.new"));
-    let written = write_all(&new_file, objects, revision).and_then(|lines| {
-        fs::rename(&new_file, folder.join(FILE))?;
+    let (file, new_file) = (folder.join(FILE), folder.join(format!("{FILE}.new")));
+    let written = write_all(&new_file, objects, revision).map_err(|error| with_path(&new_file, &error));
+    let written = written.and_then(|lines| {
+        fs::rename(&new_file, &file).map_err(|error| with_path(&file, &error))?;
         Ok(lines)
     });
     written.inspect_err(|_error| {
@@ -547,6 +556,19 @@ mod tests {
             let (_, objects, _) = Journal::open(&folder).unwrap_or_else(|error| panic!("{text}: {error}"));
             assert_eq!(objects.len(), n_kept, "{text}");
         }
+    }
+
+    #[test]
+    fn errors_of_the_system_name_the_file() {
+        for (name, expected) in [("lock", "lock: "), (FILE, "objects.jsonl: "), ("objects.jsonl.new", "jsonl.new: ")] {
+            let folder = TestFolder::new(&format!("journal-path-{name}"));
+            fs::create_dir_all(folder.join(name)).unwrap();
+            let error = Journal::open(&folder).err().unwrap().to_string();
+            assert!(error.contains(expected), "{name}: {error}");
+        }
+        let folder = TestFolder::new("journal-no-folder");
+        fs::write(folder.join("file"), "").unwrap();
+        assert_eq!(Journal::open(&folder.join("file")).err().unwrap().to_string(), "not a folder");
     }
 
     #[cfg(unix)]
