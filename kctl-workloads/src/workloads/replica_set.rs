@@ -19,7 +19,7 @@ use super::{Lists, Workloads, controlled_objects, is_alive, is_controlled, optio
 use crate::errors::describe;
 
 /// The condition for a Pod that could not be created or deleted.
-const REPLICA_FAILURE: &str = "ReplicaFailure";
+pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
 /// Creates missing Pods, deletes surplus ones, and updates the status. Returns the number of writes.
 ///
@@ -146,10 +146,9 @@ fn conditions(
     now: Time,
 ) -> Option<Vec<ReplicaSetCondition>> {
     let mut all = set.status.as_ref().and_then(|status| status.conditions.clone()).unwrap_or_default();
-    let is_failure = |known: &ReplicaSetCondition| optional::string(&known.type_) == Some(REPLICA_FAILURE);
     match error {
         None => all.retain(|known| !is_failure(known)),
-        Some(_) if all.iter().any(is_failure) => {}
+        Some(_) if failure(set).is_some() => {}
         Some(error) => all.push(ReplicaSetCondition {
             type_: <_>::from(REPLICA_FAILURE.to_owned()),
             status: <_>::from("True".to_owned()),
@@ -159,6 +158,15 @@ fn conditions(
         }),
     }
     Some(all).filter(|all| !all.is_empty())
+}
+
+/// Returns the condition for a Pod that could not be created or deleted.
+pub(super) fn failure(set: &ReplicaSet) -> Option<&ReplicaSetCondition> {
+    set.status.as_ref()?.conditions.iter().flatten().find(|known| is_failure(known))
+}
+
+fn is_failure(condition: &ReplicaSetCondition) -> bool {
+    optional::string(&condition.type_) == Some(REPLICA_FAILURE)
 }
 
 /// Writes the status if it differs. Returns the number of writes.

@@ -8,6 +8,7 @@
 //! | `Progressing` | `True`: `NewReplicaSetCreated`, `ReplicaSetUpdated`, `NewReplicaSetAvailable` |
 //! | `Progressing` | `False`: `ProgressDeadlineExceeded` |
 //! | `Progressing` | `Unknown`: `DeploymentPaused`, `DeploymentResumed` |
+//! | `ReplicaFailure` | `True` while a set has it, with the reason of that set |
 
 use std::time::Duration;
 
@@ -21,7 +22,8 @@ use kube::{Api, ResourceExt, api::PostParams};
 use super::{
     super::{
         optional::{self, string},
-        replica_set, unless_outdated,
+        replica_set::{self, REPLICA_FAILURE},
+        unless_outdated,
     },
     Rollout, revisions,
 };
@@ -105,6 +107,7 @@ impl<'a> StatusUpdate<'a> {
     pub(super) async fn write(&mut self) -> kube::Result<usize> {
         self.set_available();
         self.set_progressing();
+        self.set_replica_failure();
         let (rollout, deployment) = (self.rollout, self.rollout.deployment);
         let mut changed = deployment.clone();
         if rollout.current.is_some() || self.has_created {
@@ -139,10 +142,7 @@ impl<'a> StatusUpdate<'a> {
     /// to the rollout. Progress keeps `lastTransitionTime` and renews `lastUpdateTime`, from which the deadline counts.
     fn set_progressing(&mut self) {
         let Some(deadline) = deadline(self.deployment()) else {
-            self.new
-                .conditions
-                .iter_mut()
-                .for_each(|all| all.retain(|known| string(&known.type_) != Some(PROGRESSING)));
+            self.remove(PROGRESSING);
             return;
         };
         let is_paused = optional::deployment(self.deployment()).paused == Some(true);
@@ -157,7 +157,8 @@ impl<'a> StatusUpdate<'a> {
         } else if self.has_progressed() {
             let since = progress_condition(&self.new).filter(|known| string(&known.status) == Some("True"));
             let since = since.and_then(|known| known.last_transition_time.clone());
-            self.forget_progress();
+            // It is then added again at the end of the list, as upstream does.
+            self.remove(PROGRESSING);
             self.set(PROGRESSING, "True", "ReplicaSetUpdated", format!("ReplicaSet {set:?} is progressing."));
             if let (Some(since), Some(now)) = (since, self.new.conditions.iter_mut().flatten().last()) {
                 now.last_transition_time = Some(since);
@@ -179,12 +180,26 @@ impl<'a> StatusUpdate<'a> {
         before.iter().zip(new).any(|(before, new)| new > *before)
     }
 
-    /// Removes the condition `Progressing`.
-    ///
-    /// It is then added again at the end of the list, as upstream does.
-    fn forget_progress(&mut self) {
+    /// Copies `ReplicaFailure` of a set, of the current one first (`getReplicaFailures`). A paused Deployment keeps it.
+    fn set_replica_failure(&mut self) {
+        if optional::deployment(self.deployment()).paused == Some(true) {
+            return;
+        }
+        let rollout = self.rollout;
+        let failure = rollout.sets().find_map(replica_set::failure);
+        match failure {
+            Some(failure) => {
+                let (reason, message) = (failure.reason.clone().unwrap_or_default(), failure.message.clone());
+                self.set(REPLICA_FAILURE, "True", &reason, message.unwrap_or_default());
+            }
+            None => self.remove(REPLICA_FAILURE),
+        }
+    }
+
+    /// Removes a condition.
+    fn remove(&mut self, kind: &str) {
         if let Some(all) = &mut self.new.conditions {
-            all.retain(|known| string(&known.type_) != Some(PROGRESSING));
+            all.retain(|known| string(&known.type_) != Some(kind));
         }
     }
 

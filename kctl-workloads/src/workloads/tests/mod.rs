@@ -191,6 +191,26 @@ async fn create_set(sets: &Api<ReplicaSet>) {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rejected_pod_sets_condition_of_deployment() {
+    let world = World::new();
+    let quotas = Api::<ResourceQuota>::default_namespaced(Client::new(world.server.service(), "default"));
+    let quota = json!({ "metadata": { "name": "q" }, "spec": { "hard": { "pods": "1" } } });
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.create(2).await;
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    let reason = async || {
+        let conditions = json!(world.deployments.get("web").await.unwrap().status.unwrap().conditions);
+        let failure = conditions.as_array().unwrap().iter().find(|known| known["type"] == "ReplicaFailure").cloned();
+        failure.map(|failure| failure["reason"].clone())
+    };
+    assert_eq!(reason().await, Some(json!("FailedCreate")));
+    quotas.delete("q", &DeleteParams::default()).await.unwrap();
+    assert_eq!(world.settled().await, (2, 2, 2));
+    assert_eq!(reason().await, None);
+}
+
+#[tokio::test(start_paused = true)]
 async fn rejected_pod_does_not_stop_other_sets() {
     let world = World::new();
     let client = Client::new(world.server.service(), "default");
