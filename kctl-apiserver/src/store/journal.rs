@@ -185,8 +185,8 @@ impl Journal {
     /// version wrote it.
     ///
     /// # Errors
-    /// Fails with the path of a file that can't be read or written, if another server has locked the folder, if a line is damaged, or if the journal is empty beside the
-    /// certificates of an earlier start.
+    /// Fails with the path of a file that can't be read or written. Fails if another server has locked the folder, if a
+    /// line is damaged, or if the journal is empty beside the certificates of an earlier start.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, JournalObjects, u64)> {
         // `create_dir_all` would fail with "File exists".
         if folder.exists() && !folder.is_dir() {
