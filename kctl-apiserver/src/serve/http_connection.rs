@@ -100,7 +100,7 @@ pub(super) fn remove_body(response: &mut http::Response<crate::Body>) {
     if let Some(len) = response.body().size_hint().exact().filter(|len| *len > 0) {
         response.headers_mut().insert(header::CONTENT_LENGTH, len.into());
     }
-    *response.body_mut() = http_body_util::Empty::new().boxed_unsync();
+    *response.body_mut() = http_body_util::Empty::<Bytes>::new().boxed_unsync();
 }
 
 #[cfg(test)]
