@@ -15,7 +15,7 @@ const IRREGULAR: &str = " bound built brought chosen done drawn found given gone
 const PARTICIPLES_MAX: [(&str, usize); 11] = [
     ("kctl", 23),
     ("kctl-apimachinery", 3),
-    ("kctl-apiserver", 44),
+    ("kctl-apiserver", 43),
     ("kctl-cel", 2),
     ("kctl-cli", 0),
     ("kctl-interpreter", 3),

@@ -140,20 +140,17 @@ fn text(error: &(dyn StdError + 'static)) -> String {
 
 /// Returns `true` if a connection could not be opened or broke. Other I/O errors are about files, such as those of plugins.
 fn is_lost_connection(error: &(dyn StdError + 'static)) -> bool {
-    let mut causes = std::iter::successors(Some(error), |error| error.source());
-    let kind = causes.find_map(|error| error.downcast_ref::<io::Error>()).map(io::Error::kind);
+    let Some(error) = error.downcast_ref::<io::Error>() else { return error.source().is_some_and(is_lost_connection) };
     matches!(
-        kind,
-        Some(
-            ErrorKind::ConnectionRefused
-                | ErrorKind::ConnectionReset
-                | ErrorKind::ConnectionAborted
-                | ErrorKind::HostUnreachable
-                | ErrorKind::NetworkUnreachable
-                | ErrorKind::BrokenPipe
-                | ErrorKind::TimedOut
-                | ErrorKind::UnexpectedEof
-        )
+        error.kind(),
+        ErrorKind::ConnectionRefused
+            | ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::HostUnreachable
+            | ErrorKind::NetworkUnreachable
+            | ErrorKind::BrokenPipe
+            | ErrorKind::TimedOut
+            | ErrorKind::UnexpectedEof
     )
 }
 

@@ -82,9 +82,7 @@ pub struct Scenario {
     /// Plurals of objects that may outlive their primaries.
     pub(super) kept: Vec<String>,
     pub(super) requests_per_change: u64,
-    pub(super) outdated_lists: bool,
-    pub(super) clock_faults: bool,
-    pub(super) freezes: bool,
+    pub(super) optional_faults: OptionalFaults,
     /// The judgement of keys that still fail once the state has settled.
     pub(super) failing_keys: FailingKeys,
     /// Plurals, and plurals with `/status`.
@@ -97,6 +95,14 @@ impl std::fmt::Debug for Scenario {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Scenario").field("instances", &self.instances).finish_non_exhaustive()
     }
+}
+
+/// The faults that a scenario can turn off.
+#[derive(Clone, Copy)]
+pub(super) struct OptionalFaults {
+    pub(super) outdated_lists: bool,
+    pub(super) clock_faults: bool,
+    pub(super) freezes: bool,
 }
 
 /// The judgement of keys that fail in a settled state.
@@ -183,9 +189,7 @@ impl Scenario {
             ignored: Vec::new(),
             kept: Vec::new(),
             requests_per_change: REQUESTS_PER_CHANGE,
-            outdated_lists: true,
-            clock_faults: true,
-            freezes: true,
+            optional_faults: OptionalFaults { outdated_lists: true, clock_faults: true, freezes: true },
             failing_keys: FailingKeys::Found,
             time_dependent: Vec::new(),
             requeues_within: Duration::ZERO,

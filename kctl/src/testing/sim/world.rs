@@ -213,9 +213,9 @@ fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)
         histories: own.chain(of_others).collect(),
         instances: scenario.instances,
         n_slots: scenario.slots.map_or(0, |slots| slots.count()),
-        outdated_lists: scenario.outdated_lists,
-        without_clock_faults: !scenario.clock_faults,
-        without_freezes: !scenario.freezes,
+        outdated_lists: scenario.optional_faults.outdated_lists,
+        without_clock_faults: !scenario.optional_faults.clock_faults,
+        without_freezes: !scenario.optional_faults.freezes,
         ..Points::default()
     }
 }

@@ -145,7 +145,7 @@ impl Scenario {
     /// app that has to rely on it; prefer a live read before an action that can't be undone.
     #[must_use]
     pub fn without_outdated_lists(mut self) -> Self {
-        self.outdated_lists = false;
+        self.optional_faults.outdated_lists = false;
         self
     }
 
@@ -157,7 +157,7 @@ impl Scenario {
     /// [`Context::now`]: kctl_runtime::reconcile::Context::now
     #[must_use]
     pub fn without_clock_faults(mut self) -> Self {
-        self.clock_faults = false;
+        self.optional_faults.clock_faults = false;
         self
     }
 
@@ -168,7 +168,7 @@ impl Scenario {
     /// The write permit protects only writes to the API server.
     #[must_use]
     pub fn without_freezes(mut self) -> Self {
-        self.freezes = false;
+        self.optional_faults.freezes = false;
         self
     }
 
