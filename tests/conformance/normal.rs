@@ -148,10 +148,10 @@ fn forget_revision(map: &mut Map<String, Value>) {
     }
 }
 
-/// Sorts `managedFields` entries by operation, manager and subresource. The server sorts them by time in whole seconds
-/// first, so their order changes if a run crosses a second.
+/// Sorts `managedFields` entries by operation, manager, subresource and version. The server sorts them by time in whole
+/// seconds first, so their order changes if a run crosses a second.
 fn by_manager(entries: &[Value]) -> Vec<Value> {
-    let key = |entry: &Value| ["operation", "manager", "subresource"].map(|name| entry[name].to_string());
+    let key = |entry: &Value| ["operation", "manager", "subresource", "apiVersion"].map(|name| entry[name].to_string());
     let mut entries = entries.to_vec();
     entries.sort_by_key(key);
     entries
