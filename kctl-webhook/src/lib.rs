@@ -71,6 +71,8 @@ pub mod admission;
 pub mod blocking;
 #[cfg(feature = "function")]
 mod call;
+#[cfg(any(feature = "client", feature = "server"))]
+mod causes;
 #[doc(hidden)] // shared with the other crates of kctl
 pub mod change;
 #[cfg(feature = "client")]

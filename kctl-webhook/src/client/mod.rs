@@ -29,7 +29,7 @@ mod redirect;
 #[cfg(test)]
 mod tests;
 
-use std::{error::Error, iter, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -54,7 +54,10 @@ pub use self::{
     connect::Resolve,
     patch_limits::{CopyBudget, CopyLimitError, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
 };
-use crate::trust::Trust;
+use crate::{
+    causes::{causes, error_chain},
+    trust::Trust,
+};
 
 /// Maximum length of a response in bytes: an object of the maximum size of etcd (1.5 MiB) as
 /// base64, with room to spare.
@@ -189,18 +192,6 @@ impl Client {
             ClientError { problem, source: Some(error) }
         })
     }
-}
-
-/// Iterates over an error and its sources.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    iter::successors(Some(error), |&error| error.source())
-}
-
-/// Joins the messages of an error and its sources. Equal neighbours occur once.
-fn error_chain(error: &(dyn Error + 'static)) -> String {
-    let mut texts: Vec<String> = causes(error).map(ToString::to_string).collect();
-    texts.dedup();
-    texts.join(": ")
 }
 
 fn timeout_error(uri: &Uri) -> ClientError {

@@ -24,7 +24,7 @@ use tokio_rustls::rustls::{
     sign::CertifiedKey,
 };
 
-use crate::private_file;
+use crate::{causes::error_chain, private_file};
 
 /// Interval at which the files are read: the kubelet takes about a minute to update a mounted
 /// Secret.
@@ -251,7 +251,8 @@ impl Identity {
                 Ok(true) => tracing::info!(file = %files.certificate.display(), "the webhook uses a new certificate"),
                 Ok(false) => {}
                 Err(error) => {
-                    tracing::error!(%error, "failed to load the webhook's certificate; the previous one stays in use");
+                    let error = error_chain(&error);
+                    tracing::error!(error, "failed to load the webhook's certificate; the previous one stays in use");
                 }
             }
         }
