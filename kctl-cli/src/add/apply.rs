@@ -37,7 +37,10 @@ impl Project {
             say!("changed {}", path.display());
         }
         match changed_root {
-            Some(text) => write(&self.root, &format!("{mark}{text}"))?,
+            Some(text) => {
+                write(&self.root, &format!("{mark}{text}"))?;
+                say!("changed {}", self.root.display());
+            }
             None => by_hand.insert(0, {
                 let Added { module, call, .. } = added;
                 format!("{}:\nmod {module};  // beside `App::new(…)`\n{call}  // on the app", self.root.display())
@@ -49,7 +52,7 @@ impl Project {
         if !by_hand.is_empty() {
             return Err(AddFailure::ByHand(by_hand.join("\n")));
         }
-        say!("changed {}. Try it: {}", self.root.display(), added.next);
+        say!("Try it: {}", added.next);
         Ok(())
     }
 
