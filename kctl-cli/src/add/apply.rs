@@ -89,6 +89,7 @@ impl Project {
             match source::feature(&text, feature) {
                 source::Feature::Present => {}
                 source::Feature::Missing(insertion) => text = insertion.apply(&text),
+                source::Feature::Tabled(manifest) => text = manifest,
                 source::Feature::Unknown => {
                     by_hand.push(format!("{}:\nkctl = {{ …, features = [\"{feature}\"] }}", manifest.display()));
                 }

@@ -471,7 +471,9 @@ pub(super) enum Feature {
     Present,
     /// The feature is to be inserted into the list.
     Missing(Insertion),
-    /// The dependency has another form than `kctl = { …, features = [ … ] }` in one line.
+    /// The dependency was `kctl = "VERSION"`; this manifest has it as a table with the feature.
+    Tabled(String),
+    /// The dependency has another form than `kctl = { …, features = [ … ] }` or `kctl = "VERSION"` in one line.
     Unknown,
 }
 
@@ -495,9 +497,22 @@ pub(super) fn feature(manifest: &str, feature: &str) -> Feature {
             };
             return Feature::Missing(Insertion { at: start + list + len, text: format!("{separator}\"{feature}\"") });
         }
+        if is_kctl && let Some(version) = lone_version(line) {
+            let table = format!("{{ version = {version}, features = [\"{feature}\"] }}");
+            let (before, after) = (&manifest[..start], &manifest[start + line.len()..]);
+            return Feature::Tabled(format!("{before}{}{after}", line.replacen(version, &table, 1)));
+        }
         start += line.len();
     }
     Feature::Unknown
+}
+
+/// Returns the quoted version of a line `kctl = "VERSION"`.
+fn lone_version(line: &str) -> Option<&str> {
+    let (_, value) = line.split_once('=')?;
+    let value = value.trim();
+    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
+    (!inner.contains(['"', '\\'])).then_some(value)
 }
 
 #[cfg(test)]
@@ -545,6 +560,7 @@ mod tests {
     fn feature_is_added_once() {
         let added = |text: &str| match feature(text, "webhook") {
             Feature::Missing(insertion) => insertion.apply(text),
+            Feature::Tabled(text) => text,
             Feature::Present => "present".into(),
             Feature::Unknown => "unknown".into(),
         };
@@ -556,6 +572,11 @@ mod tests {
             "kctl = { version = \"1\", features = [\"webhook\"] }"
         );
         assert_eq!(added("kctl = { features = [\"a\",] }"), "kctl = { features = [\"a\", \"webhook\"] }");
-        assert_eq!(added("kctl = \"1\"\n"), "unknown");
+        let table = "[dependencies]\nkctl = { version = \"0.1\", features = [\"webhook\"] }\nserde = \"1\"\n";
+        assert_eq!(added("[dependencies]\nkctl = \"0.1\"\nserde = \"1\"\n"), table);
+        assert_eq!(added(table), "present");
+        for line in ["kctl = '1'\n", "kctl.workspace = true\n", "[dependencies.kctl]\nversion = \"1\"\n"] {
+            assert_eq!(added(line), "unknown", "{line}");
+        }
     }
 }
