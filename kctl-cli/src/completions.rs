@@ -42,6 +42,9 @@ pub(crate) fn run(options: &CompletionsOptions, mut command: Command) -> Result<
 /// # Errors
 /// The folder can't be created, or a page can't be written.
 pub(crate) fn man(options: &ManOptions, command: Command) -> Result<(), Failure> {
+    if options.dir.exists() && !options.dir.is_dir() {
+        return Err(format!("{}: man pages need a folder, and this is not one", options.dir.display()).into());
+    }
     let failed = |error| format!("failed to write man pages to {}: {error}", options.dir.display());
     std::fs::create_dir_all(&options.dir).map_err(failed)?;
     clap_mangen::generate_to(command, &options.dir).map_err(failed)?;
