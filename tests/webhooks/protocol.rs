@@ -224,6 +224,9 @@ async fn failed_conversion_keeps_uid_and_names_object() {
         let message = response["result"]["message"].as_str().unwrap();
         assert_eq!(message, format!("Site here/web, hooks.example.com/{text}"));
     }
+    let body = conversion("hooks.example.com/v1", &json!([1]));
+    let response = ask(&router, "/convert", "application/json", body).await;
+    assert_eq!(response["result"]["message"], "objects[0] is not an object");
 }
 
 /// The logged lines.

@@ -84,7 +84,11 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
     let running = state.measurement.start_function();
     let converted = state.in_own_task(async move {
         let mut converted = Vec::with_capacity(objects.len());
-        for object in objects {
+        for (index, object) in objects.into_iter().enumerate() {
+            if !object.is_object() {
+                let text = format!("objects[{index}] is not an object");
+                return Err(Failed { logged: text.clone(), text, code: 400 });
+            }
             converted.push(convert(&conversions, object, &desired_api_version, &running, &called).await?);
         }
         Ok(converted)
