@@ -44,7 +44,10 @@ pub(super) fn check_services(manifests: &[Manifest]) -> reconcile::Result<()> {
 
 /// Parses an image reference; only what can't be one is rejected.
 pub(super) fn image(text: &str) -> Result<String, String> {
-    if text.is_empty() || text.contains(char::is_whitespace) {
+    let (named, _digest) = text.split_once('@').unwrap_or((text, ""));
+    // A port is before the last slash, and a tag has no colon.
+    let last = named.rsplit('/').next().unwrap_or_default();
+    if text.is_empty() || text.contains(char::is_whitespace) || last.matches(':').count() > 1 {
         return Err(format!("`{text}` is not an image reference: write for example `example.com/web:1`"));
     }
     Ok(text.into())
@@ -84,7 +87,12 @@ mod tests {
         ] {
             assert_eq!((namespace(text).is_ok(), name(text).is_ok()), (is_namespace, is_name), "{text:?}");
         }
-        assert_eq!((image("").is_ok(), image("a b").is_ok(), image("a/b:1@sha256:0").is_ok()), (false, false, true));
+        for text in ["", "a b", "a:b:c", "example.com/a:b:c@sha256:0"] {
+            assert!(image(text).is_err(), "{text:?}");
+        }
+        for text in ["a/b:1@sha256:0", "localhost:5000/a:1", "a@sha256:0"] {
+            assert!(image(text).is_ok(), "{text:?}");
+        }
     }
 
     #[test]
