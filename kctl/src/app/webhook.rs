@@ -355,7 +355,7 @@ impl App {
     }
 }
 
-/// Writes a file, unless it exists and kctl did not write it.
+/// Writes a file, unless it exists with contents that kctl did not write.
 fn write(file: &Path, yaml: &str) -> Result<()> {
     let beginning = match std::fs::metadata(file) {
         Ok(metadata) if !metadata.is_file() => {
@@ -378,7 +378,8 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
         let written = std::fs::File::create_new(file);
         return written.and_then(|mut new| write!(new, "{WRITTEN_BY}{yaml}")).context(file.display());
     };
-    if start != WRITTEN_BY.as_bytes() {
+    // `mktemp` creates an empty file.
+    if !start.is_empty() && start != WRITTEN_BY.as_bytes() {
         return Err(Error::from(format!(
             "{}: kctl did not write this file and does not replace it\nhelp: remove it, or name another one",
             file.display()

@@ -20,6 +20,7 @@ pub(in crate::app::webhook) fn app() -> App {
 async fn written_configuration_replaces_only_files_of_kctl() {
     let file = std::env::temp_dir().join(format!("kctl-webhook-config-{}.yaml", std::process::id()));
     let options = ServeOptions { write_webhook_config: Some(file.clone()), ..ServeOptions::default() };
+    std::fs::write(&file, "").unwrap();
     for _start in 0..2 {
         let webhook = app().webhook(&options).await.unwrap().unwrap();
         let object: Value = serde_saphyr::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
