@@ -112,6 +112,13 @@ pub enum CertificateError {
         /// The reason.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The file of the authority has no certificate: write the certificates that clients have to trust, as PEM.
+    #[error("{}: contains no PEM certificate", path.display())]
+    #[non_exhaustive]
+    AuthorityInvalid {
+        /// The file.
+        path: PathBuf,
+    },
     /// No certificate could be created, for example for an invalid DNS name.
     #[error("no certificate can be made for {}", names.join(", "))]
     #[non_exhaustive]
@@ -214,7 +221,7 @@ impl Identity {
                 let files = Files { certificate: certificate.clone(), key: key.clone() };
                 let current = Arc::new(Served::default());
                 files.read_into(&current)?;
-                let authority = authority.as_deref().map(text).transpose()?;
+                let authority = authority.as_deref().map(authority_of_file).transpose()?;
                 Ok(Self { authority, current, files: Some(files) })
             }
             Certificate::Provided(served) => Ok(Self { authority: None, current: served.clone(), files: None }),
@@ -308,6 +315,15 @@ impl Pair {
 
 fn text(path: &Path) -> Result<String, CertificateError> {
     fs::read_to_string(path).map_err(|source| CertificateError::FileUnreadable { path: path.to_owned(), source })
+}
+
+/// Reads the certificates of an authority. Registered as `caBundle`, anything else fails each call of the webhook.
+fn authority_of_file(path: &Path) -> Result<String, CertificateError> {
+    let pem = text(path)?;
+    if CertificateDer::pem_slice_iter(pem.as_bytes()).any(|read| read.is_ok()) {
+        return Ok(pem);
+    }
+    Err(CertificateError::AuthorityInvalid { path: path.to_owned() })
 }
 
 /// Name of the file with an authority and its key.
@@ -437,6 +453,9 @@ mod tests {
         tokio::time::sleep(RELOAD_EVERY * 2).await;
         assert_eq!(served(&identity), second);
         assert_eq!(identity.current.reads(), (1 + 4, 2), "the start, and four looks of which two found half a key");
+        fs::write(folder.join("ca.crt"), "no PEM").unwrap();
+        let error = Identity::new(&Certificate::in_folder(&folder)).err().unwrap().to_string();
+        assert!(error.ends_with("ca.crt: contains no PEM certificate"), "{error}");
         fs::remove_file(folder.join("tls.crt")).unwrap();
         tokio::time::sleep(RELOAD_EVERY).await;
         assert_eq!(identity.current.reads(), (6, 3));
