@@ -103,12 +103,13 @@ async fn panic_of_one_key_stops_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_controllers_of_one_name_are_rejected() {
+async fn controller_added_twice_is_rejected() {
     let twice = app().configs(|_, _| async { Ok(Action::await_change()) });
     let twice = twice.configs(|_, _| async { Ok(Action::await_change()) });
     let world = World::new();
     let error = twice.manager(world.client.clone()).await.err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(error.starts_with("two controllers are named `configmap`: ") && error.contains("world.rs"), "{error}");
+    assert!(error.starts_with("the controller `configmap` (") && error.contains("world.rs"), "{error}");
+    assert!(error.ends_with("is added twice; remove one of the two calls"), "{error}");
 }
 
 #[controller(name = "two relations", owns = Secret, reads = kctl::k8s::api::core::v1::Secret(live(cluster)))]

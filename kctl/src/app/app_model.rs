@@ -184,9 +184,11 @@ impl App {
         kinds
     }
 
-    /// Checks that the declarations are consistent: unique names and kinds, known clusters, valid finalizers, durations
-    /// and namespaces, and rules that grant something.
+    /// Checks that the declarations are consistent: a valid name of the app, unique names and kinds, known clusters, valid
+    /// finalizers, durations and namespaces, and rules that grant something.
     pub(super) fn check(&self) -> Result<()> {
+        // The service account, the roles and the Lease have this name.
+        super::names::name(&self.name).map_err(|what| Error::from(format!("App::new(\"{}\"): {what}", self.name)))?;
         #[cfg(feature = "karmada")]
         kctl_interpreter::function::Functions::new(self.interpreters.clone())?;
         #[cfg(feature = "webhook")]
@@ -196,10 +198,7 @@ impl App {
         let specs = self.specs();
         for (index, spec) in specs.iter().enumerate() {
             if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {
-                return Err(Error::from(format!(
-                    "two controllers are named `{}`: {} and {}; write `name = \"…\"` in one of them",
-                    spec.name, first.location, spec.location
-                )));
+                return Err(Error::from(same_name(first, spec)));
             }
             // The namespaces of `--namespace` replace those of a declaration, even an empty list.
             let in_use = if spec.namespaces.is_empty() { self.in_use(spec.clone()) } else { spec.clone() };
@@ -228,4 +227,16 @@ impl App {
         }
         Ok(())
     }
+}
+
+/// Returns the error for two controllers with one name, or one that was added twice.
+fn same_name(first: &ControllerSpec, second: &ControllerSpec) -> String {
+    let ControllerSpec { name, location, .. } = second;
+    if first.location == *location && first.primary.kind == second.primary.kind {
+        return format!("the controller `{name}` ({location}) is added twice; remove one of the two calls");
+    }
+    format!(
+        "two controllers are named `{name}`: {} and {location}; write `name = \"…\"` in one of them",
+        first.location
+    )
 }

@@ -33,6 +33,17 @@ fn version_lists_the_app_before_kctl_and_build() {
 }
 
 #[test]
+fn invalid_app_name_is_reported() {
+    for name in ["", "My App", "web_site", &"a".repeat(LABEL_LEN_MAX + 1)] {
+        let error = App::new(name).check().unwrap_err().to_string();
+        assert!(error.starts_with(&format!("App::new(\"{name}\"): `{name}` is not a valid name: ")), "{error}");
+    }
+    for name in ["web", "web.v1", &"a".repeat(LABEL_LEN_MAX)] {
+        App::new(name).check().unwrap();
+    }
+}
+
+#[test]
 fn usage_shows_that_a_command_is_optional() {
     assert_eq!(Cli::command().name("web").render_usage().to_string(), "Usage: web [COMMAND]");
 }
