@@ -12,7 +12,9 @@
 //! The rules are those of apiextensions-apiserver (`pkg/apis/apiextensions/validation/validation.go`). A CRD that breaks
 //! one is rejected as a whole at `kubectl apply`, long after `cargo build`.
 
-use kctl_apimachinery::validation::{LABEL_LEN_MAX, SUBDOMAIN_LEN_MAX, is_dns1035_label, is_dns1123_subdomain};
+use kctl_apimachinery::validation::{
+    LABEL_LEN_MAX, SUBDOMAIN_LEN_MAX, is_dns1035_label, is_dns1123_subdomain, is_label_value, is_qualified_name,
+};
 use serde_json::Value;
 
 use super::Problem;
@@ -39,6 +41,7 @@ pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
         problems.push(Problem::new("group", what, format!("write for example `group = \"{group}.example.com\"`")));
     }
     check_approval(crd, &group, problems);
+    check_metadata(&crd["metadata"], problems);
     if !["Cluster", "Namespaced"].contains(&spec["scope"].as_str().unwrap_or_default()) {
         problems.push(Problem::new(
             "scope",
@@ -77,6 +80,28 @@ fn check_approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
     if is_protected && !value.starts_with("unapproved") && !is_url {
         let what = format!("`{group}` belongs to Kubernetes");
         problems.push(Problem::new("group", what, "use a domain of your own"));
+    }
+}
+
+/// Checks labels, and keys of annotations, which may have capital letters (`ValidateAnnotations` of apimachinery).
+fn check_metadata(metadata: &Value, problems: &mut Vec<Problem>) {
+    let help = "write letters, digits, `-`, `_` and `.`, at most 63";
+    for (key, value) in metadata["labels"].as_object().into_iter().flatten() {
+        if !is_qualified_name(key) {
+            problems.push(Problem::new("metadata.labels", format!("`{key}` is not a key of a label"), help));
+        }
+        let value = value.as_str().unwrap_or_default();
+        if !is_label_value(value) {
+            let what = format!("`{value}` of `{key}` is not a value of a label");
+            problems.push(Problem::new("metadata.labels", what, help));
+        }
+    }
+    let annotations = metadata["annotations"].as_object();
+    for key in annotations.into_iter().flatten().map(|(key, _)| key) {
+        if !is_qualified_name(&key.to_lowercase()) {
+            let what = format!("`{key}` is not a key of an annotation");
+            problems.push(Problem::new("metadata.annotations", what, help));
+        }
     }
 }
 
@@ -246,4 +271,26 @@ fn domain(text: &str) -> Option<String> {
         return Some(format!("`{text}` is longer than {SUBDOMAIN_LEN_MAX} characters"));
     }
     (!is_dns1123_subdomain(text)).then(|| format!("`{text}` is not a lower-case domain name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn invalid_labels_and_annotations_are_reported() {
+        for (metadata, n_problems) in [
+            (json!({ "labels": { "team": "a" }, "annotations": { "Example.com/A": "x y!" } }), 0),
+            (json!({ "labels": { "bad label!": "x y z" } }), 2),
+            (json!({ "labels": { "team": "x y z" } }), 1),
+            (json!({ "annotations": { "bad key!": "" } }), 1),
+            (json!({}), 0),
+        ] {
+            let mut problems = Vec::new();
+            check_metadata(&metadata, &mut problems);
+            assert_eq!(problems.len(), n_problems, "{metadata}: {problems:?}");
+        }
+    }
 }
