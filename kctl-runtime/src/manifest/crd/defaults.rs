@@ -164,6 +164,7 @@ fn wrong_type(schema: &Value, given: &Value) -> Option<String> {
     let fits = match name {
         "array" => given.is_array(),
         "boolean" => given.is_boolean(),
+        "integer" if given.is_u64() && !given.is_i64() => return Some(format!("it is greater than {}", i64::MAX)),
         "integer" => given.is_i64() || given.is_u64() || given.as_f64().is_some_and(|number| number.fract() == 0.0),
         "number" => given.is_number(),
         "object" => given.is_object(),
@@ -235,6 +236,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn default_above_int64_is_reported() {
+        for (given, fits) in
+            [(json!(i64::MAX), true), (json!(i64::MAX.unsigned_abs() + 1), false), (json!(u64::MAX), false)]
+        {
+            let schema = json!({ "type": "integer", "default": given });
+            assert_eq!(check(&schema, "spec.a").is_empty(), fits, "{given}");
+        }
+    }
 
     #[test]
     fn default_that_is_no_multiple_is_reported() {
