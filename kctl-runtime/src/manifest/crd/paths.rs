@@ -55,7 +55,10 @@ fn check_column(column: &Value, schema: &Value, rejected: &mut Vec<Problem>, use
     let path = text("jsonPath");
     if !path.starts_with('.') {
         let what = format!("the path `{path}` does not start with a dot");
-        rejected.push(problem(what, &format!("write `json_path = \".{path}\"`")));
+        // kubectl's JSONPath has braces around the path, the paths of a CRD have none.
+        let inner = path.strip_prefix('{').and_then(|path| path.strip_suffix('}')).unwrap_or(path);
+        let written = inner.trim_start_matches('.');
+        rejected.push(problem(what, &format!("write `json_path = \".{written}\"`")));
     } else if let Some(what) = leads_nowhere(path, schema) {
         useless.push(problem(what, "write it from the object, as `.spec.name`, with the names of JSON"));
     }
@@ -172,4 +175,21 @@ pub(super) fn schema_at_path<'a>(schema: &'a Value, path: &str) -> Option<&'a Va
         rest = after;
     }
     Some(schema)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn braces_of_kubectl_are_left_out_of_help() {
+        for path in ["spec.a", "{.spec.a}", "{spec.a}"] {
+            let column = json!({ "name": "A", "type": "string", "jsonPath": path });
+            let mut rejected = Vec::new();
+            check_column(&column, &json!({}), &mut rejected, &mut Vec::new());
+            assert_eq!(rejected[0].help, "write `json_path = \".spec.a\"`", "{path}");
+        }
+    }
 }
