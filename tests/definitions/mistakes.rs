@@ -269,6 +269,25 @@ mod other {
         }
     }
 
+    pub mod irregular {
+        use super::*;
+
+        #[resource(group = "example.com", version = "v8", kind = "Web", plural = "webz", namespaced, storage = false)]
+        pub struct WebSpec {
+            pub replicas: i32,
+        }
+    }
+
+    /// Another kind with the plural and the version of `plain`.
+    pub mod same_plural {
+        use super::*;
+
+        #[resource(group = "example.com", version = "v1", kind = "Page", plural = "webs", namespaced)]
+        pub struct PageSpec {
+            pub replicas: i32,
+        }
+    }
+
     /// The same kind as `unstored` with other names.
     pub mod named {
         use super::*;
@@ -351,6 +370,11 @@ fn incompatible_crd_versions_are_rejected_with_fix() {
         assert!(message.ends_with(wanted), "{message}");
     }
     assert_eq!(message(&[plain(), unstored(), plain()]), "nothing");
+    let text = message(&[plain(), KindSpec::of::<other::same_plural::Page>()]);
+    assert!(text.ends_with("share the plural `webs`: give one of them another `plural`"), "{text}");
+    let text = message(&[plain(), KindSpec::of::<other::irregular::Web>()]);
+    assert!(text.starts_with("the versions of Web.example.com do not fit together: "), "{text}");
+    assert!(text.ends_with("have the plurals `webs` and `webz`; write the same `plural = \"…\"` in both"), "{text}");
     let (named, again) = (KindSpec::of::<other::named::Web>(), KindSpec::of::<other::named_again::Web>());
     let text = message(&[named.clone(), again.clone()]);
     assert!(text.contains("differ in short names; a kind has one set of names: write the same in both"), "{text}");

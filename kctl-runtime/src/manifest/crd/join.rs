@@ -15,6 +15,27 @@ pub(super) fn by_name(versions: Vec<Version>) -> Vec<Vec<Version>> {
     named.into_values().collect()
 }
 
+/// Checks that each kind of a group has one plural. An API server serves only the first of two CRDs with one kind.
+///
+/// # Errors
+/// [`DefinitionError::Versions`] with the first kind that has two plurals.
+pub(super) fn check_plurals(crds: &[Vec<Version>]) -> Result<(), DefinitionError> {
+    let kind_of = |version: &Version| (version.crd.spec.names.kind.clone(), version.crd.spec.group.clone());
+    let firsts: Vec<&Version> = crds.iter().filter_map(|versions| versions.first()).collect();
+    for (index, second) in firsts.iter().copied().enumerate() {
+        let (kind, group) = kind_of(second);
+        let is_same = |first: &&Version| kind_of(first) == kind_of(second);
+        let Some(first) = firsts[..index].iter().copied().find(is_same) else { continue };
+        let (one, other) = (&first.crd.spec.names.plural, &second.crd.spec.names.plural);
+        return Err(DefinitionError::Versions {
+            name: format!("{kind}.{group}"),
+            what: format!("{} have the plurals `{one}` and `{other}`", list_versions(&[first, second])),
+            help: "write the same `plural = \"…\"` in both".into(),
+        });
+    }
+    Ok(())
+}
+
 /// Returns one CRD with all versions, the most recent first. It begins as the CRD of the storage version.
 ///
 /// Short names, categories and the conversion belong to the kind, so one version may give them for all. Labels and

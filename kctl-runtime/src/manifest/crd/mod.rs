@@ -178,7 +178,9 @@ pub fn definitions(
         }
     }
     let mut crds = Vec::new();
-    for versions in join::by_name(versions) {
+    let named = join::by_name(versions);
+    join::check_plurals(&named)?;
+    for versions in named {
         let crd = join::join(&versions)?;
         let checked = check(&json!(crd));
         if !checked.has_no_problems() {
@@ -191,6 +193,13 @@ pub fn definitions(
 
 /// Returns the error for two types that claim the same version of a kind.
 fn duplicate_version(first: &Version, second: &Version) -> DefinitionError {
+    let names = [first, second].map(|version| &version.crd.spec.names);
+    let help = if names[0].kind == names[1].kind {
+        "use one type in both places, or give one of them another `version`".to_owned()
+    } else {
+        let kinds = format!("the kinds {} and {}", names[0].kind, names[1].kind);
+        format!("{kinds} share the plural `{}`: give one of them another `plural`", names[0].plural)
+    };
     DefinitionError::Versions {
         name: first.crd.metadata.name.clone().unwrap_or_default(),
         what: format!(
@@ -199,7 +208,7 @@ fn duplicate_version(first: &Version, second: &Version) -> DefinitionError {
             first.location,
             second.location
         ),
-        help: "use one type in both places, or give one of them another `version`".into(),
+        help,
     }
 }
 

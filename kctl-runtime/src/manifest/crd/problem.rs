@@ -78,7 +78,7 @@ pub enum DefinitionError {
     #[error("the versions of {name} do not fit together: {what}; {help}")]
     #[non_exhaustive]
     Versions {
-        /// Name of the CRD.
+        /// Name of the CRD, or kind and group if the versions differ in the plural.
         name: String,
         /// The contradiction.
         what: String,
