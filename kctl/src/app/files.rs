@@ -1,22 +1,45 @@
 //! Objects from YAML and JSON, and how they are applied to an API server.
 
+use std::collections::BTreeSet;
+
 use http::{Method, Request};
 use k8s_openapi::{
-    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::APIResourceList,
 };
 use kctl_runtime::{
-    manifest::{self, Permission, RbacOptions},
+    manifest::{self, Permission, PermissionScope, RbacOptions},
     object::Kind,
     reconcile::{Error, Result, ResultExt},
 };
-use kube::Client;
-use serde_json::Value;
+use kube::{Api, Client};
+use serde_json::{Value, json};
 
 /// An object, and the file that it comes from, which error messages name.
 pub(crate) struct FromFile {
     pub(crate) object: Value,
     pub(crate) origin: String,
+}
+
+/// Creates the namespaces that a role is for. Only for embedded servers: in a real cluster, a namespace that does not exist
+/// is a mistake of the user.
+pub(crate) async fn create_namespaces(client: &Client, permissions: &[Permission]) -> Result<()> {
+    let names: BTreeSet<&str> = permissions
+        .iter()
+        .filter_map(|permission| match &permission.scope {
+            PermissionScope::Namespace(name) => Some(name.as_str()),
+            PermissionScope::Everywhere => None,
+        })
+        .collect();
+    let existing = Api::<Namespace>::all(client.clone());
+    for name in names {
+        if existing.get_opt(name).await?.is_some() {
+            continue;
+        }
+        let object = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": name } });
+        apply(client, &[FromFile { object, origin: "namespaces of the controllers".to_owned() }]).await?;
+    }
+    Ok(())
 }
 
 /// Installs the CRDs of an app's kinds, and its role.
@@ -117,7 +140,28 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use kctl_apiserver::ApiServer;
+    use kctl_runtime::manifest::PermissionTarget;
+
     use super::*;
+
+    #[tokio::test]
+    async fn namespaces_of_role_are_created_once() {
+        let server = ApiServer::new();
+        let client = Client::new(server.service(), "default");
+        let permissions = ["default", "team-a", "team-a"].map(|namespace| Permission {
+            scope: PermissionScope::Namespace(namespace.into()),
+            target: PermissionTarget::Resource { group: String::new(), resource: "pods".into(), name: String::new() },
+            verb: "get".into(),
+            because: BTreeSet::new(),
+            framework: false,
+        });
+        for _ in 0..2 {
+            create_namespaces(&client, &permissions).await.unwrap();
+        }
+        let namespaces = Api::<Namespace>::all(client);
+        assert!(namespaces.get_opt("team-a").await.unwrap().is_some());
+    }
 
     #[test]
     fn broken_yaml_names_the_file_and_the_line() {

@@ -102,7 +102,7 @@ use self::{
 pub(crate) use connection::names_a_file;
 pub use controllers::Env;
 #[cfg(feature = "sim")]
-pub(crate) use files::{FromFile, apply, path};
+pub(crate) use files::{FromFile, apply, create_namespaces, path};
 #[cfg(feature = "testing")]
 pub(crate) use files::{install, parse};
 pub use kctl_runtime::shard::ShardBy;

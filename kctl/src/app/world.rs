@@ -16,7 +16,7 @@ use tower::Layer;
 use super::files::install;
 use super::{
     App, Permissions,
-    files::{FromFile, apply},
+    files::{FromFile, apply, create_namespaces},
     hot_loops::HotLoops,
     reconciles::Reconciles,
     required_kinds::{Remedy, check_kinds},
@@ -37,11 +37,12 @@ pub(crate) fn user_of(app: &App) -> User {
     User::service_account("default", &app.name)
 }
 
-/// Installs the CRDs and the app's role on a server. Returns a client of the app, and a record of
-/// its rejected requests.
+/// Installs the CRDs and the app's role on a server, with the namespaces of the role. Returns a client of
+/// the app, and a record of its rejected requests.
 async fn as_role(server: &ApiServer, app: &App, role: &Permissions, cluster: &str) -> Result<(Client, Rejections)> {
     let permissions = role.get(cluster).cloned().unwrap_or_default();
     let names = RbacOptions::new(app.name.clone(), "default");
+    create_namespaces(&Client::new(server.service(), "default"), &permissions).await?;
     #[cfg(feature = "webhook")]
     app.install_on(server, &permissions, &names, cluster).await?;
     #[cfg(not(feature = "webhook"))]

@@ -61,6 +61,7 @@ async fn install(server: &ApiServer, app: &crate::App, cluster: &str, manager: m
     let names = RbacOptions::new(app.name(), "default");
     let admin = Client::new(server.service(), "default");
     let permissions = app.permissions().remove(cluster).unwrap_or_default();
+    app::create_namespaces(&admin, &permissions).await?;
     #[cfg(feature = "webhook")]
     app.install_on(server, &permissions, &names, cluster).await?;
     #[cfg(not(feature = "webhook"))]
