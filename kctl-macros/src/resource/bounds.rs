@@ -4,8 +4,6 @@
 //! Only literals are compared. Bounds of a number are compared as `f64`, which is exact up to 2^53; larger bounds
 //! that differ by less are not reported.
 
-use proc_macro2::{Ident, Span};
-
 use super::{json::Json, markers::Markers};
 use crate::{codes, diagnostics::Errors};
 
@@ -31,16 +29,14 @@ const OPPOSITES: [(&str, &str); 6] = [
     ("int_or_string", "type_"),
 ];
 
-/// Reports K0087 for contradictions, and K0088 for a default outside of the bounds. `span` is that of the word
-/// `kctl` in the first attribute: a contradiction has no single token.
-pub(super) fn check(markers: &Markers, span: Span, errors: &mut Errors) {
-    let at = Ident::new("kctl", span);
+/// Reports K0087 for contradictions, at the second of the two markers, and K0088 for a default outside of the bounds.
+pub(super) fn check(markers: &Markers, errors: &mut Errors) {
     for (lower, upper, or_equal) in PAIRS {
         let (Some(low), Some(high)) = (markers.number(lower), markers.number(upper)) else { continue };
         if low > high || (or_equal && low >= high) {
             let what = format!("no value has `{lower} = {low}` and `{upper} = {high}`");
             errors.push(
-                &at,
+                markers.written(upper),
                 codes::CONTRADICTING_MARKS,
                 &what,
                 &format!("make `{upper}` the larger one, or leave one of them out"),
@@ -50,23 +46,24 @@ pub(super) fn check(markers: &Markers, span: Span, errors: &mut Errors) {
     for (one, other) in OPPOSITES {
         if markers.has(one) && markers.has(other) {
             let what = format!("`{one}` and `{other}` contradict each other");
-            errors.push(&at, codes::CONTRADICTING_MARKS, &what, &format!("write `{one}` or `{other}`"));
+            let help = format!("write `{one}` or `{other}`");
+            errors.push(markers.written(other), codes::CONTRADICTING_MARKS, &what, &help);
         }
     }
     if markers.number("multiple_of").is_some_and(|factor| factor <= 0.0) {
         errors.push(
-            &at,
+            markers.written("multiple_of"),
             codes::CONTRADICTING_MARKS,
             "`multiple_of` must be more than 0",
             "write for example `multiple_of = 5`",
         );
     }
-    default_allowed(markers, &at, errors);
+    default_allowed(markers, errors);
 }
 
 /// Reports K0088 for a default that the same place forbids. API servers validate defaults when a CRD is created.
-fn default_allowed(markers: &Markers, at: &Ident, errors: &mut Errors) {
-    let Some(default) = markers.get("default") else { return };
+fn default_allowed(markers: &Markers, errors: &mut Errors) {
+    let (Some(default), Some(at)) = (markers.get("default"), markers.written("default")) else { return };
     if let Some(Json::List(allowed)) = markers.get("allowed")
         && !allowed.contains(default)
     {

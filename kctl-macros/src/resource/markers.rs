@@ -13,7 +13,7 @@
 mod suggest;
 mod values;
 
-use proc_macro2::{Ident, Span, TokenStream};
+use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, Error, LitBool, Token,
@@ -40,6 +40,11 @@ impl Markers {
         self.0.iter().find(|marker| marker.name == name).map(|marker| &marker.value)
     }
 
+    /// Returns the name of the first marker of this name as the user wrote it, with its span.
+    pub(super) fn written(&self, name: &str) -> Option<&Ident> {
+        self.0.iter().find(|marker| marker.name == name).map(|marker| &marker.written)
+    }
+
     /// Returns `true` if there is a marker of this name.
     pub(super) fn has(&self, name: &str) -> bool {
         self.get(name).is_some()
@@ -61,7 +66,7 @@ impl Markers {
     /// Returns the fields of a JSON object with these markers. The values of a marker that may be repeated become one list.
     pub(super) fn into_fields(self) -> Vec<(String, Json)> {
         let mut fields: Vec<(String, Json)> = Vec::new();
-        for Marker { name, value } in self.0 {
+        for Marker { name, value, .. } in self.0 {
             let is_repeatable = is_repeatable(&name);
             match fields.iter_mut().find(|(field, _)| *field == name) {
                 Some((_, Json::List(all))) if is_repeatable => all.push(value),
@@ -73,8 +78,8 @@ impl Markers {
     }
 
     /// Appends a marker.
-    fn push(&mut self, name: String, value: Json) {
-        self.0.push(Marker { name, value });
+    fn push(&mut self, written: Ident, name: String, value: Json) {
+        self.0.push(Marker { written, name, value });
     }
 }
 
@@ -158,8 +163,7 @@ pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Mark
             syntax(&error, "write field attributes like `#[kctl(min_length = 1, immutable)]`", errors);
         }
     }
-    let word = found.first().and_then(|first| first.path().get_ident());
-    bounds::check(&all, word.map_or_else(Span::call_site, Ident::span), errors);
+    bounds::check(&all, errors);
     all
 }
 
@@ -188,7 +192,7 @@ fn list(input: ParseStream, markers: &mut Markers, errors: &mut Errors) -> syn::
                 let (what, help) = (format!("`{text}` is given twice"), format!("write `{text}` once"));
                 errors.push(&name, codes::DUPLICATE_MARK, &what, &help);
             }
-            markers.push(text, value);
+            markers.push(name, text, value);
         }
         comma(input)?;
     }
@@ -251,7 +255,7 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
         Form::Inner => {
             let mut markers = Markers::default();
             list(&within("min_length = 1")?, &mut markers, errors)?;
-            bounds::check(&markers, name.span(), errors);
+            bounds::check(&markers, errors);
             Some(Json::Object(markers.into_fields()))
         }
     })
@@ -277,7 +281,7 @@ pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Markers
                     errors.push_duplicate(&word);
                 }
                 if let Some(value) = root_option(&name, tokens, errors) {
-                    markers.push(name, value);
+                    markers.push(word, name, value);
                 }
             } else {
                 rest.push(tokens);

@@ -139,6 +139,8 @@ pub(super) struct Stub {
 /// One marker: `min_length = 1` is `minLength` of the schema later on.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Marker {
+    /// The name with its span: an error about the marker points there.
+    pub(super) written: Ident,
     /// The name as users write it.
     pub(super) name: String,
     /// The value in the form of the marker: `true` for a flag, a list for `allowed`, an object for `rule`.
