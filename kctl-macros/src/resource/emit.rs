@@ -109,7 +109,6 @@ fn kube_option(option: &KubeOption) -> TokenStream {
         KubeOption::Written { name, value } => quote!(#name #(#value)*),
         KubeOption::Text { name, value } => quote!(#name = #value),
         KubeOption::Namespaced => quote!(namespaced),
-        KubeOption::Unparsed(tokens) => tokens.clone(),
     }
 }
 

@@ -5,6 +5,7 @@
 //!
 //! | code | mistake |
 //! |---|---|
+//! | K0024 | tokens that are not an option |
 //! | K0043 | a kind without group, version or name, or with one that API servers reject |
 //! | K0044 | a value without quotes |
 //! | K0045 | an unknown option |
@@ -23,7 +24,7 @@ use syn::{
 
 use super::{
     json::comma,
-    markers::snake_case,
+    markers::{snake_case, up_to_comma},
     model::{KubeOption, SchemaSource},
     nested_options,
 };
@@ -76,12 +77,21 @@ const REQUIRED: [(&str, &str); 3] = [("group", "example.com"), ("version", "v1")
 pub(super) fn check(options: &TokenStream, spec: &Ident, errors: &mut Errors) -> Vec<KubeOption> {
     // Names that count as given: one mistake about an option is not also a missing option.
     let mut names = Vec::new();
+    let mut is_read = true;
     let parser = |input: ParseStream| -> syn::Result<Vec<KubeOption>> {
         let mut options_kept = Vec::new();
         while !input.is_empty() {
-            let name = input.call(Ident::parse_any)?;
-            let value = value(&name, input)?;
+            let option_read = name_and_value(input);
+            let _rest = up_to_comma(input)?;
             comma(input)?;
+            let (name, value) = match option_read {
+                Ok(option_read) => option_read,
+                Err(error) => {
+                    errors.syntax(&error, "write options like `group = \"example.com\", namespaced`");
+                    is_read = false;
+                    continue;
+                }
+            };
             let text = snake_case(&name.to_string());
             names.extend(closest_match(&text, &KNOWN).filter(|_| !KNOWN.contains(&text.as_str())).map(str::to_owned));
             if text == "api_version" {
@@ -94,10 +104,11 @@ pub(super) fn check(options: &TokenStream, spec: &Ident, errors: &mut Errors) ->
         }
         Ok(options_kept)
     };
-    let Ok(mut options_kept) = parser.parse2(options.clone()) else {
-        return vec![KubeOption::Unparsed(options.clone())];
-    };
-    report_missing(&names, errors);
+    let mut options_kept = parser.parse2(options.clone()).unwrap_or_default();
+    // An option that can't be read may be one that seems to be missing.
+    if is_read {
+        report_missing(&names, errors);
+    }
     for (name, example) in REQUIRED {
         if !options_kept.iter().any(|option| option.is_named(name)) {
             let value = if name == "kind" { kind_of(spec) } else { example.to_owned() };
@@ -126,7 +137,6 @@ impl KubeOption {
         match self {
             Self::Written { name, .. } | Self::Text { name, .. } => name == option,
             Self::Namespaced => option == "namespaced",
-            Self::Unparsed(_) => false,
         }
     }
 }
@@ -136,13 +146,6 @@ fn value_of(options: &[KubeOption], option: &str) -> Option<TokenTree> {
     options.iter().find_map(|candidate| match candidate {
         KubeOption::Written { name, value } if name == option => value.get(1).cloned(),
         KubeOption::Text { name, value } if name == option => Some(Literal::string(value).into()),
-        KubeOption::Unparsed(tokens) => {
-            let tokens: Vec<TokenTree> = tokens.clone().into_iter().collect();
-            tokens.windows(3).find_map(|three| match three {
-                [TokenTree::Ident(name), TokenTree::Punct(_), value] if name == option => Some(value.clone()),
-                _ => None,
-            })
-        }
         _ => None,
     })
 }
@@ -178,12 +181,18 @@ pub(super) fn status(options: &[KubeOption]) -> Option<Type> {
 
 /// Returns the source of the schema. With `schema = "manual"` and `schema = "disabled"` it is the user.
 pub(super) fn schema_source(options: &[KubeOption]) -> SchemaSource {
-    let is_schema = |token: TokenTree| matches!(token, TokenTree::Ident(name) if name == "schema");
-    let is_given = options.iter().any(|option| match option {
-        KubeOption::Unparsed(tokens) => tokens.clone().into_iter().any(is_schema),
-        option => option.is_named("schema"),
-    });
-    if is_given { SchemaSource::User } else { SchemaSource::Derived }
+    if options.iter().any(|option| option.is_named("schema")) { SchemaSource::User } else { SchemaSource::Derived }
+}
+
+/// Reads one option up to its comma.
+///
+/// # Errors
+///
+/// Tokens that are not an option.
+fn name_and_value(input: ParseStream) -> syn::Result<(Ident, Vec<TokenTree>)> {
+    let name = input.call(Ident::parse_any)?;
+    let value = value(&name, input)?;
+    Ok((name, value))
 }
 
 /// Reads the tokens between the name of an option and the next comma: nothing, `= …` or `(…)`.
@@ -195,7 +204,7 @@ fn value(name: &Ident, input: ParseStream) -> syn::Result<Vec<TokenTree>> {
     match tokens.first() {
         None | Some(TokenTree::Group(_)) => Ok(tokens),
         Some(TokenTree::Punct(punct)) if punct.as_char() == '=' => Ok(tokens),
-        Some(_) => Err(syn::Error::new(name.span(), "not an option")),
+        Some(_) => Err(syn::Error::new(name.span(), "expected `=`, `(` or `,` after the name of an option")),
     }
 }
 
@@ -336,5 +345,37 @@ fn kind_of(spec: &Ident) -> String {
     match name.strip_suffix("Spec") {
         Some(kind) if !kind.is_empty() => kind.to_owned(),
         _ => name + "Kind",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::expand_resource;
+
+    /// Returns the messages about a kind with these options, in one line each.
+    fn messages(options: &str) -> Vec<String> {
+        let item = quote::quote!(
+            struct WebSpec {}
+        );
+        let text = expand_resource(&options.parse().unwrap(), &item).to_string();
+        let messages = text.split("compile_error ! { ").skip(1).filter_map(|rest| rest.split(" }").next());
+        messages.map(|text| text.trim_matches('"').replace("\\n", " / ").replace("\\\"", "\"")).collect()
+    }
+
+    #[test]
+    fn syntax_mistake_in_options_is_one_message() {
+        for (options, expected) in [
+            (r#"group = "e.com" version = "v1", kind = "Web""#, "expected `,` / help: write a comma"),
+            (r#"group = "e.com", version = "v1", kind = "Web" namespaced"#, "expected `,` / help: write a comma"),
+            (r#"group = "e.com", version = "v1", kind = "Web", namespaced plural = "webs""#, "expected `,` / help: "),
+            (r#"group = "e.com" rule("true"), version = "v1", kind = "Web""#, "expected `,` / help: write a comma"),
+            (r#"group "e.com", version = "v1", kind = "Web""#, "expected `=`, `(` or `,` after the name"),
+            (r#"group = "e.com", "v1", kind = "Web""#, "expected ident"),
+        ] {
+            let messages = messages(options);
+            assert!(messages.len() == 1 && messages[0].starts_with(expected), "{options}: {messages:?}");
+            assert!(messages[0].ends_with("code: K0024"), "{options}: {messages:?}");
+        }
+        assert!(messages(r#"group = "e.com", version = "v1", kind = "Web","#).is_empty());
     }
 }

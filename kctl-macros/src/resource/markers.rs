@@ -13,7 +13,7 @@
 mod suggest;
 mod values;
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, TokenStream, TokenTree};
 use quote::{ToTokens, quote};
 use syn::{
     Attribute, Error, LitBool, Token,
@@ -274,8 +274,14 @@ pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Markers
     let mut rest = Vec::new();
     let parser = |input: ParseStream| -> syn::Result<()> {
         while !input.is_empty() {
-            let word = input.fork().call(Ident::parse_any)?;
-            let (name, tokens) = (word.to_string(), up_to_comma(input)?);
+            let word = input.fork().call(Ident::parse_any);
+            let tokens = one_option(input, errors)?;
+            let _comma = input.parse::<Option<Token![,]>>()?;
+            let Ok(word) = word else {
+                rest.push(tokens);
+                continue;
+            };
+            let name = word.to_string();
             if crd_options::is_option(&name) || is_repeatable(&name) {
                 if !is_repeatable(&name) && markers.has(&name) {
                     errors.push_duplicate(&word);
@@ -286,15 +292,29 @@ pub(super) fn split_root(options: &TokenStream, errors: &mut Errors) -> (Markers
             } else {
                 rest.push(tokens);
             }
-            comma(input)?;
         }
         Ok(())
     };
     if parser.parse2(options.clone()).is_err() {
-        // kube's derive reports tokens that can't be read.
+        // `kube_options` reports tokens that can't be read.
         return (Markers::default(), options.clone());
     }
     (markers, quote!(#(#rest),*))
+}
+
+/// Reads the tokens of one option of `#[resource(…)]`: up to the next comma, or up to the name of another option. K0024 for
+/// the missing comma between the two.
+fn one_option(input: ParseStream, errors: &mut Errors) -> syn::Result<TokenStream> {
+    let mut tokens: Vec<TokenTree> = Vec::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        let is_complete = !matches!(tokens.last(), None | Some(TokenTree::Punct(_)));
+        if is_complete && input.peek(Ident::peek_any) {
+            errors.syntax(&input.error("expected `,`"), "write a comma between two options");
+            break;
+        }
+        tokens.push(input.parse()?);
+    }
+    Ok(tokens.into_iter().collect())
 }
 
 /// Reads the tokens of one option of `#[resource(…)]` that is not kube's. Its errors are collected separately, because
@@ -322,7 +342,7 @@ fn root_option(name: &str, tokens: TokenStream, errors: &mut Errors) -> Option<J
 pub(super) fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
     let mut tokens = TokenStream::new();
     while !input.is_empty() && !input.peek(Token![,]) {
-        input.parse::<proc_macro2::TokenTree>()?.to_tokens(&mut tokens);
+        input.parse::<TokenTree>()?.to_tokens(&mut tokens);
     }
     Ok(tokens)
 }

@@ -1,6 +1,6 @@
 //! A type under `#[resource]` or `#[schema]` as plain data: `check` builds it from the user's tokens, `emit` turns it into code.
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::TokenTree;
 use syn::{DeriveInput, Error, Ident};
 
 use super::{json::Json, markers::Markers, none::NonePolicy};
@@ -58,8 +58,6 @@ pub(super) enum KubeOption {
     Text { name: Ident, value: String },
     /// The flag, in place of `scope = "Namespaced"`.
     Namespaced,
-    /// The whole list, if it does not consist of options: kube's derive reports its error.
-    Unparsed(TokenStream),
 }
 
 /// A trait that the attribute derives.
