@@ -6,6 +6,7 @@
 //! | code | mistake |
 //! |---|---|
 //! | K0024 | tokens that are not an option |
+//! | K0028 | `scale` without `status` |
 //! | K0043 | a kind without group, version or name, or with one that API servers reject |
 //! | K0044 | a value without quotes |
 //! | K0045 | an unknown option |
@@ -108,6 +109,7 @@ pub(super) fn check(options: &TokenStream, spec: &Ident, errors: &mut Errors) ->
     // An option that can't be read may be one that seems to be missing.
     if is_read {
         report_missing(&names, errors);
+        report_scale_without_status(&options_kept, &names, errors);
     }
     for (name, example) in REQUIRED {
         if !options_kept.iter().any(|option| option.is_named(name)) {
@@ -129,6 +131,18 @@ fn report_missing(options: &[String], errors: &mut Errors) {
     let help = format!("write `#[resource({}, …)]`", missing.iter().map(example).collect::<Vec<_>>().join(", "));
     let what = format!("`#[resource]` needs {}", names.join(" and "));
     errors.push(TokenStream::new(), codes::INCOMPLETE_KIND, &what, &help);
+}
+
+/// Reports K0028 for `scale(…)` without `status`: kube's derive then writes no subresources into the CRD at all.
+fn report_scale_without_status(options: &[KubeOption], names: &[String], errors: &mut Errors) {
+    let scale = options.iter().find_map(|option| match option {
+        KubeOption::Written { name, .. } if name == "scale" => Some(name),
+        _ => None,
+    });
+    if let Some(scale) = scale.filter(|_| !names.iter().any(|name| name == "status")) {
+        let help = "add `status = \"…\"`, the name of the status struct: `scale` reads the replicas from it";
+        errors.push(scale, codes::WITHOUT_EFFECT, "`scale` needs `status`", help);
+    }
 }
 
 impl KubeOption {
@@ -360,6 +374,16 @@ mod tests {
         let text = expand_resource(&options.parse().unwrap(), &item).to_string();
         let messages = text.split("compile_error ! { ").skip(1).filter_map(|rest| rest.split(" }").next());
         messages.map(|text| text.trim_matches('"').replace("\\n", " / ").replace("\\\"", "\"")).collect()
+    }
+
+    #[test]
+    fn scale_without_status_is_reported() {
+        let kind = r#"group = "e.com", version = "v1", kind = "Web""#;
+        let scale = r#"scale(spec_replicas_path = ".spec.n", status_replicas_path = ".status.n")"#;
+        let found = messages(&format!("{kind}, {scale}"));
+        assert!(found.len() == 1 && found[0].starts_with("`scale` needs `status` / help: add `status"), "{found:?}");
+        assert!(found[0].ends_with("code: K0028"), "{found:?}");
+        assert!(messages(&format!("{kind}, {scale}, status = \"WebStatus\"")).is_empty());
     }
 
     #[test]
