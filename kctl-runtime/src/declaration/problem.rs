@@ -4,9 +4,13 @@ use kctl_apimachinery::validation::is_dns1123_label;
 
 use super::{ControllerSpec, RelationKind, RelationSpec};
 
+/// Bytes in the name of a controller, which is the `reportingInstance` of its Events: `ReportingInstanceLengthLimit` in
+/// `k8s.io/kubernetes/pkg/apis/core/validation/events.go`.
+const NAME_LEN_MAX: usize = 128;
+
 /// Returns the first contradiction in a declaration, and what to write instead. Contradictions are a kind with two
 /// relations, a status that is not served, a duration of zero and a backoff that begins above its maximum. So is a list
-/// of namespaces that is empty or has an invalid name.
+/// of namespaces that is empty or has an invalid name, and a controller's name that is empty or too long for an `Event`.
 ///
 /// `kctl::App` fails at the start with this message; a program that uses [`Manager`](crate::manager::Manager) checks it
 /// itself. `#[controller]` reports the same mistakes in literals.
@@ -31,7 +35,19 @@ use super::{ControllerSpec, RelationKind, RelationSpec};
 /// assert_eq!(problem, "`timeout` is zero");
 /// ```
 pub fn declaration_problem(spec: &ControllerSpec) -> Option<(String, String)> {
-    kinds(spec).or_else(|| status(spec)).or_else(|| durations(spec)).or_else(|| namespaces(spec))
+    name(spec).or_else(|| kinds(spec)).or_else(|| status(spec)).or_else(|| durations(spec)).or_else(|| namespaces(spec))
+}
+
+/// Returns the problem of a name with which API servers reject each `Event` of the controller.
+fn name(spec: &ControllerSpec) -> Option<(String, String)> {
+    let name = &spec.name;
+    (!(1..=NAME_LEN_MAX).contains(&name.len())).then(|| {
+        let what = format!(
+            "the name `{name}` has {} bytes: `reportingInstance` of an Event has 1 to {NAME_LEN_MAX}",
+            name.len()
+        );
+        (what, "write another `name`, or remove the option".to_owned())
+    })
 }
 
 /// Returns the problem of a kind that two relations declare: the operations could not say which one they mean.
@@ -141,6 +157,16 @@ mod tests {
         let primary = "ConfigMap is declared twice: the primary and `reads = Config`";
         check(&builder().reads::<ConfigMap>("reads = Config").build(), Some(primary));
         check(&builder().reads::<ConfigMap>("reads = ConfigMap(on = Edge)").on_cluster::<Edge>().build(), None);
+    }
+
+    #[test]
+    fn name_fits_into_an_event() {
+        check(&builder().named(&"n".repeat(128)).build(), None);
+        let empty = "the name `` has 0 bytes: `reportingInstance` of an Event has 1 to 128";
+        check(&builder().named("").build(), Some(empty));
+        let name = "n".repeat(129);
+        let long = format!("the name `{name}` has 129 bytes: `reportingInstance` of an Event has 1 to 128");
+        check(&builder().named(&name).build(), Some(&long));
     }
 
     #[test]

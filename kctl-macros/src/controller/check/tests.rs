@@ -64,6 +64,20 @@ fn verbs_in_other_forms_get_help() {
 }
 
 #[test]
+fn names_that_events_reject_are_reported() {
+    let check = |name: String, expected: Option<&str>| {
+        let found = messages(&format!("name = \"{name}\""));
+        assert_eq!(found.len(), usize::from(expected.is_some()), "{found:?}");
+        let Some(help) = expected else { return };
+        let start = "`name` has 1 to 128 bytes: API servers reject its Events otherwise / help: ";
+        assert!(found[0].starts_with(&format!("{start}{help}")) && found[0].ends_with("K0026"), "{found:?}");
+    };
+    check(String::new(), Some("write a name, or remove the option"));
+    check("n".repeat(128), None);
+    check("n".repeat(129), Some("write a shorter name"));
+}
+
+#[test]
 fn invalid_selectors_are_reported_with_an_example() {
     for (options, expected) in [
         (

@@ -2,7 +2,7 @@
 //!
 //! | option | literals | code |
 //! |---|---|---|
-//! | `name` | a string | K0026 |
+//! | `name` | a string of 1 to 128 bytes | K0026 |
 //! | `finalizer` | a qualified name, such as `"example.com/name"` | K0017, K0026 |
 //! | `concurrency`, `retries` | a number: at least 1, at least 0 | K0018 |
 //! | `resync`, `timeout` | `"10m"` | K0020 |
@@ -27,6 +27,10 @@ use crate::{codes, diagnostics::Errors};
 /// The longest wait of `backoff` without `max`: the default of `SpecBuilder` in the runtime.
 const BACKOFF_MAX_MILLIS: u64 = 1_000_000;
 
+/// Bytes in the name of a controller, which is the `reportingInstance` of its Events: `ReportingInstanceLengthLimit` in
+/// the validation of Kubernetes. `declaration_problem` in the runtime has the same limit.
+const NAME_LEN_MAX: usize = 128;
+
 /// Returns the value of an option. Reports K0010 if it is missing, K0025 for parentheses after it.
 pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&'a Expr> {
     let name = &entry.name;
@@ -38,9 +42,20 @@ pub(super) fn entry_value<'a>(entry: &'a Entry, errors: &mut Errors) -> Option<&
     None
 }
 
-/// Reads `name = "…"`, or an expression.
+/// Reads `name = "…"`, or an expression. K0026 for a literal that can't be the `reportingInstance` of an `Event`.
 pub(super) fn name(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
-    string(entry, errors).cloned()
+    let value = string(entry, errors)?;
+    if let Expr::Lit(literal) = value
+        && let Lit::Str(text) = &literal.lit
+        && !(1..=NAME_LEN_MAX).contains(&text.value().len())
+    {
+        let what = format!("`name` has 1 to {NAME_LEN_MAX} bytes: API servers reject its Events otherwise");
+        let help = "write a shorter name, or remove the option: the default is the name of the controller";
+        let help = if text.value().is_empty() { "write a name, or remove the option" } else { help };
+        errors.push(text, codes::STRING_OR_FUNCTION, &what, help);
+        return None;
+    }
+    Some(value.clone())
 }
 
 /// Reads `finalizer = "…"`, or an expression. K0017 for a literal that API servers reject.
