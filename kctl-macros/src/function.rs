@@ -145,6 +145,27 @@ pub(crate) fn strip_pointers(ty: &Type) -> &Type {
     }
 }
 
+/// Returns the kind that the user meant with the type of an object: behind references and `Arc`s, or else behind a type
+/// with one argument, such as `Rc<Pod>` or `A<Pod>` after `use std::sync::Arc as A`. The metadata of a kind is a kind.
+pub(crate) fn strip_any_pointer(ty: &Type) -> &Type {
+    let stripped = strip_pointers(ty);
+    if !std::ptr::eq(stripped, ty) {
+        return stripped;
+    }
+    only_argument(ty).map_or(ty, strip_pointers)
+}
+
+/// Returns `T` of `Name<T>` for any name but `PartialObjectMeta`. `None` for another number of arguments.
+fn only_argument(ty: &Type) -> Option<&Type> {
+    let Type::Path(path) = ty else { return None };
+    let last = path.path.segments.last().filter(|last| last.ident != "PartialObjectMeta")?;
+    let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
+    match arguments.args.first()? {
+        GenericArgument::Type(inner) if arguments.args.len() == 1 => Some(inner),
+        _ => None,
+    }
+}
+
 /// Returns `T` of `Name<T>`, whatever path leads to `Name`.
 pub(crate) fn generic_argument<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
     let Type::Path(path) = ty else { return None };
@@ -208,7 +229,7 @@ pub(crate) fn source_text(tokens: &TokenStream) -> String {
 mod tests {
     use quote::quote;
 
-    use super::{Function, source_text};
+    use super::{Function, compact_text, source_text, strip_any_pointer};
 
     #[test]
     fn functions_with_raw_names_are_called_by_them() {
@@ -239,6 +260,26 @@ mod tests {
         }
         let text = crate::simulated_test::expand(quote!(), &simulated).to_string();
         assert!(text.contains("fn r#try") && !text.contains("compile_error"), "{text}");
+    }
+
+    #[test]
+    fn kinds_are_found_behind_any_pointer() {
+        for (written, expected) in [
+            ("Pod", "Pod"),
+            ("&Pod", "Pod"),
+            ("&Arc<Pod>", "Pod"),
+            ("Arc<Pod>", "Pod"),
+            ("Rc<Pod>", "Pod"),
+            ("A<v1::Pod>", "v1::Pod"),
+            ("Rc<Arc<Pod>>", "Pod"),
+            ("Arc<PartialObjectMeta<Pod>>", "PartialObjectMeta<Pod>"),
+            ("PartialObjectMeta<Pod>", "PartialObjectMeta<Pod>"),
+            ("Object<Spec, Status>", "Object<Spec,Status>"),
+            ("Borrowed<'a>", "Borrowed<'a>"),
+        ] {
+            let ty = syn::parse_str(written).unwrap();
+            assert_eq!(compact_text(strip_any_pointer(&ty)), expected, "{written}");
+        }
     }
 
     #[test]

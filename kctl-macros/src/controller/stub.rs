@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     crate_path::CratePath,
-    function::{Function, generic_argument, strip_pointers},
+    function::{Function, generic_argument, strip_any_pointer, strip_pointers},
     resource::mentions,
     source_file,
 };
@@ -85,8 +85,8 @@ fn placeholder_kind() -> TokenStream {
 /// outside of the function, and for a type that is not a path.
 fn first_kind(function: &Function) -> Option<TokenStream> {
     // A `Context` as the first parameter does not show the kind.
-    let mut kinds =
-        function.parameter_types().map(strip_pointers).filter(|ty| generic_argument(ty, "Context").is_none());
+    let is_context = |ty: &Type| generic_argument(strip_pointers(ty), "Context").is_some();
+    let mut kinds = function.parameter_types().filter(|ty| !is_context(ty)).map(strip_any_pointer);
     let is_parameter = |kind: &Type| function.sig.generics.type_params().any(|of| mentions(&quote!(#kind), &of.ident));
     kinds.next().filter(|kind| matches!(kind, Type::Path(_)) && !is_parameter(kind)).map(kind_or_kind_of_spec)
 }

@@ -20,7 +20,7 @@ use super::super::{
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{Function, compact_text, generic_argument, strip_pointers},
+    function::{Function, compact_text, generic_argument, strip_any_pointer, strip_pointers},
     source_file,
 };
 
@@ -51,10 +51,7 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
     check_context(&function.sig.ident, context, errors);
     let kind = generic_argument(primary, "Arc");
     if kind.is_none() {
-        let inner = match primary {
-            Type::Reference(reference) => compact_text(&reference.elem),
-            other => compact_text(other),
-        };
+        let inner = compact_text(strip_any_pointer(primary));
         let what = format!("the first parameter must be `Arc<{inner}>`: objects are shared with the cache");
         errors.push(primary, codes::NOT_AN_ARC, &what, &format!("write `Arc<{inner}>`"));
     }
