@@ -3,6 +3,8 @@
 use kctl_apimachinery::validation::{
     LABEL_LEN_MAX, is_dns1035_label, is_dns1123_label, is_dns1123_subdomain, is_label_value, is_qualified_name,
 };
+#[cfg(feature = "webhook")]
+use kctl_apimachinery::{url::Url, validation::SUBDOMAIN_LEN_MAX};
 use kctl_runtime::{manifest::Manifest, reconcile};
 
 /// Parses the name of a namespace: a DNS label.
@@ -23,6 +25,36 @@ pub(super) fn name(text: &str) -> Result<String, String> {
     Err(format!(
         "`{text}` is not a valid name: write at most {LABEL_LEN_MAX} of `a-z`, `0-9`, `-` and `.`, for example `web`"
     ))
+}
+
+/// Parses the name of a Secret: a DNS subdomain, which may be longer than the name of the program.
+#[cfg(feature = "webhook")]
+pub(super) fn secret(text: &str) -> Result<String, String> {
+    if is_dns1123_subdomain(text) {
+        return Ok(text.into());
+    }
+    Err(format!(
+        "`{text}` is not a valid name of a Secret: write at most {SUBDOMAIN_LEN_MAX} of `a-z`, `0-9`, `-` and `.`, for example \
+         `web-webhook-tls`"
+    ))
+}
+
+/// Parses the URL of webhooks, to which their paths are appended. It has to be one that API servers accept.
+#[cfg(feature = "webhook")]
+pub(super) fn webhook_url(text: &str) -> Result<String, String> {
+    let explain = |why: &str| format!("{why}; write for example `https://web.example.com:9443`");
+    let url = Url::parse(text).ok_or_else(|| explain("not a URL"))?;
+    if let Some((_part, why)) = url.webhook_problems().first() {
+        return Err(explain(why));
+    }
+    if url.host_and_port().0.is_empty() {
+        return Err(explain("host must be specified"));
+    }
+    // A path after an empty query or fragment would become part of it.
+    if text.contains(['?', '#']) {
+        return Err(explain("query parameters and fragments are not permitted in the URL"));
+    }
+    Ok(text.into())
 }
 
 /// Checks the names of Services, which are stricter than those of other objects. Metrics and webhooks have one each.
@@ -92,6 +124,39 @@ mod tests {
         }
         for text in ["a/b:1@sha256:0", "localhost:5000/a:1", "a@sha256:0"] {
             assert!(image(text).is_ok(), "{text:?}");
+        }
+    }
+
+    #[cfg(feature = "webhook")]
+    #[test]
+    fn webhook_urls_are_those_of_api_servers() {
+        for text in ["https://a", "https://a.example.com:9443/path/", "https://192.0.2.1:9443", "https://[::1]:9443"] {
+            assert_eq!(webhook_url(text).as_deref(), Ok(text));
+        }
+        for (text, part) in [
+            ("", "'https' is the only allowed URL scheme"),
+            ("http://a", "'https' is the only allowed URL scheme"),
+            ("a.example.com", "'https' is the only allowed URL scheme"),
+            ("https://", "host must be specified"),
+            ("https://:9443", "host must be specified"),
+            ("https://me@a", "user information is not permitted"),
+            ("https://a?b=c", "query parameters are not permitted"),
+            ("https://a#b", "fragments are not permitted"),
+            ("https://a?", "query parameters and fragments"),
+            ("https://a:port", "not a URL"),
+        ] {
+            let error = webhook_url(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+    }
+
+    #[cfg(feature = "webhook")]
+    #[test]
+    fn secret_names_are_dns_subdomains() {
+        let (long, too_long) = ("a".repeat(SUBDOMAIN_LEN_MAX), "a".repeat(SUBDOMAIN_LEN_MAX + 1));
+        let cases = [("web-webhook-tls", true), (&long, true), (&too_long, false), ("", false), ("Bad_Name!", false)];
+        for (text, is_valid) in cases {
+            assert_eq!(secret(text).is_ok(), is_valid, "{text}");
         }
     }
 

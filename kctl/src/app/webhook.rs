@@ -32,6 +32,7 @@ pub(super) use self::manifests::{Issued, Named, RegisterOptions};
 use super::{
     App,
     certificates::{Certificates, READ_EVERY, trusting_paths},
+    names,
     rbac_check::Extra,
     webhook_functions::{check_service, hosts},
 };
@@ -54,13 +55,13 @@ pub(super) struct ServeOptions {
     webhook_cert_dir: Option<PathBuf>,
     /// Create and renew the certificate in this Secret of the program's namespace, and write its CA into the app's webhook
     /// configurations and CRDs. A Secret that something else fills is used and never written
-    #[arg(long, value_name = "NAME", conflicts_with = "webhook_cert_dir")]
+    #[arg(long, value_name = "NAME", value_parser = names::secret, conflicts_with = "webhook_cert_dir")]
     webhook_secret: Option<String>,
     /// The name of the Service, and of the webhook configurations; by default that of the app
     #[arg(long, value_name = "NAME")]
     webhook_service: Option<String>,
     /// The URL at which the API server reaches the webhooks, such as `https://192.0.2.1:9443`; by default the address
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = names::webhook_url)]
     webhook_url: Option<String>,
     /// Write the manifests that register this server: webhook configurations, and the CRDs of kinds that the app converts. Apply them
     /// with `kubectl apply --server-side -f FILE`; a file that kctl did not write is never replaced

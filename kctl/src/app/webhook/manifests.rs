@@ -16,7 +16,7 @@ use kctl_webhook::admission::ClientConfig;
 use serde_json::{Value, json};
 
 use super::App;
-use crate::app::webhook_functions::Address;
+use crate::app::{names, webhook_functions::Address};
 
 const SERVICE_PORT: u16 = 443;
 /// Port of the container, as for controller-runtime's webhooks.
@@ -28,7 +28,7 @@ const CERTIFICATES: &str = "/var/run/webhook-tls";
 #[derive(clap::Args, Default, Clone, Debug)]
 pub(in crate::app) struct RegisterOptions {
     /// The URL of the webhooks; by default the Service with the name of the roles
-    #[arg(long, value_name = "URL", conflicts_with = "helm")]
+    #[arg(long, value_name = "URL", value_parser = names::webhook_url, conflicts_with = "helm")]
     webhook_url: Option<String>,
     /// A file with the CA of the certificate. By default, the program writes its own CA into the configurations of admission
     /// functions and conversions
