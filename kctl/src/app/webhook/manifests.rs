@@ -5,9 +5,11 @@
 
 use std::{
     io::Read,
+    net::IpAddr,
     path::{Path, PathBuf},
 };
 
+use kctl_apimachinery::url::Url;
 use kctl_runtime::{
     manifest::{self, Manifest, RbacOptions},
     reconcile::{Error, Result, ResultExt},
@@ -110,6 +112,9 @@ impl App {
         for manifest in all.iter_mut().filter(|manifest| manifest.object["kind"] == "Deployment") {
             let mut object = manifest.object.take();
             serve_in(&mut object, name, source, probed);
+            if let Some(url) = options.webhook_url.as_ref().filter(|_| source == Source::Secret) {
+                certify_for_url(&mut object, url);
+            }
             *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
         }
         let configurations = self.configurations(name, &client, authority.as_deref())?;
@@ -122,7 +127,8 @@ impl App {
         }
         all.push(Manifest::new(format!("webhook/service-{name}.yaml"), service(names))?);
         if issued == Issued::Elsewhere {
-            issued_by_cert_manager(names, |definition| self.converts(definition), all)?;
+            let certificate = certificate_of_cert_manager(names, options.webhook_url.as_deref());
+            issued_by_cert_manager(names, certificate, |definition| self.converts(definition), all)?;
         }
         Ok(())
     }
@@ -222,9 +228,17 @@ fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) 
     }
 }
 
+/// Adds the argument by which the program creates its certificate for the host of a URL, too.
+fn certify_for_url(deployment: &mut Value, url: &str) {
+    if let Some(args) = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array_mut() {
+        args.push(format!("--webhook-url={url}").into());
+    }
+}
+
 /// Adds cert-manager's Issuer and Certificate, and annotations by which it injects the authority.
 fn issued_by_cert_manager(
     names: &RbacOptions,
+    certificate: Value,
     converts: impl Fn(&Value) -> bool,
     all: &mut Vec<Manifest>,
 ) -> Result<()> {
@@ -239,26 +253,39 @@ fn issued_by_cert_manager(
             format!("{namespace}/{}", secret_name(name)).into();
         *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
     }
-    let meta = |name: &str| json!({ "name": name, "namespace": namespace });
     let issuer = json!({
         "apiVersion": "cert-manager.io/v1",
         "kind": "Issuer",
-        "metadata": meta(&format!("{name}-webhook")),
+        "metadata": { "name": format!("{name}-webhook"), "namespace": namespace },
         "spec": { "selfSigned": {} },
-    });
-    let certificate = json!({
-        "apiVersion": "cert-manager.io/v1",
-        "kind": "Certificate",
-        "metadata": meta(&secret_name(name)),
-        "spec": {
-            "secretName": secret_of_cert_manager(name),
-            "dnsNames": [format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")],
-            "issuerRef": { "kind": "Issuer", "name": format!("{name}-webhook") },
-        },
     });
     all.push(Manifest::new(format!("webhook/issuer-{name}-webhook.yaml"), issuer)?);
     all.push(Manifest::new(format!("webhook/certificate-{}.yaml", secret_name(name)), certificate)?);
     Ok(())
+}
+
+/// Returns cert-manager's Certificate for the names of the Service, and for the host of a URL.
+fn certificate_of_cert_manager(names: &RbacOptions, url: Option<&str>) -> Value {
+    let RbacOptions { name, namespace, .. } = names;
+    let mut spec = json!({
+        "secretName": secret_of_cert_manager(name),
+        "dnsNames": [format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")],
+        "issuerRef": { "kind": "Issuer", "name": format!("{name}-webhook") },
+    });
+    if let Some(url) = url.and_then(Url::parse) {
+        let host = url.host_and_port().0;
+        match (host.parse::<IpAddr>(), spec["dnsNames"].as_array_mut()) {
+            (Ok(_address), _) => spec["ipAddresses"] = json!([host]),
+            (Err(_), Some(names)) if !names.iter().any(|name| name == host) => names.push(host.into()),
+            (Err(_), _) => {}
+        }
+    }
+    json!({
+        "apiVersion": "cert-manager.io/v1",
+        "kind": "Certificate",
+        "metadata": { "name": secret_name(name), "namespace": namespace },
+        "spec": spec,
+    })
 }
 
 fn service(names: &RbacOptions) -> Value {
@@ -273,6 +300,54 @@ fn service(names: &RbacOptions) -> Value {
             "ports": [{ "name": "webhook", "port": SERVICE_PORT, "protocol": "TCP", "targetPort": "webhook" }],
         },
     })
+}
+
+#[cfg(test)]
+mod url_tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kctl_webhook::{
+        FunctionInfo,
+        admission::{Action, Options, Webhook},
+    };
+
+    use super::*;
+
+    #[test]
+    fn cert_manager_certificate_covers_the_host_of_url() {
+        let names = RbacOptions::new("web", "system");
+        let services = json!(["web.system.svc", "web.system.svc.cluster.local"]);
+        let with_host = json!(["web.system.svc", "web.system.svc.cluster.local", "web.example.com"]);
+        for (url, dns_names, addresses) in [
+            (None, &services, Value::Null),
+            (Some("https://web.system.svc:443"), &services, Value::Null),
+            (Some("https://web.example.com:9443"), &with_host, Value::Null),
+            (Some("https://192.0.2.1:9443"), &services, json!(["192.0.2.1"])),
+            (Some("https://[::1]:9443/path"), &services, json!(["::1"])),
+        ] {
+            let spec = certificate_of_cert_manager(&names, url)["spec"].take();
+            assert_eq!((&spec["dnsNames"], &spec["ipAddresses"]), (dns_names, &addresses), "{url:?}");
+        }
+    }
+
+    #[test]
+    fn deployment_creates_its_certificate_for_the_url() {
+        let names = RbacOptions::new("web", "system");
+        let mut app = App::new("web");
+        let about = FunctionInfo::new("anything", file!(), line!());
+        let rule =
+            Webhook::object::<ConfigMap, _, _>(about, Options::new(Action::Validate), |config, _| async { Ok(config) });
+        app.webhook_functions.admission.push(rule);
+        let url = "https://192.0.2.1:9443";
+        let options = RegisterOptions { webhook_url: Some(url.into()), webhook_ca_file: None };
+        for (issued, is_passed) in [(Issued::Here, true), (Issued::Elsewhere, false)] {
+            let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"] }] } } } });
+            let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment).unwrap()];
+            app.webhook_manifests(&names, &options, issued, &mut all).unwrap();
+            let args = &all[0].object["spec"]["template"]["spec"]["containers"][0]["args"];
+            let argument = json!(format!("--webhook-url={url}"));
+            assert_eq!(args.as_array().unwrap().contains(&argument), is_passed, "{args}");
+        }
+    }
 }
 
 #[cfg(all(test, feature = "karmada"))]
