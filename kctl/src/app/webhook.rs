@@ -72,6 +72,35 @@ pub(super) struct ServeOptions {
     pub(super) keep_in: Option<PathBuf>,
 }
 
+impl ServeOptions {
+    /// Checks that configurations can be written for a server on this address.
+    ///
+    /// # Errors
+    /// The file has the name `-`, or no URL leads to the server: certificates are not valid for unspecified addresses.
+    fn check_written(&self, address: SocketAddr) -> Result<()> {
+        let Some(file) = &self.write_webhook_config else { return Ok(()) };
+        if file == Path::new("-") {
+            return Err(Error::from(
+                "--write-webhook-config does not write to standard output\nhelp: name a file, which is replaced at each start",
+            ));
+        }
+        if address.ip().is_unspecified() && self.webhook_url.is_none() {
+            return Err(Error::from(format!(
+                "--write-webhook-config has no URL for API servers: {address} is no address that they can call\n\
+                 help: add --webhook-url https://ADDRESS:{}",
+                address.port()
+            )));
+        }
+        Ok(())
+    }
+
+    /// Returns `true` if the certificate is in a Secret.
+    #[cfg(feature = "dev")]
+    pub(super) fn has_secret(&self) -> bool {
+        self.webhook_secret.is_some()
+    }
+}
+
 /// Time within which functions of cancelled requests end: they stop at their next `.await`.
 const ENDED_WITHIN: Duration = Duration::from_secs(1);
 
@@ -200,6 +229,7 @@ impl App {
         }
         let mut server = ServerOptions::default();
         server.address = options.webhook_bind_address.unwrap_or(server.address);
+        options.check_written(server.address)?;
         let served = Arc::new(Served::default());
         server.certificate = match (&options.webhook_cert_dir, &options.webhook_secret) {
             (Some(folder), _) => Certificate::in_folder(folder),
@@ -387,6 +417,32 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
         )));
     }
     std::fs::write(file, format!("{WRITTEN_BY}{yaml}")).context(file.display())
+}
+
+#[cfg(test)]
+mod option_tests {
+    use super::*;
+
+    #[test]
+    fn written_configuration_needs_a_file_and_an_address() {
+        let check = |file: Option<&str>, url: Option<&str>, address: &str| {
+            let options = ServeOptions {
+                write_webhook_config: file.map(PathBuf::from),
+                webhook_url: url.map(str::to_owned),
+                ..ServeOptions::default()
+            };
+            options.check_written(address.parse().unwrap()).map_err(|error| error.to_string())
+        };
+        for address in ["0.0.0.0:9443", "[::]:9443"] {
+            assert_eq!(check(None, None, address), Ok(()));
+            assert_eq!(check(Some("a.yaml"), Some("https://192.0.2.1:9443"), address), Ok(()));
+            let error = check(Some("a.yaml"), None, address).unwrap_err();
+            assert!(error.ends_with("help: add --webhook-url https://ADDRESS:9443"), "{error}");
+        }
+        assert_eq!(check(Some("a.yaml"), None, "127.0.0.1:0"), Ok(()));
+        let error = check(Some("-"), None, "127.0.0.1:0").unwrap_err();
+        assert!(error.contains("does not write to standard output"), "{error}");
+    }
 }
 
 #[cfg(all(test, any(feature = "dev", feature = "karmada")))]
