@@ -120,7 +120,19 @@ fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, cl
             }
             return Ok(cli);
         }
-        Command::GenerateManifests(options) => (&options.out, Some(&options.breaking)),
+        Command::GenerateManifests(options) => {
+            #[cfg(feature = "webhook")]
+            if options.register.has_authority() && options.with.contains(&manifest_options::With::CertManager) {
+                let text = "--webhook-ca-file does not go with `--with cert-manager`, which injects the CA of its certificate";
+                return Err(command.error(ErrorKind::ArgumentConflict, text));
+            }
+            (&options.out, Some(&options.breaking))
+        }
+        #[cfg(all(feature = "dev", feature = "webhook"))]
+        Command::Dev(options) if options.webhook.has_secret() => {
+            let text = "--webhook-secret is for `run`: `dev` creates its certificate itself; --data DIR keeps it";
+            return Err(command.error(ErrorKind::ArgumentConflict, text));
+        }
         #[cfg(feature = "dev")]
         Command::Dev(_) => return Ok(cli),
         Command::Shards(_) | Command::Graph { .. } => return Ok(cli),
@@ -129,8 +141,8 @@ fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, cl
         let text = "--check needs a folder: `--check DIR`, or --out beside it";
         return Err(command.error(ErrorKind::MissingRequiredArgument, text));
     }
-    if out.folder().is_none() && breaking.is_some_and(BreakingOptions::has_revision) {
-        let text = "--since needs a folder, whose older files are compared: `--check DIR` or `--out DIR` beside it";
+    if let Some(option) = breaking.and_then(BreakingOptions::option).filter(|_| out.folder().is_none()) {
+        let text = format!("{option} needs a folder, whose older files are compared: `--check DIR` or `--out DIR` beside it");
         return Err(command.error(ErrorKind::MissingRequiredArgument, text));
     }
     Ok(cli)

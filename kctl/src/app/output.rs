@@ -54,9 +54,12 @@ pub(super) struct BreakingOptions {
 }
 
 impl BreakingOptions {
-    /// Returns `true` if `--since` names a git revision.
-    pub(super) fn has_revision(&self) -> bool {
-        self.since.is_some()
+    /// Returns an option that was set: each needs a folder with older files.
+    pub(super) fn option(&self) -> Option<&'static str> {
+        if self.since.is_some() {
+            return Some("--since");
+        }
+        self.allow_breaking.then_some("--allow-breaking")
     }
 }
 

@@ -227,15 +227,44 @@ fn check_needs_a_folder() {
 }
 
 #[test]
-fn since_needs_a_folder() {
+fn breaking_options_need_a_folder() {
     let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
     for command in ["generate-crds", "generate-manifests"] {
-        let error = parse(Cli::command(), arguments(&format!("app {command} --since main"))).err().unwrap();
-        assert_eq!(error.exit_code(), 2);
-        assert!(error.to_string().contains("--since needs a folder"), "{error}");
-        for line in ["--since main --check deploy", "--since main --out deploy", "--since main --check --out deploy"] {
+        for (options, part) in [
+            ("--since main", "--since needs a folder"),
+            ("--allow-breaking", "--allow-breaking needs a folder"),
+        ] {
+            let error = parse(Cli::command(), arguments(&format!("app {command} {options}"))).err().unwrap();
+            assert_eq!(error.exit_code(), 2);
+            assert!(error.to_string().contains(part), "{error}");
+        }
+        for line in [
+            "--since main --check deploy",
+            "--since main --out deploy",
+            "--since main --check --out deploy",
+            "--allow-breaking --out deploy",
+        ] {
             assert!(parse(Cli::command(), arguments(&format!("app {command} {line}"))).is_ok(), "{command} {line}");
         }
+    }
+}
+
+#[cfg(feature = "webhook")]
+#[test]
+fn wrong_webhook_options_are_wrong_usage() {
+    let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
+    let cases = [
+        ("run --webhook-url=http://a", "'https' is the only allowed URL scheme"),
+        ("generate-manifests --webhook-url=https://a?b", "query parameters are not permitted in the URL"),
+        ("run --webhook-secret=", "`` is not a valid name of a Secret"),
+        ("run --webhook-secret=Bad_Name!", "`Bad_Name!` is not a valid name of a Secret"),
+        ("generate-manifests --with cert-manager --webhook-ca-file ca.crt", "--webhook-ca-file does not go with"),
+        #[cfg(feature = "dev")]
+        ("dev --webhook-secret=web", "--webhook-secret is for `run`"),
+    ];
+    for (line, part) in cases {
+        let error = parse(Cli::command(), arguments(&format!("app {line}"))).err().unwrap();
+        assert!(error.exit_code() == 2 && error.to_string().contains(part), "{line}: {error}");
     }
 }
 

@@ -39,6 +39,13 @@ pub(in crate::app) struct RegisterOptions {
     webhook_ca_file: Option<PathBuf>,
 }
 
+impl RegisterOptions {
+    /// Returns `true` if a file has the CA of the certificate.
+    pub(in crate::app) fn has_authority(&self) -> bool {
+        self.webhook_ca_file.is_some()
+    }
+}
+
 /// Maximum size of a file of certificates in bytes, about ten times that of a system's roots.
 const AUTHORITY_LEN_MAX: u64 = 4 << 20;
 
