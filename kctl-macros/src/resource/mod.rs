@@ -7,7 +7,7 @@
 //! | file | task | codes |
 //! |---|---|---|
 //! | `check` | the user's tokens → `Model`; calls the files below | K0004, K0029 |
-//! | `kube_options` | options of kube's derive | K0024, K0028, K0043–K0045, K0117 |
+//! | `kube_options` | options of kube's derive | K0024, K0025, K0028, K0043–K0045, K0117 |
 //! | `crd_options` | options of the CRD that kube's derive does not have | K0080, K0089 |
 //! | `markers` | `#[kctl(…)]`, and the options of `#[resource]` that are markers of the object as a whole | K0024, K0080–K0086 |
 //! | `bounds` | markers of one place that contradict each other | K0087, K0088 |

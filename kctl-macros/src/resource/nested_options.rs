@@ -1,10 +1,12 @@
 //! The options in the parentheses of `printcolumn(…)` and `scale(…)`: K0045 for an unknown one, with the one that the user
-//! means.
+//! means, and K0025 for a path without parentheses.
 //!
 //! kube's derive reads the options, and says only that a field is unknown.
 
-use proc_macro2::{Ident, TokenTree};
+use proc_macro2::{Ident, Literal, TokenTree};
+use quote::ToTokens;
 use syn::{
+    LitStr,
     ext::IdentExt,
     parse::{ParseStream, Parser},
 };
@@ -23,7 +25,8 @@ const PRINTCOLUMN: [&str; 6] = ["name", "type_", "json_path", "description", "fo
 /// The options of `scale(…)`.
 const SCALE: [&str; 3] = ["spec_replicas_path", "status_replicas_path", "label_selector_path"];
 
-/// Reports K0045 for each unknown option within `option(…)`. Returns `true` if there was one.
+/// Reports K0045 for each unknown option within `option(…)`, and K0025 for `option = ".spec.path"`. Returns `true` after an
+/// error.
 ///
 /// Tokens that are not a list of options are left to kube's derive.
 pub(super) fn report_unknown(option: &str, value: &[TokenTree], errors: &mut Errors) -> bool {
@@ -32,6 +35,9 @@ pub(super) fn report_unknown(option: &str, value: &[TokenTree], errors: &mut Err
         "scale" => &SCALE,
         _ => return false,
     };
+    if let [TokenTree::Punct(_), TokenTree::Literal(literal)] = value {
+        return report_without_parentheses(option, literal, errors);
+    }
     let [TokenTree::Group(group)] = value else { return false };
     let parser = |input: ParseStream| -> syn::Result<Vec<Ident>> {
         let mut names = Vec::new();
@@ -51,6 +57,22 @@ pub(super) fn report_unknown(option: &str, value: &[TokenTree], errors: &mut Err
     !names.is_empty()
 }
 
+/// Reports K0025 for `printcolumn = ".spec.replicas"`. kube's derive also accepts the option as a string of JSON.
+fn report_without_parentheses(option: &str, literal: &Literal, errors: &mut Errors) -> bool {
+    let text = syn::parse2::<LitStr>(literal.to_token_stream());
+    if text.is_ok_and(|text| text.value().trim_start().starts_with('{')) {
+        return false;
+    }
+    let help = match option {
+        "scale" => {
+            "write `scale(spec_replicas_path = \".spec.replicas\", status_replicas_path = \".status.replicas\")`"
+        }
+        _ => "write `printcolumn(name = \"Ready\", type_ = \"integer\", json_path = \".status.ready\")`",
+    };
+    errors.push(literal, codes::FORM_OF_ANOTHER_OPTION, &format!("`{option}` takes its options in parentheses"), help);
+    true
+}
+
 /// Returns the help for an unknown name: the nearest option, also of a name in the form of CRDs (`jsonPath`) or of
 /// kubebuilder's markers (`JSONPath`).
 fn help(name: &str, known: &[&str]) -> String {
@@ -66,7 +88,12 @@ mod tests {
 
     /// Returns the messages for the options in the parentheses.
     fn reported(option: &str, options: &str) -> String {
-        let value: Vec<TokenTree> = format!("({options})").parse::<TokenStream>().unwrap().into_iter().collect();
+        reported_as_written(option, &format!("({options})"))
+    }
+
+    /// Returns the messages for the tokens after the name of an option.
+    fn reported_as_written(option: &str, value: &str) -> String {
+        let value: Vec<TokenTree> = value.parse::<TokenStream>().unwrap().into_iter().collect();
         let mut errors = Errors::default();
         let is_reported = report_unknown(option, &value, &mut errors);
         let text = errors.into_result(()).err().map(|error| error.to_compile_error().to_string()).unwrap_or_default();
@@ -94,5 +121,15 @@ mod tests {
             assert_eq!(reported("printcolumn", options), "");
         }
         assert_eq!(reported("annotation", "\"a\", \"b\""), "");
+    }
+    #[test]
+    fn path_without_parentheses_gets_the_form() {
+        for option in ["printcolumn", "scale"] {
+            let text = reported_as_written(option, "= \".spec.x\"");
+            assert!(text.contains(&format!("help: write `{option}(")) && text.contains("code: K0025"), "{text}");
+            assert_eq!(reported_as_written(option, "= r#\"{\"name\": \"A\"}\"#"), "");
+            assert_eq!(reported_as_written(option, "= concat!(\"{\", \"}\")"), "");
+        }
+        assert_eq!(reported_as_written("selectable", "= \".spec.x\""), "");
     }
 }
