@@ -145,7 +145,8 @@ fn check_keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
             let help = match key {
                 "$ref" => "write `#[kctl(schemaless)]` on a field of a type that contains itself",
                 "uniqueItems" => "write `#[kctl(list = set)]`",
-                "patternProperties" => "write `#[kctl(schemaless)]`",
+                // schemars writes it for maps whose keys are numbers.
+                "patternProperties" => "use `String` as the key type of a map, or write `#[kctl(schemaless)]`",
                 _ => "leave it out",
             };
             push(format!("`{key}` is not supported"), help);

@@ -165,7 +165,12 @@ fn compiled(
         Err(issues) => found.extend(issues.iter().map(|issue| words::explain(&issue.kind, environment))),
         Ok(Some(other)) if other != *expected => found.push((
             format!("{what} is of type {expected}, and this is of type {}", words::name(&other)),
-            "compare something".into(),
+            if *expected == Type::Text {
+                "write a string: `string(…)` converts numbers"
+            } else {
+                "compare something"
+            }
+            .into(),
         )),
         Ok(_) => match kctl_cel::instantiate(source) {
             Ok(()) => return Some(expression),
