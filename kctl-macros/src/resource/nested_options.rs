@@ -122,6 +122,7 @@ mod tests {
         }
         assert_eq!(reported("annotation", "\"a\", \"b\""), "");
     }
+
     #[test]
     fn path_without_parentheses_gets_the_form() {
         for option in ["printcolumn", "scale"] {

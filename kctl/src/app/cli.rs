@@ -123,7 +123,8 @@ fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, cl
         Command::GenerateManifests(options) => {
             #[cfg(feature = "webhook")]
             if options.register.has_authority() && options.with.contains(&manifest_options::With::CertManager) {
-                let text = "--webhook-ca-file does not go with `--with cert-manager`, which injects the CA of its certificate";
+                let text =
+                    "--webhook-ca-file does not go with `--with cert-manager`, which injects the CA of its certificate";
                 return Err(command.error(ErrorKind::ArgumentConflict, text));
             }
             (&options.out, Some(&options.breaking))
@@ -142,7 +143,8 @@ fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, cl
         return Err(command.error(ErrorKind::MissingRequiredArgument, text));
     }
     if let Some(option) = breaking.and_then(BreakingOptions::option).filter(|_| out.folder().is_none()) {
-        let text = format!("{option} needs a folder, whose older files are compared: `--check DIR` or `--out DIR` beside it");
+        let text =
+            format!("{option} needs a folder, whose older files are compared: `--check DIR` or `--out DIR` beside it");
         return Err(command.error(ErrorKind::MissingRequiredArgument, text));
     }
     Ok(cli)

@@ -230,10 +230,9 @@ fn check_needs_a_folder() {
 fn breaking_options_need_a_folder() {
     let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
     for command in ["generate-crds", "generate-manifests"] {
-        for (options, part) in [
-            ("--since main", "--since needs a folder"),
-            ("--allow-breaking", "--allow-breaking needs a folder"),
-        ] {
+        for (options, part) in
+            [("--since main", "--since needs a folder"), ("--allow-breaking", "--allow-breaking needs a folder")]
+        {
             let error = parse(Cli::command(), arguments(&format!("app {command} {options}"))).err().unwrap();
             assert_eq!(error.exit_code(), 2);
             assert!(error.to_string().contains(part), "{error}");
