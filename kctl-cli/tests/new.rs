@@ -144,7 +144,7 @@ fn every_changed_file_is_named() {
         let mut kctl = Command::new(env!("CARGO_BIN_EXE_kctl"));
         let output = kctl.arg("add").args(arguments).current_dir(folder.0.join("shop")).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success() && said.contains("changed ./src/main.rs. "), "{said}");
+        assert!(output.status.success() && said.contains("changed ./src/main.rs\n"), "{said}");
         assert_eq!(said.contains("changed ./Cargo.toml\n"), is_manifest_changed, "{said}");
         let command =
             "again: cargo run -- generate-manifests --leader-elect --image registry.example.com/shop:1 --out deploy\n";

@@ -36,7 +36,7 @@ pub(super) fn check(markers: &Markers, errors: &mut Errors) {
         if low > high || (or_equal && low >= high) {
             let what = format!("no value has `{lower} = {low}` and `{upper} = {high}`");
             errors.push(
-                markers.written(upper),
+                markers.get_ident(upper),
                 codes::CONTRADICTING_MARKS,
                 &what,
                 &format!("make `{upper}` the larger one, or leave one of them out"),
@@ -47,12 +47,12 @@ pub(super) fn check(markers: &Markers, errors: &mut Errors) {
         if markers.has(one) && markers.has(other) {
             let what = format!("`{one}` and `{other}` contradict each other");
             let help = format!("write `{one}` or `{other}`");
-            errors.push(markers.written(other), codes::CONTRADICTING_MARKS, &what, &help);
+            errors.push(markers.get_ident(other), codes::CONTRADICTING_MARKS, &what, &help);
         }
     }
     if markers.number("multiple_of").is_some_and(|factor| factor <= 0.0) {
         errors.push(
-            markers.written("multiple_of"),
+            markers.get_ident("multiple_of"),
             codes::CONTRADICTING_MARKS,
             "`multiple_of` must be more than 0",
             "write for example `multiple_of = 5`",
@@ -63,7 +63,7 @@ pub(super) fn check(markers: &Markers, errors: &mut Errors) {
 
 /// Reports K0088 for a default that the same place forbids. API servers validate defaults when a CRD is created.
 fn default_allowed(markers: &Markers, errors: &mut Errors) {
-    let (Some(default), Some(at)) = (markers.get("default"), markers.written("default")) else { return };
+    let (Some(default), Some(at)) = (markers.get("default"), markers.get_ident("default")) else { return };
     if let Some(Json::List(allowed)) = markers.get("allowed")
         && !allowed.contains(default)
     {

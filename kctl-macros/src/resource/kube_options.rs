@@ -382,7 +382,7 @@ mod tests {
         let scale = r#"scale(spec_replicas_path = ".spec.n", status_replicas_path = ".status.n")"#;
         let found = messages(&format!("{kind}, {scale}"));
         assert!(found.len() == 1 && found[0].starts_with("`scale` needs `status` / help: add `status"), "{found:?}");
-        assert!(found[0].ends_with("code: K0028"), "{found:?}");
+        assert!(found[0].ends_with(": K0028"), "{found:?}");
         assert!(messages(&format!("{kind}, {scale}, status = \"WebStatus\"")).is_empty());
     }
 
@@ -398,7 +398,7 @@ mod tests {
         ] {
             let messages = messages(options);
             assert!(messages.len() == 1 && messages[0].starts_with(expected), "{options}: {messages:?}");
-            assert!(messages[0].ends_with("code: K0024"), "{options}: {messages:?}");
+            assert!(messages[0].ends_with(": K0024"), "{options}: {messages:?}");
         }
         assert!(messages(r#"group = "e.com", version = "v1", kind = "Web","#).is_empty());
     }

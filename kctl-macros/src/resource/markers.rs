@@ -41,7 +41,7 @@ impl Markers {
     }
 
     /// Returns the name of the first marker of this name as the user wrote it, with its span.
-    pub(super) fn written(&self, name: &str) -> Option<&Ident> {
+    pub(super) fn get_ident(&self, name: &str) -> Option<&Ident> {
         self.0.iter().find(|marker| marker.name == name).map(|marker| &marker.written)
     }
 

@@ -127,7 +127,7 @@ mod tests {
     fn path_without_parentheses_gets_the_form() {
         for option in ["printcolumn", "scale"] {
             let text = reported_as_written(option, "= \".spec.x\"");
-            assert!(text.contains(&format!("help: write `{option}(")) && text.contains("code: K0025"), "{text}");
+            assert!(text.contains(&format!("help: write `{option}(")) && text.contains(": K0025"), "{text}");
             assert_eq!(reported_as_written(option, "= r#\"{\"name\": \"A\"}\"#"), "");
             assert_eq!(reported_as_written(option, "= concat!(\"{\", \"}\")"), "");
         }
