@@ -112,6 +112,16 @@ async fn controller_added_twice_is_rejected() {
     assert!(error.ends_with("is added twice; remove one of the two calls"), "{error}");
 }
 
+#[controller(name = "twin")]
+async fn first_twin(_config: Arc<ConfigMap>, _cx: Context<first_twin>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
+#[controller(name = "twin")]
+async fn second_twin(_config: Arc<ConfigMap>, _cx: Context<second_twin>) -> Result<Action> {
+    Ok(Action::await_change())
+}
+
 #[controller(name = "two relations", owns = Secret, reads = kctl::k8s::api::core::v1::Secret(live(cluster)))]
 async fn two_relations(_config: Arc<ConfigMap>, _cx: Context<two_relations>) -> Result<Action> {
     Ok(Action::await_change())
@@ -162,6 +172,7 @@ async fn plain_reader(_plain: Arc<Plain>, _cx: Context<plain_reader>) -> Result<
 async fn contradictions_in_expressions_are_rejected() {
     let app = || App::new("contradictions");
     for (app, problem) in [
+        (app().controller::<first_twin>().controller::<second_twin>(), "two controllers are named `twin`: "),
         (app().controller::<two_relations>(), "Secret is declared twice: `owns = Secret` and `reads = "),
         (app().controller::<no_namespace>(), "`namespaces` is empty, which would be all namespaces\nhelp: "),
         (
