@@ -40,7 +40,7 @@ pub(crate) fn run(options: &CompletionsOptions, mut command: Command) -> Result<
 /// Writes `kctl.1` and one page per command, replacing files of these names.
 ///
 /// # Errors
-/// The folder can't be created, or a page can't be written.
+/// The path is a file, the folder can't be created, or a page can't be written.
 pub(crate) fn man(options: &ManOptions, command: Command) -> Result<(), Failure> {
     if options.dir.exists() && !options.dir.is_dir() {
         return Err(format!("{}: man pages need a folder, and this is not one", options.dir.display()).into());

@@ -51,6 +51,7 @@ const DEPENDABOT: &str = ".github/dependabot.yml";
 /// The version of Rust. CI fails on a warning of clippy, and each release of Rust adds lints.
 const TOOLCHAIN: &str = "rust-toolchain.toml";
 
+/// Options of `kctl new`.
 #[derive(Args)]
 pub(crate) struct Options {
     /// The folder of the new project, such as `web-site` or `path/to/web-site`

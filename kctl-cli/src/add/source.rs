@@ -477,7 +477,16 @@ pub(super) enum Feature {
     Unknown,
 }
 
-/// Finds the features of the dependency on kctl.
+/// Finds the features of the dependency on kctl, and returns the change that adds one.
+///
+/// The first line that starts with `kctl =` counts. It is read as a string instead of as TOML, so that comments, order and
+/// spaces of the manifest stay as the user wrote them.
+///
+/// | line | result |
+/// |---|---|
+/// | `kctl = { version = "0.1", features = ["webhook"] }` | [`Feature::Present`] if the feature is listed, else [`Feature::Missing`] |
+/// | `kctl = "0.1"` | [`Feature::Tabled`] |
+/// | `kctl.workspace = true`, `[dependencies.kctl]` | [`Feature::Unknown`]: a person has to add the feature |
 pub(super) fn feature(manifest: &str, feature: &str) -> Feature {
     let mut start = 0;
     for line in manifest.split_inclusive('\n') {
@@ -507,7 +516,8 @@ pub(super) fn feature(manifest: &str, feature: &str) -> Feature {
     Feature::Unknown
 }
 
-/// Returns the quoted version of a line `kctl = "VERSION"`.
+/// Returns the version of a line `kctl = "VERSION"`, with its quotes. `None` for a line with a comment, a table or single
+/// quotes.
 fn lone_version(line: &str) -> Option<&str> {
     let (_, value) = line.split_once('=')?;
     let value = value.trim();

@@ -15,6 +15,7 @@ pub(super) fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
     found.map(|path| path_dependency(&path)).ok_or_else(|| NewFailure::NoKctl(folder.into()))
 }
 
+/// Returns the `path = …` of the dependency, for a project that only this machine can build.
 fn path_dependency(path: &Path) -> String {
     format!("path = {}", toml_string(&path.display().to_string()))
 }

@@ -86,7 +86,7 @@ impl ServeOptions {
         }
         if address.ip().is_unspecified() && self.webhook_url.is_none() {
             return Err(Error::from(format!(
-                "--write-webhook-config has no URL for API servers: {address} is no address that they can call\n\
+                "--write-webhook-config needs a URL that API servers can call, and {address} is every address of this machine\n\
                  help: add --webhook-url https://ADDRESS:{}",
                 address.port()
             )));
