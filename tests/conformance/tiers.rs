@@ -3,7 +3,7 @@
 //! Asserted are the HTTP status code, headers, reason, the set of (field path, error type), the number of warnings,
 //! stored objects with their managedFields, and watch events. Reported are messages, also of
 //! conditions, explanations of reviews, warnings, and the order and repetition of field errors. A message that a client
-//! wrote is no wording of the server: it is asserted like any other stored value.
+//! wrote is not wording of the server: it is asserted like any other stored value.
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
