@@ -75,7 +75,7 @@
 //! let json = r#"{"metadata":{"namespace":"default","name":"web-0","uid":"1","resourceVersion":"7"}}"#;
 //! let pod = Stored::accept(&Kind::of::<Pod>(), json)?;
 //! shared.push(Delta::Replace(None, vec![Arc::new(pod)], "7".into())).await;
-//! handled.delivered().await;
+//! handled.wait_until_delivered().await;
 //!
 //! // A worker takes the key, reads the newest state and settles the key.
 //! let item = queue.get().await.ok_or("the queue is shut down")?;

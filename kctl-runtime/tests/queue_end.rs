@@ -67,7 +67,7 @@ async fn shutdown_drops_delayed_keys() {
     queue.done(&"b");
     advance(MINUTE).await;
     assert_eq!(queue.get().await, None);
-    assert_eq!((queue.delayed(), queue.stats().keys), (0, 0));
+    assert_eq!((queue.n_delayed(), queue.stats().keys), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -128,9 +128,9 @@ async fn len_counts_ready_keys_only() {
     }
     queue.add(Add::new("later").cause(Cause::Requeue(Duration::from_secs(1))));
     assert_eq!(try_get(&queue), Some("a"));
-    assert_eq!((queue.len(), queue.processing(), queue.delayed()), (2, 1, 1));
+    assert_eq!((queue.len(), queue.processing(), queue.n_delayed()), (2, 1, 1));
     advance(Duration::from_secs(1)).await;
-    assert_eq!((queue.len(), queue.processing(), queue.delayed()), (3, 1, 0));
+    assert_eq!((queue.len(), queue.processing(), queue.n_delayed()), (3, 1, 0));
 }
 
 #[tokio::test(start_paused = true)]

@@ -97,7 +97,7 @@ async fn later_delay_does_not_affect_a_ready_key() {
     queue.add("a");
     queue.add(Add::new("a").cause(Cause::Requeue(MINUTE)));
     assert_eq!(try_get(&queue), Some("a"));
-    assert_eq!(queue.delayed(), 0);
+    assert_eq!(queue.n_delayed(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,7 +204,7 @@ async fn forgetting_does_not_move_a_key_that_waits() {
     queue.forget(&"unknown");
     queue.add(Add::new("b").cause(Cause::Requeue(MINUTE)));
     queue.forget(&"b");
-    assert_eq!((queue.len(), queue.delayed()), (1, 1));
+    assert_eq!((queue.len(), queue.n_delayed()), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,7 +282,7 @@ async fn change_during_a_failing_run_runs_again() {
     queue.add(Add::new("a").cause(Cause::Failure));
     queue.done(&item.key);
     assert_eq!(try_get(&queue), Some("a"));
-    assert_eq!(queue.delayed(), 0);
+    assert_eq!(queue.n_delayed(), 0);
 }
 
 #[tokio::test(start_paused = true)]

@@ -66,6 +66,6 @@ async fn handler_may_read_the_store_that_calls_it() {
         Arc::new(kctl::object::Stored::accept(&kind, &json).unwrap())
     };
     store.push(Delta::Replace(None, vec![object("a"), object("b")], "1".into())).await;
-    subscription.delivered().await;
+    subscription.wait_until_delivered().await;
     assert_eq!(*lengths.lock(), [2, 2], "no lock is held, and the whole delta is there");
 }

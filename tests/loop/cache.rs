@@ -102,7 +102,7 @@ async fn late_watch_events_do_not_revert_own_delete() {
     let seen = Log::default();
     let adds = seen.clone();
     let handler = move |change: &Change<_>, _| adds.add(if matches!(change, Change::Added(_)) { "added" } else { "" });
-    source_of(&view, "pods").store().subscribe(Arc::new(handler)).await.delivered().await;
+    source_of(&view, "pods").store().subscribe(Arc::new(handler)).await.wait_until_delivered().await;
     world.faults.clear();
     seconds(60).await;
     world.set("a", "00").await;

@@ -103,7 +103,7 @@ async fn trace_of_cluster(seed: u64) -> Vec<String> {
             let latest = change.latest().meta();
             log.add(format!("{kind} {} at {} of {}", latest.name(), latest.resource_version, change.states().count()));
         };
-        source.store().subscribe(Arc::new(handler)).await.delivered().await;
+        source.store().subscribe(Arc::new(handler)).await.wait_until_delivered().await;
     }
     let namespaces = Api::<Namespace>::all(world.client.clone());
     let namespace = Namespace { metadata: named("work"), ..Namespace::default() };

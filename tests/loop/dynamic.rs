@@ -114,7 +114,7 @@ async fn watch_stops_with_last_subscriber_then_relists() {
     let watches = world.run_with_watches(idle()).await;
     let first = watches.watch::<Secret>(secrets()).await.unwrap();
     let second = watches.watch::<Secret>(secrets()).await.unwrap();
-    assert!(second.synced().await);
+    assert!(second.wait_until_synced().await);
     drop(first);
     assert_eq!(users(&watches, "secrets"), Some(1));
     drop(second);

@@ -20,7 +20,7 @@ const PARTICIPLES_MAX: [(&str, usize); 11] = [
     ("kctl-cli", 0),
     ("kctl-interpreter", 3),
     ("kctl-macros", 3),
-    ("kctl-runtime", 72),
+    ("kctl-runtime", 16),
     ("kctl-webhook", 5),
     ("kctl-workloads", 2),
     ("xtask", 3),

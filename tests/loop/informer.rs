@@ -94,7 +94,7 @@ async fn handlers_added_under_load_miss_and_repeat_nothing() {
     let (complaints, mut all) = (Log::default(), Vec::new());
     for _ in 0..50 {
         let known = Arc::default();
-        store.subscribe(replaying(&known, &complaints)).await.delivered().await;
+        store.subscribe(replaying(&known, &complaints)).await.wait_until_delivered().await;
         all.push(known);
     }
     writing.await.unwrap();
@@ -112,7 +112,7 @@ async fn handlers_added_under_load_miss_and_repeat_nothing() {
 async fn handler_has_synced_after_its_last_initial_object() {
     let (store, _writer) = store();
     let log = Log::default();
-    let mut delivered = Box::pin(store.subscribe(noting(&log)).await.delivered());
+    let mut delivered = Box::pin(store.subscribe(noting(&log)).await.wait_until_delivered());
     store.push_and_wait(Delta::Bookmark(None, "1".into())).await;
     assert!(timeout(Duration::from_secs(60), &mut delivered).await.is_err(), "nothing was listed");
     store.push(replace(&[("a", 1), ("b", 2)], "2")).await;
@@ -120,7 +120,7 @@ async fn handler_has_synced_after_its_last_initial_object() {
     assert_eq!(log.take(), ["initial +a@1", "initial +b@2"]);
     // An empty list also completes the initial state.
     let (empty, _writer) = self::store();
-    let delivered = empty.subscribe(noting(&log)).await.delivered();
+    let delivered = empty.subscribe(noting(&log)).await.wait_until_delivered();
     empty.push(replace(&[], "2")).await;
     timeout(Duration::from_secs(60), delivered).await.unwrap();
 }
@@ -192,7 +192,7 @@ async fn handlers_see_the_whole_list_with_deletes_first() {
             seen.add(format!("{} {} of {}", change.latest().key().name, deleted, names.concat()));
         }
     });
-    store.subscribe(handler).await.delivered().await;
+    store.subscribe(handler).await.wait_until_delivered().await;
     store.push_and_wait(replace(&[("d", 9), ("b", 8), ("c", 3)], "9")).await;
     assert_eq!(log.take(), ["a true of bcd", "d false of bcd", "b false of bcd"]);
 }
@@ -211,7 +211,7 @@ async fn panicking_handler_alone_misses_one_change() {
         note(change, origin);
     });
     store.push(replace(&[("a", 1), ("b", 2)], "2")).await;
-    store.subscribe(panicking).await.delivered().await;
+    store.subscribe(panicking).await.wait_until_delivered().await;
     let _delivered = store.subscribe(noting(&good)).await;
     store.push(Delta::Apply(stored("b", 3))).await;
     store.push_and_wait(Delta::Apply(stored("a", 4))).await;
@@ -226,7 +226,7 @@ async fn stopped_store_reports_nothing_and_blocks_no_caller() {
     writer.abort();
     yield_now().await;
     let log = Log::default();
-    let late = async { store.subscribe(noting(&log)).await.delivered().await };
+    let late = async { store.subscribe(noting(&log)).await.wait_until_delivered().await };
     assert!(timeout(Duration::from_secs(1), late).await.is_ok());
     assert!(timeout(Duration::from_secs(1), store.push_and_wait(Delta::Apply(stored("b", 2)))).await.is_ok());
     assert!(log.take().is_empty());

@@ -128,7 +128,7 @@ async fn controller_without_optional_kind_runs_and_is_ready() {
     seconds(3).await;
     assert_eq!(log.take(), ["a: not served"]);
     assert_eq!(unready(&view), Vec::<String>::new());
-    assert!(view.is_idle(), "{:?}", view.unfinished());
+    assert!(view.is_idle(), "{:?}", view.unfinished_work());
     let source = crate::watch::source_of(&view, "bulbs");
     assert!(source.is_absent() && source.health().failure.is_none(), "that it is not there is no failure");
     seconds(600).await;
@@ -153,7 +153,7 @@ async fn optional_kind_is_watched_only_while_installed() {
     assert_eq!(unready(&view), Vec::<String>::new(), "also while it is not certain");
     seconds(27).await;
     assert_eq!(log.take().last().unwrap(), "a: not served");
-    assert!(view.is_idle(), "{:?}", view.unfinished());
+    assert!(view.is_idle(), "{:?}", view.unfinished_work());
     install(&world).await;
     light(&world, "attic").await;
     seconds(10).await;

@@ -49,7 +49,7 @@ async fn quiet_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<
         world.set(&format!("config-{n}"), "text").await;
     }
     seconds(60).await;
-    assert!(view.is_idle() && log.take().len() >= n_objects as usize, "{:?}", view.unfinished());
+    assert!(view.is_idle() && log.take().len() >= n_objects as usize, "{:?}", view.unfinished_work());
     let n_before = world.server.requests().len();
     let woken = woken(handle).await;
     assert_eq!(log.take(), [""; 0], "nothing is reconciled");

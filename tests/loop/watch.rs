@@ -75,7 +75,7 @@ async fn listen(view: &View, log: &Log) {
         };
         log.add(format!("{word} {} {}", last.name(), last.labels.get("color").unwrap_or_default()));
     };
-    source_of(view, "pods").store().subscribe(Arc::new(handler)).await.delivered().await;
+    source_of(view, "pods").store().subscribe(Arc::new(handler)).await.wait_until_delivered().await;
 }
 
 #[tokio::test(start_paused = true)]

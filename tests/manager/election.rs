@@ -22,7 +22,7 @@ fn writes_leases(request: &kctl_tests::RequestSummary) -> bool {
 async fn candidate_creates_missing_lease_and_leads() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
-    assert!(candidate.leadership.led().await);
+    assert!(candidate.leadership.wait_until_leading().await);
     assert_eq!(contest.held().await, ("a".into(), 15, 0));
     assert_eq!(candidate.leadership.holder(), "a");
     assert!(candidate.leadership.is_leading());
@@ -90,7 +90,7 @@ async fn free_lease_is_taken_at_once() {
         }
         let begun = Instant::now();
         let candidate = contest.start(config("a"));
-        assert!(candidate.leadership.led().await);
+        assert!(candidate.leadership.wait_until_leading().await);
         assert_eq!(begun.elapsed(), Duration::ZERO, "{holder}");
         assert_eq!(contest.held().await, ("a".into(), 15, 3));
     }
@@ -170,7 +170,7 @@ async fn leader_that_misses_the_renew_deadline_has_lost() {
         // The next renewal was due a second later, with a deadline of 10 s.
         assert_eq!(begun.elapsed().as_secs(), 11, "{fault:?}");
         assert_eq!(candidate.leadership.state(), ElectionState::Over(end));
-        assert!(!candidate.leadership.is_leading() && !candidate.leadership.led().await);
+        assert!(!candidate.leadership.is_leading() && !candidate.leadership.wait_until_leading().await);
     }
 }
 
@@ -216,7 +216,7 @@ async fn stopping_leader_releases_the_lease() {
     assert_eq!((first.leadership.is_leading(), second.leadership.is_leading()), (true, false));
     let begun = Instant::now();
     assert_eq!(first.stop(true).await, End::Released);
-    assert!(second.leadership.led().await);
+    assert!(second.leadership.wait_until_leading().await);
     assert!(begun.elapsed() < Duration::from_millis(100), "the watch tells it, not its next try");
     assert_eq!(contest.held().await, ("b".into(), 15, 1));
     assert_eq!(second.stop(true).await, End::Released);
@@ -232,7 +232,7 @@ async fn without_watch_permission_a_released_lease_is_polled() {
     seconds(5).await;
     assert_eq!(first.stop(true).await, End::Released);
     let begun = Instant::now();
-    assert!(second.leadership.led().await);
+    assert!(second.leadership.wait_until_leading().await);
     assert!(begun.elapsed() < Duration::from_millis(4_401), "a try comes after 2 s to 4.4 s");
 }
 
@@ -405,7 +405,7 @@ async fn lease_gets_its_labels_on_creation_and_renewal() {
             contest.create(json!({ "leaseDurationSeconds": 1 })).await;
         }
         let candidate = contest.start(labelled());
-        assert!(candidate.leadership.led().await);
+        assert!(candidate.leadership.wait_until_leading().await);
         assert_eq!(contest.lease().await.metadata.labels.unwrap_or_default()["app"], "podset", "exists: {exists}");
         contest.change(json!({ "metadata": { "labels": { "app": null, "mine": "1" } } })).await;
         seconds(3).await;

@@ -33,7 +33,7 @@ type Arrived = Arc<Mutex<Vec<String>>>;
 /// that.
 async fn write(identity: String, leadership: Leadership, mut rng: Rng, late: Duration, arrived: Arrived) {
     let margin = leadership.config().write_margin();
-    while leadership.led().await {
+    while leadership.wait_until_leading().await {
         let Ok(guard) = leadership.permit().acquire("write").await else { return };
         let within = guard.timeout();
         // One in four writes is slow, which is the case under test.
@@ -120,7 +120,7 @@ async fn write_near_the_lease_end_waits_for_renewal() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     let permit = candidate.leadership.permit();
-    assert!(candidate.leadership.led().await);
+    assert!(candidate.leadership.wait_until_leading().await);
     let within = permit.acquire("write").await.unwrap().timeout();
     assert_eq!(within, Duration::from_millis(9_750));
     candidate.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));

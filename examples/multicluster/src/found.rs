@@ -104,7 +104,7 @@ impl FoundKinds {
         };
         let config = WatchConfig::new(kind.clone()).on(self.0.cluster).labels(self.0.labels);
         let watch = watches.watch(config.in_namespaces(watches.namespaces())).await?;
-        if tokio::time::timeout(LISTED_WITHIN, watch.synced()).await != Ok(true) {
+        if tokio::time::timeout(LISTED_WITHIN, watch.wait_until_synced()).await != Ok(true) {
             let why = watch.health().failure.map_or_else(String::new, |failure| format!(": {failure}"));
             return Err(format!("{} are not listed within {LISTED_WITHIN:?}{why}", kind.resource()).into());
         }

@@ -82,7 +82,7 @@ impl<H: SyncHandler> PodController<H> {
         tokio::select! {
             biased;
             () = &mut shutdown => return,
-            () = handled.delivered() => this.handler.synced(&this.pods),
+            () = handled.wait_until_delivered() => this.handler.synced(&this.pods),
         }
         let mut workers = JoinSet::new();
         for _ in 0..n_workers.get() {

@@ -148,7 +148,7 @@ fn without_user(proxy: &Uri) -> Option<(Uri, Option<User>)> {
     let (scheme, authority) = (proxy.scheme_str()?, proxy.authority()?);
     let user = authority.as_str().rsplit_once('@').map(|(user, _host)| {
         let (name, password) = user.split_once(':').unwrap_or((user, ""));
-        User { name: decoded(name), password: decoded(password) }
+        User { name: decode_percent(name), password: decode_percent(password) }
     });
     let default = match scheme {
         "http" => 80,
@@ -164,7 +164,7 @@ fn without_user(proxy: &Uri) -> Option<(Uri, Option<User>)> {
 ///
 /// A `%` that no two hexadecimal digits follow is kept, so a password with a bare `%` works. Bytes that are not
 /// UTF-8 become `U+FFFD`.
-fn decoded(text: &str) -> String {
+fn decode_percent(text: &str) -> String {
     let hex = |byte: &u8| char::from(*byte).to_digit(16).and_then(|n| u8::try_from(n).ok());
     let escaped = |rest: &[u8]| {
         let [b'%', high, low, ..] = rest else { return None };

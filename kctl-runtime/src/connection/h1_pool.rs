@@ -80,7 +80,7 @@ impl H1Pool {
             };
             match sent {
                 Ok(Ok(answer)) => {
-                    return Ok(answer.map(|body| ResponseBody::new(body).with_connection(self.used(connection))));
+                    return Ok(answer.map(|body| ResponseBody::new(body).with_connection(self.check_out(connection))));
                 }
                 // The server closed the connection just now. The error returns the request if nothing of it was sent.
                 Ok(Err(mut closed)) => match closed.take_message() {
@@ -96,11 +96,11 @@ impl H1Pool {
         }
         let mut connection = H1Connection::handshake(self.connect(to).await?).await?;
         let answer = connection.send(request).await.map_err(TrySendError::into_error)?;
-        Ok(answer.map(|body| ResponseBody::new(body).with_connection(self.used(connection))))
+        Ok(answer.map(|body| ResponseBody::new(body).with_connection(self.check_out(connection))))
     }
 
     /// Ties a connection to a response, so that it returns to the pool with the end of the body.
-    fn used(&self, connection: H1Connection) -> UsedConnection {
+    fn check_out(&self, connection: H1Connection) -> UsedConnection {
         UsedConnection { connection: Some(connection), idle: self.idle.clone() }
     }
 

@@ -93,13 +93,13 @@ impl H2Connection {
         }
         let answer = self.pool.request(request).await;
         if answer.is_err() {
-            self.lost();
+            self.mark_lost();
         }
         answer
     }
 
     /// Marks the connection as lost: the next request opens one first.
-    pub(super) fn lost(&self) {
+    pub(super) fn mark_lost(&self) {
         self.is_there.store(false, Ordering::Release);
     }
 }

@@ -125,8 +125,8 @@ impl Stream {
     }
 
     /// Reports that the response broke off.
-    pub(super) fn lost(&self) {
-        self.connection.lost();
+    pub(super) fn mark_lost(&self) {
+        self.connection.mark_lost();
     }
 
     /// Notes the head of the response. From now on a drop lowers no bound.

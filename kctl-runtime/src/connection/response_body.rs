@@ -68,7 +68,7 @@ impl ResponseBody {
     /// one instead of failing as well.
     fn fail(&mut self) {
         if let Some(stream) = self.on.take() {
-            stream.lost();
+            stream.mark_lost();
         }
         self.end();
     }

@@ -99,7 +99,7 @@ pub(crate) fn relation_tag(index: usize) -> u32 {
 /// let pod = r#"{"metadata":{"namespace":"default","name":"web-0","uid":"1","resourceVersion":"7"}}"#;
 /// let pod = Stored::accept(&Kind::of::<Pod>(), pod).unwrap();
 /// store.push(Delta::Replace(None, vec![Arc::new(pod)], "7".into())).await;
-/// handled.delivered().await;
+/// handled.wait_until_delivered().await;
 /// assert_eq!(queue.get().await.unwrap().key.to_string(), "default/web-0");
 /// # });
 /// ```

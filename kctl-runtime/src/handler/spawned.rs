@@ -117,7 +117,7 @@ impl SpawnedHandler {
     }
 
     /// Returns once every change that is in the mailbox now has been handled.
-    pub(crate) async fn delivered(&self) {
+    pub(crate) async fn wait_until_delivered(&self) {
         let (n_put, _) = self.mailbox.counts();
         let mut handled = self.handled.subscribe();
         let _ended = handled.wait_for(|n_handled| *n_handled >= n_put).await;
@@ -218,10 +218,10 @@ mod tests {
         let world = World::new();
         world.put("a", 1, Origin::InitialList);
         let task = world.run();
-        world.spawned.delivered().await;
+        world.spawned.wait_until_delivered().await;
         world.put("a", 2, Origin::Live);
         world.put("b", 3, Origin::Live);
-        world.spawned.delivered().await;
+        world.spawned.wait_until_delivered().await;
         assert_eq!(*world.received.lock(), ["initial a@1", "a@2", "b@3"]);
         drop(world.sender);
         task.await.unwrap();
@@ -234,7 +234,7 @@ mod tests {
         for (name, version) in [("a", 1), ("bad", 2), ("b", 3)] {
             world.put(name, version, Origin::Live);
         }
-        world.spawned.delivered().await;
+        world.spawned.wait_until_delivered().await;
         assert_eq!(*world.received.lock(), ["a@1", "b@3"]);
         assert_eq!((world.spawned.waiting(), world.spawned.busy()), (0, None));
     }
@@ -255,7 +255,7 @@ mod tests {
             let n_held = if n_versions == 0 { 0 } else { n_objects };
             assert_eq!(world.spawned.waiting(), CHANGES_WAITING_MAX + n_held, "{n_versions} versions");
             let _task = world.run();
-            world.spawned.delivered().await;
+            world.spawned.wait_until_delivered().await;
             assert_eq!(world.received.lock().len(), CHANGES_WAITING_MAX + n_held);
             let newest = world
                 .received
@@ -294,9 +294,12 @@ mod tests {
         tokio::time::advance(Duration::from_secs(10)).await;
         world.put("b", 2, Origin::Live);
         assert_eq!((world.spawned.lag(), world.spawned.waiting()), (Duration::from_secs(10), 2));
-        assert!(timeout(Duration::from_secs(1), world.spawned.delivered()).await.is_err(), "nobody has taken it");
+        assert!(
+            timeout(Duration::from_secs(1), world.spawned.wait_until_delivered()).await.is_err(),
+            "nobody has taken it"
+        );
         let _task = world.run();
-        world.spawned.delivered().await;
+        world.spawned.wait_until_delivered().await;
         assert_eq!((world.spawned.lag(), world.spawned.waiting()), (Duration::ZERO, 0));
     }
 }

@@ -105,10 +105,10 @@ impl Handlers {
             freezer::spawn(tasks, enqueue);
         }
         for subscription in subscriptions {
-            subscription.delivered().await;
+            subscription.wait_until_delivered().await;
         }
         for spawned in self.spawned_handlers() {
-            spawned.delivered().await;
+            spawned.wait_until_delivered().await;
         }
     }
 }

@@ -153,11 +153,11 @@ impl Health {
         }
         let mut checks: Vec<Check> =
             checks.into_iter().map(|(name, what, stuck)| stuck_or_ok(name, what, stuck)).collect();
-        for ((spec, queue), caches) in self.view.controllers().iter().zip(self.view.awaited()) {
+        for ((spec, queue), caches) in self.view.controllers().iter().zip(self.view.awaited_caches()) {
             let stats = queue.stats();
             let idle = stats.depth > 0 && stats.processing == 0 && self.should_run_workers(caches);
             let name = format!("controller-{}", spec.name);
-            let stuck = self.stuck_for(&name, idle.then(|| self.metrics.reconciled(&spec.name)));
+            let stuck = self.stuck_for(&name, idle.then(|| self.metrics.n_reconciles(&spec.name)));
             let mut check = stuck_or_ok(name, "keys wait and no worker takes one", stuck);
             if check.result.is_ok() {
                 check.result = longest(queue, spec.timeout);

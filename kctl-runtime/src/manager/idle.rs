@@ -44,11 +44,11 @@ impl View {
     /// let manager = Manager::new(client, "settings.example.com", Arc::new(|_report| {}));
     /// let view = manager.view();
     /// assert!(view.is_idle()); // no controller, no work
-    /// assert!(view.unfinished().is_empty());
+    /// assert!(view.unfinished_work().is_empty());
     /// # });
     /// # Ok::<_, std::io::Error>(())
     /// ```
-    pub fn unfinished(&self) -> Vec<String> {
+    pub fn unfinished_work(&self) -> Vec<String> {
         let mut lines: Vec<_> = self.sources.iter().filter_map(|source| not_synced_reason(source)).collect();
         let behind = self.spawned_handlers.iter().filter(|spawned| spawned.waiting() > 0);
         lines.extend(behind.map(|spawned| {

@@ -279,7 +279,7 @@ impl Running {
             biased;
             Some(end) = self.election.join_next() => unexpected_end(end),
             Some(Err(panic)) = self.shards.join_next() => ManagerError::Ended(format!("the slots of this replica: {panic}")),
-            cause = self.informers.0.failed() => ManagerError::Ended(cause),
+            cause = self.informers.0.wait_for_failure() => ManagerError::Ended(cause),
             Some(Err(panic)) = self.workers.join_next() => ManagerError::Ended(format!("the workers of a controller: {panic}")),
         }
     }
@@ -397,7 +397,7 @@ async fn run_controller(
     let ready = async {
         if let Some(leadership) = &leadership {
             log_synced(&env).await;
-            if !leadership.led().await {
+            if !leadership.wait_until_leading().await {
                 return false;
             }
             // The former leader wrote until its Lease ended. A cache without these writes would repeat them. Slots are

@@ -52,14 +52,14 @@ impl Manager {
     /// Together with [`on_end`](Self::on_end) it can open and close a span of a tracing system.
     #[must_use]
     pub fn on_begin(self, begun: BeginObserver) -> Self {
-        self.shared_options.set_begun(begun);
+        self.shared_options.set_begin_observer(begun);
         self
     }
 
     /// Adds a function that is called after each reconcile, after the earlier ones.
     #[must_use]
     pub fn on_end(self, ended: Observer) -> Self {
-        self.shared_options.add_ended(ended);
+        self.shared_options.add_end_observer(ended);
         self
     }
 

@@ -55,7 +55,7 @@ impl Manager {
             env: env.clone(),
             queue: queue.clone(),
             observer: self.observer(),
-            begun: self.shared_options.begun(),
+            begun: self.shared_options.begin_observer(),
         });
         let handlers = Handlers::new(&env, &queue);
         self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers });
@@ -107,7 +107,7 @@ impl Manager {
     /// Returns the observer of reconciles. Metrics are recorded first, so that an observer that panics does not lose
     /// them.
     fn observer(&self) -> Observer {
-        let (metrics, callback) = (self.metrics.clone(), self.shared_options.ended());
+        let (metrics, callback) = (self.metrics.clone(), self.shared_options.end_observer());
         let (history, clock) = (self.history.clone(), self.shared_options.clock());
         Arc::new(move |report| {
             metrics.count(report);

@@ -43,14 +43,14 @@ impl SharedOptions {
         *self.clock.write() = clock;
     }
 
-    pub(super) fn set_begun(&self, begun: BeginObserver) {
+    pub(super) fn set_begin_observer(&self, begun: BeginObserver) {
         *self.begun.write() = Some(begun);
     }
 
     /// Adds an observer after the existing ones.
     ///
     /// Each call wraps the observers so far, so a panic in one keeps the later ones from being called.
-    pub(super) fn add_ended(&self, ended: Observer) {
+    pub(super) fn add_end_observer(&self, ended: Observer) {
         let mut all = self.ended.write();
         let first = all.clone();
         *all = Arc::new(move |report| {
@@ -73,7 +73,7 @@ impl SharedOptions {
     }
 
     /// Returns an observer that calls the one that is set at that moment, if any.
-    pub(super) fn begun(self: &Arc<Self>) -> BeginObserver {
+    pub(super) fn begin_observer(self: &Arc<Self>) -> BeginObserver {
         let set = self.clone();
         Arc::new(move |controller, key, trace| {
             let begun = set.begun.read().clone();
@@ -84,7 +84,7 @@ impl SharedOptions {
     }
 
     /// Returns an observer that calls the one that is set at that moment. No lock is held while it runs.
-    pub(super) fn ended(self: &Arc<Self>) -> Observer {
+    pub(super) fn end_observer(self: &Arc<Self>) -> Observer {
         let set = self.clone();
         Arc::new(move |report| {
             let ended = set.ended.read().clone();

@@ -87,13 +87,13 @@ impl Manager {
             shards: self.coordinator.as_ref().map(Coordinator::view),
             ring: self.ring.clone(),
             gates: self.controllers.iter().map(|c| c.env.gate.clone()).collect(),
-            declared: self.controllers.iter().map(|c| declared(&c.env)).collect(),
+            declared: self.controllers.iter().map(|c| declared_caches(&c.env)).collect(),
         }
     }
 }
 
 /// Returns the caches of a controller, with the record of those that its reconciles read.
-fn declared(env: &Env) -> Declared {
+fn declared_caches(env: &Env) -> Declared {
     let relations = env.sources.iter().map(|(relation, _)| relation.clone()).collect();
     Declared { controller: env.spec.name.clone(), relations, used: env.used.clone() }
 }
@@ -145,7 +145,7 @@ impl View {
     }
 
     /// Returns the caches that each controller waits for, in the order of [`controllers`](Self::controllers).
-    pub(crate) fn awaited(&self) -> &[Vec<Arc<Source>>] {
+    pub(crate) fn awaited_caches(&self) -> &[Vec<Arc<Source>>] {
         &self.awaited
     }
 

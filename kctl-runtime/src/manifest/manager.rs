@@ -71,18 +71,18 @@ impl ManagerOptions {
     }
 }
 
-fn set(texts: &[&str]) -> BTreeSet<String> {
+fn string_set(texts: &[&str]) -> BTreeSet<String> {
     texts.iter().map(ToString::to_string).collect()
 }
 
 /// Returns the rules of leader election. A `create` cannot be limited to a name.
 fn election(name: &str) -> Vec<Rule> {
     let rule = |names: &[&str], verbs: &[&str]| Rule {
-        groups: set(&["coordination.k8s.io"]),
-        resources: set(&["leases"]),
-        names: set(names),
-        verbs: set(verbs),
-        because: set(&["kctl: leader election"]),
+        groups: string_set(&["coordination.k8s.io"]),
+        resources: string_set(&["leases"]),
+        names: string_set(names),
+        verbs: string_set(verbs),
+        because: string_set(&["kctl: leader election"]),
         ..Rule::default()
     };
     vec![rule(&[], &["create"]), rule(&[name], &["get", "list", "update", "watch"])]
@@ -92,11 +92,11 @@ fn election(name: &str) -> Vec<Rule> {
 fn sharding(app: &str, n: u32) -> Vec<Rule> {
     let slots = (0..n).flat_map(|number| [slot_name(app, number), seat_name(app, number)]);
     let rule = |names: BTreeSet<String>, verbs: &[&str]| Rule {
-        groups: set(&["coordination.k8s.io"]),
-        resources: set(&["leases"]),
+        groups: string_set(&["coordination.k8s.io"]),
+        resources: string_set(&["leases"]),
         names,
-        verbs: set(verbs),
-        because: set(&["kctl: slots of a sharded program"]),
+        verbs: string_set(verbs),
+        because: string_set(&["kctl: slots of a sharded program"]),
         ..Rule::default()
     };
     let named = std::iter::once(app.to_owned()).chain(slots).collect();
@@ -106,10 +106,10 @@ fn sharding(app: &str, n: u32) -> Vec<Rule> {
 /// Returns the rules to authenticate and authorize readers of metrics.
 fn reviews() -> Vec<Rule> {
     let rule = |group: &str, resource: &str| Rule {
-        groups: set(&[group]),
-        resources: set(&[resource]),
-        verbs: set(&["create"]),
-        because: set(&["kctl: authentication and authorization of metrics requests"]),
+        groups: string_set(&[group]),
+        resources: string_set(&[resource]),
+        verbs: string_set(&["create"]),
+        because: string_set(&["kctl: authentication and authorization of metrics requests"]),
         ..Rule::default()
     };
     vec![rule("authentication.k8s.io", "tokenreviews"), rule("authorization.k8s.io", "subjectaccessreviews")]
@@ -164,9 +164,9 @@ pub fn manager_rbac(
 /// Returns the role to bind to the service account of a scraper.
 fn reader(options: &RbacOptions) -> Result<Manifest, serde_saphyr::SerializeError> {
     let rule = Rule {
-        urls: set(&["/metrics"]),
-        verbs: set(&["get"]),
-        because: set(&["kctl: subjects of this role may read the metrics"]),
+        urls: string_set(&["/metrics"]),
+        verbs: string_set(&["get"]),
+        because: string_set(&["kctl: subjects of this role may read the metrics"]),
         ..Rule::default()
     };
     role("ClusterRole", &format!("{}-metrics-reader", options.name), options, None, &[rule])

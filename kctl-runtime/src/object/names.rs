@@ -24,7 +24,7 @@ pub(super) fn name_of<T: DeserializeOwned>(field: &str) -> Cow<'static, str> {
     let Some(names) = names_of::<T>() else { return camel_case(field).into() };
     let camel = camel_case(field);
     let exact = names.iter().find(|name| **name == camel);
-    let same = exact.or_else(|| names.iter().find(|name| normalized(name) == normalized(field)));
+    let same = exact.or_else(|| names.iter().find(|name| normalize(name) == normalize(field)));
     let Some(name) = same else {
         let type_name = std::any::type_name::<T>();
         panic!(
@@ -44,7 +44,7 @@ fn names_of<T: DeserializeOwned>() -> Option<&'static [&'static str]> {
 }
 
 /// Returns the name in lower case without underscores, so that `pod_ip` equals `podIP`.
-fn normalized(name: &str) -> String {
+fn normalize(name: &str) -> String {
     name.chars().filter(|letter| *letter != '_').flat_map(char::to_lowercase).collect()
 }
 

@@ -147,7 +147,7 @@ impl Stored {
     ///
     /// `previous` is an earlier state of the same object. Its dictionary is tried first, because an object
     /// resembles itself best.
-    pub(crate) fn deduplicated(mut self, deduplicator: &Deduplicator, previous: Option<&Self>) -> Self {
+    pub(crate) fn deduplicate(mut self, deduplicator: &Deduplicator, previous: Option<&Self>) -> Self {
         deduplicator.share(&mut self.meta);
         let before = match previous.map(|previous| &previous.text) {
             Some(Text::Compressed(compressed)) => Some(compressed),
@@ -355,7 +355,7 @@ mod tests {
         let json = format!(
             r#"{{"metadata":{{"name":"a"}},"spec":{{"containers":[{{"name":"c","image":"d","env":{env}}}]}}}}"#
         );
-        let stored = Stored::accept(&kind, &json).unwrap().deduplicated(&deduplicator, None);
+        let stored = Stored::accept(&kind, &json).unwrap().deduplicate(&deduplicator, None);
         assert!(stored.n_bytes() < json.len() / 4 && stored.json() == json);
         let one = stored.decode::<Pod>().unwrap();
         assert!(Arc::ptr_eq(&one, &stored.decode::<Pod>().unwrap()));

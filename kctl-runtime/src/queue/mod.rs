@@ -30,7 +30,7 @@
 //!     queue.done(&item.key);
 //! }
 //! assert_eq!(queue.failing(), [("broken", 1)]);
-//! assert_eq!(queue.delayed(), 1);
+//! assert_eq!(queue.n_delayed(), 1);
 //! # });
 //! ```
 //!
@@ -251,7 +251,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 
     /// Returns once no key that `matches` selects is processed.
-    pub(crate) async fn processed(&self, matches: impl Fn(&K) -> bool) {
+    pub(crate) async fn wait_while_processing(&self, matches: impl Fn(&K) -> bool) {
         loop {
             let notified = self.shared.done.notified();
             if !self.shared.state.lock().processes(&matches) {
@@ -287,7 +287,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     ///
     /// queue.add(Add::new("api").cause(Cause::Requeue(Duration::from_secs(60))));
     /// queue.add(Add::new("api").cause(Cause::Requeue(Duration::from_secs(3600)))); // the earlier time counts
-    /// assert_eq!((queue.delayed(), queue.next_delayed_within(Duration::from_secs(61))), (1, 1));
+    /// assert_eq!((queue.n_delayed(), queue.next_delayed_within(Duration::from_secs(61))), (1, 1));
     ///
     /// assert_eq!(queue.add(Add::new("db").cause(Cause::Failure)), Duration::from_millis(5));
     /// assert_eq!(queue.add(Add::new("db").cause(Cause::Failure)), Duration::from_millis(10));
@@ -345,7 +345,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     ///
     /// let queue = WorkQueue::new(QueueConfig::default());
     /// queue.give_up("web");
-    /// assert_eq!((queue.len(), queue.delayed(), queue.n_failing()), (0, 0, 1));
+    /// assert_eq!((queue.len(), queue.n_delayed(), queue.n_failing()), (0, 0, 1));
     /// ```
     pub fn give_up(&self, key: K) {
         self.shared.state.lock().give_up(key);
@@ -424,7 +424,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 
     /// Returns the number of keys that wait for a time.
-    pub fn delayed(&self) -> usize {
+    pub fn n_delayed(&self) -> usize {
         self.shared.state.lock().delayed_until(None, Instant::now())
     }
 
@@ -470,10 +470,10 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// # });
     /// ```
     pub fn shut_down(&self) {
-        self.shut(Phase::ShutDown);
+        self.enter_phase(Phase::ShutDown);
     }
 
-    fn shut(&self, phase: Phase) {
+    fn enter_phase(&self, phase: Phase) {
         self.shared.state.lock().shut_down(phase);
         self.shared.ready.notify_waiters();
         self.shared.done.notify_waiters();
@@ -485,7 +485,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// # Cancel safety
     /// Dropping the future leaves the queue shut down.
     pub async fn shut_down_with_drain(&self) {
-        self.shut(Phase::Draining);
+        self.enter_phase(Phase::Draining);
         loop {
             let notified = self.shared.done.notified();
             if self.shared.is_drained() {

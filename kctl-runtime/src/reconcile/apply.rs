@@ -45,7 +45,7 @@ impl Desired {
     }
 
     /// Returns the desired form of an owned object: in the primary's namespace, with the controller reference.
-    fn owned<K: Object>(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Self, ApiError> {
+    fn for_owned<K: Object>(env: &Env, primary: &Stored, source: &Source, mut object: Value) -> Result<Self, ApiError> {
         let kind = &source.config().kind;
         let name = name_of(source, &object)?;
         let key = key_of(primary, &object);
@@ -134,8 +134,8 @@ pub(super) async fn apply_owned<K: Object>(
     source: &Arc<Source>,
     object: Value,
 ) -> Result<Arc<K>, ApiError> {
-    let desired = Desired::owned::<K>(env, primary, source, object)?;
-    let applied = Apply { env, primary, source }.owned(desired).await?;
+    let desired = Desired::for_owned::<K>(env, primary, source, object)?;
+    let applied = Apply { env, primary, source }.apply_one(desired).await?;
     env.applied.record_one(primary.key(), source.config(), applied.uid, applied.state);
     Ok(applied.object)
 }
@@ -152,7 +152,7 @@ pub(super) async fn apply_other<K: Object>(
     let desired = Desired::other::<K>(source, object)?;
     let apply = Apply { env, primary, source };
     // A cache with a field mask has no whole `K` to return, so the object is applied.
-    let unchanged = if source.is_whole() { apply.unchanged(&desired) } else { None };
+    let unchanged = if source.is_whole() { apply.cached_if_unchanged(&desired) } else { None };
     let applied = match unchanged {
         Some(unchanged) => unchanged,
         None => apply.send(desired).await?,
@@ -173,7 +173,7 @@ pub(super) async fn converge<K: Object>(
     let keys: Vec<ObjectKey> = desired.iter().map(|object| key_of(primary, object)).collect();
     let (apply, mut states) = (Apply { env, primary, source }, HashMap::new());
     for object in desired {
-        let applied = apply.owned(Desired::owned::<K>(env, primary, source, object)?).await?;
+        let applied = apply.apply_one(Desired::for_owned::<K>(env, primary, source, object)?).await?;
         states.insert(applied.uid, applied.state);
         if applied.is_changed {
             result.applied.push(applied.object);
@@ -210,7 +210,7 @@ struct Done<K> {
 }
 
 impl Apply<'_> {
-    async fn owned<K: Object>(&self, mut desired: Desired) -> Result<Done<K>, ApiError> {
+    async fn apply_one<K: Object>(&self, mut desired: Desired) -> Result<Done<K>, ApiError> {
         let cached = self.source.store().get(&desired.key);
         if let Some(cached) = &cached {
             let WatchConfig { cluster, kind, .. } = self.source.config();
@@ -223,7 +223,7 @@ impl Apply<'_> {
                 });
             }
         }
-        if let Some(unchanged) = self.unchanged(&desired) {
+        if let Some(unchanged) = self.cached_if_unchanged(&desired) {
             return Ok(unchanged);
         }
         // The uid makes sure that the known object is changed. Without a known object, or if it is being deleted, the
@@ -238,7 +238,7 @@ impl Apply<'_> {
     /// Returns the cached object if an apply would change nothing. This process last applied it in this form, and
     /// either it has all desired fields, or only its status has changed since. A cache that is not kept up to date
     /// proves nothing.
-    fn unchanged<K: Object>(&self, desired: &Desired) -> Option<Done<K>> {
+    fn cached_if_unchanged<K: Object>(&self, desired: &Desired) -> Option<Done<K>> {
         let (source, by) = (self.source, self.primary.key());
         if source.store().blocks_writes(desired.key.namespace.as_deref()) {
             return None;

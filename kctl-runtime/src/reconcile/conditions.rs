@@ -50,7 +50,7 @@ impl Conditions {
     /// type or reason.
     #[must_use]
     pub fn with(self, kind: &str, holds: bool, reason: &str, message: impl Into<String>) -> Self {
-        self.set(kind, if holds { "True" } else { "False" }, reason, message.into())
+        self.with_condition(kind, if holds { "True" } else { "False" }, reason, message.into())
     }
 
     /// Sets a condition to `Unknown`, for example because an external system does not answer. Otherwise it works like
@@ -64,10 +64,10 @@ impl Conditions {
     /// ```
     #[must_use]
     pub fn unknown(self, kind: &str, reason: &str, message: impl Into<String>) -> Self {
-        self.set(kind, "Unknown", reason, message.into())
+        self.with_condition(kind, "Unknown", reason, message.into())
     }
 
-    fn set(mut self, kind: &str, status: &str, reason: &str, message: String) -> Self {
+    fn with_condition(mut self, kind: &str, status: &str, reason: &str, message: String) -> Self {
         let position = self.list.iter().position(|condition| condition.type_ == kind);
         let before = position.map(|index| self.list.remove(index));
         let wrong = rules::check(kind, reason, before.as_ref(), self.generation).err();

@@ -269,7 +269,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         A: MayPatchStatus<C, K>,
     {
         let sent = self.objects().patch_status(object, status);
-        self.checked("patch the status of", object.clone(), sent)
+        self.send_if_owned("patch the status of", object.clone(), sent)
     }
 
     /// Sets the replicas of an object that the primary owns, through its `scale` subresource.
@@ -277,7 +277,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     where
         A: MayScale<C, K>,
     {
-        self.checked("scale", object.clone(), self.objects().scale(object, replicas))
+        self.send_if_owned("scale", object.clone(), self.objects().scale(object, replicas))
     }
 
     /// Requests the eviction of a Pod that the primary owns.
@@ -288,7 +288,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     where
         A: MayEvict<C, K>,
     {
-        self.checked("evict", object.clone(), self.objects().evict(object))
+        self.send_if_owned("evict", object.clone(), self.objects().evict(object))
     }
 
     fn objects(&self) -> Objects<C, K, A> {
@@ -297,7 +297,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     }
 
     /// Sends a request about an object, if the primary controls it.
-    fn checked<T: Send + 'static>(&self, verb: &'static str, object: K, sent: ApiRequest<T>) -> ApiRequest<T> {
+    fn send_if_owned<T: Send + 'static>(&self, verb: &'static str, object: K, sent: ApiRequest<T>) -> ApiRequest<T> {
         let (env, primary, _) = self.parts();
         ApiRequest::new(async move {
             check_owned(verb, &object, &env, &primary)?;

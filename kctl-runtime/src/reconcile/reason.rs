@@ -62,7 +62,7 @@ impl ReconcileReason {
     }
 
     /// Iterates over the kinds whose objects changed: the primary first, then in the order of the declaration.
-    pub fn changed(&self) -> impl Iterator<Item = &Kind> {
+    pub fn changed_kinds(&self) -> impl Iterator<Item = &Kind> {
         let primary = std::iter::once(&self.env.spec.primary.kind);
         let related = self.env.sources.iter().map(|(relation, _)| &relation.kind);
         let mut tagged = primary.chain(related).enumerate();
@@ -77,7 +77,7 @@ impl fmt::Display for ReconcileReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut causes: Vec<String> = Vec::new();
         if self.tags & RELATION_TAGS != 0 {
-            causes.extend(self.changed().map(|kind| format!("{} changed", kind.kind)));
+            causes.extend(self.changed_kinds().map(|kind| format!("{} changed", kind.kind)));
         }
         let others = [
             (self.is_initial(), "initial list"),

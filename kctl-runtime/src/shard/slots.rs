@@ -86,7 +86,7 @@ impl Slots {
     }
 
     /// Returns slots of another hash.
-    pub(crate) fn salted(self, salt: u64) -> Self {
+    pub(crate) fn with_salt(self, salt: u64) -> Self {
         Self { salt, ..self }
     }
 
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(slots.selector([]), Some(range(zero, "0x0000000000000001")));
         assert_eq!(slots.selector(slots.all()), Some(range(zero, end)));
         assert_eq!(Slots::new(4, ShardBy::Namespace).selector([0]), None, "API servers have another hash");
-        assert_eq!(slots.salted(1).selector([0]), None);
+        assert_eq!(slots.with_salt(1).selector([0]), None);
     }
 
     #[test]

@@ -111,7 +111,7 @@ fn is_in(scope: &NamespaceScope, name: u8) -> bool {
 
 impl Known {
     /// Returns the object at a revision as a source would hand it on.
-    fn stored(self, revision: u64) -> Arc<Stored> {
+    fn to_stored(self, revision: u64) -> Arc<Stored> {
         let Self { name, uid, .. } = self;
         let namespace = NAMESPACES[usize::from(name)];
         let metadata =
@@ -133,15 +133,15 @@ impl Event {
     /// Returns the event that a watch with the selector sends for it.
     ///
     /// An object that stops matching the selector is `DELETED` for the watch, as in the API server's watch cache.
-    fn seen(&self, scope: &NamespaceScope) -> Option<Input> {
+    fn watch_input(&self, scope: &NamespaceScope) -> Option<Input> {
         let name = self.before.or(self.after)?.name;
         if !is_in(scope, name) {
             return None;
         }
         let was = self.before.filter(|before| before.selected);
         match (was, self.after.filter(|after| after.selected)) {
-            (_, Some(after)) => Some(Input::Applied(after.stored(self.revision))),
-            (Some(before), None) => Some(Input::Deleted(before.stored(self.revision))),
+            (_, Some(after)) => Some(Input::Applied(after.to_stored(self.revision))),
+            (Some(before), None) => Some(Input::Deleted(before.to_stored(self.revision))),
             (None, None) => None,
         }
     }
@@ -172,7 +172,7 @@ impl Server {
         self.n_uids = self.n_uids.max(uid);
         let after = Known { name, uid, revision: self.revision, selected };
         self.change(name, Some(after));
-        after.stored(self.revision)
+        after.to_stored(self.revision)
     }
 
     fn delete(&mut self, name: u8) -> Option<Known> {
@@ -202,7 +202,7 @@ impl Server {
         state
             .values()
             .filter(|known| known.selected && is_in(scope, known.name))
-            .map(|known| known.stored(known.revision))
+            .map(|known| known.to_stored(known.revision))
             .collect()
     }
 
@@ -328,7 +328,7 @@ impl Run {
                 if !own {
                     return Ok(());
                 }
-                let (object, uid) = (known.stored(known.revision), known.uid.to_string());
+                let (object, uid) = (known.to_stored(known.revision), known.uid.to_string());
                 self.watcher.gone.insert(uid.clone());
                 self.watcher.take(Delta::Gone(object.key().clone(), (*uid).into()))
             }
@@ -345,7 +345,7 @@ impl Run {
                 let passed: u64 = version.parse().unwrap();
                 let scope = &self.followers[of % self.followers.len()].scope;
                 let mut known = self.server.log.iter().rev().filter(|event| event.revision <= passed);
-                let again = known.nth(back).and_then(|event| event.seen(scope));
+                let again = known.nth(back).and_then(|event| event.watch_input(scope));
                 again.map_or(Ok(()), |again| self.deliver(of, again))
             }
             Step::Close(of) => self.deliver(of, Input::Closed { lasted: Duration::from_secs(30), any: true }),
@@ -397,7 +397,7 @@ impl Run {
                     return expired();
                 }
                 let mut later = server.log.iter().filter(|event| event.revision > passed);
-                let next = later.find_map(|event| event.seen(scope));
+                let next = later.find_map(|event| event.watch_input(scope));
                 next.unwrap_or_else(|| Input::Bookmark(server.revision.to_string()))
             }
         }

@@ -93,7 +93,7 @@ impl ServerSelection {
     }
 
     /// Returns the number of moves at the last request of a scope.
-    fn requested(&self, scope: &NamespaceScope) -> Option<u64> {
+    fn moves_at_request(&self, scope: &NamespaceScope) -> Option<u64> {
         self.requested.lock().iter().find_map(|(other, n_moves)| (other == scope).then_some(*n_moves))
     }
 
@@ -101,7 +101,7 @@ impl ServerSelection {
     async fn requested_after(&self, scope: &NamespaceScope, n_moves: u64) {
         loop {
             let changed = self.changed.notified();
-            if self.requested(scope).is_some_and(|requested| requested >= n_moves) {
+            if self.moves_at_request(scope).is_some_and(|requested| requested >= n_moves) {
                 return;
             }
             changed.await;
@@ -211,7 +211,7 @@ impl Source {
         let Some(filter) = self.selectable().filter(|filter| filter.bug != Some(CacheBug::WatchKept)) else {
             return false;
         };
-        filter.selection.requested(scope).is_none_or(|requested| requested < filter.n_moves())
+        filter.selection.moves_at_request(scope).is_none_or(|requested| requested < filter.n_moves())
     }
 
     /// Ends watches whose slots have moved. They are requested again at once, and others go on: a watch that was requested

@@ -126,7 +126,7 @@ impl<M> Reader<'_, M> {
     }
 
     /// Marks the last message as handled, which makes room for another one.
-    pub(super) fn done(&mut self) {
+    pub(super) fn mark_handled(&mut self) {
         self.0.messages.lock().current = None;
         self.0.room.add_permits(1);
     }
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(reader.next().await, 1);
         assert!(inbox.try_reserve().is_none(), "it is being dealt with");
         assert_eq!(inbox.lag(), Duration::from_secs(3));
-        reader.done();
+        reader.mark_handled();
         inbox.try_reserve().unwrap().put(3);
         assert_eq!((reader.next().await, inbox.len()), (2, 2));
     }

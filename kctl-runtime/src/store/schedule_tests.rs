@@ -100,7 +100,7 @@ fn any_schedule_gives_late_subscribers_each_change_once() {
             let told = Told::default();
             let hears = told.clone();
             let subscription = store.subscribe(Arc::new(move |change, _| notify(&hears, change))).await;
-            subscription.delivered().await;
+            subscription.wait_until_delivered().await;
             for task in tasks {
                 task.await.unwrap();
             }

@@ -117,7 +117,7 @@ async fn subscribers_under_load_miss_nothing() {
         let (alive, known) = (Arc::new(()), Arc::new(Mutex::new(Known::default())));
         let learns = known.clone();
         let handler: Handler = Arc::new(move |change, _origin| learn(&mut learns.lock(), change));
-        store.subscribe_while(handler, Arc::downgrade(&alive)).await.delivered().await;
+        store.subscribe_while(handler, Arc::downgrade(&alive)).await.wait_until_delivered().await;
         if n % 2 == 0 {
             stays.push((alive, known));
         } else {

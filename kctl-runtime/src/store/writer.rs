@@ -143,7 +143,7 @@ impl Subscription {
     ///
     /// # Cancel safety
     /// Dropping the future does not affect the subscription.
-    pub async fn delivered(self) {
+    pub async fn wait_until_delivered(self) {
         let _gone = self.0.await;
     }
 }
@@ -202,7 +202,7 @@ impl SharedStore {
         loop {
             let message = inbox.next().await;
             let done = self.handle(message, &mut subscribers);
-            inbox.done();
+            inbox.mark_handled();
             done.map(|done| done.send(()));
         }
     }

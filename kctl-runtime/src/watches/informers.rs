@@ -268,14 +268,14 @@ impl Informers {
     }
 
     /// Waits until a task of an informer has ended, and returns the reason.
-    pub(crate) async fn failed(&self) -> String {
+    pub(crate) async fn wait_for_failure(&self) -> String {
         let mut failed = self.failed.subscribe();
         let text = failed.wait_for(Option::is_some).await;
         text.ok().and_then(|text| text.clone()).unwrap_or_default()
     }
 
     /// Returns once the manager has ended.
-    pub(crate) async fn closed(&self) {
+    pub(crate) async fn wait_until_closed(&self) {
         let mut closed = self.closed.subscribe();
         let _gone = closed.wait_for(|closed| *closed).await;
     }

@@ -35,7 +35,7 @@ where
     K: Resource<DynamicType: 'static> + DeserializeOwned + Send + Sync + 'static,
 {
     fn project(object: &Arc<Stored>) -> Result<Arc<Self>, DecodeError> {
-        match fixed::<K>() {
+        match static_type::<K>() {
             Some(kind) => object.decode_as(&K::kind(kind)),
             // Not cached: the decode cache is for the types that controllers read.
             None => object.decode_once("object").map(Arc::new),
@@ -43,13 +43,13 @@ where
     }
 
     fn is_of(kind: &Kind) -> bool {
-        let Some(fixed) = fixed::<K>() else { return true };
+        let Some(fixed) = static_type::<K>() else { return true };
         K::group(fixed) == kind.group && K::version(fixed) == kind.version && K::kind(fixed) == kind.kind
     }
 }
 
 /// Returns the unit value that names the kind of a static type, or `None` for untyped ones.
-fn fixed<K: Resource<DynamicType: 'static>>() -> Option<&'static K::DynamicType> {
+fn static_type<K: Resource<DynamicType: 'static>>() -> Option<&'static K::DynamicType> {
     (&() as &dyn Any).downcast_ref()
 }
 

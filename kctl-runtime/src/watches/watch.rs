@@ -32,7 +32,7 @@ use crate::{
 /// /// Returns the number of Nodes once the initial list is complete.
 /// async fn count_nodes(watches: &Watches) -> Result<usize, WatchError> {
 ///     let nodes = watches.watch::<Node>(WatchConfig::of::<Node>()).await?;
-///     if !nodes.synced().await {
+///     if !nodes.wait_until_synced().await {
 ///         return Err(WatchError::Closed);
 ///     }
 ///     Ok(nodes.objects().len())
@@ -87,11 +87,11 @@ impl<T: Projection> Watch<T> {
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
-    pub async fn synced(&self) -> bool {
+    pub async fn wait_until_synced(&self) -> bool {
         tokio::select! {
             biased;
             () = self.handle.source().store().wait_until_synced() => true,
-            () = self.handle.informers().closed() => false,
+            () = self.handle.informers().wait_until_closed() => false,
         }
     }
 

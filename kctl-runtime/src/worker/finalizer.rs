@@ -18,14 +18,14 @@ use crate::{
 pub(super) async fn add(env: &ReconcileEnv, stored: &Arc<Stored>, finalizer: &str) -> Result<Arc<Stored>, ApiError> {
     let mut finalizers = stored.meta().finalizers().to_vec();
     finalizers.push(finalizer.into());
-    set(env, stored, &finalizers).await?;
+    patch_finalizers(env, stored, &finalizers).await?;
     Ok(env.primary.store().get(stored.key()).unwrap_or_else(|| stored.clone()))
 }
 
 /// Removes the finalizer. An object that is already gone is a success.
 pub(super) async fn remove(env: &ReconcileEnv, stored: &Arc<Stored>, finalizer: &str) -> Result<(), ApiError> {
     let finalizers = stored.meta().finalizers_without(finalizer);
-    match set(env, stored, &finalizers).await {
+    match patch_finalizers(env, stored, &finalizers).await {
         Err(error) if error.is_object_missing() => {
             forget(env, stored).await;
             Ok(())
@@ -54,7 +54,7 @@ async fn forget(env: &ReconcileEnv, stored: &Stored) {
     env.primary.store().push_and_wait(gone).await;
 }
 
-async fn set(env: &ReconcileEnv, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(), ApiError> {
+async fn patch_finalizers(env: &ReconcileEnv, stored: &Arc<Stored>, finalizers: &[String]) -> Result<(), ApiError> {
     env.writer.patch_stored(&target(env, stored), "", MERGE_PATCH, &patch(stored, finalizers)).await
 }
 

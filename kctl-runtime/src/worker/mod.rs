@@ -300,12 +300,12 @@ impl<C: Reconcile> Pool<C> {
 
     async fn reconcile(&self, key: &ObjectKey, tags: u32, guard: &ReconcileGuard) -> Outcome {
         let run = AssertUnwindSafe(self.run_once(key, tags, guard)).catch_unwind();
-        run.await.unwrap_or_else(|panic| panicked(&*panic))
+        run.await.unwrap_or_else(|panic| panic_outcome(&*panic))
     }
 
     async fn run_once(&self, key: &ObjectKey, tags: u32, guard: &ReconcileGuard) -> Outcome {
         if let Err(error) = self.env.writer.uncertain_writes().resolve(key).await {
-            return unresolved(error, key, &self.env);
+            return unresolved_outcome(error, key, &self.env);
         }
         let is_deleted = |one: &Arc<Unreadable>| one.stored.meta().deletion_timestamp().is_some();
         let unreadable = self.env.primary.unreadable(key).filter(is_deleted);
@@ -463,7 +463,7 @@ fn slot_lost() -> Outcome {
 
 /// Returns the outcome of a reconcile that panicked. A read of a slot that is not listed yet counts as a conflict: the
 /// state was outdated, and a controller without retries must not give up the key.
-fn panicked(panic: &(dyn Any + Send)) -> Outcome {
+fn panic_outcome(panic: &(dyn Any + Send)) -> Outcome {
     let text = truncate_error(panic_text(panic));
     if panic.is::<NotListedYet>() {
         return Outcome::Failed { conflict: true, terminal: false, retry_after: None, text };
@@ -473,7 +473,7 @@ fn panicked(panic: &(dyn Any + Send)) -> Outcome {
 
 /// Returns the outcome of a key whose uncertain writes could not be looked for. A list that expired counts as a conflict:
 /// slots may have moved during each of its tries, and a controller without retries must not give up the key.
-fn unresolved(error: ApiError, key: &ObjectKey, env: &Env) -> Outcome {
+fn unresolved_outcome(error: ApiError, key: &ObjectKey, env: &Env) -> Outcome {
     let is_expired = error.is_expired();
     let mut failed = outcome(Err(error.into()), key, env);
     if let Outcome::Failed { conflict, .. } = &mut failed {

@@ -447,7 +447,7 @@ async fn success_forgets_the_failures() {
     .await;
     world.add("a");
     sleep(SECOND).await;
-    assert_eq!((world.queue.num_requeues(&key("a")), world.queue.delayed()), (0, 1));
+    assert_eq!((world.queue.num_requeues(&key("a")), world.queue.n_delayed()), (0, 1));
     let expected = ["a RateLimited", "a RateLimited", "a RateLimited", "a RequeueAfter(60s)"];
     assert_eq!(world.finish().await, expected);
 }

@@ -48,12 +48,12 @@ impl Writer {
                 let deletion = Deletion::from_response(target.kind(), &text).filter(|deletion| deletion.uid == *uid);
                 if deletion.is_none_or(|deletion| deletion.stage == Stage::Ended) {
                     store.push_and_wait(gone()).await;
-                    uncertain.resolved();
+                    uncertain.mark_resolved();
                 } else if let Ok(object) = target.source.accept(&text) {
                     store_written(target, &operation, object, uncertain, BackoffEffect::End).await;
                 } else {
                     // It exists and can't be decoded, so the cache keeps its last readable state until the watch reports its end.
-                    uncertain.resolved();
+                    uncertain.mark_resolved();
                 }
                 own_writes::record_delete(&uid.into());
                 Ok(())
@@ -85,7 +85,7 @@ impl Writer {
         let path = format!("{}?labelSelector={labels}{policy}", target.kind().path(target.namespace));
         let done = self.send(target, &operation, Method::DELETE, &path, None).await?;
         match target.source.refresh(&target.namespace.map(Arc::from)).await {
-            Ok(()) => done.uncertain.resolved(),
+            Ok(()) => done.uncertain.mark_resolved(),
             Err(error) => {
                 tracing::debug!(
                     %operation,

@@ -171,6 +171,6 @@ impl Writer {
 
     /// Returns a client for requests that have no operation here; its writes wait for the permit of the key.
     pub(crate) fn raw(&self, client: &Client, key: &ObjectKey) -> Client {
-        raw::fenced(client, &self.permit.for_key(key, self.tenure))
+        raw::guard_writes(client, &self.permit.for_key(key, self.tenure))
     }
 }

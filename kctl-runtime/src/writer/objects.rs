@@ -89,7 +89,7 @@ impl Writer {
         if remove_ended(target, &text).await {
             target.source.forget_unreadable(&target.key());
         }
-        uncertain.resolved();
+        uncertain.mark_resolved();
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use crate::transport;
 /// A write that is not answered in time fails with [`ApiError::NoResponse`](super::ApiError::NoResponse), and its entry
 /// in the permit stays until its time is over. `exec` and `port-forward` are GET requests and pass, although they can
 /// change a lot.
-pub(crate) fn fenced(client: &Client, permit: &WritePermit) -> Client {
+pub(crate) fn guard_writes(client: &Client, permit: &WritePermit) -> Client {
     let (namespace, client, permit) = (client.default_namespace().to_owned(), client.clone(), permit.clone());
     let guarded = service_fn(move |request: Request<Body>| {
         let (client, permit) = (client.clone(), permit.clone());
@@ -96,7 +96,7 @@ mod tests {
             let until = tokio::time::Instant::now() + Duration::from_secs(60);
             let (_permission, lease) = watch::channel(LeaseState::HeldUntil(until));
             let permit = WritePermit::from_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
-            let configs = Api::<ConfigMap>::default_namespaced(fenced(&answers(code), &permit));
+            let configs = Api::<ConfigMap>::default_namespaced(guard_writes(&answers(code), &permit));
             assert!(configs.create(&PostParams::default(), &ConfigMap::default()).await.is_err());
             assert_eq!(permit.unresolved_until().is_some(), is_unresolved, "{code}");
         }
@@ -126,7 +126,7 @@ mod tests {
         let (permission, lease) =
             watch::channel(LeaseState::HeldUntil(tokio::time::Instant::now() + Duration::from_secs(60)));
         let permit = WritePermit::from_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
-        let configs = Api::<ConfigMap>::default_namespaced(fenced(&client, &permit));
+        let configs = Api::<ConfigMap>::default_namespaced(guard_writes(&client, &permit));
         configs.get("a").await.unwrap();
         configs.create(&PostParams::default(), &ConfigMap::default()).await.unwrap();
         assert_eq!(sent.load(Ordering::Relaxed), 2);

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{
     Writer,
-    response::{accept, decoded},
+    response::{accept, decode_written},
     send::with_type_meta,
     target::Target,
 };
@@ -67,5 +67,5 @@ impl Writer {
 async fn store_read<K: Readable>(target: &Target<'_>, operation: &Operation, text: &str) -> Result<Arc<K>, ApiError> {
     let object = accept(target, operation, text)?;
     target.source.store().push_and_wait(Delta::Written(object.clone())).await;
-    decoded(target, operation, &object, text)
+    decode_written(target, operation, &object, text)
 }

@@ -28,7 +28,7 @@ pub(super) async fn store_response<K: Readable>(
     effect: BackoffEffect,
 ) -> Result<Arc<K>, ApiError> {
     let (object, text) = accept_and_store(target, operation, done, effect).await?;
-    decoded(target, operation, &object, &text)
+    decode_written(target, operation, &object, &text)
 }
 
 /// Stores the object in a response, without decoding it for the caller.
@@ -52,7 +52,7 @@ async fn accept_and_store(
     let SentWrite { text, uncertain } = done;
     let object = accept(target, operation, &text)?;
     if remove_ended(target, &text).await {
-        uncertain.resolved();
+        uncertain.mark_resolved();
     } else {
         store_written(target, operation, object.clone(), uncertain, effect).await;
     }
@@ -71,7 +71,7 @@ pub(super) fn accept(target: &Target<'_>, operation: &Operation, text: &str) -> 
 ///
 /// A cache that keeps the whole object shares its decoded value. Otherwise the response is decoded again,
 /// because the caller gets all fields.
-pub(super) fn decoded<K: Readable>(
+pub(super) fn decode_written<K: Readable>(
     target: &Target<'_>,
     operation: &Operation,
     object: &Arc<Stored>,
@@ -107,12 +107,12 @@ pub(super) async fn store_written(
     own_writes::record_write(&meta.uid, &meta.resource_version, effect);
     if meta.revision().is_some() {
         target.source.store().push_and_wait(Delta::Written(object)).await;
-        uncertain.resolved();
+        uncertain.mark_resolved();
     } else if meta.resource_version.is_none() {
         // A stored object has a version. This is the response to a dry run, which no watch reports.
-        uncertain.resolved();
+        uncertain.mark_resolved();
     } else if target.source.arrives(object.key(), &meta.uid, &meta.resource_version, OPAQUE_WITHIN).await {
-        uncertain.resolved();
+        uncertain.mark_resolved();
     } else {
         tracing::warn!(
             %operation,

@@ -60,7 +60,7 @@ impl Writer {
             Ok(text) => Ok(SentWrite { text, uncertain }),
             Err(error) => {
                 if !error.is_unknown_outcome() {
-                    uncertain.resolved();
+                    uncertain.mark_resolved();
                 }
                 Err(error)
             }

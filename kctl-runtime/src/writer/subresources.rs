@@ -59,7 +59,7 @@ impl Writer {
         if target.source.arrives(&target.key(), &uid, &version, WATCH_WITHIN).await
             || self.refresh_object(target, &uid.to_string()).await
         {
-            uncertain.resolved();
+            uncertain.mark_resolved();
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl Writer {
     ) -> Result<(), ApiError> {
         let (_, done) = self.create_subresource(target, subresource, body).await?;
         if self.refresh_object(target, uid).await {
-            done.uncertain.resolved();
+            done.uncertain.mark_resolved();
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Writer {
     /// The server stores nothing, so the cache stays as it is.
     pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
         let (operation, SentWrite { text, uncertain }) = self.create_subresource(target, "token", request).await?;
-        uncertain.resolved();
+        uncertain.mark_resolved();
         serde_json::from_str(&text).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
     }
 

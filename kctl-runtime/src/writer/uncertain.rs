@@ -74,7 +74,7 @@ impl UncertainWrites {
                 UncertainWrite { all: self.clone(), key: key.clone(), scope: Some((source.clone(), scope.clone())) };
             // Boxed, because each idle worker would hold the memory of a list that is rarely needed.
             Box::pin(source.refresh(&scope)).await?;
-            uncertain.resolved();
+            uncertain.mark_resolved();
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl UncertainWrites {
 
 impl UncertainWrite {
     /// Removes the mark: the outcome is known and the cache has it.
-    pub(super) fn resolved(mut self) {
+    pub(super) fn mark_resolved(mut self) {
         self.scope = None;
     }
 }

@@ -154,7 +154,7 @@ async fn follow_source(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mu
     let store = source.store();
     let changed = Arc::new(Notify::new());
     let tell = changed.clone();
-    store.subscribe(Arc::new(move |_change, _origin| tell.notify_one())).await.delivered().await;
+    store.subscribe(Arc::new(move |_change, _origin| tell.notify_one())).await.wait_until_delivered().await;
     if let Some(also) = also {
         also.wait_until_synced().await;
     }

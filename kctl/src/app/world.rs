@@ -216,7 +216,7 @@ impl World {
     /// Describes what is still running or waiting.
     fn busy(&self, timeout: Duration) -> String {
         let mut lines = vec![format!("not idle after {timeout:?}")];
-        lines.extend(self.view.unfinished());
+        lines.extend(self.view.unfinished_work());
         if lines.len() == 1 {
             lines.push("pods and other objects are still being simulated".into());
         }

@@ -261,7 +261,7 @@ impl RealServers {
         };
         let timed = tokio::time::timeout(IDLE_WITHIN, quiet).await;
         timed.map_err(|_elapsed| {
-            let lines = self.view.unfinished();
+            let lines = self.view.unfinished_work();
             Error::from(format!("not idle after {IDLE_WITHIN:?}\n  {}", lines.join("\n  ")))
         })
     }

@@ -369,8 +369,8 @@ fn reconcile(PastReconcile { number, at, report }: PastReconcile) -> Reconcile {
     };
     let next = match &report.decision {
         Decision::Forget => "when it changes".to_owned(),
-        Decision::RequeueAfter(wait) => format!("in {}, as asked", rounded(*wait)),
-        Decision::RetryAfter(wait) => format!("again in {}", rounded(*wait)),
+        Decision::RequeueAfter(wait) => format!("in {}, as asked", format_millis(*wait)),
+        Decision::RetryAfter(wait) => format!("again in {}", format_millis(*wait)),
         Decision::Outdated { in_a_row } if *in_a_row <= CONFLICTS_BEFORE_WARNING => "again with the newer state".into(),
         Decision::Outdated { in_a_row } => format!("again, with backoff: {in_a_row} conflicts in a row"),
         Decision::RateLimited => "again, with backoff".into(),
@@ -391,7 +391,7 @@ fn reconcile(PastReconcile { number, at, report }: PastReconcile) -> Reconcile {
 }
 
 /// Prints a wait in whole milliseconds.
-fn rounded(wait: Duration) -> String {
+fn format_millis(wait: Duration) -> String {
     format!("{:?}", Duration::from_millis(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX)))
 }
 

@@ -217,7 +217,7 @@ impl Election {
                 self.read_succeeded();
                 self.acquisition = Acquisition::Known;
                 self.is_new |= self.leading.is_none();
-                let lease = self.with_annotations(self.created(wall).create(&self.config));
+                let lease = self.with_annotations(self.initial_record(wall).create(&self.config));
                 self.send(LeaseRequest::Create(lease), now);
             }
             Input::Written(lease) => self.write_succeeded(lease, now, &mut effects),
@@ -231,15 +231,15 @@ impl Election {
     ///
     /// A leader whose Lease was deleted keeps its `acquireTime` and transitions. With an `acquireTime` of now, a process
     /// that joins would take the Lease for new, and conclude that no slot had an owner before.
-    fn created(&self, wall: Timestamp) -> Record {
+    fn initial_record(&self, wall: Timestamp) -> Record {
         match self.observed.record() {
             Some(seen) if self.leading.is_some() => {
                 let holder_identity = Some(self.config.identity.clone());
                 let deleted = Record { holder_identity, ..seen.clone() };
-                Record::held(&self.config, &deleted, wall)
+                Record::for_holder(&self.config, &deleted, wall)
             }
             _ => {
-                let created = Record::held(&self.config, &Record::default(), wall);
+                let created = Record::for_holder(&self.config, &Record::default(), wall);
                 Record { lease_transitions: Some(0), ..created }
             }
         }

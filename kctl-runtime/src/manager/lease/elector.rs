@@ -41,7 +41,7 @@ pub struct Elector {
     client: Client,
     clock: Clock,
     config: Arc<ElectionConfig>,
-    /// Read by [`Leadership::led`] and by health.
+    /// Read by [`Leadership::wait_until_leading`] and by health.
     state: watch::Sender<ElectionState>,
     /// Read by the permit before each write. It is set to `Lost` first when the election ends.
     permission: watch::Sender<LeaseState>,

@@ -35,7 +35,7 @@ pub(in crate::manager) async fn release_expired(
     if holders.record(identity, &lease) != *expired {
         return Ok(false);
     }
-    let released = Record::released(expired, wall).update(config, &lease).to_string().into_bytes();
+    let released = Record::for_release(expired, wall).update(config, &lease).to_string().into_bytes();
     let operation = Operation::from(format!("update the lease {namespace}/{name}"));
     transport::send(client, &operation, Method::PUT, &path, Some(("application/json", released))).await?;
     Ok(true)

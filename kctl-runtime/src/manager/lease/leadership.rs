@@ -102,7 +102,7 @@ impl Leadership {
     /// use kctl_runtime::manager::lease::Leadership;
     ///
     /// async fn backups(leadership: Leadership) {
-    ///     if leadership.led().await {
+    ///     if leadership.wait_until_leading().await {
     ///         // Work here, and ask `leadership.permit()` before each write.
     ///     }
     /// }
@@ -110,7 +110,7 @@ impl Leadership {
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.
-    pub async fn led(&self) -> bool {
+    pub async fn wait_until_leading(&self) -> bool {
         let mut state = self.state.clone();
         let decided = state.wait_for(|state| *state != ElectionState::Standby).await;
         decided.is_ok_and(|state| matches!(*state, ElectionState::Leading(_)))

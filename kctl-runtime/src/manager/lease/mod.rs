@@ -25,7 +25,7 @@
 //! let leadership = elector.leadership();
 //! let (stop, stopped) = tokio::sync::oneshot::channel();
 //! let election = tokio::spawn(elector.run(async { stopped.await.unwrap_or(false) }));
-//! if leadership.led().await {
+//! if leadership.wait_until_leading().await {
 //!     // Work here, and ask `leadership.permit()` before each write.
 //! }
 //! stop.send(true).ok(); // release the Lease

@@ -64,7 +64,7 @@ impl Record {
     /// Returns the record of a holder that acquires or renews the Lease now. `before` is the current record.
     ///
     /// A renewal keeps `acquireTime` and `leaseTransitions`. A new holder counts one transition more.
-    pub(super) fn held(config: &ElectionConfig, before: &Self, now: Timestamp) -> Self {
+    pub(super) fn for_holder(config: &ElectionConfig, before: &Self, now: Timestamp) -> Self {
         let now = time::micros(now);
         let renewed = before.holder() == config.identity;
         let acquire_time = before.acquire_time.clone().filter(|_| renewed).unwrap_or_else(|| now.clone());
@@ -83,7 +83,7 @@ impl Record {
     }
 
     /// Returns the record of a released Lease: without a holder, and valid for a second (client-go, `release`).
-    pub(super) fn released(before: &Self, now: Timestamp) -> Self {
+    pub(super) fn for_release(before: &Self, now: Timestamp) -> Self {
         let now = time::micros(now);
         Self {
             holder_identity: Some(String::new()),
@@ -153,7 +153,7 @@ mod tests {
         {
             let before =
                 Record { holder_identity: Some("a".into()), lease_transitions: Some(transitions), ..Record::default() };
-            let record = Record::held(&config, &before, Timestamp::UNIX_EPOCH);
+            let record = Record::for_holder(&config, &before, Timestamp::UNIX_EPOCH);
             assert_eq!(record.lease_transitions, Some(expected), "{transitions}");
         }
     }

@@ -114,7 +114,7 @@ mod tests {
             let leadership = elector.leadership();
             let (stop, stopped) = oneshot::channel();
             let election = tokio::spawn(elector.run(async { stopped.await.unwrap_or(false) }));
-            assert!(leadership.led().await);
+            assert!(leadership.wait_until_leading().await);
             for _ in 0..3 {
                 // Blocks the only thread of this runtime.
                 updates.recv_timeout(PATIENCE).expect("a renewal");
@@ -131,7 +131,7 @@ mod tests {
             let elector = elector(elections, Arc::new(Timestamp::now));
             let leadership = elector.leadership();
             let election = tokio::spawn(elector.run(pending()));
-            assert!(leadership.led().await);
+            assert!(leadership.wait_until_leading().await);
             election.abort();
         });
         // Some renewals may have been sent before.
@@ -156,7 +156,7 @@ mod tests {
             let elector = elector(elections, Arc::new(Timestamp::now));
             let leadership = elector.leadership();
             let election = tokio::spawn(elector.run(pending()));
-            assert!(leadership.led().await);
+            assert!(leadership.wait_until_leading().await);
             drop(running);
             let ended = tokio::time::timeout(PATIENCE, election).await.expect("it ends").unwrap();
             assert_eq!(ended, End::Lost("the runtime of elections has shut down".into()));

@@ -355,7 +355,7 @@ impl Metrics {
     }
 
     /// Returns the number of reconciles of a controller since the start, with any result.
-    pub(crate) fn reconciled(&self, controller: &str) -> u64 {
+    pub(crate) fn n_reconciles(&self, controller: &str) -> u64 {
         let labels = |result: &str| vec![("controller", controller.to_owned()), ("result", result.to_owned())];
         RESULTS.iter().map(|result| self.shared.reconciles.get_or_create(&labels(result)).get()).sum()
     }

@@ -51,7 +51,7 @@ impl Collector for Process {
         if let Some(n_files) = open_files_max() {
             gauge("process_max_fds", "Maximum number of open file descriptors", n_files)?;
         }
-        if let Some(booted) = booted() {
+        if let Some(booted) = boot_time() {
             let help = "Start time of the process since unix epoch in seconds";
             gauge("process_start_time_seconds", help, booted + field(22) / TICKS)?;
         }
@@ -74,7 +74,7 @@ fn open_files_max() -> Option<f64> {
 }
 
 /// Returns the boot time in seconds since 1970; start times of processes are relative to it.
-fn booted() -> Option<f64> {
+fn boot_time() -> Option<f64> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()
 }

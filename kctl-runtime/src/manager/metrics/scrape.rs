@@ -319,7 +319,7 @@ impl Scrape {
             Metric::new("kctl_bound_limit", "A bound of the control loop"),
             bounds.iter().map(|(name, _, limit)| (labels(name), *limit)),
         )?;
-        let dropped = self.0.recorders().iter().map(RecorderView::dropped).sum::<u64>();
+        let dropped = self.0.recorders().iter().map(RecorderView::n_dropped).sum::<u64>();
         counts(
             encoder,
             Metric::new("kctl_events_dropped", "Events that were dropped because too many waited"),

@@ -35,10 +35,10 @@ impl Format {
     /// use kctl_runtime::manager::metrics::Format;
     ///
     /// let prometheus = "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.4";
-    /// assert_eq!(Format::accepted(prometheus), Format::OpenMetrics);
-    /// assert_eq!(Format::accepted("*/*"), Format::Prometheus);
+    /// assert_eq!(Format::from_accept(prometheus), Format::OpenMetrics);
+    /// assert_eq!(Format::from_accept("*/*"), Format::Prometheus);
     /// ```
-    pub fn accepted(accept: &str) -> Self {
+    pub fn from_accept(accept: &str) -> Self {
         let (mut open, mut plain) = (0.0, 0.0);
         for range in accept.split(',') {
             let mut parts = range.split(';').map(str::trim);
@@ -143,7 +143,7 @@ mod tests {
             (prometheus, Format::OpenMetrics),
         ];
         for (accept, format) in cases {
-            assert_eq!(Format::accepted(accept), format, "{accept}");
+            assert_eq!(Format::from_accept(accept), format, "{accept}");
         }
     }
 

@@ -124,13 +124,13 @@ impl Guard {
     /// Returns the user of a token, from the cache or by a `TokenReview`.
     async fn user(&self, secret: &str) -> Result<Option<UserInfo>, ApiError> {
         let key = self.hasher.hash_one(secret);
-        if let Some(answer) = self.cached(key) {
+        if let Some(answer) = self.cached_result(key) {
             return Ok(answer.user());
         }
         // The semaphore is never closed.
         let _permit = self.reviews.acquire().await;
         // Another request with the token may have got the answer meanwhile.
-        if let Some(answer) = self.cached(key) {
+        if let Some(answer) = self.cached_result(key) {
             return Ok(answer.user());
         }
         let user = token(&self.client, secret).await?;
@@ -141,7 +141,7 @@ impl Guard {
         Ok(user)
     }
 
-    fn cached(&self, key: u64) -> Option<TokenReviewResult> {
+    fn cached_result(&self, key: u64) -> Option<TokenReviewResult> {
         let user = self.users.lock().get(&key);
         user.map(TokenReviewResult::Of).or_else(|| self.rejected.lock().get(&key).map(|()| TokenReviewResult::Rejected))
     }

@@ -98,7 +98,7 @@ pub(crate) fn metrics(metrics: Metrics) -> Pages {
             return text(StatusCode::NOT_FOUND, "there is /metrics\n");
         }
         let accept = request.headers().get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or_default();
-        let format = Format::accepted(accept);
+        let format = Format::from_accept(accept);
         let mut page = text(StatusCode::OK, metrics.text(format));
         page.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
         page

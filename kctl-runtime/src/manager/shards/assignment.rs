@@ -13,7 +13,7 @@ use crate::shard::splitmix64;
 /// Returns the live seat that should own each slot; empty without live seats.
 ///
 /// Pairs of slots and seats are taken in the order of their weights. A seat that has its share gets no more.
-pub(super) fn preferred(n_slots: u32, live: &[u32]) -> Vec<u32> {
+pub(super) fn preferred_seats(n_slots: u32, live: &[u32]) -> Vec<u32> {
     if live.is_empty() {
         return Vec::new();
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     fn owners(n_slots: u32, live: &BTreeSet<u32>) -> Vec<u32> {
-        preferred(n_slots, &live.iter().copied().collect::<Vec<_>>())
+        preferred_seats(n_slots, &live.iter().copied().collect::<Vec<_>>())
     }
 
     fn loads(n_slots: u32, n_seats: u32) -> Vec<usize> {
@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     fn no_live_seat_owns_nothing() {
-        assert_eq!(preferred(16, &[]), [0; 0]);
+        assert_eq!(preferred_seats(16, &[]), [0; 0]);
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
         fn owner_is_independent_of_the_order_of_seats(live in prop::collection::vec(0_u32..64, 1..10)) {
             let live: BTreeSet<u32> = live.into_iter().collect();
             let backwards: Vec<u32> = live.iter().rev().copied().collect();
-            prop_assert_eq!(owners(32, &live), preferred(32, &backwards));
+            prop_assert_eq!(owners(32, &live), preferred_seats(32, &backwards));
         }
 
         #[test]

@@ -180,7 +180,7 @@ impl ShardConfig {
 
     /// Makes this replica divide the keys in another way than the others: a bug that the simulator has to find.
     pub(super) fn with_another_hash(mut self) -> Self {
-        self.slots = self.slots.salted(hash_string(&self.leases.identity));
+        self.slots = self.slots.with_salt(hash_string(&self.leases.identity));
         self
     }
 
@@ -213,11 +213,11 @@ impl ShardConfig {
     }
 
     pub(super) fn slot(&self, slot: u32) -> ElectionConfig {
-        self.labelled(slot_name(self.name(), slot), u64::from(slot))
+        self.lease_config(slot_name(self.name(), slot), u64::from(slot))
     }
 
     pub(super) fn seat(&self, seat: u32) -> ElectionConfig {
-        self.labelled(seat_name(self.name(), seat), u64::from(seat) << 32)
+        self.lease_config(seat_name(self.name(), seat), u64::from(seat) << 32)
     }
 
     /// Returns the number that distinguishes this process from others with the same identity.
@@ -225,7 +225,7 @@ impl ShardConfig {
         self.leases.seed
     }
 
-    fn labelled(&self, name: String, number: u64) -> ElectionConfig {
+    fn lease_config(&self, name: String, number: u64) -> ElectionConfig {
         let mut config = ElectionConfig { name, seed: self.leases.seed ^ number, ..self.leases.clone() };
         config.labels.insert(LABEL.into(), self.name().into());
         config

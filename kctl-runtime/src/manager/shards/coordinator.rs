@@ -215,7 +215,7 @@ impl Coordinator {
                     Instant::now()
                 };
                 let (_late, listed_at) = tokio::join!(timeout(CACHES_FIRST_FOR, full), listed);
-                let led = leadership.led().await;
+                let led = leadership.wait_until_leading().await;
                 if !leadership.joined_new_lease() {
                     self.assume_missing_held(listed_at);
                 }
@@ -248,7 +248,7 @@ impl Coordinator {
         let (view, lease) = (self.view(), format!("{}/{}", self.config.namespace(), self.config.name()));
         let mut logged = None;
         loop {
-            if let Ok(led) = timeout(self.config.retry_period(), leadership.led()).await {
+            if let Ok(led) = timeout(self.config.retry_period(), leadership.wait_until_leading()).await {
                 if led && logged.is_some() {
                     tracing::info!(lease, "the wait for the Lease of the settings is over");
                 }

@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use tokio::time::Instant;
 
-use super::assignment::preferred;
+use super::assignment::preferred_seats;
 
 /// Time for which a slot that no replica asks for stays without an owner. The notes of live seats arrive meanwhile.
 const NOT_ASKED_FOR: Duration = Duration::from_secs(1);
@@ -86,7 +86,7 @@ impl Division {
         debug_assert!(seats.own.is_none_or(|own| seats.live.contains(&own)), "a replica counts its own seat as live");
         self.seats = seats;
         let (n, seats) = (self.n_slots as usize, &self.seats);
-        self.owners = preferred(self.n_slots, &seats.live);
+        self.owners = preferred_seats(self.n_slots, &seats.live);
         (self.by_preferred, self.by_any) = (vec![false; n], vec![false; n]);
         // Usually all replicas see the same live seats, so the assignment is calculated once per distinct view.
         let mut by_view: BTreeMap<&[u32], Vec<u32>> = BTreeMap::new();
@@ -94,7 +94,7 @@ impl Division {
             let noted = seats.noted.get(seat).filter(|_| seats.own != Some(*seat));
             let owners = match noted {
                 Some(noted) if *noted != seats.live => {
-                    by_view.entry(noted).or_insert_with(|| preferred(self.n_slots, noted))
+                    by_view.entry(noted).or_insert_with(|| preferred_seats(self.n_slots, noted))
                 }
                 _ => &self.owners,
             };
@@ -103,7 +103,7 @@ impl Division {
                 self.by_preferred[slot] |= self.owners[slot] == *seat;
             }
         }
-        let is_asked_for = |(preferred, any): (&bool, &bool)| *any || !preferred;
+        let is_asked_for = |(preferred, any): (&bool, &bool)| *any || !preferred_seats;
         debug_assert!(
             self.by_preferred.iter().zip(&self.by_any).all(is_asked_for),
             "the preferred owner is one of any"
@@ -174,7 +174,7 @@ mod tests {
     }
 
     fn preferred_by(seat: u32, live: &[u32]) -> Vec<u32> {
-        let owners = preferred(16, live);
+        let owners = preferred_seats(16, live);
         (0..16).filter(|slot| owners[*slot as usize] == seat).collect()
     }
 

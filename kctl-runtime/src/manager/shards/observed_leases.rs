@@ -92,7 +92,7 @@ impl ObservedLeases {
     }
 
     /// Returns the record of a Lease that has a holder and has expired, and when it did.
-    pub(super) fn expired(&self, name: &str, now: Instant) -> Option<(&Record, Instant)> {
+    pub(super) fn expired_record(&self, name: &str, now: Instant) -> Option<(&Record, Instant)> {
         let sighting = self.records.get(name).filter(|(record, _)| !record.holder().is_empty())?;
         Some((&sighting.0, expiry(sighting))).filter(|(_, expiry)| *expiry <= now)
     }
@@ -135,8 +135,11 @@ mod tests {
         seen.observe("slot", held("a", "2026-01-01T01:00:00Z"), start);
         seen.observe("slot", held("a", "2026-01-01T01:00:00Z"), at(10));
         assert_eq!((seen.holder("slot", at(14)), seen.holder("slot", at(15))), (Some("a"), None));
-        assert_eq!(seen.expired("slot", at(14)), None);
-        assert_eq!(seen.expired("slot", at(16)).map(|(record, since)| (record.holder(), since)), Some(("a", at(15))));
+        assert_eq!(seen.expired_record("slot", at(14)), None);
+        assert_eq!(
+            seen.expired_record("slot", at(16)).map(|(record, since)| (record.holder(), since)),
+            Some(("a", at(15)))
+        );
         assert_eq!((seen.next_expiry(at(10)), seen.next_expiry(at(15))), (Some(at(15)), None));
         seen.observe("slot", held("a", "2026-01-01T01:00:12Z"), at(12));
         assert_eq!((seen.holder("slot", at(26)), seen.holder("slot", at(27))), (Some("a"), None));
@@ -148,7 +151,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         seen.observe("released", held("a", "1"), start);
         seen.observe("released", held("", "2"), at(1));
-        assert_eq!((seen.holder("released", at(1)), seen.expired("released", at(60))), (None, None));
+        assert_eq!((seen.holder("released", at(1)), seen.expired_record("released", at(60))), (None, None));
         seen.observe("deleted", held("a", "1"), start);
         seen.observe_delete("deleted", at(10));
         assert_eq!((seen.holder("deleted", at(24)), seen.holder("deleted", at(25))), (Some("a"), None));

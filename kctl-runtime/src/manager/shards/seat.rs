@@ -94,7 +94,7 @@ impl Coordinator {
         let (shared, mut again) = (self.shared.lock(), None::<Instant>);
         for seat in self.config.slots().all() {
             let name = seat_name(self.config.name(), seat);
-            let Some((record, expiry)) = shared.observed_leases.expired(&name, now) else { continue };
+            let Some((record, expiry)) = shared.observed_leases.expired_record(&name, now) else { continue };
             let tried = sweep.tried.get(&name).map(|tried| *tried + self.config.lease_duration());
             let at = tried.unwrap_or(expiry + wait).max(expiry + wait);
             if at > now {
@@ -199,7 +199,7 @@ impl Coordinator {
                 biased;
                 _left = left.wait_for(|left| *left) => return SeatEnd::Over,
                 _taken = holder.wait_for(|holder| !holder.is_empty() && *holder != own) => return SeatEnd::Taken,
-                led = leadership.led() => if !led { return SeatEnd::Over },
+                led = leadership.wait_until_leading() => if !led { return SeatEnd::Over },
             }
             let before = self.shared.lock().seat.replace(seat);
             debug_assert!(before.is_none(), "a replica with two seats would get twice its share of the slots");

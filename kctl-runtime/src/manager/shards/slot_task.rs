@@ -44,7 +44,7 @@ impl Holder {
                 biased;
                 // The election may have acquired the Lease already, but no reconcile has begun under it.
                 _unwanted = wanted.wait_for(|wanted| !wanted) => return true,
-                led = leadership.led() => if !led { return false },
+                led = leadership.wait_until_leading() => if !led { return false },
             }
             let tenure = self.tenures.begin(slot, &leadership.permit());
             drop(wanted.wait_for(|wanted| !wanted).await);
@@ -139,7 +139,7 @@ impl Holder {
     /// Returns once no key of the slot is processed.
     async fn wait_until_idle(&self, slot: u32) {
         for queue in &self.queues {
-            queue.processed(|key| self.tenures.slots().slot_for(key) == slot).await;
+            queue.wait_while_processing(|key| self.tenures.slots().slot_for(key) == slot).await;
         }
     }
 }

@@ -404,7 +404,7 @@ fn only_allowed(all_of: &Value) -> Option<&Vec<Value>> {
 }
 
 /// Returns the values that a schema allows, without null.
-fn allowed(schema: &Value) -> Option<Vec<&Value>> {
+fn allowed_values(schema: &Value) -> Option<Vec<&Value>> {
     let listed = schema["enum"].as_array().or_else(|| only_allowed(&schema["allOf"]))?;
     Some(listed.iter().filter(|value| !value.is_null()).collect())
 }
@@ -460,8 +460,8 @@ fn is_tighter_format(old: &Value, new: &Value) -> bool {
 
 /// Compares allowed values, CEL rules and defaults.
 fn compare_words(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
-    if let Some(after) = allowed(new) {
-        let gone: Vec<String> = match allowed(old) {
+    if let Some(after) = allowed_values(new) {
+        let gone: Vec<String> = match allowed_values(old) {
             Some(before) => before.iter().filter(|value| !after.contains(value)).map(ToString::to_string).collect(),
             None => vec!["any other value".to_owned()],
         };

@@ -120,7 +120,7 @@ fn types(root: &Value, variants: &[Value], key: &str, name: &str, path: &str, pr
 /// Kinds of `#[resource]` pass [`union`], which joins fields that differ only in restrictions. For kinds of kube's own
 /// derive every difference is a problem.
 fn fields(root: &Value, schema: &Value, name: &str, path: &str, problems: &mut Vec<Problem>) {
-    let mut whole = inlined(root, schema, &mut Vec::new());
+    let mut whole = inline_refs(root, schema, &mut Vec::new());
     values::complete(&mut whole, Formats::OfTypes);
     let is_joined = root[COMPLETED] == true;
     let found = if is_joined { union::conflict(&mut whole) } else { union::difference(&whole) };
@@ -139,14 +139,14 @@ fn fields(root: &Value, schema: &Value, name: &str, path: &str, problems: &mut V
 }
 
 /// Returns a schema with its references resolved. A type within itself is left out, and reported elsewhere.
-fn inlined<'a>(root: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) -> Value {
+fn inline_refs<'a>(root: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) -> Value {
     match schema {
         Value::Object(fields) => {
             let target = schema["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/"));
             let mut whole = match target {
                 Some(target) if !within.contains(&target) => {
                     within.push(target);
-                    let referred = inlined(root, &root["$defs"][target], within);
+                    let referred = inline_refs(root, &root["$defs"][target], within);
                     within.pop();
                     match referred {
                         Value::Object(fields) => fields,
@@ -156,7 +156,7 @@ fn inlined<'a>(root: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) ->
                 _ => Map::new(),
             };
             for (key, value) in fields.iter().filter(|(key, _)| *key != "$ref" && *key != "$defs") {
-                let value = inlined(root, value, within);
+                let value = inline_refs(root, value, within);
                 match (whole.get_mut(key), value) {
                     (Some(Value::Object(existing)), Value::Object(more)) => existing.extend(more),
                     (Some(Value::Array(existing)), Value::Array(more)) => existing.extend(more),
@@ -165,7 +165,7 @@ fn inlined<'a>(root: &'a Value, schema: &'a Value, within: &mut Vec<&'a str>) ->
             }
             Value::Object(whole)
         }
-        Value::Array(all) => all.iter().map(|one| inlined(root, one, within)).collect(),
+        Value::Array(all) => all.iter().map(|one| inline_refs(root, one, within)).collect(),
         other => other.clone(),
     }
 }

@@ -90,7 +90,7 @@ pub fn rules(permissions: &[Permission]) -> Vec<Rule> {
 }
 
 /// Merges rules about the same resources, with all their reasons.
-pub(super) fn merged(rules: Vec<Rule>) -> Vec<Rule> {
+pub(super) fn merge_same_resources(rules: Vec<Rule>) -> Vec<Rule> {
     merge(rules, |r| (r.groups.clone(), r.resources.clone()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Manifest, RbacOptions, Rule, role, rule::merged};
+use super::{Manifest, RbacOptions, Rule, role, rule::merge_same_resources};
 use crate::manifest::KindSpec;
 
 /// Returns `ClusterRoles` to view and to edit custom resources.
@@ -53,7 +53,7 @@ pub fn user_roles(kinds: &[KindSpec], options: &RbacOptions) -> Result<Vec<Manif
             because: BTreeSet::from([format!("kind {}, for people", kind.kind)]),
             ..Rule::default()
         });
-        let rules = merged(rules.collect());
+        let rules = merge_same_resources(rules.collect());
         role("ClusterRole", &format!("{}-{suffix}", options.name), &options, None, &rules)
     };
     roles.into_iter().map(manifest).collect()

@@ -36,7 +36,7 @@ impl Source {
             check.check(&object, arrival)?;
         }
         let cached = self.store.get(object.key());
-        Ok(Arc::new(object.deduplicated(&self.deduplicator, cached.as_deref())))
+        Ok(Arc::new(object.deduplicate(&self.deduplicator, cached.as_deref())))
     }
 
     /// Accepts one item. Items of built-in kinds in lists have no `kind` and `apiVersion`, which readers of the JSON

@@ -54,16 +54,16 @@ impl Source {
 
     /// Returns the error of a list during which a slot was gained: the list may lack some of its objects.
     pub(super) fn slot_gained(&self) -> ApiError {
-        self.expired("this replica gained a slot during the list")
+        self.expired_error("this replica gained a slot during the list")
     }
 
     /// Returns the error of a list that came too late: another list of the scope was applied, or there were too many
     /// deletes.
     pub(in crate::source) fn list_overtaken(&self) -> ApiError {
-        self.expired("the cache was listed meanwhile, or too many objects were deleted")
+        self.expired_error("the cache was listed meanwhile, or too many objects were deleted")
     }
 
-    fn expired(&self, message: &str) -> ApiError {
+    fn expired_error(&self, message: &str) -> ApiError {
         ApiError::Rejected {
             operation: self.config.operation("list"),
             code: 410,

@@ -65,7 +65,7 @@ impl Source {
             },
             // The metadata of a deleted object is enough; the rest may be unreadable.
             "DELETED" => match self.accept_unchecked(json) {
-                Ok(object) => Some(self.ended(object, reflector.scope(), left)),
+                Ok(object) => Some(self.handle_deletion(object, reflector.scope(), left)),
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
             "BOOKMARK" => Bookmark::read(json),
@@ -83,7 +83,7 @@ impl Source {
     /// version of the event: that of the readable state is older.
     ///
     /// A cached state that is later than the event stays: the object had left the selector, and was written after that.
-    fn ended(&self, last: Stored, scope: &NamespaceScope, left: &mut Vec<Delta>) -> Input {
+    fn handle_deletion(&self, last: Stored, scope: &NamespaceScope, left: &mut Vec<Delta>) -> Input {
         self.unreadable.remove(last.key());
         let (uid, version) = (last.meta().uid.clone(), version_of(&last));
         let end = last.meta().revision();

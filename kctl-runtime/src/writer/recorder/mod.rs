@@ -149,7 +149,7 @@ impl RecorderView {
     }
 
     /// Returns the number of events that were dropped since the start.
-    pub(crate) fn dropped(&self) -> u64 {
+    pub(crate) fn n_dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 }

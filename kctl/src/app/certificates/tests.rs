@@ -256,7 +256,7 @@ async fn unanswered_requests_time_out_and_are_sent_again() {
         let leadership = elector.leadership();
         if leads {
             tokio::spawn(elector.run(std::future::pending()));
-            assert!(leadership.led().await);
+            assert!(leadership.wait_until_leading().await);
         }
         let (mut maintainer, _reached) = start_replica(&server, ElectionRole::Leader).await;
         (maintainer.client, maintainer.leader) = (client, Leader::Elected(leadership));

@@ -26,7 +26,7 @@ impl Election {
     pub(super) fn release_read(&mut self, lease: &Value, now: Instant, wall: Timestamp, effects: &mut Vec<Effect>) {
         match self.observed.record() {
             Some(record) if self.observed.is_own => {
-                let next = Record::released(record, wall).update(&self.config, lease);
+                let next = Record::for_release(record, wall).update(&self.config, lease);
                 self.send(LeaseRequest::Update(next), now);
             }
             _ => self.end(End::Stopped, effects),
@@ -41,7 +41,7 @@ impl Election {
         // The held Lease was deleted by hand. Without a record, a process that starts later could not know that it is
         // free.
         let transitions = Record { lease_transitions: Some(0), ..Record::default() };
-        let released = Record::released(&transitions, wall);
+        let released = Record::for_release(&transitions, wall);
         self.send(LeaseRequest::Create(released.create(&self.config)), now);
     }
 }

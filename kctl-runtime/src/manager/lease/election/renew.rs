@@ -34,7 +34,7 @@ impl Election {
         }
         match (&self.lease, self.observed.record()) {
             (Some(lease), Some(record)) if self.holders != Holders::Together => {
-                let next = Record::held(&self.config, record, wall).update(&self.config, lease);
+                let next = Record::for_holder(&self.config, record, wall).update(&self.config, lease);
                 self.send(LeaseRequest::Update(self.with_annotations(next)), now);
             }
             _ => self.send(LeaseRequest::Get, now),
@@ -53,7 +53,7 @@ impl Election {
         if self.leading.is_some() && self.holders != Holders::Together {
             effects.push(Effect::SlowPath);
         }
-        let mut next = Record::held(&self.config, record, wall);
+        let mut next = Record::for_holder(&self.config, record, wall);
         if self.holders == Holders::Together && self.leading.is_none() && self.is_new {
             // Joining does not renew the Lease: for the next process that joins, it is as new as for this one.
             next.acquire_time.clone_from(&next.renew_time);

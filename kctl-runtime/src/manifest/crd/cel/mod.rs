@@ -101,7 +101,7 @@ fn check_rule(
     found: &mut Vec<(String, String)>,
 ) {
     let source = rule["rule"].as_str().unwrap_or_default();
-    let Some(expression) = compiled(source, environment, &Type::Bool, "a rule", found) else { return };
+    let Some(expression) = compile_expression(source, environment, &Type::Bool, "a rule", found) else { return };
     let uses_old = kctl_cel::names(source, "oldSelf");
     if uses_old && scope.forbids_old {
         let what = "`oldSelf` is used where old and new items of a list cannot be told apart";
@@ -113,7 +113,7 @@ fn check_rule(
     let mut costs = vec![estimate(&expression, schema, scope.of)];
     if let Some(source) = rule["messageExpression"].as_str().filter(|text| !text.trim().is_empty()) {
         let mut inner = Vec::new();
-        let message = compiled(source, environment, &Type::Text, "a message", &mut inner);
+        let message = compile_expression(source, environment, &Type::Text, "a message", &mut inner);
         costs.extend(message.map(|expression| estimate(&expression, schema, scope.of)));
         found
             .extend(inner.into_iter().map(|(what, help)| (format!("its message expression `{source}`: {what}"), help)));
@@ -153,7 +153,7 @@ fn parse(source: &str, found: &mut Vec<(String, String)>) -> Option<IdedExpr> {
 }
 
 /// Compiles an expression that has to be of the type `expected`; `None` after it reported a problem.
-fn compiled(
+fn compile_expression(
     source: &str,
     environment: &Environment,
     expected: &Type,

@@ -29,7 +29,7 @@ async fn leading(respond: impl Fn() -> Respond + Clone + Send + 'static) -> Lead
     let view = manager.view();
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(async move { manager.run(async move { drop(stopped.await) }).await.unwrap() });
-    assert!(view.leadership().unwrap().led().await);
+    assert!(view.leadership().unwrap().wait_until_leading().await);
     let (mut maintainer, _reached) = start_replica(&server, ElectionRole::Leader).await;
     let service = tower::service_fn(move |_request: Request<Body>| respond());
     (maintainer.client, maintainer.leader) = (Client::new(service, "default"), Leader::of(&view));

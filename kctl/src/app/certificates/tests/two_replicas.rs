@@ -111,7 +111,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
         ..maintainer.certificates
     });
     let a = start(&server, &first, "web-a").await;
-    assert!(a.leadership.led().await);
+    assert!(a.leadership.wait_until_leading().await);
     a.looked().await;
     let b = start(&server, &second, "web-b").await;
     // The authority is so old that its successor is due today. Certificates were renewed in the meantime.
@@ -133,7 +133,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     // The webhooks of `a` still answer, with the last certificate that it read.
     a.stop().await;
     let n_before = n_writes(&server, "web-a");
-    assert!(b.leadership.led().await);
+    assert!(b.leadership.wait_until_leading().await);
     *time.lock() = now + SignedDuration::from_mins(11);
     b.looked().await;
     let signed = in_secret(&server);
