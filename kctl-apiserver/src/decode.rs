@@ -76,7 +76,7 @@ pub(crate) fn check_type_meta(value: &Value) -> Result<(), String> {
 /// Decodes an object into its built-in type: removes nulls, and drops unknown fields. Returns the paths of the dropped
 /// fields, in order. Parts that equal the stored object were decoded before and are skipped. `integers` decides about
 /// numbers that are too large for their type. On an error the object may be partly decoded; callers discard it.
-pub(crate) fn typed(
+pub(crate) fn decode_typed(
     schema: Schema<'_>,
     object: &mut Value,
     stored: Option<&Value>,
@@ -92,7 +92,7 @@ pub(crate) fn typed(
 /// # Errors
 /// Fails with the first value of a wrong type.
 pub(crate) fn typed_metadata(metadata: &Value) -> Result<(), String> {
-    let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return Ok(()) };
+    let Some(schema) = Schema::for_type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return Ok(()) };
     let path = JsonPath::Field(&JsonPath::Root, "metadata");
     if !metadata.is_object() && !metadata.is_null() {
         return Err(misfit(&path.to_string(), "an object", metadata));
@@ -113,7 +113,7 @@ pub(crate) fn drop_malformed(metadata: &mut Value) {
 /// Normalizes the metadata of a custom object as its Go type does: drops nulls and empty fields. Only an empty
 /// `managedFields` list is kept, because it turns off field tracking.
 pub(crate) fn normalize_metadata(metadata: &mut Value) {
-    let Some(schema) = Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
+    let Some(schema) = Schema::for_type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else { return };
     let mut decoder = Decoder { unknown: Vec::new(), integers: Integers::InRange };
     // Values of a wrong type were rejected earlier.
     let _fits = decoder.fields(schema, metadata, None, &JsonPath::Root);
@@ -283,7 +283,7 @@ mod tests {
     use super::*;
 
     fn check(api: &str, kind: &str, mut object: Value) -> Result<(Value, Vec<String>), String> {
-        let unknown = typed(Schema::built_in(api, kind).unwrap(), &mut object, None, Integers::InRange)?;
+        let unknown = decode_typed(Schema::built_in(api, kind).unwrap(), &mut object, None, Integers::InRange)?;
         Ok((object, unknown))
     }
 

@@ -183,12 +183,12 @@ mod tests {
             .flat_map(|gate| &gate.fields)
             .flat_map(|(name, fields)| fields.iter().map(move |field| (name, field)))
         {
-            let schema = Schema::named(type_name).unwrap();
+            let schema = Schema::for_type(type_name).unwrap();
             assert!(schema.property(field).is_some(), "{type_name}.{field}");
         }
         for (type_name, field) in BY_FUNCTION {
             assert!(
-                Schema::named(type_name).is_some_and(|schema| schema.property(field).is_some()),
+                Schema::for_type(type_name).is_some_and(|schema| schema.property(field).is_some()),
                 "{type_name}.{field}"
             );
         }

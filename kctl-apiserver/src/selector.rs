@@ -71,7 +71,7 @@ impl Selector {
     ///
     /// # Errors
     /// Fails with 500 if the text is not a shard selector. Upstream's error has no code, and so becomes 500.
-    pub(crate) fn sharded(mut self, text: &str) -> Result<Self, StatusError> {
+    pub(crate) fn with_shard_ranges(mut self, text: &str) -> Result<Self, StatusError> {
         if !text.is_empty() {
             let why = |why: String| format!("invalid shard selector: {why}");
             let wrong = |error| StatusError::server_error(why(error));
@@ -82,7 +82,7 @@ impl Selector {
 
     /// Restricts the selector to the object with this name; `None` if it already selects by fields. Used for a watch of
     /// one object by the path of its name.
-    pub(crate) fn named(mut self, name: &str) -> Option<Self> {
+    pub(crate) fn with_name(mut self, name: &str) -> Option<Self> {
         let is_free = self.fields.is_empty();
         self.fields.push(Term { path: "metadata.name".into(), value: name.into(), equal: true });
         is_free.then_some(self)

@@ -148,7 +148,7 @@ impl StatusError {
     }
 
     /// Returns `Conflict` (409) for a write whose `resourceVersion` is not the stored one (`OptimisticLockErrorMsg`).
-    pub(crate) fn modified(resource: &GroupResource, name: &str) -> Self {
+    pub(crate) fn optimistic_lock_error(resource: &GroupResource, name: &str) -> Self {
         Self::conflict(resource, name, "the object has been modified: read it again and repeat the change")
     }
 

@@ -10,20 +10,22 @@ use crate::{
 
 /// Participles that don't end in `ed`.
 const IRREGULAR: &str = " bound built brought chosen done drawn found given gone heard held kept known laid left lost made met \
-    said seen sent set shown shut spent split taken told thought won written ";
+    said seen sent shown spent taken told thought won written ";
+/// Verbs that end in `ed`.
+const VERBS: [&str; 6] = ["embed", "feed", "need", "proceed", "seed", "succeed"];
 /// The most functions with such a name, by crate. Lower a number when you rename one.
 const PARTICIPLES_MAX: [(&str, usize); 11] = [
-    ("kctl", 23),
+    ("kctl", 22),
     ("kctl-apimachinery", 3),
-    ("kctl-apiserver", 43),
-    ("kctl-cel", 2),
+    ("kctl-apiserver", 9),
+    ("kctl-cel", 1),
     ("kctl-cli", 0),
-    ("kctl-interpreter", 3),
-    ("kctl-macros", 3),
-    ("kctl-runtime", 16),
-    ("kctl-webhook", 5),
-    ("kctl-workloads", 2),
-    ("xtask", 3),
+    ("kctl-interpreter", 0),
+    ("kctl-macros", 1),
+    ("kctl-runtime", 15),
+    ("kctl-webhook", 1),
+    ("kctl-workloads", 0),
+    ("xtask", 2),
 ];
 
 /// Returns the names of the functions in a file, without those of its unit tests, that are one participle.
@@ -33,13 +35,13 @@ fn participles(text: &str) -> Vec<String> {
         let end = rest.find(|c: char| !c.is_ascii_lowercase() && c != '_').unwrap_or(rest.len());
         rest[..end].to_owned()
     });
-    let is_regular = |name: &str| name.ends_with("ed") && !name.contains('_');
+    let is_regular = |name: &str| name.ends_with("ed") && !name.contains('_') && !VERBS.contains(&name);
     names.filter(|name| is_regular(name) || IRREGULAR.contains(&format!(" {name} "))).collect()
 }
 
 #[test]
 fn participles_are_found_outside_of_tests() {
-    let text = "fn written() {}\nfn write() {}\nfn is_kept() {}\nfn namespaced(self) {}\nfn written_object() {}\n\
+    let text = "fn written() {}\nfn write() {}\nfn is_kept() {}\nfn namespaced(self) {}\nfn written_object() {}\nfn embed() {}\n\
                 #[cfg(test)]\nmod tests {\n    fn sent() {}\n}\n";
     assert_eq!(participles(text), ["written", "namespaced"]);
 }

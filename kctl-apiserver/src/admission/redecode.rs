@@ -50,7 +50,7 @@ fn redecode_built_in(attributes: &Attributes<'_>, own: &TypeMeta, object: &mut V
     let (given_kind, given_api) = (text("kind", kind), text("apiVersion", api_version));
     let is_other = (given_kind.as_str(), given_api.as_str()) != (kind, api_version);
     if let Some(schema) = Schema::built_in(&given_api, &given_kind) {
-        decode::typed(schema, object, None, Integers::InRange).map_err(|why| StatusError::internal(&why))?;
+        decode::decode_typed(schema, object, None, Integers::InRange).map_err(|why| StatusError::internal(&why))?;
     }
     if is_other {
         let why =

@@ -354,7 +354,7 @@ fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed
     let changes = Changes::between(request, old, new, &managed, None)?;
     changes.take_from_others(&mut managed, None);
 
-    let taken = changes.set().difference(never_owned());
+    let taken = changes.changed_fields().difference(never_owned());
     if !taken.is_empty() {
         let manager = Manager::updater(request.manager, request.api_version, request.subresource.as_str());
         let set = managed.get(&manager).map_or_else(|| taken.clone(), |before| before.set.union(&taken));

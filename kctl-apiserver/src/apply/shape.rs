@@ -113,11 +113,11 @@ impl<'a> Position<'a> {
 
     /// Returns `true` if the schema declares a list or an object as atomic.
     pub(super) fn is_one_value(&self) -> bool {
-        matches!(self.declared(), Some(Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true }))
+        matches!(self.declared_shape(), Some(Shape::List(ListType::Atomic) | Shape::Map { is_atomic: true }))
     }
 
     /// Returns the shape that the schema declares, or `None` if it depends on the value.
-    fn declared(&self) -> Option<Shape<'a>> {
+    fn declared_shape(&self) -> Option<Shape<'a>> {
         let schema = self.schema?;
         match DECLARED.get(&schema) {
             Some(position) => *position,
@@ -154,7 +154,7 @@ impl<'a> Position<'a> {
     /// Returns the shape of a value at this position. Without a declaration, `null` counts as an object without fields
     /// (`deduceAtom` of `structured-merge-diff`).
     pub(crate) fn shape(&self, value: &Value) -> Shape<'a> {
-        self.declared().unwrap_or(match value {
+        self.declared_shape().unwrap_or(match value {
             Value::Object(_) | Value::Null => Shape::Map { is_atomic: false },
             Value::Array(_) => Shape::List(ListType::Atomic),
             _ => Shape::Scalar(Scalar::Any),
@@ -168,7 +168,7 @@ impl<'a> Position<'a> {
         if self.is_object_root && name == "metadata" {
             // The schema of a custom resource has little or nothing about `metadata`.
             let metadata = property.filter(|metadata| metadata.text("$ref").is_some());
-            let metadata = metadata.or_else(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
+            let metadata = metadata.or_else(|| Schema::for_type("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
             return FieldPosition::Named(metadata.map_or(Self::UNKNOWN, Self::for_schema));
         }
         if let Some(property) = property {

@@ -139,7 +139,7 @@ impl Changes {
     }
 
     /// Returns the added and modified fields, in the version of the request.
-    pub(super) fn set(&self) -> &FieldSet {
+    pub(super) fn changed_fields(&self) -> &FieldSet {
         &self.here.set
     }
 

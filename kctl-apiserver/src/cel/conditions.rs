@@ -65,7 +65,7 @@ impl Scope {
     /// Creates a scope with all functions. It shares them, so that creating it is cheap; no function can be added.
     ///
     /// For CRD rules, which are evaluated very often.
-    pub(crate) fn shared() -> Self {
+    pub(crate) fn with_functions() -> Self {
         Self { context: functions::ALL.new_inner_scope(), variables: HashMap::new(), kinds: Kinds::default() }
     }
 

@@ -163,7 +163,7 @@ impl ConvertedWrite {
     }
 
     /// Returns the object for the response to a dry run.
-    pub(crate) fn unstored(self) -> Arc<Value> {
+    pub(crate) fn into_object(self) -> Arc<Value> {
         self.shown.unwrap_or(self.stored).into()
     }
 }
@@ -174,7 +174,11 @@ impl ConvertedWrite {
 ///
 /// # Errors
 /// Fails as [`find`] does.
-pub(crate) fn stored(state: &State, info: &RequestInfo, object: Value) -> Result<ConvertedWrite, StatusError> {
+pub(crate) fn convert_for_storage(
+    state: &State,
+    info: &RequestInfo,
+    object: Value,
+) -> Result<ConvertedWrite, StatusError> {
     let resource = &info.resource;
     let home = match &resource.custom {
         Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),

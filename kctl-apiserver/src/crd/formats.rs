@@ -6,7 +6,7 @@ use kctl_apimachinery::formats::is_known;
 use serde_json::{Map, Value};
 
 /// Returns the formats in the schemas of a CRD that are not validated, sorted and without duplicates.
-pub(crate) fn unrecognized(definition: &Value) -> BTreeSet<String> {
+pub(crate) fn unrecognized_formats(definition: &Value) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for version in definition["spec"]["versions"].as_array().into_iter().flatten() {
         collect_unrecognized(&version["schema"]["openAPIV3Schema"], &mut found);

@@ -81,7 +81,7 @@ fn report_duplicates(keys: impl Iterator<Item = Value>, path: &str, errors: &mut
 /// - `apiVersion`: present, not empty, at most one slash;
 /// - `kind`: present, not empty, a valid kind;
 /// - `metadata`: valid if present, but a name is not required.
-pub(super) fn embedded(schema: Schema, object: &Value, path: &str, errors: &mut Errors) {
+pub(super) fn validate_embedded_objects(schema: Schema, object: &Value, path: &str, errors: &mut Errors) {
     walk(schema, object, path, &mut |schema, value, path| {
         if value.is_object() && schema.flag("x-kubernetes-embedded-resource") {
             embedded_object(&Field::new(value, path, errors));

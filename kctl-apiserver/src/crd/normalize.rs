@@ -17,11 +17,13 @@ use crate::{
 };
 
 /// Keywords with `omitempty`. Other keywords are pointers in Go, and keep their zero values, such as `minimum: 0`.
-static OMITTED: LazyLock<Vec<&str>> =
-    LazyLock::new(|| proto::omitted("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps"));
+static OMITTED: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    proto::omitempty_fields("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps")
+});
 /// Fields of a validation rule with `omitempty`. `rule` has none: an empty one is kept, and validation reports it.
-static OMITTED_OF_RULES: LazyLock<Vec<&str>> =
-    LazyLock::new(|| proto::omitted("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule"));
+static OMITTED_OF_RULES: LazyLock<Vec<&str>> = LazyLock::new(|| {
+    proto::omitempty_fields("io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.ValidationRule")
+});
 
 /// Normalizes the schemas of all versions and the conversion webhook.
 ///

@@ -24,7 +24,7 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
     let mut pruned = Pruned::default();
     if let Some(metadata) = object.get_mut("metadata") {
-        fields_of_type(Schema::named(META), metadata, "metadata", &mut pruned.paths);
+        fields_of_type(Schema::for_type(META), metadata, "metadata", &mut pruned.paths);
     }
     pruned.value(Some(schema), object, "", ValueKind::Object);
     pruned.paths
@@ -122,7 +122,7 @@ impl Pruned {
     /// Prunes the metadata of an embedded object by `ObjectMeta` and removes empty fields, as decoding it in Go would,
     /// except for numbers and booleans. Wrong types have been reported by `fit_embedded`.
     fn embedded_metadata(&mut self, metadata: &mut Value, path: &str) {
-        fields_of_type(Schema::named(META), metadata, path, &mut self.paths);
+        fields_of_type(Schema::for_type(META), metadata, path, &mut self.paths);
         if let Value::Object(fields) = metadata {
             fields.retain(|_, value| !go::is_empty(value));
         }

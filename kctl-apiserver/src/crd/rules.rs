@@ -153,7 +153,7 @@ impl Rules {
             return forgiven;
         }
         let lineage = Lineage::root(old.map(|old| CorrelatedValue::new(schema, object, old)));
-        let (budget, scope) = (Some(Budget::OF_OBJECT), Scope::shared());
+        let (budget, scope) = (Some(Budget::OF_OBJECT), Scope::with_functions());
         let mut found = Found { errors, forgiven: &mut forgiven, budget, scope };
         self.check(object, Before { old, lineage }, "", &mut found);
         forgiven
@@ -163,7 +163,7 @@ impl Rules {
     ///
     /// `old` is the default itself for the check of an update, and `None` for creation.
     pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Errors) {
-        let (budget, scope) = (Some(Budget::OF_OBJECT), Scope::shared());
+        let (budget, scope) = (Some(Budget::OF_OBJECT), Scope::with_functions());
         let mut found = Found { errors, forgiven: &mut Errors::default(), budget, scope };
         self.check(value, Before { old, lineage: Lineage::root(None) }, "", &mut found);
     }

@@ -26,7 +26,7 @@ const RULE_TYPE: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v
 
 /// The reasons that a rule may name: the enum of the `OpenAPI` document (`data/types.json`).
 pub(super) static REASONS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
-    let reason = Schema::named(RULE_TYPE).and_then(|rule| rule.property("reason"));
+    let reason = Schema::for_type(RULE_TYPE).and_then(|rule| rule.property("reason"));
     let reasons = reason.expect("the file is generated and has the type").enum_values();
     assert!(!reasons.is_empty(), "without the enum in the file, every reason would be rejected");
     reasons

@@ -26,7 +26,7 @@ use crate::{
 pub(crate) fn validate(schema: Schema, object: &Value, old: Option<&Value>) -> Errors {
     let mut errors = by_schema(schema, object, old);
     validate_new_duplicates(schema, object, old, &mut errors);
-    lists::embedded(schema, object, "", &mut errors);
+    lists::validate_embedded_objects(schema, object, "", &mut errors);
     errors
 }
 
@@ -77,7 +77,7 @@ fn validate_new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, 
 /// Embedded objects are validated, because a default is written into objects as it is.
 pub(super) fn once(schema: Schema, value: &Value) -> Errors {
     let mut errors = node(schema, value, "", None).errors;
-    lists::embedded(schema, value, "", &mut errors);
+    lists::validate_embedded_objects(schema, value, "", &mut errors);
     errors
 }
 
@@ -230,10 +230,10 @@ pub(super) fn type_of(value: &Value) -> (&'static str, &'static str) {
 /// Returns the first violated limit of a string: `maxLength`, `minLength`, then `pattern`. Lengths are in characters.
 fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
     let n_chars = text.chars().count();
-    if let Some(max) = bound(schema, "maxLength").filter(|&max| n_chars > max) {
+    if let Some(max) = non_negative_integer(schema, "maxLength").filter(|&max| n_chars > max) {
         return Some(FieldError::too_long(path, max));
     }
-    if let Some(min) = bound(schema, "minLength").filter(|&min| n_chars < min) {
+    if let Some(min) = non_negative_integer(schema, "minLength").filter(|&min| n_chars < min) {
         return Some(FieldError::invalid(path, &text.into(), &format!("must have at least {min} characters")));
     }
     let pattern = schema.text("pattern").filter(|pattern| !pattern::matches(pattern, text))?;
@@ -241,7 +241,7 @@ fn string(schema: Schema, text: &str, path: &str) -> Option<FieldError> {
 }
 
 /// Returns an integer keyword such as `maxItems`. Negative values and fractions count as absent.
-fn bound(schema: Schema, key: &str) -> Option<usize> {
+fn non_negative_integer(schema: Schema, key: &str) -> Option<usize> {
     let bound = schema.json().get(key)?.as_u64()?;
     Some(usize::try_from(bound).unwrap_or(usize::MAX))
 }
@@ -304,10 +304,10 @@ const PROPERTIES: SizeKeywords = SizeKeywords { min: "minProperties", max: "maxP
 
 /// Checks the number of items or fields. Too few is `FieldValueInvalid`, too many `FieldValueTooMany`.
 fn validate_size(schema: Schema, keywords: SizeKeywords, n: usize, path: &str, errors: &mut Errors) {
-    if let Some(min) = bound(schema, keywords.min).filter(|&min| n < min) {
+    if let Some(min) = non_negative_integer(schema, keywords.min).filter(|&min| n < min) {
         errors.invalid(path, &n.into(), &format!("must have at least {min} items"));
     }
-    if let Some(max) = bound(schema, keywords.max).filter(|&max| n > max) {
+    if let Some(max) = non_negative_integer(schema, keywords.max).filter(|&max| n > max) {
         errors.too_many(path, n, max);
     }
 }

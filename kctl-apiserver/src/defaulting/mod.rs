@@ -176,11 +176,11 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
 }
 
 static QUANTITY: LazyLock<Option<Schema<'static>>> =
-    LazyLock::new(|| Schema::named("io.k8s.apimachinery.pkg.api.resource.Quantity"));
+    LazyLock::new(|| Schema::for_type("io.k8s.apimachinery.pkg.api.resource.Quantity"));
 static TIME: LazyLock<Option<Schema<'static>>> =
-    LazyLock::new(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.Time"));
+    LazyLock::new(|| Schema::for_type("io.k8s.apimachinery.pkg.apis.meta.v1.Time"));
 static MICRO_TIME: LazyLock<Option<Schema<'static>>> =
-    LazyLock::new(|| Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"));
+    LazyLock::new(|| Schema::for_type("io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"));
 
 /// Returns `true` if a field has this type. Types are compared by address.
 fn is(expected: &LazyLock<Option<Schema<'static>>>, schema: Schema<'_>) -> bool {

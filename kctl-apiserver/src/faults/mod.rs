@@ -315,7 +315,7 @@ struct Shared {
     client: String,
     /// `true` after a crash. Never becomes `false` again.
     dead: AtomicBool,
-    /// Wakes all tasks that wait in [`Connection::crashed`], which end the process or one of its connections. Requests and
+    /// Wakes all tasks that wait in [`Connection::wait_until_crashed`], which end the process or one of its connections. Requests and
     /// watches of the process are not woken: they stay pending.
     died: Notify,
 }
@@ -339,7 +339,7 @@ impl Connection {
     }
 
     /// Waits until the process has crashed.
-    pub async fn crashed(&self) {
+    pub async fn wait_until_crashed(&self) {
         // Created before the check, so that a crash between both also wakes it.
         let died = self.shared.died.notified();
         if !self.is_dead() {

@@ -139,7 +139,7 @@ async fn crashed_process_sends_and_receives_nothing() {
         let (posts, b) = (PostParams::default(), config("b"));
         let lost = timeout(Duration::from_secs(60), configs.create(&posts, &b));
         assert!(lost.await.is_err(), "nobody hears the answer");
-        world.connection.crashed().await;
+        world.connection.wait_until_crashed().await;
         let c = config("c");
         assert!(timeout(Duration::from_secs(60), configs.create(&posts, &c)).await.is_err());
         let there: Vec<_> = ["a", "b", "c"]
@@ -232,13 +232,15 @@ async fn late_request_arrives_after_its_client_gave_up() {
 async fn crash_wakes_every_connection_of_the_process() {
     let world = World::new();
     let waiting = [world.connection.clone(), world.connection.to("other"), world.connection.clone()]
-        .map(|connection| tokio::spawn(async move { connection.crashed().await }));
+        .map(|connection| tokio::spawn(async move { connection.wait_until_crashed().await }));
     tokio::task::yield_now().await;
     world.connection.cut();
     for woken in waiting {
         timeout(Duration::from_secs(1), woken).await.expect("a connection stays open after the crash").unwrap();
     }
-    timeout(Duration::from_secs(1), world.connection.crashed()).await.expect("the process has ended already");
+    timeout(Duration::from_secs(1), world.connection.wait_until_crashed())
+        .await
+        .expect("the process has ended already");
 }
 
 #[tokio::test(start_paused = true)]

@@ -32,7 +32,7 @@ pub(crate) fn update(
         return remove(store, resource, key, new);
     }
     // After a change of its CRD, an object may be read differently than it was written. It is then always written.
-    let is_as_written = store.stored(resource, key).is_none_or(|stored| stored.is_as_written());
+    let is_as_written = store.get_stored(resource, key).is_none_or(|stored| stored.is_as_written());
     if is_as_written && is_same_object(old, &new) {
         return old.clone();
     }

@@ -6,7 +6,7 @@
 
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 
-use super::{accept, rejected};
+use super::{accept, error_response};
 use crate::{
     response::{Body, full, respond},
     state::State,
@@ -21,11 +21,11 @@ const KEYS: &str = "application/jwk-set+json";
 /// causes a 500.
 pub(super) fn handle(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
     if parts.method != Method::GET {
-        return rejected(parts, &StatusError::method_not_allowed());
+        return error_response(parts, &StatusError::method_not_allowed());
     }
     let form = if path[0] == "openid" { KEYS } else { "application/json" };
     if accept::first_of(parts, &[(form, form)]).is_none() {
-        return rejected(parts, &StatusError::not_acceptable(form).with_empty_details());
+        return error_response(parts, &StatusError::not_acceptable(form).with_empty_details());
     }
     let document = match form {
         KEYS => state.signer.get().map(tokens::Signer::keys),
@@ -35,7 +35,7 @@ pub(super) fn handle(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
         |why: SignerError| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string());
     let document = match document.map_err(internal) {
         Ok(document) => document,
-        Err(error) => return rejected(parts, &error),
+        Err(error) => return error_response(parts, &error),
     };
     let mut response = respond(StatusCode::OK, form, full(document.to_string().into_bytes()));
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("public, max-age=3600"));

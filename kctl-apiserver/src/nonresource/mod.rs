@@ -41,7 +41,7 @@ pub(crate) fn handle(state: &State, user: &User, parts: &Parts) -> Response<Body
     let is_of_objects = request::parse_path(&request::decode(path)).is_some();
     if !is_of_objects && !authorizer::allows_path(state, user, &verb, path) {
         let error = authorizer::forbidden_path(user, &verb, path);
-        return rejected(parts, &error.because(&authorizer::denial(state, user, "").unwrap_or_default()));
+        return error_response(parts, &error.because(&authorizer::denial(state, user, "").unwrap_or_default()));
     }
     let registry = &state.registry;
     if registry.is_remote(path) {
@@ -55,14 +55,14 @@ pub(crate) fn handle(state: &State, user: &User, parts: &Parts) -> Response<Body
     let Some(document) = document(registry, &path) else {
         return match path.as_slice() {
             ["apis", group, _, ..] if !group.is_empty() && registry.is_built_in(group) => {
-                rejected(parts, &StatusError::path_not_found())
+                error_response(parts, &StatusError::path_not_found())
             }
             _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         };
     };
     let router = router(registry, &path);
     if router == Router::GoRestful && parts.method != Method::GET {
-        return rejected(parts, &StatusError::method_not_allowed());
+        return error_response(parts, &StatusError::method_not_allowed());
     }
     discovery_response(registry, &path, &document, router, parts)
 }
@@ -84,7 +84,7 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
     Some(match names {
         ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => keys::handle(state, names, parts),
         ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
-            rejected(parts, &StatusError::path_not_found())
+            error_response(parts, &StatusError::path_not_found())
         }
         ["livez" | "readyz" | "healthz", ..] => health::handle(names, parts, || state.check_storage()),
         // Upstream does not check the method of these.
@@ -107,9 +107,9 @@ fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response
             schemas::as_file(document, state.clock.now())
         }
         ["api", version] if registry::resources(registry, "", version).is_none() => {
-            rejected(parts, &StatusError::path_not_found())
+            error_response(parts, &StatusError::path_not_found())
         }
-        ["api", _, _, ..] | ["version", _, ..] => rejected(parts, &StatusError::path_not_found()),
+        ["api", _, _, ..] | ["version", _, ..] => error_response(parts, &StatusError::path_not_found()),
         _ => return None,
     })
 }
@@ -124,7 +124,7 @@ fn discovery_response(
     parts: &Parts,
 ) -> Response<Body> {
     match DocumentFormat::negotiate(parts, path, router) {
-        Err(error) => rejected(parts, &error),
+        Err(error) => error_response(parts, &error),
         Ok(form @ (DocumentFormat::Aggregated | DocumentFormat::AggregatedYaml)) => {
             let document = if path[0] == "api" {
                 registry::aggregated_core(registry)
@@ -161,7 +161,7 @@ fn router(registry: &Registry, path: &[&str]) -> Router {
 }
 
 /// Returns an error in the format that the client accepts. The default is JSON.
-pub(crate) fn rejected(parts: &Parts, error: &StatusError) -> Response<Body> {
+pub(crate) fn error_response(parts: &Parts, error: &StatusError) -> Response<Body> {
     let mut response = reject(error);
     if errors_are_yaml(accept::accept(parts)) {
         *response.body_mut() = full(yaml(&error.body()));

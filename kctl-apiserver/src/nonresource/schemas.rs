@@ -48,7 +48,7 @@ pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
 /// Adds `Accept-Encoding` to `Vary`, as the first value: the body differs by encoding.
 fn by_encoding(mut response: Response<Body>) -> Response<Body> {
     let before: Vec<HeaderValue> = response.headers().get_all(VARY).iter().cloned().collect();
-    set(&mut response, VARY, "Accept-Encoding");
+    set_header(&mut response, VARY, "Accept-Encoding");
     for value in before {
         response.headers_mut().append(VARY, value);
     }
@@ -77,9 +77,9 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
         requested if requested == tag => "public, immutable",
         _ => {
             let mut moved = respond(StatusCode::MOVED_PERMANENTLY, JSON, full(Vec::new()));
-            set(&mut moved, LOCATION, &format!("{}?hash={tag}", parts.uri.path()));
-            set(&mut moved, ETAG, &format!("{tag:?}"));
-            set(&mut moved, VARY, "Accept");
+            set_header(&mut moved, LOCATION, &format!("{}?hash={tag}", parts.uri.path()));
+            set_header(&mut moved, ETAG, &format!("{tag:?}"));
+            set_header(&mut moved, VARY, "Accept");
             return moved;
         }
     };
@@ -94,15 +94,15 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
 /// Returns 406. Unlike other errors, the response has no body.
 fn unacceptable() -> Response<Body> {
     let mut response = nothing(StatusCode::NOT_ACCEPTABLE);
-    set(&mut response, VARY, "Accept");
+    set_header(&mut response, VARY, "Accept");
     response
 }
 
 /// Adds the headers that Go's file server sends with a document; `now` becomes `Last-Modified`.
 pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<Body> {
     if response.status() == StatusCode::OK {
-        set(&mut response, ACCEPT_RANGES, "bytes");
-        set(&mut response, LAST_MODIFIED, &now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string());
+        set_header(&mut response, ACCEPT_RANGES, "bytes");
+        set_header(&mut response, LAST_MODIFIED, &now.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string());
     }
     response
 }
@@ -116,9 +116,9 @@ pub(super) fn nothing(code: StatusCode) -> Response<Body> {
 
 /// Adds the `ETag` and cache headers to a document or to its 304. `cache` becomes `Cache-Control`.
 pub(super) fn with_etag(mut response: Response<Body>, tag: &str, cache: &str) -> Response<Body> {
-    set(&mut response, ETAG, &format!("{tag:?}"));
-    set(&mut response, VARY, "Accept");
-    set(&mut response, CACHE_CONTROL, cache);
+    set_header(&mut response, ETAG, &format!("{tag:?}"));
+    set_header(&mut response, VARY, "Accept");
+    set_header(&mut response, CACHE_CONTROL, cache);
     response
 }
 
@@ -131,7 +131,7 @@ fn is_known(parts: &Parts, tag: &str) -> bool {
 }
 
 /// Sets a header. A value that no header can have is left out.
-fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
+fn set_header(response: &mut Response<Body>, name: HeaderName, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         response.headers_mut().insert(name, value);
     }

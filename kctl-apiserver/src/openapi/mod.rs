@@ -132,7 +132,7 @@ pub(crate) fn v2(registry: &Registry) -> Value {
         "info": info(),
         "paths": paths,
         "definitions": definitions,
-        "parameters": parameters::shared(),
+        "parameters": parameters::shared_parameters(),
         "securityDefinitions": token(),
         "security": [{ "BearerToken": [] }],
     })
@@ -160,7 +160,7 @@ fn parts(
     let mut schemas: Map<String, Value> =
         resources.iter().flat_map(|resource| custom::types(resource, version)).collect();
     let paths: Map<String, Value> = paths.iter().map(|path| (path.path.clone(), render::path(path, version))).collect();
-    let shared = if version == OpenApiVersion::Two { parameters::shared() } else { Map::new() };
+    let shared = if version == OpenApiVersion::Two { parameters::shared_parameters() } else { Map::new() };
     let mut left = BTreeSet::new();
     let all = paths.values().chain(schemas.values()).chain(shared.values());
     all.for_each(|node| types::references(node, &mut left));

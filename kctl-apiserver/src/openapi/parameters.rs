@@ -37,7 +37,7 @@ impl Parameter {
 /// Returns the shared parameters by name.
 ///
 /// They become the field `parameters` of a version 2 document.
-pub(super) fn shared() -> Map<String, Value> {
+pub(super) fn shared_parameters() -> Map<String, Value> {
     KNOWN.iter().filter_map(|parameter| Some((parameter.shared.clone()?, parameter.whole.clone()))).collect()
 }
 

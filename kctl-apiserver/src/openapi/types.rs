@@ -91,7 +91,7 @@ const NOT_OF_CUSTOM: [&str; 4] =
 ///
 /// References are written in the form of the version.
 pub(super) fn built_in(name: &str, version: OpenApiVersion, group_version: Option<(&str, &str)>) -> Option<Value> {
-    let schema = Schema::named(name)?.json();
+    let schema = Schema::for_type(name)?.json();
     let mut shown = form(schema, version);
     if let Some(described) = DESCRIPTIONS.types.get(name) {
         if let Some(text) = &described.r#type {

@@ -9,7 +9,7 @@ mod special;
 mod table;
 mod wire;
 
-pub(crate) use self::table::{always, left_out, omitted};
+pub(crate) use self::table::{always, left_out, omitempty_fields};
 use std::{borrow::Cow, collections::BTreeMap};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -50,7 +50,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Value, String> {
 /// Decodes a message to its JSON fields. Fields are visited in the order of the table, not of the wire, so the JSON
 /// does not depend on the sender.
 fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, String> {
-    let Some(message) = Message::named(name) else { return Err(format!("unknown message {name}")) };
+    let Some(message) = Message::find(name) else { return Err(format!("unknown message {name}")) };
     if depth > DEPTH_MAX {
         return Err(format!("messages must not be nested more than {DEPTH_MAX} deep"));
     }

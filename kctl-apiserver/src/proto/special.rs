@@ -23,7 +23,7 @@ pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, S
             map.entry("allows").or_insert(Value::Bool(false));
             Ok(either(map, "schema", "allows"))
         }
-        _ => match Message::named(name).and_then(|message| message.items) {
+        _ => match Message::find(name).and_then(|message| message.items) {
             Some(number) => texts(number, bytes),
             None => fields(name, bytes, depth).map(Value::Object),
         },

@@ -95,7 +95,7 @@ static MESSAGES: LazyLock<HashMap<String, Message>> = LazyLock::new(|| {
 
 impl Message {
     /// Returns a message by its type name, such as `io.k8s.api.core.v1.PodSpec`.
-    pub(super) fn named(name: &str) -> Option<&'static Self> {
+    pub(super) fn find(name: &str) -> Option<&'static Self> {
         MESSAGES.get(name)
     }
 }
@@ -113,7 +113,7 @@ pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
 }
 
 /// Returns the fields of a type with `omitempty`, lists and maps among them, that are not pointers in Go.
-pub(crate) fn omitted(name: &str) -> Vec<&'static str> {
+pub(crate) fn omitempty_fields(name: &str) -> Vec<&'static str> {
     let fields = MESSAGES.get(name).into_iter().flat_map(|message| &message.fields);
     let omitted = fields.filter(|field| matches!(field.form, FieldForm::Value | FieldForm::List | FieldForm::Map));
     omitted.map(|field| field.name.as_str()).collect()
@@ -154,17 +154,17 @@ mod tests {
 
     fn properties(message: &Message) -> Vec<&str> {
         let nested = |field: &'static MessageField| match (&field.r#type, field.form) {
-            (FieldType::Message(name), FieldForm::Inline) => properties(Message::named(name).unwrap()),
+            (FieldType::Message(name), FieldForm::Inline) => properties(Message::find(name).unwrap()),
             _ => vec![field.name.as_str()],
         };
-        Message::named(&message.name).unwrap().fields.iter().flat_map(nested).collect()
+        Message::find(&message.name).unwrap().fields.iter().flat_map(nested).collect()
     }
 
     #[test]
     fn messages_have_the_fields_of_their_types() {
         let mut n_compared = 0;
         for message in MESSAGES.values() {
-            let Some(schema) = Schema::named(&message.name) else { continue };
+            let Some(schema) = Schema::for_type(&message.name) else { continue };
             // Types that write themselves to JSON have no properties.
             let mut expected: Vec<&str> = schema.properties().map(|(name, _)| name).collect();
             expected.retain(|name| !["apiVersion", "kind"].contains(name) || properties(message).contains(name));
@@ -184,7 +184,7 @@ mod tests {
     fn every_message_of_a_field_is_there() {
         for field in MESSAGES.values().flat_map(|message| &message.fields) {
             let FieldType::Message(name) = &field.r#type else { continue };
-            assert!(Message::named(name).is_some(), "{name}");
+            assert!(Message::find(name).is_some(), "{name}");
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
             let always =
                 message.fields.iter().filter(|field| matches!(field.form, FieldForm::Always | FieldForm::Inline));
             let field_depth = |field: &MessageField| match &field.r#type {
-                FieldType::Message(name) => depth(Message::named(name).unwrap()),
+                FieldType::Message(name) => depth(Message::find(name).unwrap()),
                 _ => 0,
             };
             1 + always.map(field_depth).max().unwrap_or(0)

@@ -96,12 +96,12 @@ pub(crate) fn name_of(api_version: &str, kind: &str) -> Option<&'static str> {
 impl Schema<'static> {
     /// Returns the schema of a built-in kind, or `None` if the kind is not built in.
     pub(crate) fn built_in(api_version: &str, kind: &str) -> Option<Self> {
-        Self::named(name_of(api_version, kind)?)
+        Self::for_type(name_of(api_version, kind)?)
     }
 
     /// Returns the schema of a built-in type, such as `io.k8s.api.core.v1.PodSpec`.
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        nodes::named(name)
+    pub(crate) fn for_type(name: &str) -> Option<Self> {
+        nodes::find_schema(name)
     }
 
     /// Returns the names of all built-in types.
@@ -289,7 +289,7 @@ mod tests {
         BUILT_IN.types.values().for_each(|node| references(node, &mut found));
         assert!(found.len() > 100);
         for name in found {
-            assert!(Schema::named(name).is_some(), "{name}");
+            assert!(Schema::for_type(name).is_some(), "{name}");
         }
     }
 }

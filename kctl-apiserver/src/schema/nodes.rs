@@ -113,7 +113,7 @@ pub(super) fn all() -> impl Iterator<Item = Schema<'static>> {
 }
 
 /// Returns the schema of a type.
-pub(super) fn named(name: &str) -> Option<Schema<'static>> {
+pub(super) fn find_schema(name: &str) -> Option<Schema<'static>> {
     TABLE.types.get(name).map(|number| schema_at(*number))
 }
 

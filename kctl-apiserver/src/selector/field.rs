@@ -24,7 +24,7 @@ pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
             let (end, equal) = if part[..position].ends_with('!') { (position - 1, false) } else { (position, true) };
             let rest = &part[position + 1..];
             let value = if equal { rest.strip_prefix('=').unwrap_or(rest) } else { rest };
-            Some(Term { path: part[..end].trim().to_owned(), value: unescaped(value)?, equal })
+            Some(Term { path: part[..end].trim().to_owned(), value: unescape(value)?, equal })
         })
         .collect()
 }
@@ -45,7 +45,7 @@ fn parts(text: &str) -> Vec<&str> {
 
 /// Resolves the escapes `\\`, `\,` and `\=` in a value. `None` if one of these characters is not escaped, or if another
 /// character is.
-fn unescaped(value: &str) -> Option<String> {
+fn unescape(value: &str) -> Option<String> {
     let mut plain = String::with_capacity(value.len());
     let mut letters = value.chars();
     while let Some(letter) = letters.next() {

@@ -65,7 +65,7 @@ pub(super) struct Identity {
 
 /// Returns parameters of a certificate with a subject. kube-apiserver reads the common name of a client as the user,
 /// and the organizations as groups.
-fn named(common: &str, organization: Option<&str>) -> CertificateParams {
+fn certificate_params(common: &str, organization: Option<&str>) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut name = DistinguishedName::new();
     name.push(DnType::CommonName, common);
@@ -87,7 +87,7 @@ const SERVER: &str = "kctl-apiserver-serving";
 /// Returns the parameters of an authority as RFC 5280 requires and `openssl verify -x509_strict` checks. rcgen adds
 /// the subject key identifier.
 fn authority_params(name: &str) -> CertificateParams {
-    let mut params = named(name, None);
+    let mut params = certificate_params(name, None);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign, KeyUsagePurpose::DigitalSignature];
     params
@@ -96,7 +96,7 @@ fn authority_params(name: &str) -> CertificateParams {
 /// Returns the parameters of a signed certificate. It has an authority key identifier, which Python requires since
 /// 3.13.
 fn signed_params(name: &str, organization: Option<&str>, purpose: ExtendedKeyUsagePurpose) -> CertificateParams {
-    let mut params = named(name, organization);
+    let mut params = certificate_params(name, organization);
     params.is_ca = IsCa::ExplicitNoCa;
     params.use_authority_key_identifier_extension = true;
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
@@ -313,7 +313,7 @@ mod tests {
         let mut params = authority_params(AUTHORITY_BEFORE);
         valid(&mut params, Timestamp::now(), end(Timestamp::now()).unwrap()).unwrap();
         stored.authority = params.self_signed(&stored.authority_key).unwrap().into();
-        let mut params = named("kubernetes-admin", Some("system:masters"));
+        let mut params = certificate_params("kubernetes-admin", Some("system:masters"));
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let issuer = Issuer::new(authority_params(AUTHORITY_BEFORE), &stored.authority_key);
         stored.admin = params.signed_by(&stored.admin_key, &issuer).unwrap().into();

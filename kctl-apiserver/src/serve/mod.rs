@@ -307,7 +307,7 @@ async fn respond_under_faults(
 ) -> Response<Body> {
     tokio::select! {
         answer = Faulty::new(service, client.clone()).oneshot(request) => if let Ok(answer) = answer { return answer },
-        () = client.crashed() => {}
+        () = client.wait_until_crashed() => {}
     }
     breaks.notify_one();
     std::future::pending().await

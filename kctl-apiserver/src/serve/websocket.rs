@@ -76,7 +76,7 @@ impl Handshake {
         }
         let accepted = match self.accept_handshake() {
             Ok(accepted) => accepted,
-            Err((code, why)) => return rejected(code, why),
+            Err((code, why)) => return handshake_error(code, why),
         };
         let body = watch.into_body();
         tokio::spawn(async move {
@@ -132,7 +132,7 @@ impl Handshake {
 
 /// Returns the error response to an invalid handshake. The connection is closed, because the client may have sent
 /// frames already. For a wrong version the response names the one that is supported.
-fn rejected(code: StatusCode, why: &str) -> Response<Body> {
+fn handshake_error(code: StatusCode, why: &str) -> Response<Body> {
     let mut rejected = Response::new(full(why.as_bytes().to_vec()));
     *rejected.status_mut() = code;
     rejected.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

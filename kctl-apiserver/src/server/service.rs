@@ -177,7 +177,7 @@ async fn handle(
 /// Audits and rejects a request that reached no verb, or whose webhooks did not reply in time.
 fn reject_audited(state: &mut State, caller: &Caller, parts: &Parts, status_error: &StatusError) -> Response<Body> {
     audit_other(state, &parts.into(), Some(caller), status_error.code);
-    nonresource::rejected(parts, status_error)
+    nonresource::error_response(parts, status_error)
 }
 
 /// Runs a request once, under the lock. Afterwards the request was either performed, or it has written nothing and
@@ -255,7 +255,7 @@ fn build_response(
     audit(&mut locked, info, parts, code);
     drop(locked);
     let mut response = match performed {
-        Err(status_error) => nonresource::rejected(parts, &status_error),
+        Err(status_error) => nonresource::error_response(parts, &status_error),
         Ok(VerbResponse { payload: Payload::Watch(start), .. }) => {
             let start = start.with_faults(connection);
             let body = start.stream(state.clone()).map(|bytes| Ok(http_body::Frame::data(bytes)));

@@ -161,7 +161,7 @@ impl Store {
     }
 
     /// Returns an object as it is stored: packed JSON with a weak reference to its value.
-    pub(crate) fn stored(&self, resource: &GroupResource, key: &Key) -> Option<&Arc<Object>> {
+    pub(crate) fn get_stored(&self, resource: &GroupResource, key: &Key) -> Option<&Arc<Object>> {
         self.tables.get(table_of(resource))?.objects.get(key)
     }
 

@@ -9,7 +9,7 @@ use crate::registry::kind::Cell;
 /// The cells of a `ReplicaSet` or `ReplicationController`.
 pub(crate) const REPLICAS: [Cell; 8] = [
     Cell::Name,
-    Cell::Computed(|object, _| desired(object).into()),
+    Cell::Computed(|object, _| desired_replicas(object).into()),
     Cell::Int("/status/replicas"),
     Cell::Int("/status/readyReplicas"),
     Cell::Age,
@@ -20,10 +20,10 @@ pub(crate) const REPLICAS: [Cell; 8] = [
 
 /// Returns the cell `READY`, such as `2/3`.
 pub(crate) fn ready_of_desired(object: &Value) -> String {
-    format!("{}/{}", int(object, "/status/readyReplicas"), desired(object))
+    format!("{}/{}", int(object, "/status/readyReplicas"), desired_replicas(object))
 }
 
 /// Returns `spec.replicas`, whose default is 1 for every kind.
-fn desired(object: &Value) -> i64 {
+fn desired_replicas(object: &Value) -> i64 {
     value_at(object, "/spec/replicas").as_i64().unwrap_or(1)
 }

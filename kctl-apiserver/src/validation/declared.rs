@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn validation_exceptions_have_an_enum_or_nested_type() {
         for (type_name, fields) in BY_FUNCTION {
-            let schema = Schema::named(&format!("{PACKAGE}{type_name}")).unwrap_or_else(|| panic!("{type_name}"));
+            let schema = Schema::for_type(&format!("{PACKAGE}{type_name}")).unwrap_or_else(|| panic!("{type_name}"));
             for field in *fields {
                 let property = schema.property(field).unwrap_or_else(|| panic!("{type_name}.{field}"));
                 let item_schema = property.items().unwrap_or(property);
@@ -271,7 +271,7 @@ mod tests {
         let tagged: Vec<Tagged> = serde_json::from_str(include_str!("../../data/validation.json")).expect("known tags");
         assert!(tagged.len() > 30);
         for Tagged { name, fields } in tagged {
-            let schema = Schema::named(name).unwrap_or_else(|| panic!("{name}"));
+            let schema = Schema::for_type(name).unwrap_or_else(|| panic!("{name}"));
             for field in fields.keys() {
                 assert!(schema.property(field).is_some(), "{name}.{field}");
             }

@@ -173,7 +173,7 @@ fn run_verb(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, Statu
 /// Objects in another version than the requested one do not qualify.
 fn stored_payload(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
-    let stored = state.stored(&info.resource.id, &(info.namespace.clone(), name.into()))?;
+    let stored = state.get_stored(&info.resource.id, &(info.namespace.clone(), name.into()))?;
     (stored.is_same_value(object) && stored.text().starts_with(head(&info.resource).as_bytes()))
         .then(|| Payload::Text { line: stored.line().clone(), name: name.into() })
 }

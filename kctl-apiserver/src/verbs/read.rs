@@ -25,7 +25,7 @@ pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> 
     let resource = &info.resource.id;
     let key = info.key();
     if source == ResponseSource::StoredText
-        && let Some(stored) = state.stored(resource, &key)
+        && let Some(stored) = state.get_stored(resource, &key)
         && stored.text().starts_with(head(&info.resource).as_bytes())
     {
         return Ok(VerbResponse::text(stored.line().clone(), key.1));

@@ -255,7 +255,7 @@ fn patch_scale(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
 fn check_applied_scale(body: &Value) -> Result<(), StatusError> {
     super::patch::check_type(&TypeMeta::from_object(body), &TypeMeta::new("Scale", scale_owners::API_VERSION))?;
     let Some(schema) = Schema::built_in(scale_owners::API_VERSION, "Scale") else { return Ok(()) };
-    let unknown = decode::typed(schema, &mut body.clone(), None, decode::Integers::InRange).unwrap_or_default();
+    let unknown = decode::decode_typed(schema, &mut body.clone(), None, decode::Integers::InRange).unwrap_or_default();
     let Some(first) = unknown.first() else { return Ok(()) };
     Err(StatusError::server_error(format!("{first}: unknown field of Scale")))
 }

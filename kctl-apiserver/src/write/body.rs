@@ -125,7 +125,7 @@ pub(crate) fn fit_and_report(
             let is_strategic = info.header("content-type").starts_with("application/strategic-merge-patch");
             let is_merged = is_strategic || info.applies();
             let integers = if is_merged { Integers::Wrapped } else { Integers::InRange };
-            let unknown = decode::typed(schema, &mut object, stored, integers).map_err(Misfit::Content)?;
+            let unknown = decode::decode_typed(schema, &mut object, stored, integers).map_err(Misfit::Content)?;
             if let Some(why) = (resource.kind.defaults.decode_error)(&object) {
                 return Err(Misfit::Content(why));
             }
@@ -209,7 +209,7 @@ pub(crate) fn fit_type(
         go::whole_numbers(object);
     }
     let unknown = match Schema::built_in(api_version, kind) {
-        Some(schema) => decode::typed(schema, object, None, Integers::InRange).map_err(Misfit::Content)?,
+        Some(schema) => decode::decode_typed(schema, object, None, Integers::InRange).map_err(Misfit::Content)?,
         None => Vec::new(),
     };
     if !object["metadata"].is_object() {

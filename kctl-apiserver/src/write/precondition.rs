@@ -26,7 +26,7 @@ pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError
     }
     let Some(old) = write.old() else { return Ok(()) };
     if !["", "0"].contains(&version) && old["metadata"]["resourceVersion"] != version {
-        return Err(StatusError::modified(&resource.id, &info.name));
+        return Err(StatusError::optimistic_lock_error(&resource.id, &info.name));
     }
     // A patch starts from the stored object, so an absent version means that the patch removed it.
     if ["", "0"].contains(&version) && !resource.kind.strategy.allows_unconditional_update {

@@ -20,7 +20,7 @@ const REQUEST_BYTES_REST: usize = 43;
 pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     let resource = &info.resource.id;
     // A cheap upper bound first: most objects are far from the limit and need not be encoded.
-    let n_stored = state.stored(resource, key).map_or(0, |stored| stored.text().len());
+    let n_stored = state.get_stored(resource, key).map_or(0, |stored| stored.text().len());
     let is_small = n_stored + 2 * info.body.len() < REQUEST_BYTES_MAX / 2;
     // Defaults may make a custom object larger than the body.
     let has_large_defaults = || info.resource.custom.is_some() && values_len(object) > REQUEST_BYTES_MAX / 4;

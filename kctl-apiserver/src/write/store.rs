@@ -34,9 +34,9 @@ pub(super) fn store(
     if write.is_new() {
         check_new(state, info, key, &write.object)?;
     }
-    let mut converted = conversion::stored(state, info, write.object)?;
+    let mut converted = conversion::convert_for_storage(state, info, write.object)?;
     if info.dry_run() {
-        return Ok(dry_run_response(write.old.as_deref(), converted.unstored()));
+        return Ok(dry_run_response(write.old.as_deref(), converted.into_object()));
     }
     sizes::check(state, info, key, &converted.stored)?;
     charges.write(state);

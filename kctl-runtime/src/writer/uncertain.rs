@@ -27,7 +27,7 @@ pub(crate) struct UncertainWrites(Arc<Mutex<HashMap<ObjectKey, ListsNeeded>>>);
 /// A write that is under way.
 ///
 /// Dropping it leaves the write marked as uncertain: that covers a lost answer, a cancelled reconcile and
-/// a panic alike. [`resolved`](Self::resolved) removes the mark.
+/// a panic alike. [`mark_resolved`](Self::mark_resolved) removes the mark.
 pub(super) struct UncertainWrite {
     all: UncertainWrites,
     /// The key that is held back.

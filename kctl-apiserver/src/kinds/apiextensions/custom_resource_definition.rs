@@ -111,7 +111,7 @@ fn default_rest(object: &mut Value, default: &mut dyn FnMut(&mut Value)) {
 /// Warns about values of `format` in schemas that the server does not know and that the stored object does not have. An
 /// unknown format is valid and has no effect. Known ones from earlier writes are not repeated with each update.
 fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
-    let before = old.map(crd::formats::unrecognized).unwrap_or_default();
-    let new = crd::formats::unrecognized(object).into_iter().filter(|format| !before.contains(format));
+    let before = old.map(crd::formats::unrecognized_formats).unwrap_or_default();
+    let new = crd::formats::unrecognized_formats(object).into_iter().filter(|format| !before.contains(format));
     warnings.extend(new.map(|format| format!("unrecognized format {format:?}")));
 }

@@ -207,12 +207,12 @@ fn quote<'a>(text: &'a str, mark: char, nodes: &mut Vec<Node>) -> Option<&'a str
     if quoted.contains('\n') {
         return None;
     }
-    nodes.push(Node::Text(unquoted(quoted, mark)?));
+    nodes.push(Node::Text(unquote(quoted, mark)?));
     Some(rest)
 }
 
 /// Resolves Go's escapes in a quoted string, except numeric ones.
-fn unquoted(text: &str, mark: char) -> Option<String> {
+fn unquote(text: &str, mark: char) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();
     while let Some(char) = chars.next() {

@@ -107,7 +107,7 @@ pub(super) static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|
     let tags: HashMap<_, _> = tagged.into_iter().map(|tagged| (tagged.name, tagged.fields)).collect();
     let mut all: HashMap<&'static str, Vec<Field>> = HashMap::new();
     for name in Schema::type_names().filter(|name| name.starts_with(PACKAGE)) {
-        let Some(schema) = Schema::named(name) else { continue };
+        let Some(schema) = Schema::for_type(name) else { continue };
         let own = tags.get(name);
         let fields = schema.properties().filter_map(|(field, of)| self::field(name, schema, own, field, of));
         all.insert(name, fields.collect());
@@ -164,7 +164,7 @@ fn field(
 /// Debug builds panic if the field has no enum, so a test that reaches the rule finds a misspelt name. Release builds
 /// return an empty list, with which every value is unsupported.
 pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {
-    let schema = Schema::named(&format!("{PACKAGE}{type_name}")).and_then(|schema| schema.property(field));
+    let schema = Schema::for_type(&format!("{PACKAGE}{type_name}")).and_then(|schema| schema.property(field));
     let item_schema = schema.map(|schema| schema.items().or_else(|| schema.additional_properties()).unwrap_or(schema));
     let found = item_schema.map(|schema| schema.enum_values()).unwrap_or_default();
     debug_assert!(!found.is_empty(), "{type_name}.{field} has no enum");

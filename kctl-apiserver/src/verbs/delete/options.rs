@@ -101,9 +101,9 @@ fn from_body(info: &RequestInfo) -> Result<Value, StatusError> {
         return Err(StatusError::bad_request(format!("kind: must be {KIND}, found {kind:?}")));
     }
     if let Some(schema) =
-        Schema::named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions").filter(|_| value.is_object())
+        Schema::for_type("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions").filter(|_| value.is_object())
     {
-        decode::typed(schema, &mut value.clone(), None, Integers::InRange).map_err(StatusError::bad_request)?;
+        decode::decode_typed(schema, &mut value.clone(), None, Integers::InRange).map_err(StatusError::bad_request)?;
     }
     Ok(value)
 }

@@ -76,12 +76,12 @@ impl ListOptions {
             None => info.resource.kind.requests.selectable_fields,
         };
         self.selector.check(selectable)?;
-        let selector = self.selector.clone().sharded(info.params.text("shardSelector"))?;
+        let selector = self.selector.clone().with_shard_ranges(info.params.text("shardSelector"))?;
         if info.name.is_empty() || selector.name() == Some(&info.name) {
             return Ok(selector);
         }
         selector
-            .named(&info.name)
+            .with_name(&info.name)
             .ok_or_else(|| StatusError::bad_request("fieldSelector: metadata.name must be the name in the path"))
     }
 }

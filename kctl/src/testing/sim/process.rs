@@ -82,7 +82,7 @@ pub(super) async fn run_once(shared: &Arc<Shared>, index: usize, incarnation: u3
     let running = freezer.run(run(shared, index, incarnation, &connection, stop.notified()));
     let ended = tokio::select! {
         biased;
-        () = connection.crashed() => None,
+        () = connection.wait_until_crashed() => None,
         ended = running => Some(ended),
     };
     // The manager was dropped above. Its remaining tasks may still send requests: they must not reach the server.
