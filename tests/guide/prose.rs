@@ -2,6 +2,7 @@
 //!
 //! CONTRIBUTING.md asks writers to avoid these patterns. `LIMITS` has the number of lines with such a phrase in each
 //! crate's docs, which may only decrease. CHANGELOG.md has short bullets, so that a user finds a change at a glance.
+//! Each published crate has a bound for how much of it is documentation.
 
 use std::{
     fs,
@@ -143,6 +144,61 @@ fn docs_of_crates_do_not_get_worse() {
         assert!(n <= limit, "{name}: {n} lines, {limit} were allowed:\n{}", found.join("\n"));
         assert!(n == limit, "{name}: only {n} lines are left: lower its number in `LIMITS` from {limit}");
     }
+}
+
+/// Most lines of code per line of doc comments in each published crate. kube-rs, axum and tower have about two.
+const CODE_PER_DOC_LINE_MAX: usize = 4;
+
+/// Lines of doc comments and of code, without blank lines and plain comments.
+#[derive(Debug, Default, PartialEq)]
+struct Density {
+    docs: usize,
+    code: usize,
+}
+
+impl Density {
+    /// Counts a file's lines up to its unit tests, which stand last.
+    fn add(&mut self, text: &str) {
+        let lines = text.lines().map(str::trim).take_while(|line| !line.starts_with("#[cfg(test)]"));
+        for line in lines {
+            if line.starts_with("///") || line.starts_with("//!") {
+                self.docs += 1;
+            } else if !line.is_empty() && !line.starts_with("//") {
+                self.code += 1;
+            }
+        }
+    }
+
+    fn of_crate(name: &str) -> Self {
+        let folder = root().join(name);
+        let is_test = |file: &PathBuf| {
+            let path = file.strip_prefix(&folder).unwrap();
+            path.components().any(|part| part.as_os_str().to_string_lossy().starts_with("tests"))
+                || path.to_string_lossy().ends_with("tests.rs")
+        };
+        let mut density = Self::default();
+        for file in files(&folder, "rs").iter().filter(|file| !is_test(file)) {
+            density.add(&fs::read_to_string(file).unwrap());
+        }
+        density
+    }
+}
+
+#[test]
+fn published_crates_are_documented() {
+    for (name, _) in LIMITS {
+        let Density { docs, code } = Density::of_crate(name);
+        assert!(code > 500, "{name}: {code} lines of code: the search has to follow the files");
+        let missing = code.div_ceil(CODE_PER_DOC_LINE_MAX).saturating_sub(docs);
+        assert!(missing == 0, "{name}: {docs} doc lines for {code} lines of code: document {missing} lines more");
+    }
+}
+
+#[test]
+fn plain_comments_and_unit_tests_are_not_documentation() {
+    let mut density = Density::default();
+    density.add("//! Page.\n\n/// Doc.\npub fn f() {\n    // Why.\n}\n\n#[cfg(test)]\nmod tests {\n    /// Doc.\n}\n");
+    assert_eq!(density, Density { docs: 2, code: 2 });
 }
 
 /// Most words of a bullet in CHANGELOG.md. A longer one is two bullets.
