@@ -24,6 +24,7 @@ use clap::{Args, Subcommand};
 use self::project::Project;
 use crate::Failure;
 
+/// Options of `kctl add`.
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(subcommand)]

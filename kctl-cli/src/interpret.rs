@@ -105,7 +105,14 @@ enum InterpretError {
     FileTooLarge { path: String },
     /// A file can't be parsed.
     #[error("{path}: neither JSON nor YAML of {expected}: {problem}")]
-    FileMalformed { path: String, expected: &'static str, problem: String },
+    FileMalformed {
+        /// The file, as the user named it.
+        path: String,
+        /// The content that the option wants, such as `an object`.
+        expected: &'static str,
+        /// The message of the YAML parser, with line and column.
+        problem: String,
+    },
     /// An object lacks `apiVersion` or `kind`, by which interpreters are chosen.
     #[error("{path}: not an object with apiVersion and kind")]
     ObjectIncomplete { path: String },
@@ -281,6 +288,8 @@ fn status_items(path: &Path) -> Result<Option<Vec<AggregatedStatusItem>>, Interp
 }
 
 /// Reads an object, and checks that it has `apiVersion` and `kind`.
+///
+/// The chain chooses the layer by them; without the check, its error would be about a kind with an empty name.
 fn object(path: &Path) -> Result<Value, InterpretError> {
     let object: Value = parse_file(path, "an object")?;
     let has = |field: &str| object.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty());

@@ -20,7 +20,7 @@ use self::{
     workspace::set_workspace,
 };
 pub(crate) use self::{
-    names::{NAME_LEN_MAX, TAKEN, capitalize, is_group, is_kind, is_name, is_taken, plural, snake_case},
+    names::{NAME_LEN_MAX, TAKEN, default_kind, fill, is_group, is_kind, is_name, is_taken, plural, snake_case},
     rustfmt::{format_file, format_source},
 };
 use crate::Failure;
@@ -175,7 +175,7 @@ fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     if TAKEN.contains(&name.as_str()) {
         return Err(NewFailure::TakenName(name.clone()));
     }
-    let kind = options.kind.clone().unwrap_or_else(|| name.split('-').map(capitalize).collect());
+    let kind = options.kind.clone().unwrap_or_else(|| default_kind(&name));
     if !is_kind(&kind) {
         return Err(NewFailure::Kind(kind));
     }
@@ -187,11 +187,8 @@ fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     }
     let function = format!("reconcile_{}", snake_case(&kind));
     let kctl = dependency(options.kctl.as_deref())?;
-    let names = [("name", &name), ("group", group), ("kind", &kind), ("function", &function), ("kctl", &kctl)];
-    let fill = |text: &str| {
-        names.iter().fold(text.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
-    };
-    let mut files: Vec<_> = FILES.iter().map(|(file, text)| ((*file).to_owned(), fill(text))).collect();
+    let names = [("name", &*name), ("group", &**group), ("kind", &*kind), ("function", &*function), ("kctl", &*kctl)];
+    let mut files: Vec<_> = FILES.iter().map(|(file, text)| ((*file).to_owned(), fill(text, &names))).collect();
     files.extend(deploy::manifests(&deploy::Names { name: &name, group, kind: &kind })?);
     Ok(files)
 }

@@ -1,7 +1,7 @@
 //! `kctl add controller`: a kind with its controller, tests and a sample.
 
-use super::{Added, error::AddFailure, project::Project, sample::fill, source::Kind};
-use crate::new::{TAKEN, capitalize, is_group, is_kind, is_name, is_taken, plural, snake_case};
+use super::{Added, error::AddFailure, project::Project, source::Kind};
+use crate::new::{TAKEN, default_kind, fill, is_group, is_kind, is_name, is_taken, plural, snake_case};
 
 /// Names of the root files of crates, which no module can have.
 const ROOTS: [&str; 2] = ["lib", "main"];
@@ -22,7 +22,7 @@ impl Project {
         if !is_module(name) {
             return Err(AddFailure::TakenName(name.into()));
         }
-        let kind = kind.map_or_else(|| name.split('-').map(capitalize).collect(), ToOwned::to_owned);
+        let kind = kind.map_or_else(|| default_kind(name), ToOwned::to_owned);
         if let Some(known) = self.kinds.iter().find(|known| known.name == kind) {
             return Err(AddFailure::HasKind { kind, file: self.file_of(known) });
         }

@@ -17,8 +17,9 @@ pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The project that is changed.
 pub(super) struct Project {
+    /// The folder with `Cargo.toml`, as the user named it.
     pub(super) folder: PathBuf,
-    /// The file with `App::new(…)`.
+    /// The file with `App::new(…)`, in `src` of the folder.
     pub(super) root: PathBuf,
     /// Kinds that `#[resource]` declares, in the order of files.
     pub(super) kinds: Vec<Kind>,

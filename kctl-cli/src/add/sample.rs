@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::{files::read, project::Project, source::Kind};
+use crate::new::fill;
 
 /// An object that generated tests create.
 struct Sample {
@@ -60,11 +61,4 @@ impl Project {
         };
         fill(&fill(template, names), &[("sample", &file), ("object", &object), ("api", api)])
     }
-}
-
-/// Replaces `{{…}}` by names.
-///
-/// A name without a placeholder in the template is ignored, so templates need not use all of them.
-pub(super) fn fill(text: &str, names: &[(&str, &str)]) -> String {
-    names.iter().fold(text.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
 }

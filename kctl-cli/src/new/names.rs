@@ -123,10 +123,24 @@ pub(crate) fn plural(singular: &str) -> String {
     }
 }
 
-/// Makes the first letter upper case. The part is not empty and begins with ASCII, as [`is_name`] requires.
-pub(crate) fn capitalize(part: &str) -> String {
-    let (first, rest) = part.split_at(1);
-    first.to_ascii_uppercase() + rest
+/// Returns the kind that a project or controller has unless the user names one: `tea-room` gives `TeaRoom`.
+///
+/// # Panics
+/// A part between dashes is empty, which [`is_name`] rejects.
+pub(crate) fn default_kind(name: &str) -> String {
+    debug_assert!(is_name(name), "`{name}` is checked first: its parts begin with an ASCII letter or digit");
+    let capitalize = |part: &str| {
+        let (first, rest) = part.split_at(1);
+        first.to_ascii_uppercase() + rest
+    };
+    name.split('-').map(capitalize).collect()
+}
+
+/// Replaces `{{…}}` in a template by names.
+///
+/// A name without a placeholder in the template is ignored, so templates need not use all of them.
+pub(crate) fn fill(template: &str, names: &[(&str, &str)]) -> String {
+    names.iter().fold(template.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
 }
 
 /// Returns a kind in the case of Rust's modules and functions: `TeaRoom` is `tea_room`, and `HTTPRoute` is `http_route`.
