@@ -18,23 +18,40 @@ use crate::{
     },
 };
 
-/// Returns the type of a patch.
-///
-/// # Errors
-/// `UnsupportedMediaType` if the type is unknown, or not supported for the kind: custom resources have no strategic
-/// merge patch.
-pub(super) fn media_type(info: &RequestInfo) -> Result<&str, StatusError> {
-    let media = info.header("content-type").split(';').next().unwrap_or_default();
-    let common_types = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
-    match media {
-        "application/apply-patch+yaml" | "application/json-patch+json" | "application/merge-patch+json" => Ok(media),
-        _ if info.resource.custom.is_some() => Err(StatusError::unsupported_media_type(common_types)),
-        "application/strategic-merge-patch+json" => Ok(media),
-        other => {
-            let accepted = format!("{common_types}, application/strategic-merge-patch+json");
-            let status_error = StatusError::unsupported_media_type(&accepted);
-            // Upstream's router ignores the trailing blank, so its handler returns the error.
-            Err(if other.ends_with(' ') { status_error } else { status_error.with_empty_details() })
+/// The type of a patch, which its media type names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum PatchType {
+    /// `application/json-patch+json`: a list of operations (RFC 6902).
+    Json,
+    /// `application/merge-patch+json`: the changed fields (RFC 7386).
+    Merge,
+    /// `application/strategic-merge-patch+json`: the changed fields of a built-in type, whose lists are merged by key.
+    StrategicMerge,
+    /// `application/apply-patch+yaml`: all fields that the field manager sets (server-side apply).
+    Apply,
+}
+
+impl PatchType {
+    /// Returns the type of the patch in a request.
+    ///
+    /// # Errors
+    /// `UnsupportedMediaType` if the type is unknown, or not supported for the kind: custom resources have no strategic
+    /// merge patch.
+    pub(super) fn from_request(info: &RequestInfo) -> Result<Self, StatusError> {
+        let is_custom = info.resource.custom.is_some();
+        let common_types = "application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml";
+        match info.header("content-type").split(';').next().unwrap_or_default() {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
+            _ if is_custom => Err(StatusError::unsupported_media_type(common_types)),
+            "application/strategic-merge-patch+json" => Ok(Self::StrategicMerge),
+            other => {
+                let accepted = format!("{common_types}, application/strategic-merge-patch+json");
+                let status_error = StatusError::unsupported_media_type(&accepted);
+                // Upstream's router ignores the trailing blank, so its handler returns the error.
+                Err(if other.ends_with(' ') { status_error } else { status_error.with_empty_details() })
+            }
         }
     }
 }
@@ -63,14 +80,14 @@ pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
 /// new unknown fields are reported.
 pub(super) fn patch(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
-    let media = media_type(info)?;
-    if info.applies() {
+    let patch_type = PatchType::from_request(info)?;
+    if patch_type == PatchType::Apply {
         return apply_patch(state, info);
     }
     check_syntax(info)?;
     let old = conversion::find(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;
-    let object = patch_object(info, media, &old)?;
-    let sent = if media == "application/merge-patch+json" { &info.body[..] } else { &[] };
+    let object = patch_object(info, patch_type, &old)?;
+    let sent = if patch_type == PatchType::Merge { &info.body[..] } else { &[] };
     let (new, _dropped) =
         body::fit_and_report(info, object, Some(&old), sent).map_err(body::Misfit::into_patch_error)?;
     let new = Write::update(&old, new, Ownership::Written);
@@ -93,15 +110,15 @@ pub(super) fn merge_strategically(
 }
 
 /// Returns the patched object. For a merge patch or strategic merge patch that does not set `metadata.managedFields`,
-/// they are removed here; [`apply::update`] restores them from the live object. A patch that sets them is merged into the stored
-/// list, and `apply::update` decides about the result: an empty list removes all managers.
-fn patch_object(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, StatusError> {
-    if media == "application/json-patch+json" {
+/// they are removed here; [`apply::update`] restores them from the live object. A patch that sets them is merged into
+/// the stored list, and `apply::update` decides about the result: an empty list removes all managers.
+fn patch_object(info: &RequestInfo, patch_type: PatchType, old: &Value) -> Result<Value, StatusError> {
+    debug_assert!(patch_type != PatchType::Apply, "`apply_patch` merges by ownership");
+    if patch_type == PatchType::Json {
         let mut object = old.clone();
         apply_json_patch(&mut object, &info.body)?;
         return Ok(object);
     }
-    let merges = media == "application/merge-patch+json";
     let mut patch = decode::json(&info.body).map_err(|why| decode_error(&why))?;
     if !patch.is_object() && !patch.is_null() {
         return Err(decode_error(&decode::misfit("body", "an object", &patch)));
@@ -112,10 +129,10 @@ fn patch_object(info: &RequestInfo, media: &str, old: &Value) -> Result<Value, S
         |meta: &Value| meta.as_object().is_some_and(|meta| meta.keys().any(|key| key.contains("managedFields")));
     let names_managers = patch.get("metadata").is_some_and(is_named);
     let mut object = if names_managers { old.clone() } else { apply::without_managed_fields(old) };
-    if merges && patch.is_null() && info.resource.custom.is_some() {
-        return Err(decode_error("must not be null"));
-    }
-    if merges {
+    if patch_type == PatchType::Merge {
+        if patch.is_null() && info.resource.custom.is_some() {
+            return Err(decode_error("must not be null"));
+        }
         crate::patch::merge(&mut object, &patch);
         return Ok(object);
     }

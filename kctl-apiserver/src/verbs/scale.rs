@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{VerbResponse, scale_owners};
+use super::{VerbResponse, patch::PatchType, scale_owners};
 use crate::{
     admission::{self, Attributes},
     apply, conversion, decode,
@@ -89,7 +89,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<VerbResponse,
         namespace::match_names(info, &mut sent)?;
         Some(sent)
     } else {
-        super::patch::media_type(info)?;
+        PatchType::from_request(info)?;
         super::patch::check_syntax(info)?;
         None
     };
@@ -224,26 +224,24 @@ fn decode_scale(info: &RequestInfo) -> Result<Value, StatusError> {
 
 /// Returns the Scale after a patch. The version is removed first, so that a patch without one is unconditional.
 fn patch_scale(info: &RequestInfo, old: &Value) -> Result<Value, StatusError> {
-    let content_type = info.header("content-type");
     let mut scale = scale_of(info, old);
     if let Some(meta) = scale["metadata"].as_object_mut() {
         meta.remove("resourceVersion");
     }
-    if content_type.starts_with("application/json-patch") {
-        super::patch::apply_json_patch(&mut scale, &info.body)?;
-    } else {
-        let body_type = if content_type.contains("yaml") { "application/yaml" } else { "application/json" };
-        let body = decode::body(body_type, &info.body, "Scale").map_err(StatusError::bad_request)?;
-        if info.applies() {
-            check_applied_scale(&body)?;
-        }
-        if content_type.starts_with("application/strategic-merge-patch") {
+    let body = |media_type: &str| decode::body(media_type, &info.body, "Scale").map_err(StatusError::bad_request);
+    match PatchType::from_request(info)? {
+        PatchType::Json => super::patch::apply_json_patch(&mut scale, &info.body)?,
+        PatchType::Merge => patch::merge(&mut scale, &body("application/json")?),
+        PatchType::StrategicMerge => {
             let schema = Schema::built_in(scale_owners::API_VERSION, "Scale");
-            super::patch::merge_strategically(schema, &mut scale, &body)?;
+            super::patch::merge_strategically(schema, &mut scale, &body("application/json")?)?;
             scale["kind"] = "Scale".into();
             scale["apiVersion"] = scale_owners::API_VERSION.into();
-        } else {
-            patch::merge(&mut scale, &body);
+        }
+        PatchType::Apply => {
+            let applied = body("application/yaml")?;
+            check_applied_scale(&applied)?;
+            patch::merge(&mut scale, &applied);
         }
     }
     body::fit_type(info, &mut scale, "Scale", scale_owners::API_VERSION, &[])
