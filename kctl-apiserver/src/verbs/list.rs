@@ -61,12 +61,8 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
     if source == ResponseSource::StoredText
         && let Some(texts) = stored_json(&info.resource, &items)
     {
-        let Value::Object(mut list) = list_object(info, &selector, Page { items: Vec::new(), more }, list_revision)
-        else {
-            return Ok(VerbResponse::ok(Value::Null));
-        };
-        list.remove("items");
-        return Ok(VerbResponse::text(serialize_list(&list, &texts), String::new()));
+        let list = list_without_items(info, &selector, more, list_revision);
+        return Ok(VerbResponse::text(serialize_list(list, &texts), String::new()));
     }
     let items = items.iter().map(|object| table.value(object)).collect();
     let items = conversion::convert_list(state, info, items)?;
@@ -228,8 +224,8 @@ fn stored_json<'a>(resource: &Resource, items: &'a [Arc<Object>]) -> Option<Vec<
 
 /// Returns a list of stored items as a line of JSON. An item whose `kind` and `apiVersion` were cut off gets its
 /// bracket back. The length is computed first, so the buffer is allocated once. 20 bytes are for the brackets.
-fn serialize_list(list: &Map<String, Value>, texts: &[&[u8]]) -> Bytes {
-    let start = json!(list).to_string();
+fn serialize_list(list: Map<String, Value>, texts: &[&[u8]]) -> Bytes {
+    let start = Value::Object(list).to_string();
     let len = start.len() + texts.iter().map(|text| text.len() + 2).sum::<usize>() + 20;
     let mut line = Vec::with_capacity(len);
     line.extend_from_slice(start.strip_suffix('}').unwrap_or(&start).as_bytes());
@@ -264,6 +260,18 @@ pub(super) fn item(resource: &Resource, object: &Value) -> Value {
 
 /// Returns a list object with its metadata.
 fn list_object(info: &RequestInfo, selector: &Selector, page: Page<Value>, revision: u64) -> Value {
+    let mut list = list_without_items(info, selector, page.more, revision);
+    list.insert("items".into(), page.items.into());
+    Value::Object(list)
+}
+
+/// Returns the fields of a list object besides its items. `more` are the objects after the page.
+fn list_without_items(
+    info: &RequestInfo,
+    selector: &Selector,
+    more: Option<RemainingItems>,
+    revision: u64,
+) -> Map<String, Value> {
     let resource = &info.resource;
     let mut meta = Map::new();
     // Lists of custom kinds write an empty `continue`.
@@ -271,7 +279,7 @@ fn list_object(info: &RequestInfo, selector: &Selector, page: Page<Value>, revis
         meta.insert("continue".into(), "".into());
     }
     meta.insert("resourceVersion".into(), revision.to_string().into());
-    if let Some(RemainingItems { after, count }) = page.more {
+    if let Some(RemainingItems { after, count }) = more {
         meta.insert("continue".into(), list_scope::encode_token(info, Some(revision), &after).into());
         if let Some(count) = count {
             meta.insert("remainingItemCount".into(), count.into());
@@ -280,5 +288,7 @@ fn list_object(info: &RequestInfo, selector: &Selector, page: Page<Value>, revis
     if let Some(shard) = selector.shard_text() {
         meta.insert("shardInfo".into(), json!({ "selector": shard }));
     }
-    json!({ "kind": resource.list_kind, "apiVersion": resource.api_version(), "metadata": meta, "items": page.items })
+    let (kind, api_version) = (resource.list_kind.clone().into(), resource.api_version().into());
+    let fields = [("kind", kind), ("apiVersion", api_version), ("metadata", Value::Object(meta))];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -66,7 +66,7 @@ pub(crate) struct VerbResponse {
 
 /// The body of a response.
 pub(crate) enum Payload {
-    /// An object or a list, which is serialized for the response. Shared with the store where possible, so that an
+    /// An object or a list, which is serialized for the response. Shared with the store where possible, so that a
     /// response costs no copy of the object.
     Json(Arc<Value>),
     /// JSON as it is stored, with the name of the object. The name is empty for a list.
@@ -194,32 +194,33 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
         Verb::Create => "CreateOptions",
         Verb::Update => "UpdateOptions",
         Verb::Patch => "PatchOptions",
-        Verb::Delete | Verb::DeleteCollection => "DeleteOptions",
-        Verb::Get | Verb::List | Verb::Watch => return Ok(()),
+        // The verb validates `DeleteOptions` (`delete/options.rs`), which may be in the body.
+        Verb::Delete | Verb::DeleteCollection | Verb::Get | Verb::List | Verb::Watch => return Ok(()),
     };
     let mut errors = Errors::default();
-    if info.verb == Verb::Patch && info.applies() && info.params.text("fieldManager").is_empty() {
-        errors.required("fieldManager", "is required for apply patch");
-    } else if info.verb == Verb::Patch && !info.applies() && info.params.is_present("force") {
-        errors.forbidden("force", "may only be set for apply patch");
+    match info.verb {
+        Verb::Patch if info.applies() && info.params.text("fieldManager").is_empty() => {
+            errors.required("fieldManager", "is required for apply patch");
+        }
+        Verb::Patch if !info.applies() && info.params.is_present("force") => {
+            errors.forbidden("force", "may only be set for apply patch");
+        }
+        _ => {}
     }
-    // The options of a delete are validated together.
-    if kind != "DeleteOptions" {
-        // `ValidateFieldManager`. An empty name is valid; the default is derived from the user agent.
-        let manager = info.params.text("fieldManager");
-        if manager.len() > MANAGER_LEN_MAX {
-            errors.too_long("fieldManager", MANAGER_LEN_MAX);
-        } else if manager.chars().any(char::is_control) {
-            errors.invalid("fieldManager", &manager.into(), "must not have control characters");
-        }
-        let runs = info.params.values("dryRun");
-        if runs.iter().any(|run| run != "All") {
-            errors.unsupported("dryRun", &runs.into(), &["All"]);
-        }
-        let validation = info.params.text("fieldValidation");
-        if !["", "Ignore", "Warn", "Strict"].contains(&validation) {
-            errors.unsupported("fieldValidation", &validation.into(), &["Ignore", "Warn", "Strict"]);
-        }
+    // `ValidateFieldManager`. An empty name is valid; the default is derived from the user agent.
+    let manager = info.params.text("fieldManager");
+    if manager.len() > MANAGER_LEN_MAX {
+        errors.too_long("fieldManager", MANAGER_LEN_MAX);
+    } else if manager.chars().any(char::is_control) {
+        errors.invalid("fieldManager", &manager.into(), "must not have control characters");
+    }
+    let runs = info.params.values("dryRun");
+    if runs.iter().any(|run| run != "All") {
+        errors.unsupported("dryRun", &runs.into(), &["All"]);
+    }
+    let validation = info.params.text("fieldValidation");
+    if !["", "Ignore", "Warn", "Strict"].contains(&validation) {
+        errors.unsupported("fieldValidation", &validation.into(), &["Ignore", "Warn", "Strict"]);
     }
     StatusError::unless_valid("meta.k8s.io", kind, "", &errors)
 }

@@ -38,7 +38,7 @@ pub(crate) enum EventOrder {
 
 /// The annotation of the bookmark after the initial events of a watch (`metav1.InitialEventsAnnotationKey`). The
 /// client's informer is synced from this event on.
-const END_OF_STATE: &str = "k8s.io/initial-events-end";
+pub(super) const INITIAL_EVENTS_END: &str = "k8s.io/initial-events-end";
 
 /// The version of `meta.k8s.io` in which a table or metadata is written: `v1`, or `v1beta1` for old versions of
 /// kubectl. They differ only in `apiVersion`.
@@ -179,7 +179,7 @@ impl OutputForm {
         order: EventOrder,
     ) -> bool {
         let object = event["object"].take();
-        let is_end = event["type"] == "BOOKMARK" && !object["metadata"]["annotations"][END_OF_STATE].is_null();
+        let is_end = event["type"] == "BOOKMARK" && !object["metadata"]["annotations"][INITIAL_EVENTS_END].is_null();
         event["object"] = match self {
             _ if object["kind"] == "Status" => object,
             Self::Plain => object,

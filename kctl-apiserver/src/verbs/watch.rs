@@ -22,7 +22,7 @@ use self::{
     watch_options::WatchOptions,
     watcher::Watcher,
 };
-use super::{OutputForm, Payload, VerbResponse, list, wants_yaml};
+use super::{OutputForm, Payload, VerbResponse, list, output_form::INITIAL_EVENTS_END, wants_yaml};
 use crate::{
     conversion::{self, ConversionPlan},
     faults::{Connection, Gate},
@@ -34,7 +34,7 @@ use crate::{
     stale::FrequentBookmarks,
     state::State,
     status::StatusError,
-    store::{Event, EventType, Lines, Object, event_line, head},
+    store::{Event, EventType, Lines, Object, Table, event_line, head},
 };
 
 /// The duration of a watch without a timeout. kube-apiserver chooses 30 to 60 minutes; here it is always 30.
@@ -95,14 +95,13 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     }
     let sends_initial = requested.begins_with_state();
     let future_error = list::check_not_in_future(state, requested.version).err().filter(|_| sends_initial);
-    let bookmarks = info.params.flag("allowWatchBookmarks");
     let revision = state.revision;
     let table = state.table(&info.resource.id);
     let mut start = Start {
         namespace: info.namespace.clone(),
         resource: info.resource.clone(),
         selector,
-        bookmarks,
+        bookmarks: info.params.flag("allowWatchBookmarks"),
         frequent_bookmarks: info.frequent_bookmarks,
         form,
         life,
@@ -118,15 +117,10 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
     if let Some(status_error) = future_error {
         start.initial = vec![WatchEvent::error(&status_error)];
     } else if sends_initial {
-        let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-        let stale = table.stale(info);
-        let past = stale.and_then(|stale| table.at_revision(stale));
-        let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, revision));
-        start.initial = table.range(namespace, None).filter_map(|(_, object)| start.initial_event(object)).collect();
-        start.revision = revision;
-        if bookmarks && requested.initial.is_some() {
-            let mut end = start.bookmark(revision);
-            end["object"]["metadata"]["annotations"]["k8s.io/initial-events-end"] = "true".into();
+        start.begin_with_state(info, table, revision);
+        if start.bookmarks && requested.initial.is_some() {
+            let mut end = start.bookmark(start.revision);
+            end["object"]["metadata"]["annotations"][INITIAL_EVENTS_END] = "true".into();
             start.initial.push(WatchEvent::Value(end));
         }
     } else if since == 0 {
@@ -148,6 +142,17 @@ fn life(seconds: i64) -> Duration {
 }
 
 impl Start {
+    /// Begins the watch with an event for each object of the table, whose revision is `newest`. A fault may make the
+    /// server lag: then the watch begins with an old state.
+    fn begin_with_state(&mut self, info: &RequestInfo, table: &Table, newest: u64) {
+        let stale = table.stale(info);
+        let past = stale.and_then(|stale| table.at_revision(stale));
+        let (table, revision) = past.as_ref().zip(stale).unwrap_or((table, newest));
+        let namespace = Some(info.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+        self.initial = table.range(namespace, None).filter_map(|(_, object)| self.initial_event(object)).collect();
+        self.revision = revision;
+    }
+
     /// Ends a watch before it starts. A watch that waits for the newest state gets an error event. Upstream's watch
     /// cache waits for the newest revision, and its deadline has passed by then.
     fn end_at_once(&mut self, requested: &WatchOptions<'_>) {

@@ -22,6 +22,11 @@ const LABEL: &str = "resource.kubernetes.io/admin-access";
 const DETAIL: &str = "admin access to devices requires the `resource.kubernetes.io/admin-access: true` label on the \
                       containing namespace";
 
+/// The path of the requests in an error; the index of the request follows.
+const REQUESTS: &str = "spec.devices.requests";
+/// The path of the results in an error.
+const RESULTS: &str = "status.allocation.devices.results";
+
 /// Validates a new `ResourceClaim` or `ResourceClaimTemplate`, or the allocation of a `ResourceClaim`. Only the first
 /// device with admin access is reported. An update of a claim's spec is not checked, since the spec is immutable. An
 /// allocation that had admin access before keeps it.
@@ -48,8 +53,3 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
 fn has_admin(results: &Value) -> bool {
     results.as_array().is_some_and(|results| results.iter().any(|result| result["adminAccess"] == true))
 }
-
-/// The path of the requests in an error; the index of the request follows.
-const REQUESTS: &str = "spec.devices.requests";
-/// The path of the results in an error.
-const RESULTS: &str = "status.allocation.devices.results";
