@@ -180,6 +180,7 @@ fn has_any(state: &State, kind: &Kind) -> bool {
 /// A pass over the mutating policies and webhooks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
+    /// All policies and webhooks that match.
     First,
     /// The pass after a change, with `reinvocationPolicy: IfNeeded`.
     Reinvocation,
@@ -188,6 +189,7 @@ enum Pass {
 /// The stage of admission that a webhook belongs to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
+    /// Its response may have a JSON patch of the object.
     Mutating,
     /// Its response must not have a patch.
     Validating,

@@ -1,13 +1,13 @@
-//! Decides how a change of a CRD changes the resources that are served.
+//! Decides how a change of a CRD or an `APIService` changes the resources that are served.
 //!
-//! `Store::log` calls this module for each write of a CRD. The two effects are independent: a CRD whose labels change
-//! rebuilds the registry and ends no watch.
+//! `Store::record_event` calls this module for each write of them. The two effects of a CRD are independent: one whose
+//! labels change rebuilds the registry and ends no watch.
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::Event;
+use super::{Event, Object};
 use crate::{
     crd,
     kinds::{apiextensions::custom_resource_definition, apiregistration::api_service},
@@ -49,4 +49,11 @@ impl Redefinition {
             resource: (event.deleted || *spec != after["spec"] || is_renamed).then(redefined),
         }
     }
+}
+
+/// Returns `true` if the write of an `APIService` changes the groups that are served here. One with `spec.service` moves
+/// its group to another server.
+pub(super) fn changes_delegation(event: &Event) -> bool {
+    let is_remote = |object: &Object| object.value()["spec"]["service"].is_object();
+    is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before))
 }

@@ -28,7 +28,7 @@ use crate::status::GroupResource;
 const FILE: &str = "objects.jsonl";
 /// The file with the certificates, which the first start wrote together with the first objects. An empty journal beside
 /// it means lost data.
-const USED: &str = "identity.pem";
+const CERTIFICATES: &str = "identity.pem";
 /// The file with which the readiness check tests that the disk accepts writes.
 const PROBE: &str = "probe";
 /// The size of the probe: one page. A file system without free blocks often still creates an empty file, so the probe
@@ -76,7 +76,7 @@ pub(super) struct Journal {
     /// rejects further changes, and nothing else is appended.
     missed: BTreeSet<(GroupResource, Key)>,
     /// The file is compacted at this many outdated lines. Raised after a failed compaction, so that not every write
-    /// tries again.
+    /// tries again. Invariant: at least [`DEAD_LINES_MAX`].
     dead_max: usize,
     /// Locked until the journal is dropped.
     _lock: File,
@@ -197,7 +197,7 @@ impl Journal {
         let lock = File::create(&lock).map_err(|error| with_path(&lock, &error))?;
         lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, "another server uses this folder"))?;
         let file = folder.join(FILE);
-        let (exists, has_certificates) = (file.exists(), folder.join(USED).exists());
+        let (exists, has_certificates) = (file.exists(), folder.join(CERTIFICATES).exists());
         let (objects, revision) = read(&file)?;
         // A server that has started once has written its first objects, and never removes all of them.
         if objects.is_empty() && exists && has_certificates {
@@ -288,6 +288,7 @@ impl Journal {
         if self.lines.len <= n_objects + self.dead_max || !self.missed.is_empty() {
             return;
         }
+        debug_assert!(self.dead_max >= DEAD_LINES_MAX, "only a failed compaction changes the bound");
         let compacted = read(&self.folder.join(FILE))
             .and_then(|(objects, revision)| rewrite_kept(&self.folder, &objects, revision));
         self.dead_max = match compacted {
@@ -364,7 +365,7 @@ fn with_path(file: &Path, error: &io::Error) -> io::Error {
 /// Returns the error of a journal without objects beside certificates.
 fn lost_objects_error(file: &Path) -> io::Error {
     let why = format!(
-        "{}: the file has no objects, but {USED} beside it is of an earlier start: the objects are lost; put back a copy of the folder, or \
+        "{}: the file has no objects, but {CERTIFICATES} beside it is of an earlier start: the objects are lost; put back a copy of the folder, or \
          remove the file to start without objects",
         file.display()
     );

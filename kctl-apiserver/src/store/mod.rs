@@ -35,8 +35,8 @@ pub(crate) use addresses::address;
 pub use change::Change;
 pub(crate) use change::{ChangeObserver, ChangeOrigin};
 use compaction::Compaction;
-use definitions::Redefinition;
 pub(crate) use definitions::{API_SERVICES, DEFINITIONS};
+use definitions::{Redefinition, changes_delegation};
 use journal::Journal;
 pub(crate) use object::{EventType, Lines, Object, event_line, head};
 use owners::Owners;
@@ -83,7 +83,9 @@ pub(crate) struct Store {
 /// A change that is announced to controllers.
 #[derive(Clone)]
 pub(crate) struct AnnouncedChange {
+    /// The resource of the object, with the group and the name of its table.
     pub(crate) resource: GroupResource,
+    /// The change, shared with the history of the table.
     pub(crate) event: Arc<Event>,
 }
 
@@ -266,16 +268,10 @@ impl Store {
         debug_assert!(self.compacted < revision, "an event is in the history until it is dropped");
         // All elapsed ticks saw the revision before this one as the newest.
         self.compaction = self.compaction.advance(self.clock.now(), revision.saturating_sub(1));
-        let mut is_delegation_changed = false;
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.origin, group_resource, &event));
         }
-        // An APIService with `spec.service` moves a group to another server: its paths are no longer served here.
-        if *group_resource == *API_SERVICES {
-            let is_remote = |object: &Object| object.value()["spec"]["service"].is_object();
-            is_delegation_changed =
-                is_remote(&event.object) || event.before.as_ref().is_some_and(|before| is_remote(before));
-        }
+        let is_delegation_changed = *group_resource == *API_SERVICES && changes_delegation(&event);
         let redefinition =
             if *group_resource == *DEFINITIONS { Redefinition::from_event(&event) } else { Redefinition::default() };
         let event = Arc::new(event);
@@ -324,6 +320,7 @@ impl Store {
 
     /// Drops the whole history: earlier watches and continued lists get 410.
     pub(crate) fn compact(&mut self) {
+        debug_assert!(self.compacted <= self.revision, "no event of the future is dropped");
         self.compacted = self.revision;
         for table in self.tables.values_mut() {
             table.history.clear();

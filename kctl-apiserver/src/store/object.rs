@@ -157,7 +157,7 @@ pub(super) struct ValueCache(Mutex<CachedValues>);
 struct CachedValues {
     /// The values. The same object may occur twice, in two states.
     values: VecDeque<(Arc<Value>, usize)>,
-    /// The sum of the lengths in `values`.
+    /// The sum of the lengths in `values`. Invariant: at most [`CACHE_LEN_MAX`] between two calls.
     len: usize,
 }
 
@@ -172,6 +172,8 @@ impl ValueCache {
             let Some((_, len)) = cache.values.pop_front() else { break };
             cache.len -= len;
         }
+        debug_assert!(cache.len <= CACHE_LEN_MAX, "the lengths of all values are counted");
+        debug_assert!(!cache.values.is_empty() || cache.len == 0, "the length is that of the values");
     }
 
     /// Returns the value of an object, which then stays parsed for a while.

@@ -240,7 +240,9 @@ impl FieldSet {
             let (element, below) = (mine.element.clone(), mine.below.intersection(&theirs.below));
             Some(Entry { element, is_member: mine.is_member && theirs.is_member, below })
         });
-        Self { entries: both.filter(|entry| !entry.is_empty()).collect::<Vec<_>>().into() }
+        let set = Self { entries: both.filter(|entry| !entry.is_empty()).collect::<Vec<_>>().into() };
+        set.check();
+        set
     }
 
     /// Returns all paths: those that end here first, then those below, each in order.
@@ -282,6 +284,7 @@ impl FromIterator<Step> for FieldSet {
         for step in later {
             set.add(step);
         }
+        set.check();
         set
     }
 }
