@@ -42,8 +42,8 @@ pub(super) struct SchemaNode {
 
 /// All nodes.
 struct Table {
-    /// The nodes. A node refers to others by their index.
-    places: Vec<SchemaNode>,
+    /// The nodes. A node refers to others by their index. Invariant: `number` of each is its index.
+    nodes: Vec<SchemaNode>,
     /// The node of each type.
     types: ByName<usize>,
 }
@@ -56,8 +56,9 @@ static TABLE: LazyLock<Table> = LazyLock::new(|| {
         uses.iter().enumerate().map(|(number, (_, usage))| (address(usage), number)).collect();
     let number_of = |usage: &Value| numbers.get(&address(usage)).copied();
     let types = BUILT_IN.types.iter().filter_map(|(name, node)| Some((name.as_str(), number_of(node)?))).collect();
-    let places = uses.iter().enumerate().map(|(number, (type_of, usage))| node(number, *type_of, usage, &number_of));
-    Table { places: places.collect(), types }
+    debug_assert_eq!(numbers.len(), uses.len(), "no two uses share a value, so an address names one");
+    let nodes = uses.iter().enumerate().map(|(number, (type_of, usage))| node(number, *type_of, usage, &number_of));
+    Table { nodes: nodes.collect(), types }
 });
 
 /// Returns the address of a type's use, which identifies the use.
@@ -84,24 +85,21 @@ fn node(
     usage: &'static Value,
     number_of: &impl Fn(&Value) -> Option<usize>,
 ) -> SchemaNode {
-    let named = usage.get("$ref").and_then(Value::as_str);
-    // Nothing is known about a missing type.
-    let node = named.map_or(usage, |name| BUILT_IN.types.get(name).unwrap_or(&Value::Null));
-    let schema = Schema { node, usage, built_in_type: None };
+    let schema = Schema::follow(usage);
     let properties = usage.get("properties").and_then(Value::as_object).into_iter().flatten();
     let fields = properties.filter_map(|(name, field)| Some((name.as_str(), number_of(field)?)));
-    let required = node.get("required").and_then(Value::as_array).into_iter().flatten();
+    let required = schema.node.get("required").and_then(Value::as_array).into_iter().flatten();
     SchemaNode {
         schema,
         number,
-        target: number_of(node).unwrap_or(number),
+        target: number_of(schema.node).unwrap_or(number),
         fields: fields.collect(),
         additional: usage.get("additionalProperties").filter(|node| node.is_object()).and_then(number_of),
         items: usage.get("items").and_then(number_of),
         type_of,
         type_name: schema.text("type"),
         format: schema.text("format"),
-        reference: named.and_then(|name| name.rsplit('.').next()),
+        reference: schema.reference(),
         list_type: schema.list_type(),
         required: required.filter_map(Value::as_str).collect(),
     }
@@ -109,7 +107,7 @@ fn node(
 
 /// Iterates over all nodes, by index.
 pub(super) fn all() -> impl Iterator<Item = Schema<'static>> {
-    TABLE.places.iter().map(SchemaNode::schema)
+    TABLE.nodes.iter().map(SchemaNode::schema)
 }
 
 /// Returns the schema of a type.
@@ -119,7 +117,7 @@ pub(super) fn find_schema(name: &str) -> Option<Schema<'static>> {
 
 /// Returns the schema of a node.
 fn schema_at(number: usize) -> Schema<'static> {
-    TABLE.places[number].schema()
+    TABLE.nodes[number].schema()
 }
 
 impl SchemaNode {
@@ -130,7 +128,7 @@ impl SchemaNode {
 
     /// Returns the type that this use refers to.
     fn target(&self) -> &'static Self {
-        &TABLE.places[self.target]
+        &TABLE.nodes[self.target]
     }
 
     /// Returns the name of the type.
