@@ -81,6 +81,100 @@ fn counts(
     Ok(())
 }
 
+/// A cache that is open now.
+struct OpenCache {
+    /// Its labels; no two caches have the same.
+    labels: Labels,
+    /// The source that fills it.
+    source: Arc<Source>,
+    /// Number of controllers and watches that share it.
+    n_users: usize,
+}
+
+/// Reads a number of each cache.
+fn samples<V>(caches: &[OpenCache], read: fn(&Source) -> V) -> impl Iterator<Item = (Labels, V)> {
+    caches.iter().map(move |cache| (cache.labels.clone(), read(&cache.source)))
+}
+
+/// Writes the size and the age of the contents of each cache.
+fn contents(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::Result {
+    family(
+        encoder,
+        Metric::new("kctl_cache_objects", "Objects in a cache"),
+        samples(caches, |source| source.store().len()),
+    )?;
+    family(
+        encoder,
+        Metric::new("kctl_cache_bytes", "Length of the JSON of the objects in a cache"),
+        samples(caches, |source| source.store().n_bytes()),
+    )?;
+    family(
+        encoder,
+        Metric::new("kctl_cache_lag_seconds", "Seconds that the next change has waited to enter a cache"),
+        samples(caches, |source| source.store().lag().as_secs_f64()),
+    )?;
+    family(
+        encoder,
+        Metric::new("kctl_cache_synced", "1 if the first list of a cache is complete"),
+        samples(caches, |source| u64::from(source.store().is_synced())),
+    )
+}
+
+/// Writes the failures of each source, and how far it is.
+fn sources(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::Result {
+    family(
+        encoder,
+        Metric::new("kctl_source_failing", "1 if the list or the watch of a kind fails now"),
+        samples(caches, |source| u64::from(source.health().failure.is_some())),
+    )?;
+    counts(
+        encoder,
+        Metric::new("kctl_source_undecodable", "Objects that could not be decoded; their last good state stays"),
+        samples(caches, |source| source.health().undecodable),
+    )?;
+    family(
+        encoder,
+        Metric::new("kctl_source_unreadable_objects", "Objects that can't be decoded now, each with a Warning event"),
+        samples(caches, Source::num_unreadable),
+    )?;
+    family(
+        encoder,
+        Metric::new("informer_queued_items", "Number of items that wait to be taken into the cache"),
+        samples(caches, |source| source.store().backlog()),
+    )?;
+    let help = "Time taken to process events after popping from the queue";
+    let mut seconds =
+        encoder.encode_descriptor("informer_processing_latency_seconds", help, None, MetricType::Histogram)?;
+    for cache in caches {
+        cache.source.store().processing().encode(seconds.encode_family(&cache.labels)?)?;
+    }
+    family(
+        encoder,
+        Metric::new(
+            "informer_store_resource_version",
+            "The 15 least significant digits of the cache's resource version",
+        ),
+        samples(caches, |source| source.store().revision() % VERSION_MODULUS),
+    )
+}
+
+/// Returns the ready keys of a queue by priority, with their labels.
+///
+/// Priority 0 is always among them, so that a graph of an empty queue shows 0 and not a gap. The exception is a queue
+/// whose keys of priority 0 may be among those that are summed up as [`PRIORITIES_BEYOND`].
+fn depths(name: &str, stats: &QueueStats) -> Vec<(Labels, usize)> {
+    let sample = |priority: String, depth: usize| {
+        let mut labels = queue_labels(name);
+        labels.push(("priority", priority));
+        (labels, depth)
+    };
+    let has_usual = stats.depth_by_priority.iter().any(|(priority, _)| *priority == 0);
+    let usual = (stats.depth_beyond == 0 && !has_usual).then(|| sample("0".into(), 0));
+    let by_priority = stats.depth_by_priority.iter().map(|(priority, depth)| sample(priority.to_string(), *depth));
+    let beyond = (stats.depth_beyond > 0).then(|| sample(PRIORITIES_BEYOND.into(), stats.depth_beyond));
+    usual.into_iter().chain(by_priority).chain(beyond).collect()
+}
+
 impl Collector for Scrape {
     fn encode(&self, mut encoder: DescriptorEncoder) -> fmt::Result {
         self.controllers(&mut encoder)?;
@@ -122,29 +216,10 @@ impl Scrape {
     }
 
     /// Writes the numbers of each queue.
-    ///
-    /// `workqueue_depth` has one series per priority that has keys. Priority 0 is always there, so that a graph of an
-    /// empty queue shows 0 and not a gap.
     fn queues(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let stats: Vec<(&str, QueueStats)> =
             self.0.controllers().iter().map(|(spec, queue)| (spec.name.as_str(), queue.stats())).collect();
-        let depths = stats.iter().flat_map(|(name, stats)| {
-            let priority_labels = |priority: String| {
-                let mut labels = queue_labels(name);
-                labels.push(("priority", priority));
-                labels
-            };
-            let beyond =
-                (stats.depth_beyond > 0).then(|| (priority_labels(PRIORITIES_BEYOND.into()), stats.depth_beyond));
-            // Priority 0 is always reported, unless its keys may be among those that are summed up as `beyond`.
-            let is_absent = beyond.is_none() && !stats.depth_by_priority.iter().any(|(priority, _)| *priority == 0);
-            let usual = is_absent.then(|| (priority_labels("0".into()), 0));
-            let recorded = stats
-                .depth_by_priority
-                .iter()
-                .map(move |(priority, depth)| (priority_labels(priority.to_string()), *depth));
-            usual.into_iter().chain(recorded).chain(beyond)
-        });
+        let depths = stats.iter().flat_map(|(name, stats)| depths(name, stats));
         family(encoder, Metric::new("workqueue_depth", "Current depth of the work queue by priority"), depths)?;
         let gauge =
             |read: fn(&QueueStats) -> f64| stats.iter().map(move |(name, stats)| (queue_labels(name), read(stats)));
@@ -188,71 +263,13 @@ impl Scrape {
         )
     }
 
-    /// Writes the state of each open cache.
+    /// Writes the contents of each open cache, and the health of its source.
     fn caches(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let caches = self.label_caches();
-        let each =
-            |read: fn(&Source) -> u64| caches.iter().map(move |(labels, source, _)| (labels.clone(), read(source)));
-        let size =
-            |read: fn(&Source) -> usize| caches.iter().map(move |(labels, source, _)| (labels.clone(), read(source)));
-        family(
-            encoder,
-            Metric::new("kctl_cache_users", "Controllers and watches that share a cache"),
-            caches.iter().map(|(labels, _, n_users)| (labels.clone(), *n_users)),
-        )?;
-        family(encoder, Metric::new("kctl_cache_objects", "Objects in a cache"), size(|source| source.store().len()))?;
-        family(
-            encoder,
-            Metric::new("kctl_cache_bytes", "Length of the JSON of the objects in a cache"),
-            size(|source| source.store().n_bytes()),
-        )?;
-        family(
-            encoder,
-            Metric::new("kctl_cache_lag_seconds", "Seconds that the next change has waited to enter a cache"),
-            caches.iter().map(|(labels, source, _)| (labels.clone(), source.store().lag().as_secs_f64())),
-        )?;
-        family(
-            encoder,
-            Metric::new("kctl_cache_synced", "1 if the first list of a cache is complete"),
-            each(|source| source.store().is_synced().into()),
-        )?;
-        family(
-            encoder,
-            Metric::new("kctl_source_failing", "1 if the list or the watch of a kind fails now"),
-            each(|source| source.health().failure.is_some().into()),
-        )?;
-        counts(
-            encoder,
-            Metric::new("kctl_source_undecodable", "Objects that could not be decoded; their last good state stays"),
-            each(|source| source.health().undecodable),
-        )?;
-        family(
-            encoder,
-            Metric::new(
-                "kctl_source_unreadable_objects",
-                "Objects that can't be decoded now, each with a Warning event",
-            ),
-            size(Source::num_unreadable),
-        )?;
-        family(
-            encoder,
-            Metric::new("informer_queued_items", "Number of items that wait to be taken into the cache"),
-            size(|source| source.store().backlog()),
-        )?;
-        let help = "Time taken to process events after popping from the queue";
-        let mut seconds =
-            encoder.encode_descriptor("informer_processing_latency_seconds", help, None, MetricType::Histogram)?;
-        for (labels, source, _) in &caches {
-            source.store().processing().encode(seconds.encode_family(labels)?)?;
-        }
-        family(
-            encoder,
-            Metric::new(
-                "informer_store_resource_version",
-                "The 15 least significant digits of the cache's resource version",
-            ),
-            each(|source| source.store().revision() % VERSION_MODULUS),
-        )
+        let users = caches.iter().map(|cache| (cache.labels.clone(), cache.n_users));
+        family(encoder, Metric::new("kctl_cache_users", "Controllers and watches that share a cache"), users)?;
+        contents(encoder, &caches)?;
+        sources(encoder, &caches)
     }
 
     /// Writes how far each handler with user code is behind its cache.
@@ -279,15 +296,15 @@ impl Scrape {
     /// Returns all caches with their labels and number of users.
     ///
     /// A cache that was opened at run time and has the same labels as a controller's is marked `;watched`.
-    fn label_caches(&self) -> Vec<(Labels, Arc<Source>, usize)> {
-        let mut caches: Vec<(Labels, Arc<Source>, usize)> = Vec::new();
+    fn label_caches(&self) -> Vec<OpenCache> {
+        let mut caches: Vec<OpenCache> = Vec::new();
         // Caches of controllers come first, and get the plain labels.
         for (source, n_users) in self.0.informers().open() {
             let mut labels = kind(&source);
-            if caches.iter().any(|(used, ..)| *used == labels) {
+            if caches.iter().any(|cache| cache.labels == labels) {
                 labels[0].1 += ";watched";
             }
-            caches.push((labels, source, n_users));
+            caches.push(OpenCache { labels, source, n_users });
         }
         caches
     }
