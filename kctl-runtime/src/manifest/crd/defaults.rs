@@ -7,7 +7,7 @@
 //! Checked are type, bounds, enum, format, pattern, required and unknown fields, `oneOf` and its relatives, and, with the
 //! feature `rules`, CEL rules. The default of an object may leave out fields that have a default themselves.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Problem, formats};
 
@@ -84,39 +84,48 @@ fn check_value(schema: &Value, given: &Value, path: &str, role: SchemaRole, foun
         push(what.to_owned());
     }
     match given {
-        Value::Object(fields) => {
-            for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-                // Defaults of nested fields were not applied yet, so a required field with a default counts as missing.
-                if !fields.contains_key(name) {
-                    push(format!("`{name}` is missing"));
-                }
-            }
-            if role == SchemaRole::Type && schema["x-kubernetes-embedded-resource"] == true {
-                for name in ["apiVersion", "kind"].into_iter().filter(|name| !fields.contains_key(*name)) {
-                    push(format!("`{name}` of the embedded object is missing"));
-                }
-            }
-            for (name, below) in fields {
-                let child = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                if let Some(field) = schema["properties"].get(name) {
-                    check_value(field, below, &child, role, found);
-                } else if schema["additionalProperties"].is_object() {
-                    check_value(&schema["additionalProperties"], below, &format!("{path}{{}}"), role, found);
-                } else if role == SchemaRole::Type
-                    && schema["x-kubernetes-preserve-unknown-fields"] != true
-                    && schema["additionalProperties"] != true
-                    && !(schema["x-kubernetes-embedded-resource"] == true && is_type_meta(name))
-                {
-                    found.push(BrokenRule { path: child, reason: "unknown field".to_owned() });
-                }
-            }
-        }
+        Value::Object(fields) => check_fields(schema, fields, path, role, found),
         Value::Array(items) => {
             for item in items {
                 check_value(&schema["items"], item, &format!("{path}[]"), role, found);
             }
         }
         _ => {}
+    }
+}
+
+/// Checks the fields of an object: the required ones, the declared ones, and those that the schema does not know.
+fn check_fields(
+    schema: &Value,
+    fields: &Map<String, Value>,
+    path: &str,
+    role: SchemaRole,
+    found: &mut Vec<BrokenRule>,
+) {
+    let mut push = |reason: String| found.push(BrokenRule { path: path.to_owned(), reason });
+    let is_embedded = schema["x-kubernetes-embedded-resource"] == true;
+    for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        // Defaults of nested fields were not applied yet, so a required field with a default counts as missing.
+        if !fields.contains_key(name) {
+            push(format!("`{name}` is missing"));
+        }
+    }
+    if role == SchemaRole::Type && is_embedded {
+        for name in ["apiVersion", "kind"].into_iter().filter(|name| !fields.contains_key(*name)) {
+            push(format!("`{name}` of the embedded object is missing"));
+        }
+    }
+    let keeps_unknown =
+        schema["x-kubernetes-preserve-unknown-fields"] == true || schema["additionalProperties"] == true;
+    for (name, below) in fields {
+        let child = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        if let Some(field) = schema["properties"].get(name) {
+            check_value(field, below, &child, role, found);
+        } else if schema["additionalProperties"].is_object() {
+            check_value(&schema["additionalProperties"], below, &format!("{path}{{}}"), role, found);
+        } else if role == SchemaRole::Type && !keeps_unknown && !(is_embedded && is_type_meta(name)) {
+            found.push(BrokenRule { path: child, reason: "unknown field".to_owned() });
+        }
     }
 }
 
