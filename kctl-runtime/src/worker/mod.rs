@@ -57,7 +57,7 @@ use crate::{
     object::{Stored, Uid},
     own_writes,
     panic::{NotListedYet, panic_text},
-    queue::{Add, Cause, WorkQueue},
+    queue::{Add, Cause, VersionEffect, WorkQueue},
     reconcile::{Action, Context, Env, Error, Reconcile, ReconcileEnv, ReconcileReason, UnreadableObject},
     shard::ReconcileGuard,
     source::Unreadable,
@@ -135,6 +135,16 @@ impl Drop for ProcessingKey<'_> {
     }
 }
 
+/// The result of one run of the reconcile function, with what was measured.
+struct FinishedRun {
+    outcome: Outcome,
+    /// The versions that the run has written. Their watch events do not end a backoff.
+    written: Vec<VersionEffect>,
+    took: Duration,
+    /// `true` if the run was pending at least once, so that other tasks of the thread could run.
+    has_waited: bool,
+}
+
 impl<C: Reconcile> Pool<C> {
     /// Runs the workers until the manager stops. A reconcile that hangs holds only its own worker.
     pub(crate) async fn run(self: Arc<Self>) {
@@ -151,6 +161,7 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
+    /// Waits for a key, and reconciles its object once. Returns `false` when the manager stops.
     async fn step(&self) -> bool {
         // Keys that still wait at a stop are dropped: the next process lists and queues every object.
         if *self.env.stopping.borrow() {
@@ -172,20 +183,7 @@ impl<C: Reconcile> Pool<C> {
         let Some(guard) = self.enter(&key).await else { return true };
         let (reason, trace) = (ReconcileReason::new(self.env.clone(), tags), self.env.traces.read().next());
         self.observe(&key, || (self.begun)(&self.env.spec.name, &key, trace));
-        let begun = Instant::now();
-        // Boxed, so that an idle worker does not hold the memory of a reconcile.
-        let run = guard.run(Box::pin(self.reconcile_traced(&key, &reason, trace, &guard)));
-        let mut has_waited = false;
-        let (outcome, written) = {
-            let mut run = pin!(own_writes::record(async { run.await.unwrap_or_else(slot_lost) }));
-            poll_fn(|cx| {
-                let polled = run.as_mut().poll(cx);
-                has_waited |= polled.is_pending();
-                polled
-            })
-            .await
-        };
-        let took = begun.elapsed();
+        let FinishedRun { outcome, written, took, has_waited } = self.run_guarded(&key, &reason, trace, &guard).await;
         if outcome.is_failure() {
             // Otherwise the watch events of these writes would end the wait, or queue a key that is given up.
             self.queue.ignore_own_writes(&key, written);
@@ -212,6 +210,28 @@ impl<C: Reconcile> Pool<C> {
             tokio::task::yield_now().await;
         }
         true
+    }
+
+    /// Runs the reconcile as long as the key belongs to this replica, and measures it.
+    async fn run_guarded(
+        &self,
+        key: &ObjectKey,
+        reason: &ReconcileReason,
+        trace: Trace,
+        guard: &ReconcileGuard,
+    ) -> FinishedRun {
+        let begun = Instant::now();
+        // Boxed, so that an idle worker does not hold the memory of a reconcile.
+        let run = guard.run(Box::pin(self.reconcile_traced(key, reason, trace, guard)));
+        let mut run = pin!(own_writes::record(async { run.await.unwrap_or_else(slot_lost) }));
+        let mut has_waited = false;
+        let (outcome, written) = poll_fn(|cx| {
+            let polled = run.as_mut().poll(cx);
+            has_waited |= polled.is_pending();
+            polled
+        })
+        .await;
+        FinishedRun { outcome, written, took: begun.elapsed(), has_waited }
     }
 
     /// Adds the key to the queue again as its outcome asks, or forgets its failures.

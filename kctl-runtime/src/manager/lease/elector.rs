@@ -229,24 +229,9 @@ impl Elector {
 
     /// Does the same on the runtime that polls it.
     pub(super) async fn run_election(mut self, stop: impl Future<Output = bool> + Send) -> End {
-        let mut election = Election::new(self.config.clone(), Instant::now());
-        election = election.with_holders(self.holders);
-        let watched = self.watched.take();
+        let mut watched = self.watched.take();
+        let mut election = self.begin_election(watched.as_mut());
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
-        let watches = watched.is_none();
-        let mut latest = None;
-        if let Some(watched) = watched {
-            if let Some((record, observed_at)) = watched.seen {
-                election = election.with_observed_record(record, observed_at);
-                if watched.missing.is_some() {
-                    election = election.with_missing_lease();
-                }
-            }
-            latest = Some(watched.latest);
-        }
-        if let Some((record, since)) = self.suspect.take() {
-            election = election.with_observed_record(record, since).with_missing_lease();
-        }
         let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
         let (client, role) = (self.client.clone(), &self.role);
@@ -269,21 +254,16 @@ impl Elector {
                     Input::Stop { release }
                 }
                 input = &mut performed => input,
-                () = &mut notice, if watches => unreachable!("a watch goes on for ever"),
+                () = &mut notice, if watched.is_none() => unreachable!("a watch goes on for ever"),
             };
             if let Some(LeaseAnnotation { name, value, .. }) = &self.annotation {
                 election.set_annotation(name, value());
             }
-            if let Some(latest) = &latest {
-                election.set_watched(latest());
+            if let Some(watched) = &watched {
+                election.set_watched((watched.latest)());
             }
             let effects = election.handle(input, Instant::now(), (self.clock)());
-            self.failure.send_if_modified(|current| {
-                let news = election.failure().map(ToOwned::to_owned);
-                let changed = *current != news;
-                *current = news;
-                changed
-            });
+            self.publish_failure(election.failure());
             for effect in effects {
                 if matches!(effect, Effect::Leading(_)) && *self.state.borrow() == ElectionState::Standby {
                     self.of_new_lease.store(election.joined_new_lease(), Ordering::Relaxed);
@@ -293,6 +273,35 @@ impl Elector {
                 }
             }
         }
+    }
+
+    /// Begins the election with what this process knows of the Lease: the record that another part of the process has
+    /// seen, or that of a holder that may be at work although the Lease is missing.
+    fn begin_election(&mut self, watched: Option<&mut ObservedLease>) -> Election {
+        let mut election = Election::new(self.config.clone(), Instant::now()).with_holders(self.holders);
+        if let Some(watched) = watched
+            && let Some((record, observed_at)) = watched.seen.take()
+        {
+            election = election.with_observed_record(record, observed_at);
+            if watched.missing.is_some() {
+                election = election.with_missing_lease();
+            }
+        }
+        if let Some((record, since)) = self.suspect.take() {
+            election = election.with_observed_record(record, since).with_missing_lease();
+        }
+        election
+    }
+
+    /// Publishes the error of the last request, if it has changed.
+    fn publish_failure(&self, failure: Option<&str>) {
+        self.failure.send_if_modified(|current| {
+            let has_changed = current.as_deref() != failure;
+            if has_changed {
+                *current = failure.map(ToOwned::to_owned);
+            }
+            has_changed
+        });
     }
 
     /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released.
