@@ -1,8 +1,6 @@
 //! `dev`: the app against an embedded API server with a simulated kubelet.
 
-use std::path::Path;
-
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use http::Request;
 use k8s_openapi::jiff::Timestamp;
@@ -283,20 +281,8 @@ impl World {
         };
         let permissions = app.permissions();
         let created = |config: &WatchConfig| {
-            let Kind { group, plural, .. } = &config.kind;
-            let target =
-                PermissionTarget::Resource { group: group.clone(), resource: plural.clone(), name: String::new() };
-            let cluster_permissions = permissions.get(&config.cluster);
-            cluster_permissions.into_iter().flatten().any(|permission| {
-                let (scope, because) = (permission.scope.clone(), BTreeSet::new());
-                permission.covers(&Permission {
-                    scope,
-                    target: target.clone(),
-                    verb: "create".into(),
-                    because,
-                    framework: false,
-                })
-            })
+            let permissions = permissions.get(&config.cluster);
+            permissions.into_iter().flatten().any(|permission| allows_create(permission, &config.kind))
         };
         let is_made = |config: &WatchConfig| {
             is_primary(config) || if config.cluster.is_empty() { owned(&config.kind) } else { created(config) }
@@ -307,17 +293,6 @@ impl World {
                 objects.push(on_cluster(Value::clone(&pod), &other.name));
             }
         }
-        let sort_key = |object: &Value| {
-            let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
-            let cluster = format!("/metadata/annotations/{}", CLUSTER.replace('/', "~1"));
-            [
-                field(&cluster),
-                field("/kind"),
-                field("/metadata/namespace"),
-                field("/metadata/name"),
-                field("/metadata/uid"),
-            ]
-        };
         for object in &mut objects {
             // `managedFields` is noise for a person; kubectl leaves it out as well.
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
@@ -352,6 +327,25 @@ impl World {
         complete.append(&mut partial);
         Ok(complete)
     }
+}
+
+/// Returns `true` if the permission allows to create objects of a kind in its scope.
+fn allows_create(permission: &Permission, kind: &Kind) -> bool {
+    let (group, resource) = (kind.group.clone(), kind.plural.clone());
+    permission.covers(&Permission {
+        scope: permission.scope.clone(),
+        target: PermissionTarget::Resource { group, resource, name: String::new() },
+        verb: "create".into(),
+        because: BTreeSet::new(),
+        framework: false,
+    })
+}
+
+/// Returns the key by which printed objects are sorted: cluster, kind, namespace, name and uid.
+fn sort_key(object: &Value) -> [String; 5] {
+    let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let cluster = format!("/metadata/annotations/{}", CLUSTER.replace('/', "~1"));
+    [field(&cluster), field("/kind"), field("/metadata/namespace"), field("/metadata/name"), field("/metadata/uid")]
 }
 
 /// Reads an object back from the server; `None` if a controller has deleted it.

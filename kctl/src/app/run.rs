@@ -137,19 +137,8 @@ async fn start(
 ) -> Result<Manager> {
     #[cfg(feature = "webhook")]
     let webhook = options.webhook.clone();
-    let RunOptions { kubeconfig, context, manager: options, outgoing, as_user, as_group, proxy_url, .. } = options;
-    let own_connection = as_user.is_some() || proxy_url.is_some();
-    let mut connection = Connection::find(kubeconfig, context, proxy_url).await?;
-    if let Some(user) = as_user {
-        connection.config.auth_info.impersonate = Some(user);
-        connection.config.auth_info.impersonate_groups = Some(as_group);
-    }
-    for (name, _) in app.clusters.iter().filter(|_| own_connection) {
-        say!("{}: --as and --proxy-url have no effect on cluster {name}, whose client the program creates", app.name);
-    }
-    say!("{}: {}", app.name, connection.describe());
-    let Connection { mut config, token, .. } = connection;
-    clients::name(&mut config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
+    let Connection { config, token, .. } = connect(&app, &options).await?;
+    let RunOptions { manager: options, outgoing, .. } = options;
     let namespace = config.default_namespace.clone();
     let requests = RequestCounter::new(&host(&config));
     let client_of = |outgoing: &ClientOptions| -> Result<Client> {
@@ -177,10 +166,7 @@ async fn start(
     for (name, client) in &clusters {
         checks.spawn(rbac_check::report(client.clone(), about(name), Vec::new()));
     }
-    // The wait is short: a Pod that its liveness probe restarts every few seconds would otherwise never get past the check.
-    let all = async { while checks.join_next().await.is_some() {} };
-    let _later = tokio::time::timeout(PERMISSIONS_FIRST_FOR, all).await;
-    checks.detach_all();
+    wait_for_checks(checks).await;
     let manager = match ring {
         Some(ring) => app.ring_at(client.clone(), clusters, lease.clone(), ring).await?,
         None => app.manager_at(client.clone(), clusters, |manager| manager).await?,
@@ -193,6 +179,35 @@ async fn start(
     }
     beside(&mut manager, client, namespace);
     Ok(manager)
+}
+
+/// Finds the cluster that the options name, and prints it. Requests are sent as the user of `--as`.
+///
+/// # Errors
+/// The options and the environment name no cluster.
+async fn connect(app: &App, options: &RunOptions) -> Result<Connection> {
+    let RunOptions { kubeconfig, context, as_user, as_group, proxy_url, .. } = options;
+    let mut connection = Connection::find(kubeconfig.clone(), context.clone(), proxy_url.clone()).await?;
+    if let Some(user) = as_user {
+        connection.config.auth_info.impersonate = Some(user.clone());
+        connection.config.auth_info.impersonate_groups = Some(as_group.clone());
+    }
+    let differs_from_others = as_user.is_some() || proxy_url.is_some();
+    for (name, _) in app.clusters.iter().filter(|_| differs_from_others) {
+        say!("{}: --as and --proxy-url have no effect on cluster {name}, whose client the program creates", app.name);
+    }
+    say!("{}: {}", app.name, connection.describe());
+    clients::name(&mut connection.config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
+    Ok(connection)
+}
+
+/// Waits for the permission checks, at most for [`PERMISSIONS_FIRST_FOR`]. They go on in the background after that.
+///
+/// The wait is short: a Pod that its liveness probe restarts every few seconds would otherwise never get past the check.
+async fn wait_for_checks(mut checks: JoinSet<()>) {
+    let all = async { while checks.join_next().await.is_some() {} };
+    let _later = tokio::time::timeout(PERMISSIONS_FIRST_FOR, all).await;
+    checks.detach_all();
 }
 
 /// Returns clients of the other clusters, with the same options, counted under the clusters' names.

@@ -231,31 +231,22 @@ impl App {
         server.address = options.webhook_bind_address.unwrap_or(server.address);
         options.check_written(server.address)?;
         let served = Arc::new(Served::default());
-        server.certificate = match (&options.webhook_cert_dir, &options.webhook_secret) {
-            (Some(folder), _) => Certificate::in_folder(folder),
-            (None, Some(_)) => Certificate::Provided(served.clone()),
-            (None, None) => {
-                let names = self.names(options, server.address)?;
-                match &options.keep_in {
-                    Some(folder) => Certificate::Persisted { names, folder: folder.clone() },
-                    None => Certificate::SelfSigned(names),
-                }
-            }
-        };
+        server.certificate = self.certificate(options, server.address, &served)?;
         let is_new_each_start = matches!(server.certificate, Certificate::SelfSigned(_));
         let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
         let (routes, functions) = self.routes()?;
         let server = Server::listen(routes, server).await?;
         let url = options.webhook_url.clone().unwrap_or_else(|| format!("https://{}", server.address()));
         let client = ClientConfig::Url(url.clone());
-        let mut objects = self.configurations(&self.name, &client, server.authority())?;
+        // Without `--write-webhook-config` too, because Karmada may reject the address.
+        let configurations = self.configurations(&self.name, &client, server.authority())?;
         if let Some(file) = &options.write_webhook_config {
             // CRDs come first: objects of other versions than the stored one can't be read without their conversion.
-            let mut definitions = self.converted_definitions()?;
-            for definition in &mut definitions {
+            let mut objects = self.converted_definitions()?;
+            for definition in &mut objects {
                 self.convert_by(definition, &client, server.authority());
             }
-            objects.splice(..0, definitions);
+            objects.extend(configurations);
             write(file, &manifest::yaml(&objects)?)?;
             if is_new_each_start {
                 say!(
@@ -277,6 +268,18 @@ impl App {
             linger,
             functions,
         }))
+    }
+
+    /// Returns the certificate of the server: that of a folder or a Secret, or else a self-signed one.
+    fn certificate(&self, options: &ServeOptions, address: SocketAddr, served: &Arc<Served>) -> Result<Certificate> {
+        Ok(match (&options.webhook_cert_dir, &options.webhook_secret, &options.keep_in) {
+            (Some(folder), _, _) => Certificate::in_folder(folder),
+            (None, Some(_), _) => Certificate::Provided(served.clone()),
+            (None, None, Some(folder)) => {
+                Certificate::Persisted { names: self.names(options, address)?, folder: folder.clone() }
+            }
+            (None, None, None) => Certificate::SelfSigned(self.names(options, address)?),
+        })
     }
 
     /// Returns all routes. Their metrics are added to those of the app.

@@ -51,6 +51,20 @@ async fn as_role(server: &ApiServer, app: &App, role: &Permissions, cluster: &st
     Ok((Client::new(rejections.layer(server.service_as(user_of(app))), "default"), rejections))
 }
 
+/// Runs the controllers until one of them is in a hot loop. Otherwise simulated time would not advance, and the rest of
+/// the test would hang.
+async fn run_until_hot(manager: Manager, hot_loops: HotLoops) {
+    tokio::select! {
+        biased;
+        hot_loop = hot_loops.wait_for_loop() => tracing::error!("{hot_loop}"),
+        ended = manager.run(std::future::pending()) => {
+            if let Err(error) = ended {
+                tracing::error!(%error, "the controllers no longer run");
+            }
+        }
+    }
+}
+
 /// A cluster beside the one that the app is started against.
 pub(crate) struct Other {
     pub(crate) name: String,
@@ -156,20 +170,8 @@ impl World {
             )
         };
         let manager = set_up(app.manager_at(own, clusters, repeatable).await?);
-        let (view, hot) = (manager.view(), hot_loops.clone());
-        tasks.spawn(async move {
-            // Stops an app in a hot loop: otherwise simulated time would not advance, and the rest of the test would
-            // hang.
-            tokio::select! {
-                biased;
-                hot_loop = hot.wait_for_loop() => tracing::error!("{hot_loop}"),
-                ended = manager.run(std::future::pending()) => {
-                    if let Err(error) = ended {
-                        tracing::error!(%error, "the controllers no longer run");
-                    }
-                }
-            }
-        });
+        let view = manager.view();
+        tasks.spawn(run_until_hot(manager, hot_loops.clone()));
         Ok(Self { server, simulation, client, others, view, rejections, hot_loops, reconciles, _tasks: tasks })
     }
 

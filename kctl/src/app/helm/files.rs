@@ -101,25 +101,7 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
     if mode == Mode::Write && !folder.join(".helmignore").exists() {
         files.push((".helmignore".into(), IGNORED.into()));
     }
-    let mut different = Vec::new();
-    for (path, text) in &files {
-        let file = folder.join(path);
-        let old = read(&file)?;
-        let is_foreign = old.as_ref().is_some_and(|old| path.starts_with("templates/") && !old.starts_with(GENERATED));
-        if is_foreign {
-            say!("{}: kept, because it does not begin with the comment of generated templates", file.display());
-        } else if mode == Mode::Write {
-            std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(file.display())?;
-            std::fs::write(&file, text).context(file.display())?;
-            say!("{}", file.display());
-        } else if old.is_none() {
-            different.push(format!("{} (missing)", file.display()));
-        } else if path == "README.md" && old.as_ref().is_some_and(|old| is_same(old, text)) {
-            // The table has the defaults of `values.yaml`, which people edit, so its rows may differ.
-        } else if old.as_ref() != Some(text) {
-            different.push(file.display().to_string());
-        }
-    }
+    let different = write_or_compare(&files, folder, mode)?;
     let stale = stale(chart, folder)?;
     if mode == Mode::Write {
         for file in &stale {
@@ -138,6 +120,35 @@ pub(in crate::app) fn write_chart(chart: &Chart, folder: &Path, mode: Mode) -> R
         return Ok(());
     }
     Err(Error::from(format!("{}\nhelp: run the same without --check, and delete stale templates", problems.join("\n"))))
+}
+
+/// Writes files into a folder, or with [`Mode::Check`] returns those that differ from the folder's.
+///
+/// A template without the generator's first line belongs to the user: it is kept, and never differs.
+fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Result<Vec<String>> {
+    let mut different = Vec::new();
+    for (path, text) in files {
+        let file = folder.join(path);
+        let old = read(&file)?;
+        let is_foreign = old.as_ref().is_some_and(|old| path.starts_with("templates/") && !old.starts_with(GENERATED));
+        if is_foreign {
+            say!("{}: kept, because it does not begin with the comment of generated templates", file.display());
+            continue;
+        }
+        match (mode, old) {
+            (Mode::Write, _) => {
+                std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(file.display())?;
+                std::fs::write(&file, text).context(file.display())?;
+                say!("{}", file.display());
+            }
+            (Mode::Check, None) => different.push(format!("{} (missing)", file.display())),
+            // The table has the defaults of `values.yaml`, which people edit, so its rows may differ.
+            (Mode::Check, Some(old)) if path == "README.md" && is_same(&old, text) => {}
+            (Mode::Check, Some(old)) if old == *text => {}
+            (Mode::Check, Some(_)) => different.push(file.display().to_string()),
+        }
+    }
+    Ok(different)
 }
 
 /// Returns a file's text; `None` if there is no such file.
