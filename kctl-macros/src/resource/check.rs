@@ -8,7 +8,7 @@ use quote::ToTokens;
 use syn::{Attribute, Data, DeriveInput, Field, Type, punctuated::Punctuated};
 
 use super::{
-    json_names, kube_options,
+    json_names, kube_options, left_out,
     markers::{self, Markers},
     missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
@@ -62,7 +62,9 @@ fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> 
     let container = item.attrs.clone();
     let on_field = |field: &mut Field, errors: &mut Errors| {
         let none = NonePolicy::of(field, &container);
-        annotations(&mut field.attrs, none, errors)
+        let found = annotations(&mut field.attrs, none, errors);
+        left_out::check(field, &container, &found.markers, errors);
+        found
     };
     let on_fields = match &mut item.data {
         Data::Struct(data) => data.fields.iter_mut().map(|field| on_field(field, &mut errors)).collect(),

@@ -11,6 +11,7 @@
 //! | `crd_options` | options of the CRD that kube's derive does not have | K0080, K0089 |
 //! | `markers` | `#[kctl(…)]`, and the options of `#[resource]` that are markers of the object as a whole | K0024, K0080–K0086 |
 //! | `bounds` | markers of one place that contradict each other | K0087, K0088 |
+//! | `left_out` | a field that is left out of the JSON and required by the CRD | K0087 |
 //! | `none` | `None` of an `Option` field | |
 //! | `json_names` | two fields with one name in JSON | K0022 |
 //! | `missing_schema` | a field's type in the same file lacks `#[schema]` | K0090 |
@@ -27,7 +28,9 @@ mod emit;
 mod json;
 mod json_names;
 mod kube_options;
+mod left_out;
 mod markers;
+mod meta_option;
 mod missing_schema;
 mod model;
 mod nested_options;

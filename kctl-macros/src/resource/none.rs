@@ -12,9 +12,9 @@
 //! the same to serde, and every API server accepts it. So `a: Option<String>` gets
 //! `#[serde(skip_serializing_if = "::core::option::Option::is_none")]`, unless the user's attributes of serde say otherwise.
 
-use syn::{Attribute, Field, Type, meta::ParseNestedMeta};
+use syn::{Attribute, Field, Type};
 
-use super::{json::Json, markers::Markers};
+use super::{json::Json, markers::Markers, meta_option::MetaOption};
 use crate::function::generic_argument;
 
 /// Types whose schema has no list of allowed values. Any other type may be an enum.
@@ -57,7 +57,7 @@ impl NonePolicy {
         }
         let serde_options = MetaOption::collect(&field.attrs, "serde");
         let has = |name: &str| serde_options.iter().any(|option| option.name == name);
-        let has_custom_default = serde_options.iter().any(|option| option.name == "default" && option.has_value);
+        let has_custom_default = serde_options.iter().any(|option| option.name == "default" && option.value.is_some());
         let must_be_present = has("deserialize_with") && !has("default");
         if CUSTOM_SERDE.iter().any(|name| has(name))
             || has_custom_default
@@ -87,40 +87,6 @@ impl NonePolicy {
 /// Returns `true` for `#[schemars(required)]`: the schema demands the field, so it must be written.
 fn is_required(attributes: &[Attribute]) -> bool {
     MetaOption::collect(attributes, "schemars").iter().any(|option| option.name == "required")
-}
-
-/// One option of an attribute: `default`, or `default = "three"`.
-struct MetaOption {
-    name: String,
-    /// `true` for `name = value`.
-    has_value: bool,
-}
-
-impl MetaOption {
-    /// Returns the options of all attributes of this name. An attribute that can't be read counts as `with`, which leaves
-    /// the field alone: the derive reports the error.
-    fn collect(attributes: &[Attribute], attribute: &str) -> Vec<Self> {
-        let mut found = Vec::new();
-        for attribute in attributes.iter().filter(|candidate| candidate.path().is_ident(attribute)) {
-            let read = attribute.parse_nested_meta(|meta: ParseNestedMeta<'_>| {
-                let has_value = meta.input.peek(syn::Token![=]);
-                if has_value {
-                    meta.value()?.parse::<syn::Expr>()?;
-                } else if meta.input.peek(syn::token::Paren) {
-                    let content;
-                    syn::parenthesized!(content in meta.input);
-                    content.parse::<proc_macro2::TokenStream>()?;
-                }
-                let name = meta.path.get_ident().map(ToString::to_string).unwrap_or_default();
-                found.push(Self { name, has_value });
-                Ok(())
-            });
-            if read.is_err() {
-                found.push(Self { name: "with".to_owned(), has_value: true });
-            }
-        }
-        found
-    }
 }
 
 #[cfg(test)]
