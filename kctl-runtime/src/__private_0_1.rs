@@ -29,7 +29,7 @@ use crate::manager::{
 use crate::writer::WriteGuard;
 pub use crate::{
     allows, converged, function, has,
-    manifest::Structure,
+    manifest::{Flattened, Structure},
     markers::Markers,
     object::{FieldPaths, Open, TypedPath, View, ViewOf, ViewReader},
     owns_nothing, permission, primary, reads_a_view, reads_metadata,

@@ -50,6 +50,14 @@ kind!(flattened_clash: {
     #[serde(untagged)]
     pub enum Source { Secret { name: i32 }, File { path: String } }
 );
+kind!(flattened_twice: {
+    pub bind_port: u16,
+    #[serde(flatten)]
+    pub net: Net,
+}
+    #[schema]
+    pub struct Net { pub bind_port: u16, pub host: String }
+);
 kind!(tagged_twice: { pub outer: Outer }
     #[schema]
     #[serde(tag = "type")]
@@ -193,6 +201,7 @@ fn each_error_names_type_field_and_fix() {
         tagged_clash: "Source: `name` can't be one field: it is of type string in one variant and of type integer in another; give `name` one type in all variants, or rename it in one",
         tagged_clash_below: "Source: `spec.at[]` can't be one field: it is of type string in one variant and of type boolean in another; give `at` one type in all variants, or rename it in one",
         flattened_clash: "WebSpec: `name` can't be one field: it is also a field beside the enum; rename one of the two",
+        flattened_twice: "WebSpec: `bindPort` is a field of the struct and of the flattened `net: Net`, and one of the two is lost; rename one of the two",
         tagged_twice: "Outer: `type` can't be one field: it is also a field beside the enum; rename one of the two",
         unknown_format: "WebSpec.version (spec.version): API servers do not know the format `semver`: they ignore it, and warn at each apply; write `pattern = \"…\"`, or leave `format` out",
         bound_beyond_the_type: "WebSpec.count (spec.count): minimum 3000000000.0 is out of the range of int32, and API servers reject every value; write a bound within the range of the type, or remove it",

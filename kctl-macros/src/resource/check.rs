@@ -8,7 +8,7 @@ use quote::ToTokens;
 use syn::{Attribute, Data, DeriveInput, Field, Type, punctuated::Punctuated};
 
 use super::{
-    json_names, kube_options, left_out,
+    flattened, json_names, kube_options, left_out,
     markers::{self, Markers},
     missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
@@ -83,6 +83,7 @@ fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> 
     };
     Model {
         derives: missing_derives(&item.attrs),
+        flattened: flattened::parts(&item, rename),
         rename,
         item,
         resource: None,

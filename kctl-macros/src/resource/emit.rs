@@ -25,18 +25,19 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Attribute, Data, Ident, parse_quote, punctuated::Punctuated};
+use syn::{Attribute, Data, Ident, ext::IdentExt, parse_quote, punctuated::Punctuated};
 
 use super::{
     json::Json,
     kube_options,
-    model::{Annotations, Derive, KubeOption, Model, Rename, Resource, SchemaSource},
+    model::{Annotations, Derive, FlattenedParts, KubeOption, Model, Rename, Resource, SchemaSource},
     none::NonePolicy,
 };
 
 /// Emits the item with its derives and attributes, stubs of parts that lack `#[schema]`, and the mistakes.
 pub(super) fn emit(model: Model) -> TokenStream {
-    let Model { mut item, resource, derives, rename, on_type, on_fields, on_variants, stubs, errors } = model;
+    let Model { mut item, resource, derives, rename, flattened, on_type, on_fields, on_variants, stubs, errors } =
+        model;
     annotate(&mut item.attrs, &on_type);
     annotate_fields(&mut item.data, &on_fields);
     if let Data::Enum(data) = &mut item.data {
@@ -51,6 +52,7 @@ pub(super) fn emit(model: Model) -> TokenStream {
         let transform = transform(vec![("root".to_owned(), Json::Object(root.into_fields()))]);
         quote!(#[schemars(transform = #transform)])
     });
+    let flattened = flattened.as_ref().map(comparison);
     let stubs = stubs.iter().map(|stub| stub_traits(&stub.name, &stub.derives));
     let errors = errors.map(|errors| errors.to_compile_error());
     quote! {
@@ -59,6 +61,7 @@ pub(super) fn emit(model: Model) -> TokenStream {
         #[serde(crate = "::kctl::__private_0_1::serde" #rename)]
         #[schemars(crate = "::kctl::__private_0_1::schemars")]
         #root
+        #flattened
         #item
         #unserved_status
         #(#stubs)*
@@ -143,6 +146,15 @@ fn transform(markers: Vec<(String, Json)>) -> TokenStream {
     let mut text = String::new();
     Json::Object(markers).write(&mut text);
     quote!(::kctl::__private_0_1::Markers(#text))
+}
+
+/// Emits the transform that compares the fields of flattened parts with each other and with those of the struct.
+fn comparison(FlattenedParts { names, parts }: &FlattenedParts) -> TokenStream {
+    let parts = parts.iter().map(|part| {
+        let (name, ty) = (part.ident.as_ref().map(|name| name.unraw().to_string()), &part.ty);
+        quote!(.with::<#ty>(#name))
+    });
+    quote!(#[schemars(transform = ::kctl::__private_0_1::Flattened::new(&[#(#names),*])#(#parts)*)])
 }
 
 /// Emits the path of a derive. Derives of other crates are reached through kctl.

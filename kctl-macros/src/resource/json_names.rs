@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use proc_macro2::{Ident, Literal, TokenTree};
-use syn::{Attribute, Data, DeriveInput, Fields, LitStr, Meta, ext::IdentExt, meta::ParseNestedMeta};
+use syn::{Attribute, Data, DeriveInput, Field, Fields, LitStr, Meta, ext::IdentExt, meta::ParseNestedMeta};
 
 use crate::{codes, diagnostics::Errors};
 
@@ -38,6 +38,13 @@ fn check_fields(fields: &mut Fields, errors: &mut Errors) {
             seen.insert(name, ident);
         }
     }
+}
+
+/// Returns the names of all fields that have one in JSON. Fields under `cfg` are left out.
+pub(super) fn names(fields: &Fields) -> Vec<String> {
+    let is_conditional = |field: &&Field| field.attrs.iter().any(|attribute| attribute.path().is_ident("cfg"));
+    let named = fields.iter().filter(|field| !is_conditional(field));
+    named.filter_map(|field| json_name(field.ident.as_ref()?, &field.attrs)).collect()
 }
 
 /// Gives a field another name in JSON: in the place of its `rename`, or by one more attribute.

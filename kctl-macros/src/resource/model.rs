@@ -1,7 +1,7 @@
 //! A type under `#[resource]` or `#[schema]` as plain data: `check` builds it from the user's tokens, `emit` turns it into code.
 
 use proc_macro2::TokenTree;
-use syn::{DeriveInput, Error, Ident};
+use syn::{DeriveInput, Error, Field, Ident};
 
 use super::{json::Json, markers::Markers, none::NonePolicy};
 
@@ -19,6 +19,8 @@ pub(super) struct Model {
     pub(super) derives: Vec<Derive>,
     /// The serde option that spells fields in camel case; `None` if the user wrote it.
     pub(super) rename: Option<Rename>,
+    /// The fields with `#[serde(flatten)]`. `None` without one.
+    pub(super) flattened: Option<FlattenedParts>,
     /// `#[kctl(…)]` on the item itself.
     pub(super) on_type: Annotations,
     /// One entry for each field of a struct, or of all variants of an enum, in the order of the source.
@@ -96,6 +98,14 @@ impl Derive {
     pub(super) fn is_external(self) -> bool {
         matches!(self, Self::Serialize | Self::Deserialize | Self::JsonSchema | Self::CustomResource)
     }
+}
+
+/// The fields of a struct with `#[serde(flatten)]`: their names are compared when the CRD is printed.
+pub(super) struct FlattenedParts {
+    /// JSON names of the fields without `flatten`.
+    pub(super) names: Vec<String>,
+    /// The fields with `flatten`, which have names and types with a schema.
+    pub(super) parts: Vec<Field>,
 }
 
 /// The serde option by which JSON has `readyReplicas` for `ready_replicas`.

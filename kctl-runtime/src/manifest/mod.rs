@@ -46,13 +46,13 @@ mod webhook;
 
 use serde_json::Value;
 
-#[doc(hidden)]
-pub use crd::Structure;
 pub(crate) use crd::schema_of;
 pub use crd::{
     APPLY_BYTES_MAX, Change, Checked, DefinitionError, KindSpec, Problem, breaking, check, crd_manifests, crds,
     definitions,
 };
+#[doc(hidden)]
+pub use crd::{Flattened, Structure};
 pub use deployment::{deployment, disruption_budget, kustomization, metrics_service};
 pub(crate) use graph::edge_rows;
 pub use graph::{Format as GraphFormat, graph};

@@ -15,6 +15,7 @@ mod cel;
 mod check;
 mod compat;
 mod defaults;
+mod flattened;
 mod formats;
 mod join;
 mod merging;
@@ -41,6 +42,7 @@ use serde_json::{Value, json};
 
 pub use check::{Checked, check};
 pub use compat::{Change, breaking};
+pub use flattened::Flattened;
 pub use problem::{DefinitionError, Problem};
 pub use structure::Structure;
 

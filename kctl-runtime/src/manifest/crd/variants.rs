@@ -1,5 +1,6 @@
 //! Finds what kube's derive would panic about: enums whose variants have no common structural schema, types
-//! that contain themselves, and keywords that Kubernetes spells in another way.
+//! that contain themselves, and keywords that Kubernetes spells in another way. It also reports fields that
+//! [`flattened`](super::flattened) has found twice.
 //!
 //! It reads the schema as schemars prints it, with references, before any step changes it. So it can name the Rust type
 //! in a message (`Port: the variants are of types integer and string`), which the finished CRD no longer contains.
@@ -9,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::{
     Problem,
+    flattened::LOST,
     owner::resolve,
     structure::COMPLETED,
     union,
@@ -54,6 +56,9 @@ fn problem(name: &str, path: &str, what: impl Into<String>, help: impl Into<Stri
 fn walk(root: &Value, schema: &Value, name: &str, path: &str, problems: &mut Vec<Problem>, depth: usize) {
     if depth > DEPTH_MAX {
         return;
+    }
+    for text in schema[LOST].as_array().into_iter().flatten().filter_map(Value::as_str) {
+        problems.push(problem(name, path, text, "rename one of the two"));
     }
     for (key, mark) in [("exclusiveMinimum", "exclusive_minimum"), ("exclusiveMaximum", "exclusive_maximum")] {
         if schema[key].is_number() {
