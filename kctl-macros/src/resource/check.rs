@@ -8,7 +8,7 @@ use quote::ToTokens;
 use syn::{Attribute, Data, DeriveInput, Field, Type, punctuated::Punctuated};
 
 use super::{
-    flattened, json_names, kube_options, left_out,
+    derive_order, flattened, json_names, kube_options, left_out,
     markers::{self, Markers},
     missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
@@ -33,7 +33,7 @@ pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result
     }
     let status = kube_options::status(&options);
     let schema = kube_options::schema_source(&options);
-    let mut model = describe(item, status, errors);
+    let mut model = describe(item, "resource", status, errors);
     model.derives.push(Derive::CustomResource);
     model.resource = Some(Resource { options, root, schema });
     Ok(model)
@@ -47,12 +47,14 @@ pub(super) fn schema(options: &TokenStream, item: &TokenStream) -> syn::Result<M
         errors.push(options, codes::SCHEMA_WITH_OPTIONS, "`#[schema]` takes no options", help);
         return Err(errors.into_error());
     }
-    Ok(describe(syn::parse2(item.clone())?, None, Errors::default()))
+    Ok(describe(syn::parse2(item.clone())?, "schema", None, Errors::default()))
 }
 
 /// Reads what both attributes have in common. `status` is the type that `status = …` names: it is a part of the kind, too.
-fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> Model {
-    let stubs = missing_schema::check(&item, status, source_file::read().as_deref(), &mut errors);
+fn describe(mut item: DeriveInput, attribute: &str, status: Option<Type>, mut errors: Errors) -> Model {
+    let file = source_file::read();
+    let stubs = missing_schema::check(&item, status, file.as_deref(), &mut errors);
+    let derived_above = derive_order::check(&item, attribute, file.as_deref(), &mut errors);
     unstorable::check(&mut item, &mut errors);
     let rename = rename(&item);
     if rename.is_some() {
@@ -82,7 +84,7 @@ fn describe(mut item: DeriveInput, status: Option<Type>, mut errors: Errors) -> 
         Data::Struct(_) | Data::Union(_) => Vec::new(),
     };
     Model {
-        derives: missing_derives(&item.attrs),
+        derives: missing_derives(&item.attrs, &derived_above),
         flattened: flattened::parts(&item, rename),
         rename,
         item,
@@ -101,11 +103,12 @@ fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut E
     Annotations { none: none.with(&markers), markers }
 }
 
-/// Returns the derives that the user's item lacks. Those of other crates are always emitted, in place of the user's.
-fn missing_derives(attributes: &[Attribute]) -> Vec<Derive> {
+/// Returns the derives that the user's item lacks. Those of other crates are emitted in place of the user's, except for
+/// those above the attribute, which rustc has expanded.
+fn missing_derives(attributes: &[Attribute], derived_above: &[Derive]) -> Vec<Derive> {
     let present = derived_traits(attributes);
     let is_missing = |derive: &Derive| derive.is_external() || !present.iter().any(|name| name == derive.name());
-    Derive::OF_SCHEMA.into_iter().filter(is_missing).collect()
+    Derive::OF_SCHEMA.into_iter().filter(|derive| is_missing(derive) && !derived_above.contains(derive)).collect()
 }
 
 /// Returns the names of the traits that an item derives: deriving one twice would be an error in code that the user can't see.

@@ -25,7 +25,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
-use syn::{Attribute, Data, Ident, ext::IdentExt, parse_quote, punctuated::Punctuated};
+use syn::{Attribute, Data, DeriveInput, Ident, ext::IdentExt, parse_quote, punctuated::Punctuated};
 
 use super::{
     json::Json,
@@ -44,6 +44,10 @@ pub(super) fn emit(model: Model) -> TokenStream {
         data.variants.iter_mut().zip(&on_variants).for_each(|(variant, on)| annotate(&mut variant.attrs, on));
     }
     remove_external_derives(&mut item.attrs);
+    let has_json = derives.iter().any(|derive| derive.reads_json_attributes());
+    if !has_json {
+        remove_json_attributes(&mut item);
+    }
     let derives = derives.into_iter().map(path);
     let rename = rename.map(camel_case);
     let kube = resource.as_ref().map(kube);
@@ -53,15 +57,20 @@ pub(super) fn emit(model: Model) -> TokenStream {
         quote!(#[schemars(transform = #transform)])
     });
     let flattened = flattened.as_ref().map(comparison);
+    let json = has_json.then(|| {
+        quote! {
+            #[serde(crate = "::kctl::__private_0_1::serde" #rename)]
+            #[schemars(crate = "::kctl::__private_0_1::schemars")]
+            #root
+            #flattened
+        }
+    });
     let stubs = stubs.iter().map(|stub| stub_traits(&stub.name, &stub.derives));
     let errors = errors.map(|errors| errors.to_compile_error());
     quote! {
         #[derive(#(#derives),*)]
         #kube
-        #[serde(crate = "::kctl::__private_0_1::serde" #rename)]
-        #[schemars(crate = "::kctl::__private_0_1::schemars")]
-        #root
-        #flattened
+        #json
         #item
         #unserved_status
         #(#stubs)*
@@ -184,6 +193,25 @@ fn remove_external_derives(attributes: &mut [Attribute]) {
             let others = paths.iter().filter(|path| !is_external(path));
             *attribute = parse_quote!(#[derive(#(#others),*)]);
         }
+    }
+}
+
+/// Removes the attributes of serde and schemars: with all three derives above kctl's attribute, rustc does not know them
+/// any more.
+fn remove_json_attributes(item: &mut DeriveInput) {
+    let remove = |attributes: &mut Vec<Attribute>| {
+        attributes.retain(|attribute| !attribute.path().is_ident("serde") && !attribute.path().is_ident("schemars"));
+    };
+    remove(&mut item.attrs);
+    match &mut item.data {
+        Data::Struct(data) => data.fields.iter_mut().for_each(|field| remove(&mut field.attrs)),
+        Data::Enum(data) => {
+            for variant in &mut data.variants {
+                remove(&mut variant.attrs);
+                variant.fields.iter_mut().for_each(|field| remove(&mut field.attrs));
+            }
+        }
+        Data::Union(_) => {}
     }
 }
 

@@ -11,6 +11,7 @@
 //! | `crd_options` | options of the CRD that kube's derive does not have | K0080, K0089 |
 //! | `markers` | `#[kctl(…)]`, and the options of `#[resource]` that are markers of the object as a whole | K0024, K0080–K0086 |
 //! | `bounds` | markers of one place that contradict each other | K0087, K0088 |
+//! | `derive_order` | a derive above the attribute, which does not see it | K0022 |
 //! | `flattened` | the parts of a struct with `#[serde(flatten)]`, for a check of the schema | |
 //! | `left_out` | a field that is left out of the JSON and required by the CRD | K0087 |
 //! | `none` | `None` of an `Option` field | |
@@ -25,6 +26,7 @@
 mod bounds;
 mod check;
 mod crd_options;
+mod derive_order;
 mod emit;
 mod flattened;
 mod json;

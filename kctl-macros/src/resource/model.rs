@@ -93,6 +93,11 @@ impl Derive {
         }
     }
 
+    /// Returns `true` for a derive that reads the attributes of serde or schemars.
+    pub(super) fn reads_json_attributes(self) -> bool {
+        matches!(self, Self::Serialize | Self::Deserialize | Self::JsonSchema)
+    }
+
     /// Returns `true` for a derive of another crate. It is always emitted with a path into kctl, and a derive that the user
     /// wrote with another path is removed: the user's crate does not need serde, schemars or kube.
     pub(super) fn is_external(self) -> bool {
