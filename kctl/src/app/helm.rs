@@ -16,6 +16,7 @@
 
 mod files;
 mod items;
+mod line_ends;
 mod readme;
 mod template;
 mod values;

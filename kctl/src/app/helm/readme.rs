@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{
     Chart,
+    line_ends::with_line_ends_of,
     values::{self, Row},
 };
 
@@ -20,7 +21,7 @@ pub(super) fn readme(chart: &Chart, old: Option<&str>, values: &Value) -> Option
     let Some(old) = old else { return Some(head(chart) + &section + "\n") };
     let (before, rest) = old.split_once(BEGIN)?;
     let (_, after) = rest.split_once(END)?;
-    Some(format!("{before}{section}{after}"))
+    Some(format!("{before}{}{after}", with_line_ends_of(old, &section)))
 }
 
 /// Returns `true` if two versions of the file are equal except for the defaults of values.

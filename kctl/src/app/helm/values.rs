@@ -4,8 +4,10 @@
 //! Names follow `helm create`, and cert-manager's chart where `helm create` has none (`crds.enabled`, `crds.keep`), so
 //! that a reader of other charts finds them. Comments start with `# --`, from which helm-docs makes a table.
 
-use kctl_runtime::reconcile::{Error, Result, ResultExt};
+use kctl_runtime::reconcile::{Error, Result};
 use serde_json::{Map, Value, json};
+
+use super::line_ends::with_line_ends_of;
 
 /// The dialect that Helm's validator reads in every version.
 const DIALECT: &str = "http://json-schema.org/draft-07/schema#";
@@ -277,11 +279,12 @@ fn insert(item: &Item, path: &[&str], text: &mut String) -> Result<()> {
     let mut lines = String::new();
     if parents.is_empty() {
         if !text.is_empty() && !text.ends_with('\n') {
-            text.push('\n');
+            lines.push('\n');
         }
         lines.push('\n');
         item.render(0, &mut lines)?;
-        text.push_str(&lines);
+        let added = with_line_ends_of(text, &lines);
+        text.push_str(&added);
         return Ok(());
     }
     let Some((at, indent)) = end_of(text, parents) else {
@@ -297,7 +300,8 @@ fn insert(item: &Item, path: &[&str], text: &mut String) -> Result<()> {
     if !text[..offset].ends_with('\n') {
         lines.insert(0, '\n');
     }
-    text.insert_str(offset, &lines);
+    let added = with_line_ends_of(text, &lines);
+    text.insert_str(offset, &added);
     Ok(())
 }
 
@@ -334,12 +338,26 @@ fn end_of(text: &str, path: &[&str]) -> Option<(usize, usize)> {
 /// # Errors
 /// The text is not YAML, or is not a mapping.
 pub(super) fn parse(text: &str) -> Result<Value> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).context("values.yaml")?;
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| invalid_yaml(&error))?;
     match documents.into_iter().find(|document| !document.is_null()) {
         None => Ok(json!({})),
         Some(values @ Value::Object(_)) => Ok(values),
-        Some(_) => Err("values.yaml: not a mapping of values".into()),
+        Some(_) => Err("not a mapping of values\nhelp: write `key: value` lines, as `helm show values` prints".into()),
     }
+}
+
+/// Returns the error of a file that is not YAML, with the place and the parser's message. The caller adds the file.
+///
+/// The parser's own error also has an excerpt of the file, in which it repeats the message.
+pub(super) fn invalid_yaml(error: &serde_saphyr::Error) -> Error {
+    let message = error.without_snippet().to_string();
+    let help = "help: correct the file, and run the command again";
+    let Some(location) = error.location() else {
+        return Error::from(format!("not valid YAML: {message}\n{help}"));
+    };
+    let place = format!("line {}, column {}", location.line(), location.column());
+    let message = message.strip_suffix(&format!(" at {place}")).unwrap_or(&message);
+    Error::from(format!("{place}: not valid YAML: {message}\n{help}"))
 }
 
 /// Returns `true` if `after` has everything of `before`, and the same.
@@ -513,7 +531,8 @@ resources:
         );
         assert!(error("image: mine\n").contains("`image` must be a mapping"));
         assert!(error("[1]\n").contains("not a mapping of values"));
-        assert!(error("a: [\n").starts_with("values.yaml: "));
+        let broken = "line 1, column 4: not valid YAML: unclosed bracket '['\nhelp: correct the file";
+        assert!(error("a: [\n").starts_with(broken), "{}", error("a: [\n"));
     }
 
     #[test]
