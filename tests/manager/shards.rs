@@ -6,6 +6,7 @@ mod leases;
 mod moves;
 mod owners;
 mod permissions;
+mod restores;
 mod rollouts;
 mod settings;
 

@@ -91,6 +91,8 @@ pub struct Faults {
     rules: Arc<Mutex<Vec<(Concerns, Fault)>>>,
     /// Ends watches in the order in which they were opened. tokio's `watch` channel would wake them in any order.
     cut: Arc<Notify>,
+    /// Replaces the server of the clients.
+    backup: Arc<Mutex<Option<InProcess>>>,
     /// The server rejects streaming lists (`sendInitialEvents`), like those before Kubernetes 1.32.
     pub lists_only: bool,
     /// Simulates a proxy in front of the server that rejects lists without a limit.
@@ -127,6 +129,12 @@ impl Faults {
         self.cut.notify_waiters();
     }
 
+    /// Sends all further requests to this server, which has the state of a backup. Open watches end.
+    pub fn restore(&self, backup: &ApiServer) {
+        *self.backup.lock() = Some(backup.service());
+        self.cut_watches();
+    }
+
     fn find(&self, request: &RequestSummary) -> Option<Fault> {
         self.rules.lock().iter().find(|(concerns, _)| concerns(request)).map(|(_, fault)| *fault)
     }
@@ -151,7 +159,8 @@ impl Service<Request<kube::client::Body>> for Connection {
     }
 
     fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        let Self { mut server, faults } = self.clone();
+        let Self { server, faults } = self.clone();
+        let mut server = faults.backup.lock().clone().unwrap_or(server);
         Box::pin(async move {
             let summary = RequestSummary::new(&request);
             let cut = faults.cut.clone().notified_owned();

@@ -23,7 +23,8 @@
 //!
 //! - A process considers itself the leader for a shorter time than other processes do. Its term counts from before the
 //!   request, theirs from when they see the response.
-//! - A candidate never acquires a held Lease whose record it saw change less than its duration ago.
+//! - A candidate never acquires a held Lease whose record it saw change less than its duration ago. That includes a
+//!   record of its own from a backup, which took the place of another holder's.
 //! - `Ended` is the last effect, and comes once.
 //!
 //! Two processes may still *act* at the same time, because a paused process does not look at its clock. That is what
@@ -263,7 +264,7 @@ impl Election {
         let record = self.holders.record(&self.config.identity, lease);
         self.acquisition = Acquisition::Known;
         let is_changed = self.observed.record().is_some_and(|previous| *previous != record);
-        let is_own = record.holder() == self.config.identity;
+        let is_own = record.holder() == self.config.identity && !self.shows_earlier_term(now);
         self.observed.is_gone = false;
         self.observed.is_own = is_own;
         self.observed.observe(record.clone(), now, effects);
@@ -290,6 +291,15 @@ impl Election {
             return self.lead_until(term.until.max(before + self.config.lease_duration), now, effects);
         }
         self.join_or_acquire(lease, &record, now, wall, effects);
+    }
+
+    /// Returns `true` if a record that names this process is of an earlier term: another process held the Lease at the last
+    /// read, and this one has not written it since.
+    ///
+    /// The API server was restored from a backup. The other process works until it notices that, so the Lease counts as
+    /// held for its duration. Processes that hold a Lease together write records for each other.
+    fn shows_earlier_term(&self, now: Instant) -> bool {
+        self.leading.is_none() && self.holders != Holders::Together && self.observed.is_held(now)
     }
 
     /// Waits for another process that holds the Lease.

@@ -429,7 +429,7 @@ impl Coordinator {
         let (seen, missing) = {
             let observed_leases = &self.shared.lock().observed_leases;
             (
-                observed_leases.last(&config.name).cloned(),
+                observed_leases.last_for_candidate(&config.name, self.config.identity(), Instant::now()).cloned(),
                 observed_leases.is_assumed_held(&config.name).then_some(Missing),
             )
         };

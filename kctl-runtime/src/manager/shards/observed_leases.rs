@@ -20,6 +20,8 @@ const UNKNOWN: &str = "(unknown: the Lease is missing)";
 pub(super) struct ObservedLeases {
     /// Invariant: the time of a record is not before that of the record that it replaced, so a renewal extends a Lease.
     records: BTreeMap<String, ObservedRecord>,
+    /// The last valid record of each Lease that got another holder without a release, and when it was replaced.
+    replaced: BTreeMap<String, ObservedRecord>,
     /// The live seats as the holders of seats see them, by the name of the seat's Lease.
     notes: BTreeMap<String, Vec<u32>>,
     n_notes: u64,
@@ -32,10 +34,27 @@ impl ObservedLeases {
             Some(known) if known.0 == record => {}
             Some(known) => {
                 debug_assert!(known.1 <= now, "records are observed in the order of time");
-                *known = (record, now);
+                let has_other_holder =
+                    ![record.holder(), ""].contains(&known.0.holder()) && !record.holder().is_empty();
+                let is_valid = expiry(known) > now;
+                let (before, _) = std::mem::replace(known, (record, now));
+                if has_other_holder && is_valid {
+                    self.replaced.insert(name.into(), (before, now));
+                }
             }
             None => drop(self.records.insert(name.into(), (record, now))),
         }
+    }
+
+    /// Returns the record by which a candidate with this identity judges a Lease, and since when. It is the last one, unless
+    /// that names the candidate itself in place of a holder that had not released the Lease.
+    ///
+    /// Then the API server was restored from a backup, and that holder works until it notices. A candidate has not written
+    /// the Lease, or it would hold it.
+    pub(super) fn last_for_candidate(&self, name: &str, identity: &str, now: Instant) -> Option<&ObservedRecord> {
+        let last = self.records.get(name)?;
+        let replaced = self.replaced.get(name).filter(|replaced| last.0.holder() == identity && expiry(replaced) > now);
+        Some(replaced.unwrap_or(last))
     }
 
     /// Notes the live seats that the holder of a seat sees, `None` if it does not note them.
@@ -156,6 +175,30 @@ mod tests {
         seen.observe_delete("deleted", at(10));
         assert_eq!((seen.holder("deleted", at(24)), seen.holder("deleted", at(25))), (Some("a"), None));
         assert_eq!(seen.holder("unknown", start), None);
+    }
+
+    #[test]
+    fn own_record_of_a_backup_does_not_end_another_holder() {
+        let (mut seen, start) = (ObservedLeases::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        for name in ["held", "released", "expired"] {
+            seen.observe(name, held("b", "5"), start);
+        }
+        seen.observe("released", held("", "6"), at(1));
+        for name in ["held", "released"] {
+            seen.observe(name, held("a", "1"), at(2));
+        }
+        seen.observe("expired", held("a", "1"), at(15));
+        let holder = |name: &str, identity: &str, seconds| {
+            let record = seen.last_for_candidate(name, identity, at(seconds));
+            record.map(|(record, since)| (record.holder().to_owned(), *since))
+        };
+        assert_eq!(holder("held", "a", 16), Some(("b".into(), at(2))), "it may have renewed the Lease just before");
+        assert_eq!(holder("held", "a", 17), Some(("a".into(), at(2))));
+        assert_eq!(holder("held", "c", 16), Some(("a".into(), at(2))));
+        assert_eq!(holder("released", "a", 3), Some(("a".into(), at(2))));
+        assert_eq!(holder("expired", "a", 16), Some(("a".into(), at(15))));
+        assert_eq!(holder("unknown", "a", 16), None);
     }
 
     #[test]

@@ -23,7 +23,8 @@ pub(super) struct Observed {
     watched: Option<(Record, Instant)>,
     /// Tells if the holder of `seen` was published.
     publication: Publication,
-    /// `true` if the record of `seen` is one that this process wrote. Invariant: `false` before a record was seen.
+    /// `true` if the record of `seen` is one that this process wrote, and no other process has held the Lease since.
+    /// Invariant: `false` before a record was seen.
     pub(super) is_own: bool,
     /// `true` if the Lease did not exist at the last read.
     pub(super) is_gone: bool,

@@ -79,3 +79,31 @@ fn live_holder_of_seemingly_free_lease_is_published() {
     election.handle(Input::Woke, again, wall);
     assert_eq!(election.handle(Input::Found(lease("3")), again, wall), [], "once");
 }
+
+/// Before the restore of a backup of etcd, `b` had renewed the Lease. It works until it reads the Lease again.
+#[test]
+fn own_record_of_a_backup_is_not_acquired() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let at = |seconds| start + Duration::from_secs(seconds);
+    let lease = |holder: &str, renewed: &str| {
+        let spec = json!({ "holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed });
+        json!({ "metadata": { "resourceVersion": renewed }, "spec": spec })
+    };
+    let read = |election: &mut Election, holder: &str, renewed: &str, seconds: u64| {
+        election.handle(Input::Woke, at(seconds), wall);
+        election.handle(Input::Found(lease(holder, renewed)), at(seconds), wall);
+        election.is_acquiring()
+    };
+    let mut election = Election::new(config(), start);
+    election.handle(Input::Found(lease("b", "5")), start, wall);
+    for seconds in [3, 10, 17] {
+        assert!(!read(&mut election, "a", "1", seconds), "{seconds} s");
+    }
+    assert!(read(&mut election, "a", "1", 18), "15 s after it was seen first");
+    // A holder that has released the Lease, or let it expire, has ended its work.
+    for (holder, seconds) in [("", 3), ("b", 15)] {
+        let before = Record::read(&lease(holder, "5"));
+        let mut election = Election::new(config(), start).with_observed_record(before, start);
+        assert!(read(&mut election, "a", "1", seconds), "`{holder}`");
+    }
+}

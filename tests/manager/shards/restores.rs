@@ -1,0 +1,77 @@
+//! The API server is restored from a backup while replicas run: their Leases have the records and versions of before.
+
+use kctl::{apiserver::ApiServer, kube::Client, manager::ManagerError, prelude::*};
+use kctl_tests::{Fault, RequestSummary};
+
+use super::World;
+use crate::{
+    contest::{Contest, seconds},
+    replicas::{Replica, change_config},
+};
+
+/// Replaces the API server by a backup of it, after an outage of a second.
+async fn restore(world: &mut World, backup: ApiServer, replicas: &[&Replica]) {
+    for replica in replicas {
+        replica.faults.add(Fault::Break, |_: &RequestSummary| true);
+        replica.faults.cut_watches();
+    }
+    seconds(1).await;
+    for replica in replicas {
+        replica.faults.clear();
+        replica.faults.restore(&backup);
+    }
+    world.contest = Contest { client: Client::new(backup.service(), "default"), server: backup };
+}
+
+/// In the backup, the first replica has all slots, and the second one has not started yet.
+#[tokio::test(start_paused = true)]
+async fn replica_missing_in_backup_gets_slots_back() {
+    let mut world = World::new(Duration::from_millis(200)).await;
+    let a = world.start("a").await;
+    seconds(10).await;
+    let backup = world.contest.server.fork(2);
+    let b = world.start("b").await;
+    seconds(20).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    let before = world.leases().await;
+    restore(&mut world, backup, &[&a, &b]).await;
+    assert_ne!(world.leases().await, before);
+    for state in 1..=30 {
+        world.change(state).await;
+        seconds(1).await;
+    }
+    world.reaches(30).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    assert_eq!(world.leases().await, before);
+    world.check_nothing_ran_twice();
+}
+
+/// In the backup, the first replica has all slots, and the seat of the second one is free. So the first one wants the slots of
+/// the second one at once, and finds its name in their Leases. The second one does not reach the Leases, and works on.
+#[tokio::test(start_paused = true)]
+async fn owner_before_restore_works_on_alone() {
+    let mut world = World::new(Duration::from_millis(20)).await;
+    let (a, former) = (world.start("a").await, world.start("former").await);
+    seconds(5).await;
+    former.stop().await.unwrap();
+    seconds(5).await;
+    let backup = world.contest.server.fork(2);
+    world.takes = Duration::from_secs(8);
+    let b = world.start("b").await;
+    seconds(100).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    for name in b.cached("configmaps") {
+        change_config(&world.contest.client, &name, 1).await;
+    }
+    restore(&mut world, backup, &[&a, &b]).await;
+    b.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
+    assert_eq!(world.leases().await.values().filter(|holder| *holder == "a").count(), 9, "all slots and a seat");
+    seconds(14).await;
+    assert_eq!(a.n_owned(), 4, "the other replica may be at work");
+    assert!(matches!(b.running.await.unwrap(), Err(ManagerError::LeaseLost(_))));
+    seconds(10).await;
+    assert_eq!(a.n_owned(), 8);
+    world.change(2).await;
+    world.reaches(2).await;
+    world.check_nothing_ran_twice();
+}
