@@ -59,8 +59,8 @@ type Primary = (Kind, ObjectKey);
 struct ShardReconciles {
     /// Number of reconciles that run. Invariant: at least 1, and none of an object in `handed_over`.
     running: HashMap<Primary, u32>,
-    /// The newest version at which each object was handed over. A cache that shows this version or an older one is outdated.
-    handed_over: HashMap<Primary, u64>,
+    /// The last hand-over of each object. A cache that shows its version or an older one is outdated.
+    handed_over: HashMap<Primary, HandOver>,
     /// Number of entries of `handed_over` after the last sweep. Caches of the whole kind keep the objects of other shards.
     n_swept: usize,
     /// The tenures of primaries. That of an object in `handed_over` is over.
@@ -70,7 +70,36 @@ struct ShardReconciles {
     n_handed_over: u64,
 }
 
+/// A hand-over of an object.
+#[derive(Debug, Clone, Copy, Default)]
+struct HandOver {
+    /// The newest version of the object at which it was handed over.
+    version: u64,
+    /// Number of restored states of the caches. Versions from before a restore do not compare with those after it.
+    n_restores: u64,
+}
+
 impl ShardReconciles {
+    /// Returns how often the API server's state of a kind went back, as far as the caches of its controllers know.
+    fn n_restores(&self, kind: &Kind) -> u64 {
+        self.primaries.iter().filter(|(cached, _)| cached == kind).map(|(_, store)| store.n_restores()).sum()
+    }
+
+    /// Notes that an object is handed over at this version.
+    fn note_hand_over(&mut self, primary: &Primary, version: u64) {
+        let n_restores = self.n_restores(&primary.0);
+        let last = self.handed_over.entry(primary.clone()).or_default();
+        // An outdated cache must not lower the version, or it would begin a reconcile with a version between the two.
+        let version = if last.n_restores == n_restores { version.max(last.version) } else { version };
+        *last = HandOver { version, n_restores };
+    }
+
+    /// Returns `true` if a cache with this version of an object does not show its hand-over.
+    fn is_outdated(&self, primary: &Primary, version: Option<u64>) -> bool {
+        let last = self.handed_over.get(primary).filter(|last| version <= Some(last.version));
+        last.is_some_and(|last| last.n_restores == self.n_restores(&primary.0))
+    }
+
     /// Forgets the tenures of primaries that left all caches and are not reconciled.
     fn sweep_tenures(&mut self) {
         let Self { tenures, running, primaries, .. } = self;
@@ -241,14 +270,12 @@ impl Ring {
             // Before the hand-over looks for writes on their way, so that none begins after that.
             state.tenures.end(kind, object.key());
             if let Some(version) = version {
-                // An outdated cache must not lower it, or it would begin a reconcile with a version between the two.
-                let handed_over = state.handed_over.entry(primary.clone()).or_default();
-                *handed_over = version.max(*handed_over);
+                state.note_hand_over(&primary, version);
             }
             state.check(&primary);
             return NextStep::HandOver;
         }
-        if state.handed_over.get(&primary).is_some_and(|handed_over| version <= Some(*handed_over)) {
+        if state.is_outdated(&primary, version) {
             return NextStep::Forget;
         }
         state.handed_over.remove(&primary);
@@ -296,7 +323,7 @@ impl Ring {
         // The bound doubles, so that the sweeps of many hand-overs cost a constant time for each.
         if state.handed_over.len() >= HANDED_OVER_SWEEP.max(2 * state.n_swept) {
             let ShardReconciles { handed_over, primaries, n_swept, .. } = &mut *state;
-            handed_over.retain(|(kind, key), _version| is_cached(primaries, kind, key));
+            handed_over.retain(|(kind, key), _last| is_cached(primaries, kind, key));
             *n_swept = handed_over.len();
         }
     }
@@ -540,5 +567,23 @@ mod tests {
         }
         assert!(matches!(ring.next_step(&kind, &object("web", 4, &mine)), NextStep::Forget), "another shard has it");
         drop(begin(&ring, &object("web", 7, &mine)));
+    }
+
+    /// The backup is from before the hand-over, so the versions of its objects are lower.
+    #[tokio::test(start_paused = true)]
+    async fn key_in_restored_backup_is_reconciled() {
+        let (_election, _permit, ring) = shard(60);
+        let (kind, store) = (Kind::of::<ConfigMap>(), Arc::new(SharedStore::default()));
+        let (mine, drained) = (json!({ "shard": "a" }), json!({ "shard": "a", "drain": "true" }));
+        ring.add_primaries(&kind, &store);
+        tokio::spawn(store.clone().write());
+        let (earlier, last) = (Arc::new(object("web", 4, &mine)), Arc::new(object("web", 9, &drained)));
+        store.push_and_wait(Delta::Replace(None, vec![last.clone()], "9".into())).await;
+        assert!(matches!(ring.next_step(&kind, &last), NextStep::HandOver));
+        assert!(matches!(ring.next_step(&kind, &earlier), NextStep::Forget), "an outdated cache of another controller");
+        store.push_and_wait(Delta::Restore(None, vec![earlier.clone()], "5".into())).await;
+        drop(begin(&ring, &earlier));
+        assert!(matches!(ring.next_step(&kind, &object("web", 6, &drained)), NextStep::HandOver));
+        assert!(matches!(ring.next_step(&kind, &object("web", 5, &mine)), NextStep::Forget), "outdated again");
     }
 }

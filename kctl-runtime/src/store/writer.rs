@@ -112,6 +112,8 @@ pub struct SharedStore {
     advances: Notify,
     /// Number of applied deltas since the start.
     applied: AtomicU64,
+    /// Number of applied [`Delta::Restore`]s.
+    restores: AtomicU64,
     processing: Durations,
     inbox: Inbox<Message>,
 }
@@ -187,6 +189,7 @@ impl SharedStore {
             served_changes: Notify::new(),
             advances: Notify::new(),
             applied: AtomicU64::new(0),
+            restores: AtomicU64::new(0),
             processing: Durations::default(),
             inbox: Inbox::new(DELTAS_MAX),
         }
@@ -237,6 +240,8 @@ impl SharedStore {
         let (origin, changes, complete, served) = {
             let mut cache = self.cache.write();
             let origin = if cache.is_initial(&delta) { Origin::InitialList } else { Origin::Live };
+            // Under the lock, so that a reader of a restored object sees the new number.
+            self.restores.fetch_add(u64::from(matches!(delta, Delta::Restore(..))), Ordering::Relaxed);
             (origin, cache.apply(delta), cache.is_complete(), cache.is_served())
         };
         subscribers.all.retain(Subscriber::is_alive);
@@ -424,6 +429,11 @@ impl SharedStore {
     /// Returns the number of deltas applied since the start. A store whose number does not grow is idle.
     pub fn n_applied(&self) -> u64 {
         self.applied.load(Ordering::Relaxed)
+    }
+
+    /// Returns how often the API server's state went back, so that versions that were seen say nothing about later ones.
+    pub(crate) fn n_restores(&self) -> u64 {
+        self.restores.load(Ordering::Relaxed)
     }
 
     /// Returns the durations of applying a delta, including the handlers.
