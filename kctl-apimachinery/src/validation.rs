@@ -72,6 +72,22 @@ pub fn is_dns1123_subdomain(text: &str) -> bool {
     text.len() <= SUBDOMAIN_LEN_MAX && text.split('.').all(has_label_form)
 }
 
+/// Returns `true` for the API groups `k8s.io`, `kubernetes.io` and their subdomains, such as `gateway.networking.k8s.io`.
+///
+/// API servers reject a CRD in such a group without the annotation `api-approved.kubernetes.io` (`IsProtectedCommunityGroup`).
+///
+/// ```
+/// use kctl_apimachinery::validation::is_protected_group;
+///
+/// assert!(is_protected_group("web.k8s.io") && is_protected_group("kubernetes.io"));
+/// assert!(!is_protected_group("webk8s.io") && !is_protected_group("k8s.io.example.com"));
+/// ```
+#[must_use]
+pub fn is_protected_group(group: &str) -> bool {
+    let is_below = |owner: &str| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+    is_below("k8s.io") || is_below("kubernetes.io")
+}
+
 /// Returns `true` for a qualified name, `name` or `prefix/name` (`IsQualifiedName`): keys of labels and annotations,
 /// finalizers.
 ///

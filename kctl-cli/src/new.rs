@@ -11,6 +11,7 @@ mod workspace;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use kctl_apimachinery::validation::is_protected_group;
 
 use self::{
     dependency::dependency,
@@ -20,6 +21,7 @@ use self::{
     workspace::set_workspace,
 };
 pub(crate) use self::{
+    error::protected_group,
     names::{NAME_LEN_MAX, TAKEN, default_kind, fill, is_group, is_kind, is_name, is_taken, plural, snake_case},
     rustfmt::{format_file, format_source},
 };
@@ -185,6 +187,9 @@ fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     if !is_group(group) {
         return Err(NewFailure::Group(group.clone()));
     }
+    if is_protected_group(group) {
+        return Err(NewFailure::ProtectedGroup(group.clone()));
+    }
     let function = format!("reconcile_{}", snake_case(&kind));
     let kctl = dependency(options.kctl.as_deref())?;
     let names = [("name", &*name), ("group", &**group), ("kind", &*kind), ("function", &*function), ("kctl", &*kctl)];
@@ -281,6 +286,16 @@ mod tests {
             group("example").contains("is not a valid API group") && group("a..b").contains("is not a valid API group")
         );
         assert!(group(&format!("{}.com", "a".repeat(64))).contains("is not a valid API group"));
+    }
+
+    #[test]
+    fn groups_of_kubernetes_are_rejected() {
+        for group in ["web.k8s.io", "web.kubernetes.io", "k8s.io", "kubernetes.io"] {
+            let error = rejected(&Options { group: group.into(), ..options("a") });
+            let expected = format!("the API group `{group}` belongs to Kubernetes");
+            assert!(error.starts_with(&expected) && error.contains("\nhelp: use a domain of your own"), "{error}");
+        }
+        assert!(project(&Options { group: "webk8s.io".into(), ..options("a") }).is_ok());
     }
 
     #[test]

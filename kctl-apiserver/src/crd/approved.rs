@@ -6,7 +6,7 @@
 //!
 //! The policy keeps groups of the Kubernetes project for reviewed APIs. CRDs in other groups are not affected.
 
-use kctl_apimachinery::url::Url;
+use kctl_apimachinery::{url::Url, validation::is_protected_group};
 use serde_json::Value;
 
 use crate::{
@@ -42,8 +42,7 @@ fn annotation(definition: &Value) -> &str {
 /// Returns `true` for CRDs in `k8s.io`, `kubernetes.io` and their subdomains: `a.k8s.io`, but not `myk8s.io`.
 fn is_protected(definition: &Value) -> bool {
     let group = definition["spec"]["group"].as_str().unwrap_or_default();
-    let owners = ["k8s.io", "kubernetes.io"];
-    owners.iter().any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
+    is_protected_group(group)
 }
 
 impl Approval {

@@ -1,5 +1,7 @@
 //! `kctl add controller`: a kind with its controller, tests and a sample.
 
+use kctl_apimachinery::validation::is_protected_group;
+
 use super::{Added, error::AddFailure, project::Project, source::Kind};
 use crate::new::{TAKEN, default_kind, fill, is_group, is_kind, is_name, is_taken, plural, snake_case};
 
@@ -32,6 +34,9 @@ impl Project {
         let group = group.or_else(|| self.kinds.first().map(|kind| kind.group.as_str())).unwrap_or("example.com");
         if !is_group(group) {
             return Err(AddFailure::Group(group.into()));
+        }
+        if is_protected_group(group) {
+            return Err(AddFailure::ProtectedGroup(group.into()));
         }
         let lower = kind.to_ascii_lowercase();
         for name in [plural(&lower), lower] {

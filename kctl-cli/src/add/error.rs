@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::new::NAME_LEN_MAX;
+use crate::new::{NAME_LEN_MAX, protected_group};
 
 /// Nothing could be added.
 #[derive(Debug, thiserror::Error)]
@@ -40,6 +40,9 @@ pub(super) enum AddFailure {
     /// The API group is not a domain name with at least one dot.
     #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
     Group(String),
+    /// The API group is one of Kubernetes itself (`is_protected_group`).
+    #[error("{}", protected_group(.0))]
+    ProtectedGroup(String),
     /// The version does not have the form `v1`, `v1beta1` or `v2alpha1`.
     #[error("`{0}` is not a version of Kubernetes' form: use for example `v1`, `v1beta1` or `v2alpha1`")]
     Version(String),

@@ -214,6 +214,15 @@ fn kind_that_differs_in_case_is_rejected() {
 }
 
 #[test]
+fn group_of_kubernetes_is_rejected() {
+    let folder = Folder::new("protected", MAIN);
+    let group = Some("tea.k8s.io".to_owned());
+    let error = folder.add(Addition::Controller { name: "tea".into(), group, kind: None }).unwrap_err();
+    assert!(error.starts_with("the API group `tea.k8s.io` belongs to Kubernetes"), "{error}");
+    assert!(!folder.0.join("src/tea.rs").exists());
+}
+
+#[test]
 fn plural_and_short_names_of_others_are_rejected() {
     let renamed =
         "kind = \"Shop\", plural = \"stores\", singular = \"outlet\", shortname = \"so\", shortname = \"till\"";

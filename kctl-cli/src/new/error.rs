@@ -4,6 +4,15 @@ use std::path::PathBuf;
 
 use super::names::{KIND_LEN_MAX, NAME_LEN_MAX};
 
+/// Returns the message about a group in which API servers reject CRDs without a review of the API.
+pub(crate) fn protected_group(group: &str) -> String {
+    format!(
+        "the API group `{group}` belongs to Kubernetes: API servers reject its CRDs without the annotation \
+         `api-approved.kubernetes.io`\nhelp: use a domain of your own, such as `apps.example.com`; for a reviewed API, write \
+         its group and `annotation(\"api-approved.kubernetes.io\", \"URL\")` into `#[resource]` afterwards"
+    )
+}
+
 /// A project could not be made.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NewFailure {
@@ -32,6 +41,9 @@ pub(super) enum NewFailure {
     /// The API group breaks the rules of `is_group`.
     #[error("`{0}` is not a valid API group: use a domain name, such as `apps.example.com`")]
     Group(String),
+    /// The API group is one of Kubernetes itself (`is_protected_group`).
+    #[error("{}", protected_group(.0))]
+    ProtectedGroup(String),
     /// The folder exists and has other files than a repository.
     #[error("{0} already exists: choose another name, or remove it")]
     Exists(PathBuf),

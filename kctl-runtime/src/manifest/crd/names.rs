@@ -13,7 +13,8 @@
 //! one is rejected as a whole at `kubectl apply`, long after `cargo build`.
 
 use kctl_apimachinery::validation::{
-    LABEL_LEN_MAX, SUBDOMAIN_LEN_MAX, is_dns1035_label, is_dns1123_subdomain, is_label_value, is_qualified_name,
+    LABEL_LEN_MAX, SUBDOMAIN_LEN_MAX, is_dns1035_label, is_dns1123_subdomain, is_label_value, is_protected_group,
+    is_qualified_name,
 };
 use serde_json::Value;
 
@@ -66,9 +67,9 @@ pub(super) fn check(crd: &Value, problems: &mut Vec<Problem>) {
 /// Its value is the URL of the pull request that approved the API, or `unapproved, …` with a reason. Other projects
 /// should not use these domains at all.
 fn check_approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
-    let is_protected = ["k8s.io", "kubernetes.io"]
-        .into_iter()
-        .any(|owner| group.strip_suffix(owner).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
+    if !is_protected_group(group) {
+        return;
+    }
     let value = crd["metadata"]["annotations"][APPROVAL].as_str().unwrap_or_default();
     // Upstream accepts a string that Go parses as a URL with a scheme and a host.
     let is_url = value.split_once("://").is_some_and(|(scheme, host)| {
@@ -77,10 +78,18 @@ fn check_approval(crd: &Value, group: &str, problems: &mut Vec<Problem>) {
             && scheme.chars().all(|c| c.is_ascii_alphanumeric())
             && !scheme.is_empty()
     });
-    if is_protected && !value.starts_with("unapproved") && !is_url {
-        let what = format!("`{group}` belongs to Kubernetes");
-        problems.push(Problem::new("group", what, "use a domain of your own"));
+    if value.starts_with("unapproved") || is_url {
+        return;
     }
+    let what = if value.is_empty() {
+        format!("`{group}` belongs to Kubernetes, and the annotation `{APPROVAL}` is missing")
+    } else {
+        format!("`{value}` of the annotation `{APPROVAL}` is neither a URL nor a reason that starts with `unapproved`")
+    };
+    let help = format!(
+        "write for example `group = \"apps.example.com\"`, or `annotation(\"{APPROVAL}\", \"…\")` with the URL of the API review"
+    );
+    problems.push(Problem::new("group", what, help));
 }
 
 /// Checks labels, and keys of annotations, which may have capital letters (`ValidateAnnotations` of apimachinery).
@@ -278,6 +287,27 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn protected_group_needs_an_approval_annotation() {
+        for (group, value, expected) in [
+            ("web.k8s.io", "", "`web.k8s.io` belongs to Kubernetes, and the annotation"),
+            ("kubernetes.io", "soon", "`soon` of the annotation `api-approved.kubernetes.io` is neither"),
+            ("web.k8s.io", "https://github.com/kubernetes/enhancements/pull/1111", ""),
+            ("web.k8s.io", "unapproved, experimental-only", ""),
+            ("webk8s.io", "", ""),
+        ] {
+            let mut problems = Vec::new();
+            let crd = json!({ "metadata": { "annotations": { APPROVAL: value } } });
+            check_approval(&crd, group, &mut problems);
+            let [problem] = problems.as_slice() else {
+                assert!(problems.is_empty() && expected.is_empty(), "{group} {value}: {problems:?}");
+                continue;
+            };
+            assert!(!expected.is_empty() && problem.what.starts_with(expected), "{problem:?}");
+            assert!(problem.help.contains("`annotation(\"api-approved.kubernetes.io\", "), "{problem:?}");
+        }
+    }
 
     #[test]
     fn invalid_labels_and_annotations_are_reported() {
