@@ -9,7 +9,7 @@ mod manifests;
 
 use std::{
     io::{ErrorKind, Read, Write},
-    net::SocketAddr,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -236,8 +236,8 @@ impl App {
         let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
         let (routes, functions) = self.routes()?;
         let server = Server::listen(routes, server).await?;
-        let url = options.webhook_url.clone().unwrap_or_else(|| format!("https://{}", server.address()));
-        let client = ClientConfig::Url(url.clone());
+        let url_of = |address: SocketAddr| options.webhook_url.clone().unwrap_or_else(|| format!("https://{address}"));
+        let client = ClientConfig::Url(url_of(loopback_if_unspecified(server.address())));
         // Without `--write-webhook-config` too, because Karmada may reject the address.
         let configurations = self.configurations(&self.name, &client, server.authority())?;
         if let Some(file) = &options.write_webhook_config {
@@ -258,7 +258,7 @@ impl App {
             }
         }
         let certificates = options.webhook_secret.as_ref().map(|secret| self.certificates(options, secret, served));
-        say!("{}: webhooks at {url}", self.name);
+        say!("{}: webhooks at {}", self.name, url_of(server.address()));
         let linger = if in_cluster { LINGER } else { Duration::ZERO };
         Ok(Some(Serving {
             server,
@@ -322,7 +322,7 @@ impl App {
             served,
             secret: secret.to_owned(),
             service: name.clone(),
-            names: self.names(options, (std::net::Ipv4Addr::UNSPECIFIED, 0).into())?,
+            names: self.names(options, (Ipv4Addr::UNSPECIFIED, 0).into())?,
             trusting: trusting_paths(&configurations, self.converted_crd_names()?),
             manager: format!("{}-webhook", self.name),
             clock: Arc::new(Timestamp::now),
@@ -377,9 +377,7 @@ impl App {
     /// Returns the host names and addresses that the certificate is valid for.
     fn names(&self, options: &ServeOptions, address: SocketAddr) -> Result<Vec<String>> {
         let mut names = vec!["localhost".into(), "127.0.0.1".into(), self.name.clone()];
-        if !address.ip().is_unspecified() {
-            names.push(address.ip().to_string());
-        }
+        names.push(loopback_if_unspecified(address).ip().to_string());
         let url = options.webhook_url.as_deref().and_then(|url| url.parse::<http::Uri>().ok());
         names.extend(url.as_ref().and_then(http::Uri::host).map(|host| host.trim_matches(['[', ']']).to_owned()));
         names.extend(self.converted_definitions()?.iter().flat_map(hosts));
@@ -387,6 +385,18 @@ impl App {
         names.dedup();
         Ok(names)
     }
+}
+
+/// Returns the address by which the same machine calls a server.
+///
+/// `0.0.0.0` and `[::]` are every address of the machine. No certificate is valid for them, so it is a loopback address then.
+fn loopback_if_unspecified(address: SocketAddr) -> SocketAddr {
+    let ip = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    };
+    SocketAddr::new(ip, address.port())
 }
 
 /// Writes a file, unless it exists with contents that kctl did not write.
@@ -425,6 +435,19 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
 #[cfg(test)]
 mod option_tests {
     use super::*;
+
+    #[test]
+    fn certificate_covers_loopback_for_unspecified_addresses() {
+        let app = App::new("web");
+        for (address, called) in
+            [("0.0.0.0:9443", "127.0.0.1:9443"), ("[::]:9443", "[::1]:9443"), ("192.0.2.1:9443", "192.0.2.1:9443")]
+        {
+            let (address, called): (SocketAddr, SocketAddr) = (address.parse().unwrap(), called.parse().unwrap());
+            assert_eq!(loopback_if_unspecified(address), called);
+            let names = app.names(&ServeOptions::default(), address).unwrap();
+            assert!(names.contains(&called.ip().to_string()), "{names:?}");
+        }
+    }
 
     #[test]
     fn written_configuration_needs_a_file_and_an_address() {

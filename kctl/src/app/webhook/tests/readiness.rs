@@ -24,8 +24,8 @@ fn check(health: &Health) -> std::result::Result<String, String> {
     found.expect("the check is there").result
 }
 
-#[tokio::test]
-async fn program_is_unready_before_its_webhooks_have_certificates() {
+/// Returns an app with one admission function.
+fn app() -> App {
     let mut app = App::new("web");
     let about = FunctionInfo::new("anything", file!(), line!());
     app.webhook_functions.admission.push(Webhook::object::<k8s_openapi::api::core::v1::ConfigMap, _, _>(
@@ -33,6 +33,21 @@ async fn program_is_unready_before_its_webhooks_have_certificates() {
         Options::new(On::Validate),
         |config, _| async { Ok(config) },
     ));
+    app
+}
+
+#[tokio::test]
+async fn dev_registers_loopback_for_unspecified_address() {
+    let options =
+        ServeOptions { webhook_bind_address: Some((Ipv4Addr::UNSPECIFIED, 0).into()), ..ServeOptions::default() };
+    let webhook = app().webhook(&options).await.unwrap().unwrap();
+    let ClientConfig::Url(url) = webhook.client_config().0 else { panic!("a URL is registered") };
+    assert_eq!(url, format!("https://127.0.0.1:{}", webhook.server.address().port()));
+}
+
+#[tokio::test]
+async fn program_is_unready_before_its_webhooks_have_certificates() {
+    let mut app = app();
     let options = ServeOptions { webhook_secret: Some("web-webhook-tls".into()), ..ServeOptions::default() };
     let webhook = app.webhook(&options).await.unwrap().unwrap();
     let client = kube::Client::new(ApiServer::on_system_time().service(), "default");
