@@ -1,6 +1,8 @@
 //! The server's certificate: from files that may change while it runs, from memory, or created at
 //! the start.
 
+mod problem;
+
 use std::{
     fmt, fs, io,
     path::{Path, PathBuf},
@@ -11,7 +13,8 @@ use std::{
     time::Duration,
 };
 
-use parking_lot::RwLock;
+use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
     PublicKeyData,
@@ -24,6 +27,7 @@ use tokio_rustls::rustls::{
     sign::CertifiedKey,
 };
 
+use self::problem::{CertificateProblem, problems};
 use crate::{causes::error_chain, private_file};
 
 /// Interval at which the files are read: the kubelet takes about a minute to update a mounted
@@ -54,7 +58,7 @@ pub enum Certificate {
         folder: PathBuf,
     },
     /// PEM files, read every ten seconds. A broken file is logged, and the previous certificate
-    /// stays in use.
+    /// stays in use. An expired certificate is logged as well, from seven days before its end.
     Files {
         /// The certificate, followed by its chain.
         certificate: PathBuf,
@@ -140,6 +144,10 @@ pub(super) struct Identity {
 struct Files {
     certificate: PathBuf,
     key: PathBuf,
+    /// The hosts by which clients call the server.
+    hosts: Vec<String>,
+    /// The problems of the served certificate that are logged already.
+    logged: Mutex<Vec<CertificateProblem>>,
 }
 
 /// The certificate of the next TLS handshake. Open connections keep the one that they started with.
@@ -198,6 +206,11 @@ impl Served {
         Ok(true)
     }
 
+    /// Returns the certificate without its chain.
+    fn certificate(&self) -> Option<CertificateDer<'static>> {
+        self.current.read().as_ref().and_then(|(_, certified)| certified.cert.first().cloned())
+    }
+
     /// Returns `true` if there is a certificate. Without one each handshake fails.
     pub fn is_set(&self) -> bool {
         self.current.read().is_some()
@@ -211,16 +224,19 @@ impl ResolvesServerCert for Served {
 }
 
 impl Identity {
-    pub(super) fn new(certificate: &Certificate) -> Result<Self, CertificateError> {
+    /// Loads or creates the certificate. Problems of one in files are logged.
+    pub(super) fn new(certificate: &Certificate, hosts: &[String]) -> Result<Self, CertificateError> {
         match certificate {
             Certificate::SelfSigned(names) => Self::from_authority(names, SelfSignedAuthority::new),
             Certificate::Persisted { names, folder } => {
                 Self::from_authority(names, || SelfSignedAuthority::in_folder(folder))
             }
             Certificate::Files { certificate, key, authority } => {
-                let files = Files { certificate: certificate.clone(), key: key.clone() };
+                let (certificate, key, hosts) = (certificate.clone(), key.clone(), hosts.to_vec());
+                let files = Files { certificate, key, hosts, logged: Mutex::default() };
                 let current = Arc::new(Served::default());
                 files.read_into(&current)?;
+                files.log_problems(&current, Timestamp::now());
                 let authority = authority.as_deref().map(authority_of_file).transpose()?;
                 Ok(Self { authority, current, files: Some(files) })
             }
@@ -255,13 +271,17 @@ impl Identity {
         loop {
             tokio::time::sleep(RELOAD_EVERY).await;
             match files.read_into(&self.current) {
-                Ok(true) => tracing::info!(file = %files.certificate.display(), "the webhook uses a new certificate"),
+                Ok(true) => {
+                    tracing::info!(file = %files.certificate.display(), "the webhook uses a new certificate");
+                    files.logged.lock().clear();
+                }
                 Ok(false) => {}
                 Err(error) => {
                     let error = error_chain(&error);
                     tracing::error!(error, "failed to load the webhook's certificate; the previous one stays in use");
                 }
             }
+            files.log_problems(&self.current, Timestamp::now());
         }
     }
 }
@@ -269,12 +289,23 @@ impl Identity {
 impl Files {
     /// Serves the content of the files. Returns `true` if it differs from before.
     fn read_into(&self, served: &Served) -> Result<bool, CertificateError> {
-        let Self { certificate, key } = self;
+        let Self { certificate, key, .. } = self;
         let read = || Ok(Pair { certificate: text(certificate)?, key: text(key)? });
         let pair = read().inspect_err(|_| served.count_failure())?;
         let invalid =
             |source| CertificateError::FilesInvalid { certificate: certificate.clone(), key: key.clone(), source };
         served.set(pair).map_err(invalid)
+    }
+
+    /// Logs the problems of the served certificate. Each is logged once for a certificate.
+    fn log_problems(&self, served: &Served, now: Timestamp) {
+        let Some(certificate) = served.certificate() else { return };
+        let found = problems(&certificate, &self.hosts, now);
+        let mut logged = self.logged.lock();
+        for problem in found.iter().filter(|problem| !logged.contains(problem)) {
+            problem.log(&self.certificate);
+        }
+        *logged = found;
     }
 }
 
@@ -405,8 +436,9 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("kctl-webhook-kept-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let names = vec!["localhost".to_owned()];
-        let start =
-            |names: &[String]| Identity::new(&Certificate::Persisted { names: names.to_vec(), folder: folder.clone() });
+        let start = |names: &[String]| {
+            Identity::new(&Certificate::Persisted { names: names.to_vec(), folder: folder.clone() }, &[])
+        };
         let first = start(&names).unwrap();
         let second = start(&["127.0.0.1".to_owned()]).unwrap();
         assert!(first.authority.is_some() && first.authority == second.authority);
@@ -423,7 +455,11 @@ mod tests {
     }
 
     fn write(folder: &Path) -> Vec<u8> {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        write_for(folder, "localhost")
+    }
+
+    fn write_for(folder: &Path, name: &str) -> Vec<u8> {
+        let made = rcgen::generate_simple_self_signed([name.to_owned()]).unwrap();
         fs::write(folder.join("tls.crt"), made.cert.pem()).unwrap();
         fs::write(folder.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
         made.cert.der().to_vec()
@@ -438,7 +474,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("kctl-certificate-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let first = write(&folder);
-        let identity = Arc::new(Identity::new(&Certificate::in_folder(&folder)).unwrap());
+        let identity = Arc::new(Identity::new(&Certificate::in_folder(&folder), &[]).unwrap());
         assert_eq!((served(&identity), &identity.authority), (first.clone(), &None));
 
         let reloading = identity.clone();
@@ -454,11 +490,31 @@ mod tests {
         assert_eq!(served(&identity), second);
         assert_eq!(identity.current.reads(), (1 + 4, 2), "the start, and four looks of which two found half a key");
         fs::write(folder.join("ca.crt"), "no PEM").unwrap();
-        let error = Identity::new(&Certificate::in_folder(&folder)).err().unwrap().to_string();
+        let error = Identity::new(&Certificate::in_folder(&folder), &[]).err().unwrap().to_string();
         assert!(error.ends_with("ca.crt: contains no PEM certificate"), "{error}");
         fs::remove_file(folder.join("tls.crt")).unwrap();
         tokio::time::sleep(RELOAD_EVERY).await;
         assert_eq!(identity.current.reads(), (6, 3));
+        reload.abort();
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn problems_are_logged_until_the_certificate_changes() {
+        let folder = std::env::temp_dir().join(format!("kctl-certificate-problems-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        write(&folder);
+        let host = "web.system.svc".to_owned();
+        let identity = Arc::new(Identity::new(&Certificate::in_folder(&folder), std::slice::from_ref(&host)).unwrap());
+        let logged = || identity.files.as_ref().unwrap().logged.lock().clone();
+        let problem = CertificateProblem::HostMissing { host, names: vec!["localhost".into()] };
+        assert_eq!(logged(), [problem]);
+
+        let reloading = identity.clone();
+        let reload = tokio::spawn(async move { reloading.reload().await });
+        write_for(&folder, "web.system.svc");
+        tokio::time::sleep(RELOAD_EVERY * 2).await;
+        assert!(logged().is_empty());
         reload.abort();
         fs::remove_dir_all(&folder).unwrap();
     }

@@ -64,6 +64,9 @@ pub struct ServerOptions {
     pub address: SocketAddr,
     /// The source of the certificate, by default one that is created at the start for `localhost`.
     pub certificate: Certificate,
+    /// The host names and addresses by which clients call the server, by default none. A certificate of
+    /// [`Certificate::Files`] that does not cover all of them is logged as a warning.
+    pub hosts: Vec<String>,
     /// Maximum number of connections, by default 512. At the bound the longest idle one is closed.
     pub connections_max: usize,
     /// Time that running requests have after the stop, by default 30 seconds: the longest timeout
@@ -76,6 +79,7 @@ impl Default for ServerOptions {
         Self {
             address: (Ipv4Addr::LOCALHOST, 0).into(),
             certificate: Certificate::SelfSigned(vec!["localhost".into(), "127.0.0.1".into()]),
+            hosts: Vec::new(),
             connections_max: 512,
             // The longest timeout that a configuration can have.
             stop_within: Duration::from_secs(30),
@@ -193,7 +197,7 @@ impl Server {
     /// # Errors
     /// The certificate or the address can't be used.
     pub async fn listen(routes: Routes, options: ServerOptions) -> Result<Self, ServerError> {
-        let identity = Identity::new(&options.certificate)?;
+        let identity = Identity::new(&options.certificate, &options.hosts)?;
         let unusable = |source| ServerError::AddressUnusable { address: options.address, source };
         let listener = TcpListener::bind(options.address).await.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;

@@ -173,6 +173,7 @@ impl Webhooks {
     async fn start(app: &mut App, options: &DevOptions) -> Result<Self> {
         let mut serve = options.webhook.clone();
         serve.keep_in.clone_from(&options.data);
+        serve.is_registered = true;
         let webhook = app.webhook(&serve).await?;
         app.webhook_functions.reached = webhook.as_ref().map(super::webhook::Serving::client_config);
         let functions = webhook.as_ref().map(|webhook| webhook.functions.clone()).unwrap_or_default();

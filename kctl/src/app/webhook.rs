@@ -70,7 +70,13 @@ pub(super) struct ServeOptions {
     /// Folder for the CA of a certificate that is created at the start: `--data` of `dev`.
     #[arg(skip)]
     pub(super) keep_in: Option<PathBuf>,
+    /// `true` for `dev`, which registers the address with the embedded API server.
+    #[arg(skip)]
+    pub(super) is_registered: bool,
 }
+
+/// File with the namespace of a Pod, beside the token of its ServiceAccount.
+const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 impl ServeOptions {
     /// Checks that configurations can be written for a server on this address.
@@ -92,6 +98,20 @@ impl ServeOptions {
             )));
         }
         Ok(())
+    }
+
+    /// Returns the hosts by which API servers call a server on this address, as far as the options name them.
+    ///
+    /// `namespace` is that of the Pod, if the program runs in a cluster.
+    fn called_hosts(&self, address: SocketAddr, namespace: Option<&str>) -> Vec<String> {
+        if let Some(url) = &self.webhook_url {
+            return host_of(url).into_iter().collect();
+        }
+        if self.is_registered || self.write_webhook_config.is_some() {
+            return vec![loopback_if_unspecified(address).ip().to_string()];
+        }
+        let service = self.webhook_service.as_ref().zip(namespace);
+        service.map(|(name, namespace)| format!("{name}.{namespace}.svc")).into_iter().collect()
     }
 
     /// Returns `true` if the certificate is in a Secret.
@@ -230,6 +250,8 @@ impl App {
         let mut server = ServerOptions::default();
         server.address = options.webhook_bind_address.unwrap_or(server.address);
         options.check_written(server.address)?;
+        let namespace = std::fs::read_to_string(NAMESPACE_FILE).ok();
+        server.hosts = options.called_hosts(server.address, namespace.as_deref().map(str::trim));
         let served = Arc::new(Served::default());
         server.certificate = self.certificate(options, server.address, &served)?;
         let is_new_each_start = matches!(server.certificate, Certificate::SelfSigned(_));
@@ -378,13 +400,18 @@ impl App {
     fn names(&self, options: &ServeOptions, address: SocketAddr) -> Result<Vec<String>> {
         let mut names = vec!["localhost".into(), "127.0.0.1".into(), self.name.clone()];
         names.push(loopback_if_unspecified(address).ip().to_string());
-        let url = options.webhook_url.as_deref().and_then(|url| url.parse::<http::Uri>().ok());
-        names.extend(url.as_ref().and_then(http::Uri::host).map(|host| host.trim_matches(['[', ']']).to_owned()));
+        names.extend(options.webhook_url.as_deref().and_then(host_of));
         names.extend(self.converted_definitions()?.iter().flat_map(hosts));
         names.sort();
         names.dedup();
         Ok(names)
     }
+}
+
+/// Returns the host of a URL, an IPv6 address without its brackets.
+fn host_of(url: &str) -> Option<String> {
+    let url = url.parse::<http::Uri>().ok()?;
+    url.host().map(|host| host.trim_matches(['[', ']']).to_owned())
 }
 
 /// Returns the address by which the same machine calls a server.
@@ -435,6 +462,21 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
 #[cfg(test)]
 mod option_tests {
     use super::*;
+
+    #[test]
+    fn called_hosts_follow_from_the_options() {
+        let address = "0.0.0.0:9443".parse().unwrap();
+        let (plain, url) = (ServeOptions::default(), Some("https://[::1]:9443/path".to_owned()));
+        let service = ServeOptions { webhook_service: Some("web".into()), ..plain.clone() };
+        assert_eq!(service.called_hosts(address, Some("system")), ["web.system.svc"]);
+        for (options, namespace) in [(&service, None), (&plain, Some("system"))] {
+            assert!(options.called_hosts(address, namespace).is_empty(), "nothing names the Service");
+        }
+        let by_url = ServeOptions { webhook_url: url, ..service.clone() };
+        assert_eq!(by_url.called_hosts(address, Some("system")), ["::1"]);
+        let of_dev = ServeOptions { is_registered: true, ..plain };
+        assert_eq!(of_dev.called_hosts(address, None), ["127.0.0.1"]);
+    }
 
     #[test]
     fn certificate_covers_loopback_for_unspecified_addresses() {

@@ -119,8 +119,8 @@ impl App {
         for manifest in all.iter_mut().filter(|manifest| manifest.object["kind"] == "Deployment") {
             let mut object = manifest.object.take();
             serve_in(&mut object, name, source, probed);
-            if let Some(url) = options.webhook_url.as_ref().filter(|_| source == Source::Secret) {
-                certify_for_url(&mut object, url);
+            if let Some(url) = &options.webhook_url {
+                call_by_url(&mut object, url);
             }
             *manifest = Manifest::new(std::mem::take(&mut manifest.file), object)?;
         }
@@ -214,11 +214,9 @@ fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) 
         args.push(format!("--webhook-bind-address=0.0.0.0:{CONTAINER_PORT}").into());
         match source {
             Source::Files | Source::CertManager => args.push(format!("--webhook-cert-dir={CERTIFICATES}").into()),
-            Source::Secret => {
-                args.push(format!("--webhook-secret={secret}").into());
-                args.push(format!("--webhook-service={name}").into());
-            }
+            Source::Secret => args.push(format!("--webhook-secret={secret}").into()),
         }
+        args.push(format!("--webhook-service={name}").into());
     }
     if let Some(ports) = container["ports"].as_array_mut() {
         ports.push(json!({ "name": "webhook", "containerPort": CONTAINER_PORT, "protocol": "TCP" }));
@@ -235,8 +233,8 @@ fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) 
     }
 }
 
-/// Adds the argument by which the program creates its certificate for the host of a URL, too.
-fn certify_for_url(deployment: &mut Value, url: &str) {
+/// Adds the argument by which the program knows that API servers call it by a URL. Its certificate has to cover the host.
+fn call_by_url(deployment: &mut Value, url: &str) {
     if let Some(args) = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array_mut() {
         args.push(format!("--webhook-url={url}").into());
     }
@@ -337,7 +335,7 @@ mod url_tests {
     }
 
     #[test]
-    fn deployment_creates_its_certificate_for_the_url() {
+    fn deployment_has_the_url_for_its_certificate() {
         let names = RbacOptions::new("web", "system");
         let mut app = App::new("web");
         let about = FunctionInfo::new("anything", file!(), line!());
@@ -346,13 +344,13 @@ mod url_tests {
         app.webhook_functions.admission.push(rule);
         let url = "https://192.0.2.1:9443";
         let options = RegisterOptions { webhook_url: Some(url.into()), webhook_ca_file: None };
-        for (issued, is_passed) in [(Issued::Here, true), (Issued::Elsewhere, false)] {
+        for issued in [Issued::Here, Issued::Elsewhere] {
             let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"] }] } } } });
             let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment).unwrap()];
             app.webhook_manifests(&names, &options, issued, &mut all).unwrap();
             let args = &all[0].object["spec"]["template"]["spec"]["containers"][0]["args"];
             let argument = json!(format!("--webhook-url={url}"));
-            assert_eq!(args.as_array().unwrap().contains(&argument), is_passed, "{args}");
+            assert!(args.as_array().unwrap().contains(&argument), "{args}");
         }
     }
 }
@@ -374,7 +372,12 @@ mod tests {
         let all = manifests(&app(), &RegisterOptions::default()).unwrap();
         let [deployment, configuration, service] = all.as_slice() else { panic!("{all:?}") };
         let container = &deployment.object["spec"]["template"]["spec"]["containers"][0];
-        let args = ["run", "--webhook-bind-address=0.0.0.0:9443", "--webhook-cert-dir=/var/run/webhook-tls"];
+        let args = [
+            "run",
+            "--webhook-bind-address=0.0.0.0:9443",
+            "--webhook-cert-dir=/var/run/webhook-tls",
+            "--webhook-service=web",
+        ];
         assert_eq!(container["args"], json!(args));
         assert!(deployment.yaml.contains("secretName: web-webhook-tls"), "{}", deployment.yaml);
         let expected = json!({ "service": {
