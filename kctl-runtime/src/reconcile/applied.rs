@@ -15,15 +15,26 @@ const APPLIED_MAX: usize = 100_000;
 
 /// The last state of each object, by the primary that desired it, its kind and cluster, and its uid. Objects that
 /// `converge` no longer desires are removed, and so are those of a deleted primary.
+///
+/// A state counts only in the tenure of its primary in which it was applied. Another replica may have applied another
+/// form since, and only the next apply removes the fields that this form had in addition. In a controller ring one
+/// controller hands a primary over for all of its kind, so the others may not notice that it was away.
 #[derive(Default)]
 pub(crate) struct Applied(Mutex<AppliedObjects>);
 
 #[derive(Default)]
 struct AppliedObjects {
-    by_primary: HashMap<ObjectKey, HashMap<WatchConfig, AppliedStates>>,
+    by_primary: HashMap<ObjectKey, AppliedInTenure>,
     /// Number of objects in all maps of `by_primary`; at most [`APPLIED_MAX`], or as many as one primary desires of a
     /// kind if those are more.
     n_objects: usize,
+}
+
+/// The states of one primary.
+struct AppliedInTenure {
+    /// The tenure in which all of them were applied; 0 if keys never move. Invariant: it only grows.
+    tenure: u64,
+    kinds: HashMap<WatchConfig, AppliedStates>,
 }
 
 pub(super) type AppliedStates = HashMap<Uid, AppliedState>;
@@ -38,17 +49,27 @@ pub(super) struct AppliedState {
 }
 
 impl Applied {
-    /// Returns the state in which an object was applied last.
-    pub(super) fn last(&self, primary: &ObjectKey, config: &WatchConfig, uid: &Uid) -> Option<AppliedState> {
+    /// Returns the state in which an object was applied last, if that was in this tenure.
+    pub(super) fn last(
+        &self,
+        primary: &ObjectKey,
+        tenure: u64,
+        config: &WatchConfig,
+        uid: &Uid,
+    ) -> Option<AppliedState> {
         let objects = self.0.lock();
-        objects.by_primary.get(primary).and_then(|kinds| kinds.get(config)?.get(uid)).copied()
+        let applied = objects.by_primary.get(primary).filter(|applied| applied.tenure == tenure)?;
+        applied.kinds.get(config)?.get(uid).copied()
     }
 
     /// Remembers all that a primary desires of a kind, and forgets what it desired before.
-    pub(super) fn record(&self, primary: &ObjectKey, config: &WatchConfig, desired: AppliedStates) {
+    pub(super) fn record(&self, primary: &ObjectKey, tenure: u64, config: &WatchConfig, desired: AppliedStates) {
         let mut objects = self.0.lock();
+        if !objects.enter(primary, tenure) {
+            return;
+        }
         let AppliedObjects { by_primary, n_objects } = &mut *objects;
-        if let Some(before) = by_primary.get_mut(primary).and_then(|kinds| kinds.remove(config)) {
+        if let Some(before) = by_primary.get_mut(primary).and_then(|applied| applied.kinds.remove(config)) {
             *n_objects -= before.len();
         }
         if desired.is_empty() {
@@ -56,36 +77,44 @@ impl Applied {
         }
         objects.make_room(desired.len());
         objects.n_objects += desired.len();
-        objects.by_primary.entry(primary.clone()).or_default().insert(config.clone(), desired);
+        objects.of(primary, tenure).insert(config.clone(), desired);
     }
 
     /// Records one object in addition to the others of its kind.
-    pub(super) fn record_one(&self, primary: &ObjectKey, config: &WatchConfig, uid: Uid, state: AppliedState) {
+    pub(super) fn record_one(
+        &self,
+        primary: &ObjectKey,
+        tenure: u64,
+        config: &WatchConfig,
+        uid: Uid,
+        state: AppliedState,
+    ) {
         let mut objects = self.0.lock();
-        let kinds = objects.by_primary.get_mut(primary);
-        if let Some(last) = kinds.and_then(|kinds| kinds.get_mut(config)?.get_mut(&uid)) {
+        if !objects.enter(primary, tenure) {
+            return;
+        }
+        let applied = objects.by_primary.get_mut(primary);
+        if let Some(last) = applied.and_then(|applied| applied.kinds.get_mut(config)?.get_mut(&uid)) {
             *last = state;
             return;
         }
         objects.make_room(1);
         objects.n_objects += 1;
-        objects.by_primary.entry(primary.clone()).or_default().entry(config.clone()).or_default().insert(uid, state);
+        objects.of(primary, tenure).entry(config.clone()).or_default().insert(uid, state);
     }
 
     pub(crate) fn forget(&self, primary: &ObjectKey) {
-        let mut objects = self.0.lock();
-        let kinds = objects.by_primary.remove(primary).unwrap_or_default();
-        objects.n_objects -= kinds.values().map(HashMap::len).sum::<usize>();
+        self.0.lock().forget(primary);
     }
 
     /// Forgets the objects of primaries for which `keep` returns `false`, such as those of a lost slot.
     pub(crate) fn retain(&self, keep: impl Fn(&ObjectKey) -> bool) {
         let mut objects = self.0.lock();
         let AppliedObjects { by_primary, n_objects } = &mut *objects;
-        by_primary.retain(|primary, kinds| {
+        by_primary.retain(|primary, applied| {
             let is_kept = keep(primary);
             if !is_kept {
-                *n_objects -= kinds.values().map(HashMap::len).sum::<usize>();
+                *n_objects -= applied.n_objects();
             }
             is_kept
         });
@@ -94,7 +123,7 @@ impl Applied {
     /// Records an object that a primary desires.
     #[cfg(test)]
     pub(crate) fn add(&self, primary: &ObjectKey, config: &WatchConfig) {
-        self.record_one(primary, config, Uid::from("uid"), AppliedState { desired: 1, left: None });
+        self.record_one(primary, 0, config, Uid::from("uid"), AppliedState { desired: 1, left: None });
     }
 
     /// Returns the primaries that desire remembered objects.
@@ -107,13 +136,42 @@ impl Applied {
     #[cfg(test)]
     fn len(&self) -> usize {
         let objects = self.0.lock();
-        let counted: usize = objects.by_primary.values().flat_map(HashMap::values).map(HashMap::len).sum();
+        let counted: usize = objects.by_primary.values().map(AppliedInTenure::n_objects).sum();
         assert_eq!(counted, objects.n_objects);
         counted
     }
 }
 
+impl AppliedInTenure {
+    fn n_objects(&self) -> usize {
+        self.kinds.values().map(HashMap::len).sum()
+    }
+}
+
 impl AppliedObjects {
+    /// Forgets the states of earlier tenures of a primary. Returns `false` if a later one has begun: then the response to
+    /// a write of the earlier tenure arrived late.
+    fn enter(&mut self, primary: &ObjectKey, tenure: u64) -> bool {
+        match self.by_primary.get(primary).map(|applied| applied.tenure) {
+            Some(last) if last < tenure => self.forget(primary),
+            Some(last) if last > tenure => return false,
+            _ => {}
+        }
+        true
+    }
+
+    /// Returns the states of a primary, after [`enter`](Self::enter).
+    fn of(&mut self, primary: &ObjectKey, tenure: u64) -> &mut HashMap<WatchConfig, AppliedStates> {
+        let begin = || AppliedInTenure { tenure, kinds: HashMap::new() };
+        let applied = self.by_primary.entry(primary.clone()).or_insert_with(begin);
+        debug_assert_eq!(applied.tenure, tenure, "states of two tenures would be taken for those of one");
+        &mut applied.kinds
+    }
+
+    fn forget(&mut self, primary: &ObjectKey) {
+        self.n_objects -= self.by_primary.remove(primary).map_or(0, |applied| applied.n_objects());
+    }
+
     /// Forgets everything if `n` more objects would be too many.
     fn make_room(&mut self, n: usize) {
         if self.n_objects + n > APPLIED_MAX {
@@ -152,16 +210,17 @@ mod tests {
     #[test]
     fn only_what_is_still_desired_is_remembered() {
         let (applied, pods, configs) = (Applied::default(), WatchConfig::of::<Pod>(), WatchConfig::of::<ConfigMap>());
-        let knows = |config: &WatchConfig, uid: &str, n| applied.last(&key(0), config, &uid.into()) == Some(state(n));
-        applied.record(&key(0), &pods, states(&["a", "b"]));
-        applied.record(&key(0), &configs, states(&["c"]));
+        let knows =
+            |config: &WatchConfig, uid: &str, n| applied.last(&key(0), 0, config, &uid.into()) == Some(state(n));
+        applied.record(&key(0), 0, &pods, states(&["a", "b"]));
+        applied.record(&key(0), 0, &configs, states(&["c"]));
         assert!(knows(&pods, "a", 1) && knows(&pods, "b", 1) && knows(&configs, "c", 1));
         assert!(!knows(&pods, "a", 2), "another state");
         // Another client deleted `a`, and created a new object of the same name.
-        applied.record(&key(0), &pods, states(&["a2", "b"]));
+        applied.record(&key(0), 0, &pods, states(&["a2", "b"]));
         assert!(!knows(&pods, "a", 1) && knows(&pods, "a2", 1) && knows(&configs, "c", 1));
         assert_eq!(applied.len(), 3);
-        applied.record(&key(0), &pods, AppliedStates::new());
+        applied.record(&key(0), 0, &pods, AppliedStates::new());
         assert_eq!(applied.len(), 1);
         applied.forget(&key(0));
         assert!(!knows(&configs, "c", 1));
@@ -172,14 +231,14 @@ mod tests {
     fn one_object_is_recorded_beside_others() {
         let (applied, pods) = (Applied::default(), WatchConfig::of::<Pod>());
         let (here, edge) = (pods.clone(), pods.on("edge"));
-        let last = |config: &WatchConfig, uid: &str| applied.last(&key(0), config, &uid.into());
-        applied.record_one(&key(0), &here, "a".into(), state(1));
-        applied.record_one(&key(0), &here, "b".into(), state(1));
-        applied.record_one(&key(0), &here, "a".into(), state(2));
-        applied.record_one(&key(0), &edge, "c".into(), state(3));
+        let last = |config: &WatchConfig, uid: &str| applied.last(&key(0), 0, config, &uid.into());
+        applied.record_one(&key(0), 0, &here, "a".into(), state(1));
+        applied.record_one(&key(0), 0, &here, "b".into(), state(1));
+        applied.record_one(&key(0), 0, &here, "a".into(), state(2));
+        applied.record_one(&key(0), 0, &edge, "c".into(), state(3));
         assert_eq!((last(&here, "a"), last(&here, "b")), (Some(state(2)), Some(state(1))));
         assert_eq!(applied.len(), 3);
-        applied.record(&key(0), &here, states(&["d"]));
+        applied.record(&key(0), 0, &here, states(&["d"]));
         assert_eq!((last(&here, "a"), last(&edge, "c")), (None, Some(state(3))), "another cluster is another kind");
         assert_eq!(applied.len(), 2);
     }
@@ -188,25 +247,42 @@ mod tests {
     fn objects_of_other_primaries_are_forgotten() {
         let (applied, pods, configs) = (Applied::default(), WatchConfig::of::<Pod>(), WatchConfig::of::<ConfigMap>());
         for n in 0..2 {
-            applied.record(&key(n), &pods, states(&["a", "b"]));
-            applied.record(&key(n), &configs, states(&["c"]));
+            applied.record(&key(n), 0, &pods, states(&["a", "b"]));
+            applied.record(&key(n), 0, &configs, states(&["c"]));
         }
         applied.retain(|primary| *primary == key(1));
         assert_eq!(applied.len(), 3);
-        assert_eq!(applied.last(&key(0), &pods, &"a".into()), None);
-        assert_eq!(applied.last(&key(1), &pods, &"a".into()), Some(state(1)));
+        assert_eq!(applied.last(&key(0), 0, &pods, &"a".into()), None);
+        assert_eq!(applied.last(&key(1), 0, &pods, &"a".into()), Some(state(1)));
+    }
+
+    /// A task of an earlier tenure may get the response to its last write when the primary has come back.
+    #[test]
+    fn states_of_other_tenures_do_not_count() {
+        let (applied, pods, configs) = (Applied::default(), WatchConfig::of::<Pod>(), WatchConfig::of::<ConfigMap>());
+        let last = |tenure, config: &WatchConfig, uid: &str| applied.last(&key(0), tenure, config, &uid.into());
+        applied.record(&key(0), 3, &pods, states(&["a", "b"]));
+        applied.record_one(&key(0), 3, &configs, "c".into(), state(1));
+        assert_eq!((last(3, &pods, "a"), last(3, &configs, "c")), (Some(state(1)), Some(state(1))));
+        assert_eq!((last(7, &pods, "a"), last(2, &pods, "a")), (None, None));
+        applied.record_one(&key(0), 7, &pods, "a".into(), state(2));
+        assert_eq!((last(7, &pods, "a"), last(7, &pods, "b"), last(7, &configs, "c")), (Some(state(2)), None, None));
+        assert_eq!((last(3, &pods, "b"), applied.len()), (None, 1));
+        applied.record(&key(0), 3, &pods, states(&["a"]));
+        applied.record_one(&key(0), 3, &configs, "c".into(), state(1));
+        assert_eq!((last(7, &pods, "a"), last(3, &configs, "c"), applied.len()), (Some(state(2)), None, 1));
     }
 
     #[test]
     fn memory_is_bounded() {
         let (applied, pods) = (Applied::default(), WatchConfig::of::<Pod>());
         for n in 0..=APPLIED_MAX {
-            applied.record(&key(n), &pods, states(&["a"]));
+            applied.record(&key(n), 0, &pods, states(&["a"]));
         }
         assert_eq!(applied.len(), 1);
-        assert!(applied.last(&key(APPLIED_MAX), &pods, &"a".into()).is_some());
+        assert!(applied.last(&key(APPLIED_MAX), 0, &pods, &"a".into()).is_some());
         for n in 1..=APPLIED_MAX {
-            applied.record_one(&key(0), &pods, n.to_string().as_str().into(), state(1));
+            applied.record_one(&key(0), 0, &pods, n.to_string().as_str().into(), state(1));
         }
         assert_eq!(applied.len(), 1);
     }

@@ -136,7 +136,7 @@ pub(super) async fn apply_owned<K: Object>(
 ) -> Result<Arc<K>, ApiError> {
     let desired = Desired::for_owned::<K>(env, primary, source, object)?;
     let applied = Apply { env, primary, source }.apply_one(desired).await?;
-    env.applied.record_one(primary.key(), source.config(), applied.uid, applied.state);
+    env.applied.record_one(primary.key(), env.writer.tenure(), source.config(), applied.uid, applied.state);
     Ok(applied.object)
 }
 
@@ -157,7 +157,7 @@ pub(super) async fn apply_other<K: Object>(
         Some(unchanged) => unchanged,
         None => apply.send(desired).await?,
     };
-    env.applied.record_one(primary.key(), source.config(), applied.uid, applied.state);
+    env.applied.record_one(primary.key(), env.writer.tenure(), source.config(), applied.uid, applied.state);
     Ok(applied.object)
 }
 
@@ -181,7 +181,7 @@ pub(super) async fn converge<K: Object>(
             result.n_unchanged += 1;
         }
     }
-    env.applied.record(primary.key(), source.config(), states);
+    env.applied.record(primary.key(), env.writer.tenure(), source.config(), states);
     for object in live {
         let (name, namespace) = (object.name_any(), object.namespace());
         if keys.contains(&ObjectKey::new(namespace.as_deref(), &name)) {
@@ -235,7 +235,7 @@ impl Apply<'_> {
         self.send(desired).await
     }
 
-    /// Returns the cached object if an apply would change nothing. This process last applied it in this form, and
+    /// Returns the cached object if an apply would change nothing. This process last applied it in this form and tenure, and
     /// either it has all desired fields, or only its status has changed since. A cache that is not kept up to date
     /// proves nothing.
     fn cached_if_unchanged<K: Object>(&self, desired: &Desired) -> Option<Done<K>> {
@@ -245,7 +245,8 @@ impl Apply<'_> {
         }
         let cached = source.store().get(&desired.key)?;
         let uid = cached.meta().uid.clone();
-        let state = self.env.applied.last(by, source.config(), &uid).filter(|state| state.desired == desired.hash)?;
+        let last = self.env.applied.last(by, self.env.writer.tenure(), source.config(), &uid);
+        let state = last.filter(|state| state.desired == desired.hash)?;
         let stored: Value = serde_json::from_str(&cached.json()).unwrap_or_default();
         let is_as_left = state.left.is_some_and(|left| left == self.hash_of_state(stored.clone()));
         if !is_as_left && !has_all(stored, desired.object.clone()) {

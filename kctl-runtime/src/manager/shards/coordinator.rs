@@ -527,7 +527,7 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
         env.complete().await;
         env.compare().await;
         let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
-        // The previous owner may have applied other forms. An event may start a reconcile as soon as the gate is open.
+        // States of an earlier tenure no longer count, and those of primaries that were deleted meanwhile would stay.
         env.applied.retain(|key| !slots.contains(&env.gate.slot(key)));
         for tenure in &new {
             env.gate.open(tenure);
