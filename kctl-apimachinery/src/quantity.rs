@@ -406,13 +406,13 @@ impl FromStr for Quantity {
 /// The string is not a quantity.
 ///
 /// ```
-/// use kctl_apimachinery::quantity::reserialized;
+/// use kctl_apimachinery::quantity::reserialize;
 ///
-/// assert_eq!(reserialized("1000")?, "1k");
-/// assert_eq!(reserialized("+3Gi")?, "+3Gi");
+/// assert_eq!(reserialize("1000")?, "1k");
+/// assert_eq!(reserialize("+3Gi")?, "+3Gi");
 /// # Ok::<_, kctl_apimachinery::quantity::QuantityError>(())
 /// ```
-pub fn reserialized(text: &str) -> Result<String, QuantityError> {
+pub fn reserialize(text: &str) -> Result<String, QuantityError> {
     Ok(if Parts::parse(text)?.is_kept() { text.to_owned() } else { text.parse::<Quantity>()?.to_string() })
 }
 

@@ -78,12 +78,12 @@ pub fn parse_uint(text: &str) -> Option<u64> {
 /// letters.
 ///
 /// ```
-/// use kctl_apimachinery::strconv::unescaped;
+/// use kctl_apimachinery::strconv::unescape_letter;
 ///
-/// assert_eq!((unescaped('n'), unescaped('\\'), unescaped('x')), (Some('\n'), Some('\\'), None));
+/// assert_eq!((unescape_letter('n'), unescape_letter('\\'), unescape_letter('x')), (Some('\n'), Some('\\'), None));
 /// ```
 #[must_use]
-pub fn unescaped(letter: char) -> Option<char> {
+pub fn unescape_letter(letter: char) -> Option<char> {
     Some(match letter {
         'a' => '\u{7}',
         'b' => '\u{8}',

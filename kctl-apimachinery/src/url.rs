@@ -62,7 +62,7 @@ impl Url {
     pub fn parse(text: &str) -> Option<Self> {
         let (before, fragment) = text.split_once('#').unwrap_or((text, ""));
         let url = Self::without_fragment(before, Form::Reference)?;
-        let fragment = String::from_utf8_lossy(&unescaped(fragment, Within::Path)?).into_owned();
+        let fragment = String::from_utf8_lossy(&unescape(fragment, Within::Path)?).into_owned();
         Some(Self { fragment, ..url })
     }
 
@@ -138,7 +138,7 @@ impl Url {
         let (user, host_part) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
         self.host = host(host_part)?;
         let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:~!$&'()*+,;=%@".contains(&byte);
-        let is_valid = |user: &str| user.bytes().all(is_known) && unescaped(user, Within::Path).is_some();
+        let is_valid = |user: &str| user.bytes().all(is_known) && unescape(user, Within::Path).is_some();
         self.user = user.map(str::to_owned);
         user.is_none_or(is_valid).then_some(())
     }
@@ -170,7 +170,7 @@ impl Url {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for pair in self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';')) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let read = |text| unescaped(text, Within::Query).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            let read = |text| unescape(text, Within::Query).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
             if let Some((name, value)) = read(name).zip(read(value)) {
                 all.entry(name).or_default().push(value);
             }
@@ -211,7 +211,7 @@ fn scheme(text: &str) -> Option<(&str, &str)> {
 
 /// Returns a decoded host with its port (`parseHost`).
 fn host(text: &str) -> Option<String> {
-    let decoded = |text, within| unescaped(text, within).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let decoded = |text, within| unescape(text, within).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let Some(inside) = text.strip_prefix('[') else {
         let is_valid = !text.contains('[') && text.find(':').is_none_or(|colon| is_port(&text[colon..]));
         return decoded(text, Within::Host).filter(|_| is_valid);
@@ -245,7 +245,7 @@ fn is_of_hosts(byte: u8) -> bool {
 }
 
 /// Resolves percent-escapes (`unescape`); `None` if one is invalid or not allowed in this part.
-fn unescaped(text: &str, within: Within) -> Option<Vec<u8>> {
+fn unescape(text: &str, within: Within) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
     let is_of_host = matches!(within, Within::Host | Within::Zone);
     let mut out = Vec::with_capacity(bytes.len());
@@ -280,7 +280,7 @@ fn unescaped(text: &str, within: Within) -> Option<Vec<u8>> {
 /// Returns the escaped path. If the input is a valid way to escape it, it is returned unchanged (`setPath`,
 /// `EscapedPath`).
 fn escaped_path(text: &str) -> Option<String> {
-    let decoded = unescaped(text, Within::Path)?;
+    let decoded = unescape(text, Within::Path)?;
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~$&+,/:;=@".contains(&byte);
     if text.bytes().all(|byte| is_plain(byte) || b"!'()*[]%".contains(&byte)) {
         return Some(text.into());

@@ -65,7 +65,7 @@ fn quantity_round_trips_where_it_does_in_kubernetes() {
         ("00", "0"),
     ];
     for (written, back) in cases {
-        assert_eq!(reserialized(written).as_deref(), Ok(back), "{written}");
+        assert_eq!(reserialize(written).as_deref(), Ok(back), "{written}");
     }
 }
 

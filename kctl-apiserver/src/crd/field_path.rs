@@ -82,7 +82,7 @@ fn unquote(token: &str) -> Option<String> {
         }
         out.push(match letters.next()? {
             '\'' => '\'',
-            other => strconv::unescaped(other)?,
+            other => strconv::unescape_letter(other)?,
         });
     }
     Some(out)

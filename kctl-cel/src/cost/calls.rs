@@ -62,7 +62,7 @@ impl<'a> CostEstimator<'a> {
                 Estimate {
                     size: Some(one.size().or(other.size())),
                     entries,
-                    ..Estimate::computed(cost, r#type.clone())
+                    ..Estimate::for_computed(cost, r#type.clone())
                 }
             }
             ("_[_]", [container, _]) => {
@@ -70,7 +70,7 @@ impl<'a> CostEstimator<'a> {
                 let step = if matches!(container.r#type, Type::List(_)) { "@items" } else { "@values" };
                 let path = self.below(container.path, step);
                 let size = container.entries.map(|entries| entries.value).or_else(|| Self::size_at(path, &r#type));
-                Estimate { size, path, ..Estimate::computed(inner.saturating_add(1), r#type) }
+                Estimate { size, path, ..Estimate::for_computed(inner.saturating_add(1), r#type) }
             }
             (name, arguments) => {
                 let own = operator(name, arguments)
@@ -81,7 +81,7 @@ impl<'a> CostEstimator<'a> {
                     ("_+_", [one, other]) => one.entries.zip(other.entries).map(|(one, other)| one.or(other)),
                     _ => None,
                 };
-                let found = Estimate::computed(inner.saturating_add(own.cost), own.r#type);
+                let found = Estimate::for_computed(inner.saturating_add(own.cost), own.r#type);
                 Estimate { size: own.size.or(found.size), entries, ..found }
             }
         }

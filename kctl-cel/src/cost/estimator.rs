@@ -66,7 +66,7 @@ pub(super) struct Estimate<'a> {
 
 impl<'a> Estimate<'a> {
     /// Returns the estimate of a computed value. Scalars have size 1.
-    pub(super) fn computed(cost: u64, r#type: Type<'a>) -> Self {
+    pub(super) fn for_computed(cost: u64, r#type: Type<'a>) -> Self {
         let size = r#type.is_scalar().then(|| Size::exactly(1));
         Self { cost, size, entries: None, path: Path::None, r#type, number: None }
     }
@@ -99,7 +99,7 @@ impl<'a> CostEstimator<'a> {
     /// Estimates a part of the expression.
     pub(super) fn estimate(&mut self, tree: &IdedExpr) -> Estimate<'a> {
         match &tree.expr {
-            Expr::Unspecified => Estimate::computed(0, Type::Any),
+            Expr::Unspecified => Estimate::for_computed(0, Type::Any),
             Expr::Literal(literal) => estimate_literal(literal),
             Expr::Ident(name) => self.variable(name),
             Expr::Select(select) => self.select(select),
@@ -123,7 +123,7 @@ impl<'a> CostEstimator<'a> {
                 keys.append(&mut values);
                 literal_estimate(MAP, &keys, n_entries, entries, Type::Map(Rc::new(of)))
             }
-            Expr::Struct(_) => Estimate::computed(OBJECT, Type::Any),
+            Expr::Struct(_) => Estimate::for_computed(OBJECT, Type::Any),
             Expr::Comprehension(inner) => self.comprehension(inner),
             Expr::Call(call) => self.call(call),
         }
@@ -171,23 +171,28 @@ impl<'a> CostEstimator<'a> {
             let path = Path::At(Some(self.root));
             let r#type = if self.is_variable(name) { self.root.r#type() } else { Type::Other };
             let size = Self::size_at(path, &r#type);
-            return Estimate { size, path, ..Estimate::computed(READ, r#type) };
+            return Estimate { size, path, ..Estimate::for_computed(READ, r#type) };
         };
         let size = Self::size_at(local.path, &local.r#type).or(local.size);
-        Estimate { size, path: local.path, entries: local.entries, ..Estimate::computed(READ, local.r#type.clone()) }
+        Estimate {
+            size,
+            path: local.path,
+            entries: local.entries,
+            ..Estimate::for_computed(READ, local.r#type.clone())
+        }
     }
 
     /// Estimates a field selection; `has(…)` costs only its operand.
     fn select(&mut self, select: &SelectExpr) -> Estimate<'a> {
         let operand = self.estimate(&select.operand);
         if select.test {
-            return Estimate::computed(operand.cost, Type::Scalar);
+            return Estimate::for_computed(operand.cost, Type::Scalar);
         }
         let own = if matches!(operand.r#type, Type::Map(_) | Type::Object(_)) { READ } else { 0 };
         let path = self.below(operand.path, &select.field);
         let r#type = field_of(&operand.r#type, &select.field);
         let size = Self::size_at(path, &r#type);
-        Estimate { size, path, ..Estimate::computed(operand.cost.saturating_add(own), r#type) }
+        Estimate { size, path, ..Estimate::for_computed(operand.cost.saturating_add(own), r#type) }
     }
 
     /// Estimates a macro with one variable, which the parser has expanded: steps × cost of a step.
@@ -205,7 +210,7 @@ impl<'a> CostEstimator<'a> {
         let result = self.with(vec![(inner.accu_var.clone(), accumulated)], &inner.result);
         let one = step.cost.saturating_add(condition.cost);
         let cost = sum([range.cost, start.cost, range.size().max.saturating_mul(one), result.cost]);
-        let mut found = Estimate::computed(cost, result.r#type);
+        let mut found = Estimate::for_computed(cost, result.r#type);
         match inner.accu_init.expr {
             Expr::List(_) | Expr::Map(_) => {
                 found.size = Some(range.size());
@@ -235,7 +240,7 @@ impl<'a> CostEstimator<'a> {
             _ => Type::Any,
         };
         let path = self.below(range.path, if is_list { "@indices" } else { "@keys" });
-        Estimate { size: range.entries.map(|entries| entries.key), path, ..Estimate::computed(0, r#type) }
+        Estimate { size: range.entries.map(|entries| entries.key), path, ..Estimate::for_computed(0, r#type) }
     }
 
     /// Estimates an item of a list, or a value of a map.
@@ -244,7 +249,7 @@ impl<'a> CostEstimator<'a> {
         Estimate {
             size: range.entries.map(|entries| entries.value),
             path,
-            ..Estimate::computed(0, item_of(&range.r#type))
+            ..Estimate::for_computed(0, item_of(&range.r#type))
         }
     }
 
@@ -294,7 +299,7 @@ fn estimate_literal<'a>(literal: &LiteralValue) -> Estimate<'a> {
         LiteralValue::Null => (Type::Other, 1, None),
         _ => (Type::Scalar, 1, None),
     };
-    Estimate { size: Some(Size::exactly(size)), number, ..Estimate::computed(0, r#type) }
+    Estimate { size: Some(Size::exactly(size)), number, ..Estimate::for_computed(0, r#type) }
 }
 
 /// Returns a size that covers all parts: the smallest minimum and the largest maximum.
@@ -311,5 +316,9 @@ fn literal_estimate<'a>(
     r#type: Type<'a>,
 ) -> Estimate<'a> {
     let cost = sum(parts.iter().map(|part| part.cost)).saturating_add(own);
-    Estimate { size: Some(Size::exactly(n_entries as u64)), entries: Some(entries), ..Estimate::computed(cost, r#type) }
+    Estimate {
+        size: Some(Size::exactly(n_entries as u64)),
+        entries: Some(entries),
+        ..Estimate::for_computed(cost, r#type)
+    }
 }

@@ -27,7 +27,7 @@ impl<'a> CostEstimator<'a> {
                     found @ Type::Optional(_) => found,
                     found => Type::Optional(Rc::new(found)),
                 };
-                Some(Estimate::computed(of.cost.saturating_add(1), found))
+                Some(Estimate::for_computed(of.cost.saturating_add(1), found))
             }
             ("optMap" | "optFlatMap", Some(of), [variable, result]) => {
                 Some(self.with_value(&call.func_name, of, name(variable)?, result))
@@ -78,19 +78,19 @@ impl<'a> CostEstimator<'a> {
         };
         // `optFlatMap` returns the optional value of its expression as it is.
         let wraps = function == "optMap";
-        let result = self.with(vec![(name, Estimate::computed(0, value))], result);
+        let result = self.with(vec![(name, Estimate::for_computed(0, value))], result);
         // The expansion is `has_value ? bind(name, value, result) : none`, and `bind` is a loop over an empty list.
         let bound = sum([LIST, of.cost, 1, result.cost, u64::from(wraps)]);
         let cost = sum([of.cost, 1, bound.max(1)]);
         let found = if wraps { Type::Optional(Rc::new(result.r#type)) } else { result.r#type };
-        Estimate::computed(cost, found)
+        Estimate::for_computed(cost, found)
     }
 }
 
 /// Returns the estimate of a loop from the costs of the range, the start, one iteration and the final result.
 fn loop_estimate<'a>(range: &Estimate<'a>, start: u64, iteration: u64, result: u64, r#type: Type<'a>) -> Estimate<'a> {
     let iterations = range.size().max.saturating_mul(iteration);
-    let mut found = Estimate::computed(sum([range.cost, start, iterations, result]), r#type);
+    let mut found = Estimate::for_computed(sum([range.cost, start, iterations, result]), r#type);
     if matches!(found.r#type, Type::Scalar) {
         found.size = Some(Size::exactly(1));
     }

@@ -188,9 +188,9 @@ fn decode_scalar(rules: Rules, r#type: &Type, value: &Value) -> Result<Value, Pr
             let time = time::parse(text).map_err(Problem::TimeInvalid)?;
             Ok(time.map_or(Value::Null, |time| time.to_string().into()))
         }
-        (Type::Quantity, Value::String(text)) => Ok(quantity::reserialized(text.trim())?.into()),
+        (Type::Quantity, Value::String(text)) => Ok(quantity::reserialize(text.trim())?.into()),
         (Type::Quantity, Value::Number(number)) => {
-            Ok(quantity::reserialized(&convert_number(rules, number).to_string())?.into())
+            Ok(quantity::reserialize(&convert_number(rules, number).to_string())?.into())
         }
         (Type::Quantity, _) => Err(QuantityError::FormatWrong.into()),
         _ => Err(mismatch(rules, r#type, value)),

@@ -37,12 +37,12 @@ async fn check_stalls(every: Duration) {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::log::tests::logged, *};
+    use super::{super::log::tests::capture_logs, *};
 
     #[test]
     #[expect(clippy::disallowed_methods, reason = "the thread has to be blocked")]
     fn blocked_thread_is_logged_once() {
-        let messages = logged(|| {
+        let messages = capture_logs(|| {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
             runtime.block_on(async {
                 let look = check_stalls(Duration::from_millis(1));

@@ -190,7 +190,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             let mut manifests = manifest::crd_manifests(&app.kinds(), descriptions)?;
             #[cfg(feature = "webhook")]
             {
-                let is_named = names.named();
+                let is_named = names.webhook_names();
                 app.convert_by_service(&names.into_rbac_options(&app), is_named, &mut manifests)?;
             }
             reject_breaking(&manifests, &out, &breaking)?;

@@ -43,7 +43,7 @@ impl ClientOptions {
     ///
     /// The rate limit could delay a renewal until the Lease is lost. controller-runtime gives leader election a
     /// separate client for the same reason.
-    pub(super) fn unlimited(&self) -> Self {
+    pub(super) fn without_rate_limit(&self) -> Self {
         Self { kube_api_qps: None, ..self.clone() }
     }
 
@@ -261,7 +261,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn lease_requests_bypass_the_rate_limit() {
         let options = ClientOptions { kube_api_qps: Some(0.1), kube_api_burst: 1, ..ClientOptions::default() };
-        for (options, expected) in [(options.unlimited(), [0, 0, 0]), (options, [0, 10, 20])] {
+        for (options, expected) in [(options.without_rate_limit(), [0, 0, 0]), (options, [0, 10, 20])] {
             let (service, seen) = server(Duration::ZERO);
             let mut service = options.layer(service);
             for _ in expected {

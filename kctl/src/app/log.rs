@@ -207,7 +207,7 @@ pub(super) mod tests {
     use super::*;
 
     /// Returns the lines that are written while `what` runs, as objects without their times.
-    pub(crate) fn logged(what: impl FnOnce()) -> Vec<Value> {
+    pub(crate) fn capture_logs(what: impl FnOnce()) -> Vec<Value> {
         let lines = Arc::new(Mutex::new(String::new()));
         let written = lines.clone();
         let layer = JsonLines { write: Arc::new(move |line| written.lock().push_str(line)) };
@@ -239,7 +239,7 @@ pub(super) mod tests {
 
     #[test]
     fn json_line_has_fields_of_spans_and_event() {
-        let lines = logged(|| {
+        let lines = capture_logs(|| {
             let outer = tracing::info_span!("reconcile", controller = "odd", key = %"default/web", later = tracing::field::Empty);
             outer.record("later", 7);
             let _outer = outer.entered();
@@ -255,7 +255,7 @@ pub(super) mod tests {
 
     #[test]
     fn log_fields_cannot_override_level_or_target() {
-        let lines = logged(|| tracing::info!(level = "low", target = 5, error = %"it broke", "message"));
+        let lines = capture_logs(|| tracing::info!(level = "low", target = 5, error = %"it broke", "message"));
         let expected = serde_json::json!({
             "level": "INFO", "target": "kctl::app::log::tests", "message": "message", "error": "it broke",
         });

@@ -145,7 +145,7 @@ async fn start(
         let connected = clients::builder(config.clone())?.with_layer(&option_layer(token.clone()));
         Ok(connected.with_layer(outgoing).with_layer(&requests).build())
     };
-    let unlimited = outgoing.unlimited();
+    let unlimited = outgoing.without_rate_limit();
     let (client, lease, reviews) = (client_of(&outgoing)?, client_of(&unlimited)?, client_of(&unlimited)?);
     let ring = options.ring(&namespace).transpose()?;
     let takes_part = ring.is_some() || options.takes_part_in_elections();

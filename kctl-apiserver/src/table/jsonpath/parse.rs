@@ -219,7 +219,7 @@ fn unquote(text: &str, mark: char) -> Option<String> {
         plain.push(match char {
             '\\' => match chars.next()? {
                 other if other == mark => mark,
-                other => strconv::unescaped(other)?,
+                other => strconv::unescape_letter(other)?,
             },
             other => other,
         });

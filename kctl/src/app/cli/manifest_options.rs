@@ -200,7 +200,7 @@ impl NameOptions {
     }
 
     #[cfg(feature = "webhook")]
-    pub(super) fn named(&self) -> crate::app::webhook::Named {
+    pub(super) fn webhook_names(&self) -> crate::app::webhook::Named {
         use crate::app::webhook::Named;
         if self.name.is_some() || self.namespace.is_some() { Named::ByOptions } else { Named::ByDefault }
     }

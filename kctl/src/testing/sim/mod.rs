@@ -153,8 +153,8 @@ impl Cases {
                 let one = singles.into_iter().nth(*number);
                 vec![one.ok_or_else(|| Error::from(format!("there are {n} single faults, no number {number}")))?]
             }
-            Self::Seed(seed) => vec![search.seeded(*seed)],
-            Self::Seeds(seeds) => seeds.clone().map(|seed| search.seeded(seed)).collect(),
+            Self::Seed(seed) => vec![search.case_from_seed(*seed)],
+            Self::Seeds(seeds) => seeds.clone().map(|seed| search.case_from_seed(seed)).collect(),
         })
     }
 }

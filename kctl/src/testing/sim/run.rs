@@ -138,7 +138,7 @@ async fn run_here(
     let phases = AssertUnwindSafe(phases(&world, expected, &mut state)).catch_unwind();
     let found = tokio::select! {
         biased;
-        found = world.shared.found() => Some(found),
+        found = world.shared.wait_for_finding() => Some(found),
         found = wait_for_panic(&mut tasks) => Some(found),
         ended = phases => ended.unwrap_or_else(|panic| Err(Found::from_panic("a step or a rule", &*panic))).err(),
     };
@@ -502,7 +502,7 @@ mod tests {
         for scenario in [one.clone(), one.clone().instances(3), one.instances(3).sharded()] {
             let points = run(&scenario, &prepare(&scenario).unwrap(), 0, &[], None).points;
             assert!(points.n_writes > 0 && !points.reads.is_empty() && !points.events.is_empty());
-            for fault in points.singles().into_iter().chain((0..2_000).flat_map(|seed| points.seeded(seed))) {
+            for fault in points.singles().into_iter().chain((0..2_000).flat_map(|seed| points.choose_faults(seed))) {
                 longest = longest.max(wait_of(&fault));
                 assert!(wait_of(&fault) + LOOK < QUIET_FOR, "{fault}");
             }

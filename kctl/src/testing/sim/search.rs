@@ -99,8 +99,8 @@ impl<'a> Search<'a> {
     }
 
     /// Returns the combination of faults that a seed selects.
-    pub(super) fn seeded(&self, seed: u64) -> Case {
-        Case { name: seed.to_string(), plan: self.points.seeded(seed) }
+    pub(super) fn case_from_seed(&self, seed: u64) -> Case {
+        Case { name: seed.to_string(), plan: self.points.choose_faults(seed) }
     }
 
     /// Executes cases until one fails. If several fail on different threads, the first one in the list is reported.

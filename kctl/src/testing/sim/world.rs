@@ -251,7 +251,7 @@ impl Shared {
     }
 
     /// Waits until a checker has found something.
-    pub(super) async fn found(&self) -> Found {
+    pub(super) async fn wait_for_finding(&self) -> Found {
         loop {
             let notified = self.found.notified();
             if let Some(found) = self.checks.lock().found.clone() {

@@ -96,7 +96,7 @@ impl Points {
     }
 
     /// Returns the revisions that an outdated server can have; the newest one is not outdated.
-    pub(super) fn outdated(&self, history: &History, newest: u64) -> Range<u64> {
+    pub(super) fn outdated_revisions(&self, history: &History, newest: u64) -> Range<u64> {
         if self.outdated_lists { history.first..newest } else { 0..0 }
     }
 }

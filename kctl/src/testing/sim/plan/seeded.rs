@@ -135,7 +135,7 @@ enum AnyOfShards {
 impl Points {
     /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and with several replicas
     /// perhaps one more.
-    pub(in crate::testing::sim) fn seeded(&self, seed: u64) -> Vec<Fault> {
+    pub(in crate::testing::sim) fn choose_faults(&self, seed: u64) -> Vec<Fault> {
         let mut rng = Rng::new(seed);
         let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
         (0..n_faults).map(|_| self.any(&mut rng)).chain(self.of_replicas(seed)).collect()

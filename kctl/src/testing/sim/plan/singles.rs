@@ -87,7 +87,7 @@ impl Points {
         let restarts = self.histories.iter().flat_map(|history| {
             (1..).zip(&history.before).flat_map(move |(nth, before)| {
                 let stale = (history.oldest(*before)..=*before).map(|revision| history.stale(revision));
-                let outdated = self.outdated(history, *before).map(|revision| history.outdated(revision));
+                let outdated = self.outdated_revisions(history, *before).map(|revision| history.outdated(revision));
                 stale.chain(outdated).map(move |behind| restart(nth, Some(behind)))
             })
         });

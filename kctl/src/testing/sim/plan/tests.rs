@@ -67,7 +67,7 @@ fn every_older_state_is_tried_after_each_write() {
 #[test]
 fn seeds_choose_servers_and_their_past_states() {
     let points = with_edge();
-    let chosen = (0..2_000).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
+    let chosen = (0..2_000).flat_map(|seed| points.choose_faults(seed)).filter_map(|fault| match fault {
         Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
         _ => None,
     });
@@ -85,7 +85,7 @@ fn seeds_choose_servers_and_their_past_states() {
 #[test]
 fn clock_jump_faults_cover_every_process() {
     let points = Points { instances: 3, length: Duration::from_secs(9), ..Points::default() };
-    let jumps = (0..400).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
+    let jumps = (0..400).flat_map(|seed| points.choose_faults(seed)).filter_map(|fault| match fault {
         Fault::At { what: Timed::ClockJump { instance, .. }, .. } => Some(instance),
         _ => None,
     });
@@ -97,7 +97,7 @@ fn only_sharded_replicas_get_slow_lists() {
     for n_slots in [0, 4] {
         let settled = Duration::from_secs(60);
         let points = Points { instances: 3, n_slots, settled, length: 3 * settled, ..Points::default() };
-        let slow = (0..400).flat_map(|seed| points.seeded(seed)).filter_map(|fault| match fault {
+        let slow = (0..400).flat_map(|seed| points.choose_faults(seed)).filter_map(|fault| match fault {
             Fault::At { time, what: Timed::SlowLists { instance, .. } } => Some((time, instance)),
             _ => None,
         });
@@ -123,7 +123,7 @@ fn seeds_freeze_the_process_of_a_write() {
                 Fault::At { time, what: Timed::Freeze(freeze) } => Some((time, freeze)),
                 _ => None,
             };
-            seeds.flat_map(|seed| points.seeded(seed)).filter_map(of).collect()
+            seeds.flat_map(|seed| points.choose_faults(seed)).filter_map(of).collect()
         };
         let all = freezes(0..400);
         for (time, freeze) in &all {
@@ -148,7 +148,7 @@ fn seeds_freeze_the_process_of_a_write() {
 #[test]
 fn only_several_replicas_are_frozen() {
     let n_frozen = |points: &Points| {
-        let faults = (0..400).flat_map(|seed| points.seeded(seed));
+        let faults = (0..400).flat_map(|seed| points.choose_faults(seed));
         faults.filter(|fault| matches!(fault, Fault::At { what: Timed::Freeze(_), .. })).count()
     };
     for (instances, n_slots, is_frozen) in [(1, 0, false), (2, 0, true), (2, 4, true)] {
@@ -178,7 +178,7 @@ fn seeds_lapse_the_lease_of_one_slot() {
             Fault::At { time, what: Timed::Lapse(Lapse { slot, .. }) } => slot.map(|slot| (time, slot)),
             _ => None,
         };
-        seeds.flat_map(|seed| points.seeded(seed)).filter_map(of).collect()
+        seeds.flat_map(|seed| points.choose_faults(seed)).filter_map(of).collect()
     };
     let all = lapses(0..400);
     assert!(all.iter().all(|(time, _)| *time < settled), "{all:?}");
@@ -192,7 +192,7 @@ fn seeds_let_clocks_of_sharded_replicas_jump() {
     let points = Points { instances: 3, n_slots: 4, settled, length: 3 * settled, ..Points::default() };
     for (without_clock_faults, n_expected) in [(true, 0..=0), (false, 3..=16)] {
         let points = Points { without_clock_faults, ..points.clone() };
-        let faults = (0..EXAMPLE_SEEDS).flat_map(|seed| points.seeded(seed));
+        let faults = (0..EXAMPLE_SEEDS).flat_map(|seed| points.choose_faults(seed));
         let n_jumps = faults.filter(Fault::is_of_a_clock).count();
         assert!(n_expected.contains(&n_jumps), "{n_jumps} jumps");
     }
@@ -203,7 +203,8 @@ fn without_clock_faults_other_faults_remain() {
     let length = Duration::from_secs(9);
     let with = Points { instances: 2, n_writes: 3, length, ..Points::default() };
     let without = Points { without_clock_faults: true, ..with.clone() };
-    let faults = |points: &Points| [points.singles(), (0..400).flat_map(|seed| points.seeded(seed)).collect()].concat();
+    let faults =
+        |points: &Points| [points.singles(), (0..400).flat_map(|seed| points.choose_faults(seed)).collect()].concat();
     let is_clock = |fault: &Fault| matches!(fault, Fault::At { what: Timed::ClockJump { .. }, .. });
     assert!(faults(&with).iter().any(is_clock));
     assert!(!faults(&without).iter().any(is_clock));
@@ -231,7 +232,7 @@ fn late_write_faults_require_multiple_instances() {
         assert_eq!(singles.iter().filter(late).count(), expected, "{instances} instances");
         let of_crash = |fault: &&Fault| matches!(fault, Fault::Write { what: OnWrite::CrashLate(_), .. });
         assert_eq!(singles.iter().filter(of_crash).count(), expected, "{instances} instances");
-        let seeded = (0..400).flat_map(|seed| points.seeded(seed)).collect::<Vec<_>>();
+        let seeded = (0..400).flat_map(|seed| points.choose_faults(seed)).collect::<Vec<_>>();
         assert_eq!(seeded.iter().any(|fault| of_crash(&fault)), instances > 1);
     }
 }
@@ -250,7 +251,7 @@ fn leases_lapse_shortly_before_a_write() {
         let length = Duration::from_secs(30);
         let points = Points { write_times: vec![early, at], n_writes: 2, instances, length, ..Points::default() };
         let singles: Vec<_> = lapses(points.singles()).into_iter().map(|(time, _)| at.saturating_sub(time)).collect();
-        let seeded = lapses((0..400).flat_map(|seed| points.seeded(seed)).collect());
+        let seeded = lapses((0..400).flat_map(|seed| points.choose_faults(seed)).collect());
         if instances == 1 {
             assert!(singles.is_empty() && seeded.is_empty());
             continue;
@@ -272,7 +273,7 @@ fn lapse_report_includes_its_write_delay() {
     for n_slots in [0, 4] {
         let write_times = vec![Duration::from_secs(20)];
         let points = Points { write_times, n_writes: 1, instances: 2, n_slots, ..Points::default() };
-        let faults = points.singles().into_iter().chain((0..100).flat_map(|seed| points.seeded(seed)));
+        let faults = points.singles().into_iter().chain((0..100).flat_map(|seed| points.choose_faults(seed)));
         let lapses = faults.filter(|fault| matches!(fault, Fault::At { what: Timed::Lapse(_), .. }));
         let texts: Vec<_> = lapses.map(|fault| fault.to_string()).collect();
         let end = format!("its writes arrive {:?} late", longest_write(n_slots));
@@ -287,7 +288,7 @@ fn seeds_stop_replicas_while_the_state_changes() {
     for (instances, expected) in [(1, false), (3, true)] {
         let points = Points { instances, settled, length: Duration::from_secs(200), ..Points::default() };
         let (mut stopped, mut has_update) = (BTreeSet::new(), false);
-        for fault in (0..400).flat_map(|seed| points.seeded(seed)) {
+        for fault in (0..400).flat_map(|seed| points.choose_faults(seed)) {
             let Fault::At { time, what: what @ (Timed::Stop { .. } | Timed::RollingUpdate) } = fault else { continue };
             assert!(time < settled, "{fault}");
             match what {
@@ -302,6 +303,6 @@ fn seeds_stop_replicas_while_the_state_changes() {
 #[test]
 fn one_seed_gives_one_combination() {
     let points = Points { n_writes: 3, instances: 2, length: Duration::from_secs(9), ..Points::default() };
-    assert_eq!(points.seeded(7), points.seeded(7));
-    assert!((0..20).any(|seed| points.seeded(seed) != points.seeded(7)));
+    assert_eq!(points.choose_faults(7), points.choose_faults(7));
+    assert!((0..20).any(|seed| points.choose_faults(seed) != points.choose_faults(7)));
 }
