@@ -4,8 +4,11 @@ use std::{
     error::Error as StdError,
     fmt,
     io::{self, ErrorKind},
+    path::Path,
     time::Duration,
 };
+
+use kube::config::KubeconfigError;
 
 use crate::writer::ApiError;
 
@@ -106,7 +109,13 @@ impl fmt::Display for Error {
         for context in self.context.iter().rev() {
             write!(f, "{context}: ")?;
         }
-        let mut previous = text(self.source.as_ref());
+        let mut previous = match self.source.downcast_ref() {
+            Some(KubeconfigError::ReadConfig(_source, path)) => unreadable_kubeconfig(path, &self.context),
+            Some(KubeconfigError::Parse(error)) => {
+                format!("the kubeconfig is not valid YAML: {}", error.without_snippet())
+            }
+            _ => text(self.source.as_ref()),
+        };
         f.write_str(&previous)?;
         let mut cause = self.source.source();
         while let Some(error) = cause {
@@ -136,6 +145,16 @@ fn text(error: &(dyn StdError + 'static)) -> String {
         _ if error.is::<kube::core::Status>() || error.is::<Box<kube::core::Status>>() => String::new(),
         _ => error.to_string(),
     }
+}
+
+/// Returns the message about a kubeconfig that cannot be read, without its path if the context has that already. kube's own
+/// message always has the path, with two kinds of quotes.
+fn unreadable_kubeconfig(path: &Path, context: &[String]) -> String {
+    let path = path.display().to_string();
+    if context.iter().any(|context| context.contains(&path)) {
+        return "failed to read the kubeconfig".into();
+    }
+    format!("failed to read the kubeconfig {path}")
 }
 
 /// Returns `true` if a connection could not be opened or broke. Other I/O errors are about files, such as those of plugins.
@@ -248,6 +267,20 @@ mod tests {
     #[test]
     fn kube_errors_have_the_api_servers_message() {
         assert_eq!(answered(500, "").to_string(), "was not so");
+    }
+
+    #[test]
+    fn path_of_unreadable_kubeconfig_is_said_once() {
+        let error = || {
+            let source = io::Error::new(ErrorKind::NotFound, "no such file");
+            Err::<(), _>(KubeconfigError::ReadConfig(source, "/a/config".into()))
+        };
+        for (context, expected) in [
+            ("EDGE", "EDGE: failed to read the kubeconfig /a/config: no such file"),
+            ("EDGE=/a/config", "EDGE=/a/config: failed to read the kubeconfig: no such file"),
+        ] {
+            assert_eq!(error().context(context).unwrap_err().to_string(), expected);
+        }
     }
 
     #[test]

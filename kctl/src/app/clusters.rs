@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kctl_runtime::reconcile::Result;
+use kctl_runtime::reconcile::{Result, ResultExt};
 use kube::Client;
 
 use super::{App, Boxed};
@@ -71,12 +71,30 @@ impl App {
         self
     }
 
-    /// Returns the clients of the other clusters, by name.
+    /// Returns the clients of the other clusters, by name. Errors name the cluster.
     pub(crate) async fn connect_clusters(&self) -> Result<Vec<(String, Client)>> {
         let mut clusters = Vec::new();
         for (name, connect) in &self.clusters {
-            clusters.push((name.clone(), connect().await?));
+            clusters.push((name.clone(), connect().await.context(format!("cluster {name}"))?));
         }
         Ok(clusters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::config::Kubeconfig;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn unreadable_kubeconfig_is_named_once_with_its_cluster() {
+        let app = App::new("web").cluster("edge", || async {
+            let _never = Kubeconfig::read_from("/nonexistent/config").context("EDGE=/nonexistent/config")?;
+            Err("the file exists".into())
+        });
+        let error = app.connect_clusters().await.err().unwrap().to_string();
+        let expected = "cluster edge: EDGE=/nonexistent/config: failed to read the kubeconfig: ";
+        assert!(error.starts_with(expected) && error.matches("/nonexistent").count() == 1, "{error}");
     }
 }

@@ -72,8 +72,9 @@ pub(super) fn check_proxy(url: &str) -> Result<()> {
 /// As for kubectl, missing files of `KUBECONFIG` count as empty, and existing ones have to be
 /// readable.
 fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
-    let read =
-        |file: &Path| Kubeconfig::read_from(file).map_err(|error| format!("{}: {}", file.display(), causes(&error)));
+    let read = |file: &Path| {
+        Kubeconfig::read_from(file).map_err(|error| format!("{}: {}", file.display(), problem_of_file(&error)))
+    };
     if let Some(file) = file {
         return read(file)
             .map(Some)
@@ -123,6 +124,16 @@ async fn load_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Re
     }
     let proxy = url.map(|url| Proxy::parse(&url, "`proxy-url` of the kubeconfig")).transpose()?;
     Ok((context, config, proxy))
+}
+
+/// Returns the problem of a kubeconfig whose path the caller names. kube's messages repeat the path, or have an excerpt of the
+/// file.
+fn problem_of_file(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(source, _path) => format!("failed to read the kubeconfig: {source}"),
+        KubeconfigError::Parse(error) => format!("the kubeconfig is not valid YAML: {}", error.without_snippet()),
+        other => causes(other),
+    }
 }
 
 /// Joins an error with its sources, which kube's `Display` leaves out.
@@ -197,5 +208,6 @@ mod tests {
         assert!(error.starts_with("no cluster to run against: --kubeconfig /nonexistent/config: "), "{error}");
         assert!(error.contains("help: name another file by --kubeconfig, or"), "{error}");
         assert!(!error.contains("KUBECONFIG"), "{error}");
+        assert_eq!(error.matches("/nonexistent").count(), 1, "{error}");
     }
 }
