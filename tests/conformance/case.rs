@@ -30,7 +30,7 @@ const GROUPS: &[(&str, &str)] = &[
 pub(crate) struct Topic {
     #[serde(skip)]
     pub(crate) name: String,
-    /// Requests that are sent once before the cases. Each must succeed; the answers are not compared.
+    /// Requests that are sent once before the cases. Each must succeed; the responses are not compared.
     #[serde(default)]
     pub(crate) setup: Vec<Step>,
     /// The base requests, by name.
@@ -77,9 +77,9 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// Returns the index of the answer to the step of this name. A watch and each step in its `meanwhile` have separate
-    /// answers.
-    pub(crate) fn answer_index(&self, name: &str) -> Option<usize> {
+    /// Returns the index of the response to the step with this name. A watch and each step in its `meanwhile` have
+    /// separate responses.
+    pub(crate) fn response_index(&self, name: &str) -> Option<usize> {
         let with_meanwhile = |step: &'_ Step| std::iter::once(step.clone()).chain(step.meanwhile.clone());
         self.steps.iter().flat_map(with_meanwhile).position(|step| step.name == name)
     }

@@ -1,20 +1,20 @@
-//! Intended differences from the real server: the part of the answer, the embedded server's value and the reason.
+//! Intended differences from the real server: the part of the response, the embedded server's value and the reason.
 
 use serde_json::Value;
 
 use crate::case::Case;
 
-/// A part of an answer that differs.
+/// A part of a response that differs.
 pub(crate) struct Difference {
     /// The name of the case.
     pub(crate) case: &'static str,
     /// The `name` of the step in the case.
     pub(crate) step: &'static str,
-    /// A JSON pointer into the answer to the step: `/body` and so on; empty for the whole answer.
+    /// A JSON pointer into the response to the step: `/body` and so on; empty for the whole response.
     pub(crate) at: &'static str,
     /// The JSON value of the embedded server; empty if the field is missing.
     pub(crate) ours: &'static str,
-    /// The reason why this answer is better, or no worse.
+    /// The reason why this response is better, or no worse.
     pub(crate) why: &'static str,
 }
 
@@ -85,16 +85,16 @@ pub(crate) const DIFFERENCES: &[Difference] = &[
     },
 ];
 
-/// Returns the answers expected of the embedded server: the recorded ones with the intended differences.
+/// Returns the responses expected of the embedded server: the recorded ones with the intended differences.
 pub(crate) fn apply(case: &Case, recorded: &[Value]) -> Vec<Value> {
-    let mut answers = recorded.to_vec();
+    let mut responses = recorded.to_vec();
     for difference in DIFFERENCES.iter().filter(|difference| difference.case == case.name) {
         let Difference { step, at, ours, why, .. } = difference;
         let place = format!("{}: {step} {at}", case.name);
         assert!(!why.is_empty(), "{place}: a difference needs a reason");
-        let index = case.answer_index(step).unwrap_or_else(|| panic!("{place}: no step of this name"));
-        let answer = answers.get_mut(index).unwrap_or_else(|| panic!("{place}: no recorded answer"));
-        let recorded = answer.pointer(at).cloned().unwrap_or_default();
+        let index = case.response_index(step).unwrap_or_else(|| panic!("{place}: no step of this name"));
+        let response = responses.get_mut(index).unwrap_or_else(|| panic!("{place}: no recorded response"));
+        let recorded = response.pointer(at).cloned().unwrap_or_default();
         let ours = if ours.is_empty() {
             Value::Null
         } else {
@@ -102,10 +102,10 @@ pub(crate) fn apply(case: &Case, recorded: &[Value]) -> Vec<Value> {
         };
         assert_ne!(recorded, ours, "{place}: this is no longer a difference");
         let Some((parent, key)) = at.rsplit_once('/') else {
-            *answer = ours;
+            *response = ours;
             continue;
         };
-        let parent = answer.pointer_mut(parent).unwrap_or_else(|| panic!("{place}: nothing to change"));
+        let parent = response.pointer_mut(parent).unwrap_or_else(|| panic!("{place}: nothing to change"));
         let key = &key.replace("~1", "/");
         match parent {
             Value::Array(items) => items[key.parse::<usize>().expect("an index")] = ours,
@@ -113,5 +113,5 @@ pub(crate) fn apply(case: &Case, recorded: &[Value]) -> Vec<Value> {
             parent => parent[key] = ours,
         }
     }
-    answers
+    responses
 }

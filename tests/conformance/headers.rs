@@ -1,4 +1,4 @@
-//! Selects the headers of an answer that are compared: all except `LEFT_OUT`.
+//! Selects the headers of a response that are compared: all except `LEFT_OUT`.
 
 use http::HeaderMap;
 use serde_json::{Map, Value};
@@ -9,19 +9,19 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("connection", "it is about the connection; in one process there is none"),
     (
         "content-length",
-        "it follows from the body, whose uids, times and versions differ, and streamed answers have none",
+        "it follows from the body, whose uids, times and versions differ, and streamed responses have none",
     ),
-    ("date", "it is the time of the answer"),
+    ("date", "it is the time of the response"),
     ("transfer-encoding", "it is about the connection; HTTP/2 has none"),
 ];
-/// Headers with these values are not recorded, because nearly every answer has them. A missing one is recorded as null.
+/// Headers with these values are not recorded: nearly all responses have them. A missing one is recorded as null.
 const USUAL: &[(&str, &str)] = &[("cache-control", "no-cache, private"), ("content-type", "application/json")];
 /// Headers whose values differ between servers or over time. They are compared as placeholders, so only their presence
 /// matters.
 const OWN: &[(&str, &str)] = &[("etag", "ETAG"), ("last-modified", "TIME")];
 
 /// Returns the headers to compare, by name.
-pub(crate) fn compared(headers: &HeaderMap) -> Map<String, Value> {
+pub(crate) fn select_headers(headers: &HeaderMap) -> Map<String, Value> {
     let mut found = Map::new();
     for name in headers.keys().map(http::HeaderName::as_str) {
         if LEFT_OUT.iter().any(|(left_out, _)| *left_out == name) {
@@ -52,7 +52,7 @@ mod tests {
         for (name, value) in headers {
             map.append(*name, HeaderValue::from_static(value));
         }
-        Value::Object(compared(&map))
+        Value::Object(select_headers(&map))
     }
 
     #[test]

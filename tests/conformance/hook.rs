@@ -33,11 +33,11 @@ impl Hook {
         self.seen.lock().iter().filter(about).cloned().collect()
     }
 
-    /// Answers a request.
-    pub(crate) async fn answer(&self, request: Request<Bytes>) -> Response<Bytes> {
+    /// Handles a request, and records it.
+    pub(crate) async fn handle(&self, request: Request<Bytes>) -> Response<Bytes> {
         let path = request.uri().path().to_owned();
         let mut review: Value = serde_json::from_slice(request.body()).unwrap_or_default();
-        let answer = answer(&path, &review).await;
+        let response = review_response(&path, &review).await;
         // The administrators of the two servers have different names.
         if let Some(request) = review["request"].as_object_mut() {
             request.remove("userInfo");
@@ -45,7 +45,7 @@ impl Hook {
         review["calledPath"] = path.into();
         review["calledQuery"] = request.uri().query().unwrap_or_default().into();
         self.seen.lock().push(review);
-        answer
+        response
     }
 
     /// Serves the webhook on loopback. Returns its URL and the `caBundle` to trust.
@@ -76,8 +76,8 @@ impl Hook {
                     async move {
                         let (head, body) = request.into_parts();
                         let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-                        let answer = hook.answer(Request::from_parts(head, bytes)).await;
-                        Ok::<_, Infallible>(answer.map(Full::new))
+                        let response = hook.handle(Request::from_parts(head, bytes)).await;
+                        Ok::<_, Infallible>(response.map(Full::new))
                     }
                 });
                 let _closed =
@@ -87,7 +87,7 @@ impl Hook {
     }
 }
 
-async fn answer(path: &str, review: &Value) -> Response<Bytes> {
+async fn review_response(path: &str, review: &Value) -> Response<Bytes> {
     let respond = |code: u16, body: String| {
         let response = Response::builder().status(code).header("content-type", "application/json");
         response.body(body.into()).expect("the response is valid")

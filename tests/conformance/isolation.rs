@@ -30,8 +30,9 @@ async fn admission_rules_match_only_own_objects() {
         let (topic, recorded) = (Topic::read(topic, ""), recorded::read(topic));
         let setup = topic.setup.iter().map(|step| ("setup", step));
         let done = topic.cases.iter().flat_map(|case| {
-            let answers = recorded.get(&case.name).map_or(&[][..], Vec::as_slice);
-            let is_taken = |index: usize| answers.get(index).is_none_or(|answer| answer["code"].as_u64() < Some(300));
+            let responses = recorded.get(&case.name).map_or(&[][..], Vec::as_slice);
+            let is_taken =
+                |index: usize| responses.get(index).is_none_or(|response| response["code"].as_u64() < Some(300));
             let taken = case.steps.iter().enumerate().filter(move |(index, _)| is_taken(*index));
             taken.map(|(_, step)| (case.name.as_str(), step))
         });

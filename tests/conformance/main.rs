@@ -1,10 +1,10 @@
-//! Differential tests of the embedded API server: sends requests and compares the answers with those of a real server.
+//! Differential tests of the embedded API server: compares the responses with those of a real server.
 //!
-//! Answers must agree in meaning. Differences in wording are printed and written to `target/tmp/wording` (see `tiers`).
+//! Responses must agree in meaning. Differences in wording are printed, and written to `target/tmp/wording` (`tiers`).
 //!
 //! `cargo test -p kctl-tests --test conformance` compares with `recorded/` and needs no cluster. With `KUBECONFIG` the
-//! requests are also sent to that server, whose answers must match the recorded ones; with `RECORD=1` they are
-//! recorded. Recorded answers that agree in meaning are kept, so that the diff only shows changes that matter to
+//! requests are also sent to that server, whose responses must match the recorded ones; with `RECORD=1` they are
+//! recorded. Recorded responses that agree in meaning are kept, so that the diff only shows changes that matter to
 //! clients. `CASE=substring` selects the cases whose names contain it, and `EMBEDDED=0` leaves the embedded server out.
 //! The real server needs the feature gate `ShardedListAndWatch`: `KUBE_APISERVER_FLAGS=--feature-gates=ShardedListAndWatch=true`
 //! for `cargo xtask server up`.
@@ -38,8 +38,8 @@ use self::{
 
 /// Number of cases that run concurrently on a real server.
 const AT_A_TIME_MAX: usize = 8;
-/// Attempts for a case whose answers differ from the recorded ones. The real server reads policies, roles and CRDs from
-/// caches, which lag on a busy machine.
+/// Attempts for a case whose responses differ from the recorded ones. The real server reads policies, roles and CRDs
+/// from caches, which lag on a busy machine.
 const TRIES_MAX: usize = 3;
 /// Pauses after the first and the second attempt. Another case may interfere, for example by a default `StorageClass`,
 /// and should have ended by then.
@@ -192,16 +192,16 @@ fn check(topic: &str) {
     if !kubeconfig.is_empty() {
         let is_recording = env::var("RECORD").is_ok_and(|value| value == "1");
         let purpose = if is_recording { Purpose::Record } else { Purpose::Compare };
-        let answers = ask_real(&topic, &kubeconfig, &recorded::read(&topic.name), purpose);
+        let responses = run_on_real(&topic, &kubeconfig, &recorded::read(&topic.name), purpose);
         if is_recording {
-            recorded::write(&topic, &answers);
+            recorded::write(&topic, &responses);
         }
         let recorded = recorded::read(&topic.name);
         report(
             &topic,
-            &answers,
+            &responses,
             |case| recorded.get(&case.name).cloned(),
-            "the real server no longer answers as recorded",
+            "the real server no longer responds as recorded",
         );
         // The gate has already compared the embedded server.
         if env::var("EMBEDDED").is_ok_and(|value| value == "0") {
@@ -209,21 +209,21 @@ fn check(topic: &str) {
         }
     }
     let recorded = recorded::read(&topic.name);
-    let expected = |case: &Case| recorded.get(&case.name).map(|answers| differences::apply(case, answers));
-    report(&topic, &ask_embedded(&topic), expected, "the embedded server answers otherwise than the real one");
+    let expected = |case: &Case| recorded.get(&case.name).map(|responses| differences::apply(case, responses));
+    report(&topic, &run_on_embedded(&topic), expected, "the embedded server responds differently from the real one");
 }
 
-fn ask_embedded(topic: &Topic) -> BTreeMap<String, Vec<Value>> {
+fn run_on_embedded(topic: &Topic) -> BTreeMap<String, Vec<Value>> {
     // The server uses tokio's paused clock, so watches time out at once.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     runtime.block_on(async {
-        let mut answers = BTreeMap::new();
+        let mut responses = BTreeMap::new();
         for case in &topic.cases {
             let server = Server::embedded();
             let variables = run::prepare(&server, topic, "embedded0").await;
-            answers.insert(case.name.clone(), run::ask(&server, case, variables).await);
+            responses.insert(case.name.clone(), run::run_case(&server, case, variables).await);
         }
-        answers
+        responses
     })
 }
 
@@ -234,7 +234,7 @@ enum Purpose {
     Record,
 }
 
-fn ask_real(
+fn run_on_real(
     topic: &Topic,
     kubeconfig: &str,
     known: &BTreeMap<String, Vec<Value>>,
@@ -248,42 +248,42 @@ fn ask_real(
         let run = format!("{}{:x}", topic.name.replace('_', ""), since % 0x1000_0000);
         let variables = &run::prepare(server, topic, &run).await;
         let cases = futures::stream::iter(topic.cases.iter().enumerate()).map(|(index, case)| async move {
-            let mut answers = Vec::new();
+            let mut responses = Vec::new();
             let client = ClientStrings::collect(&case.steps);
             let agree = |one: &[Value], other: &[Value]| tiers::compare(one, other, &client).asserted.is_empty();
             for attempt in 1..=TRIES_MAX {
                 let variables = variables.clone().of_attempt(attempt);
                 let variables = variables.in_namespace(server, &format!("conf-{index}-{attempt}")).await;
-                let before = std::mem::replace(&mut answers, run::ask(server, case, variables.clone()).await);
+                let before = std::mem::replace(&mut responses, run::run_case(server, case, variables.clone()).await);
                 variables.clean_up(server).await;
                 match known.get(&case.name) {
                     None => break,
-                    Some(known) if agree(known, &answers) => {
+                    Some(known) if agree(known, &responses) => {
                         if purpose == Purpose::Record {
-                            answers.clone_from(known);
+                            responses.clone_from(known);
                         }
                         break;
                     }
-                    // Two equal attempts show the server's real answer, not that of a lagging cache.
-                    Some(_) if purpose == Purpose::Record && agree(&before, &answers) => break,
+                    // Two equal attempts show the server's real response, not that of a lagging cache.
+                    Some(_) if purpose == Purpose::Record && agree(&before, &responses) => break,
                     Some(_) => {}
                 }
-                eprintln!("{}: attempt {attempt} of {TRIES_MAX} was answered otherwise", case.name);
+                eprintln!("{}: attempt {attempt} of {TRIES_MAX} got another response", case.name);
                 if let Some(pause) = PAUSES.get(attempt - 1) {
                     tokio::time::sleep(*pause).await;
                 }
             }
-            (case.name.clone(), answers)
+            (case.name.clone(), responses)
         });
-        let answers = cases.buffer_unordered(AT_A_TIME_MAX).collect().await;
+        let responses = cases.buffer_unordered(AT_A_TIME_MAX).collect().await;
         run::clean_up(server, topic, variables).await;
-        answers
+        responses
     })
 }
 
 fn report(
     topic: &Topic,
-    answers: &BTreeMap<String, Vec<Value>>,
+    responses: &BTreeMap<String, Vec<Value>>,
     expected: impl Fn(&Case) -> Option<Vec<Value>>,
     what: &str,
 ) {
@@ -294,7 +294,7 @@ fn report(
             continue;
         };
         let client = ClientStrings::collect(&case.steps);
-        let Differences { asserted, wording: words } = tiers::compare(&expected, &answers[&case.name], &client);
+        let Differences { asserted, wording: words } = tiers::compare(&expected, &responses[&case.name], &client);
         for (differences, all) in [(asserted, &mut failures), (words, &mut wording)] {
             if !differences.is_empty() {
                 all.push(format!("{}:\n    {}", case.name, differences.join("\n    ")));

@@ -1,4 +1,4 @@
-//! Normalizes answers: replaces UIDs, times, versions and other values that differ between runs by placeholders.
+//! Normalizes responses: replaces UIDs, times, versions and other values that differ between runs by placeholders.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -20,7 +20,7 @@ static BEGINNING: LazyLock<Regex> = LazyLock::new(|| regex(r"\(\{[^()]{0,40} \.\
 static AGE: LazyLock<Regex> =
     LazyLock::new(|| regex(r"^((\d+d)?(\d+h)?(\d+m)?\d+(s|ms)|\d+y(\d+d)?|\d+d(\d+h)?|\d+h(\d+m)?)$"));
 
-/// The replacements in the answers of a case so far. Equal values get the same placeholder, and different values
+/// The replacements in the responses of a case so far. Equal values get the same placeholder, and different values
 /// different ones.
 #[derive(Default)]
 pub(crate) struct Normal {
@@ -42,16 +42,16 @@ impl Normal {
         self.words.extend([(trusted.into(), "TRUSTED"), (url.into(), "HOOK"), (host.into(), "HOOKHOST")]);
     }
 
-    pub(crate) fn normalize(&mut self, mut answer: Value) -> Value {
+    pub(crate) fn normalize(&mut self, mut response: Value) -> Value {
         // The real server sends bookmarks on a timer, except for the one at the end of the initial events.
-        if let Some(events) = answer["body"].as_array_mut() {
+        if let Some(events) = response["body"].as_array_mut() {
             let timed =
                 |event: &Value| event["type"] == "BOOKMARK" && event["object"]["metadata"]["annotations"].is_null();
             events.retain(|event| !timed(event));
         }
-        self.learn_names(&answer);
-        self.change(&mut answer);
-        answer
+        self.learn_names(&response);
+        self.change(&mut response);
+        response
     }
 
     fn learn_names(&mut self, value: &Value) {
@@ -157,16 +157,16 @@ fn by_manager(entries: &[Value]) -> Vec<Value> {
     entries
 }
 
-/// Adds a line for each difference between two answers.
+/// Adds a line for each difference between two responses.
 pub(crate) fn compare(expected: &Value, found: &Value, at: &str, differences: &mut Vec<String>) {
     match (expected, found) {
         // If the status codes differ, further differences are noise.
         (Value::Object(one), Value::Object(other))
             if at.matches('/').count() == 1 && one.get("code").is_some_and(|code| Some(code) != other.get("code")) =>
         {
-            let short = |answer: &Value| match &answer["body"]["message"] {
-                Value::Null => format!("{}", answer["code"]),
-                message => format!("{} {message}", answer["code"]),
+            let short = |response: &Value| match &response["body"]["message"] {
+                Value::Null => format!("{}", response["code"]),
+                message => format!("{} {message}", response["code"]),
             };
             differences.push(format!("{at}:\n      expected {}\n         found {}", short(expected), short(found)));
         }

@@ -1,4 +1,4 @@
-//! Recorded answers of the real server: one file per topic, one line per answer.
+//! Recorded responses of the real server: one file per topic, one line per response.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::case::Topic;
 
-/// Returns the recorded answers by case; empty if the file is missing.
+/// Returns the recorded responses by case; empty if the file is missing.
 pub(crate) fn read(topic: &str) -> BTreeMap<String, Vec<Value>> {
     let file = crate::folder().join(format!("recorded/{topic}.json"));
     match std::fs::read(&file) {
@@ -16,20 +16,20 @@ pub(crate) fn read(topic: &str) -> BTreeMap<String, Vec<Value>> {
     }
 }
 
-/// Replaces the answers of these cases, and removes those of cases that no longer exist.
-pub(crate) fn write(topic: &Topic, answers: &BTreeMap<String, Vec<Value>>) {
+/// Replaces the responses of these cases, and removes those of cases that no longer exist.
+pub(crate) fn write(topic: &Topic, responses: &BTreeMap<String, Vec<Value>>) {
     let mut all = read(&topic.name);
-    all.extend(answers.clone());
+    all.extend(responses.clone());
     let known: Vec<String> = Topic::read(&topic.name, "").cases.into_iter().map(|case| case.name).collect();
     all.retain(|case, _| known.contains(case));
     write_all(&topic.name, &all);
 }
 
-/// Replaces all answers of a topic.
+/// Replaces all responses of a topic.
 pub(crate) fn write_all(topic: &str, all: &BTreeMap<String, Vec<Value>>) {
-    let cases = all.iter().map(|(case, answers)| {
-        let answers: Vec<String> = answers.iter().map(|answer| format!("    {answer}")).collect();
-        format!("  {}: [\n{}\n  ]", Value::from(case.as_str()), answers.join(",\n"))
+    let cases = all.iter().map(|(case, responses)| {
+        let responses: Vec<String> = responses.iter().map(|response| format!("    {response}")).collect();
+        format!("  {}: [\n{}\n  ]", Value::from(case.as_str()), responses.join(",\n"))
     });
     let text = format!("{{\n{}\n}}\n", cases.collect::<Vec<_>>().join(",\n"));
     let file = crate::folder().join(format!("recorded/{topic}.json"));

@@ -1,4 +1,4 @@
-//! Sends the steps of a case to a server in order, and returns the answers in a comparable form.
+//! Sends the steps of a case to a server in order, and returns the responses in a comparable form.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ const ATTEMPTS_MAX: usize = 600;
 const PAUSE: Duration = Duration::from_millis(100);
 /// Pause before each step of `meanwhile`: the watch is open by then, and has sent the event of the previous step.
 const OPENED_AFTER: Duration = Duration::from_secs(1);
-/// Length of the string `$LONG`: an answer that contains it twice is compressed.
+/// Length of the string `$LONG`: a response that contains it twice is compressed.
 const LONG_LEN: usize = 70_000;
 
 /// The values of `$name` variables in requests.
@@ -52,8 +52,8 @@ impl Variables {
         let name = format!("{name}-{}", self.get("RUN"));
         let body = json!({ "metadata": { "name": name } }).to_string();
         let request = Request::post("/api/v1/namespaces").body(body.into_bytes()).expect("the request is valid");
-        let (code, _, answer) = server.send(request).await;
-        assert_eq!(code, 201, "{}", String::from_utf8_lossy(&answer));
+        let (code, _, response) = server.send(request).await;
+        assert_eq!(code, 201, "{}", String::from_utf8_lossy(&response));
         self.set("NS", name);
         self
     }
@@ -86,9 +86,9 @@ pub(crate) async fn prepare(server: &Server, topic: &Topic, run: &str) -> Variab
     variables.set("TRUSTED", server.hook_trusted.clone());
     let mut variables = variables.in_namespace(server, "setup").await;
     for step in &topic.setup {
-        let answer = answer(server, step, &mut variables, &mut Normal::default()).await;
-        let code = answer["code"].as_u64().unwrap_or_default();
-        assert!(code < 300, "the setup of {} fails: {}: {answer}", topic.name, step.request);
+        let response = send_step(server, step, &mut variables, &mut Normal::default()).await;
+        let code = response["code"].as_u64().unwrap_or_default();
+        assert!(code < 300, "the setup of {} fails: {}: {response}", topic.name, step.request);
     }
     variables
 }
@@ -106,23 +106,23 @@ pub(crate) async fn clean_up(server: &Server, topic: &Topic, variables: &Variabl
     }
 }
 
-/// Sends the steps of a case and returns the answers. Deletes cluster-scoped objects and finalizers that the case
+/// Sends the steps of a case and returns the responses. Deletes cluster-scoped objects and finalizers that the case
 /// leaves behind.
-pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) -> Vec<Value> {
+pub(crate) async fn run_case(server: &Server, case: &Case, mut variables: Variables) -> Vec<Value> {
     let mut normal = Normal::new(variables.get("NS"), variables.get("RUN"));
     normal.learn_hook(&server.hook_url, &server.hook_trusted);
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     let mut held = BTreeSet::new();
     let mut made = BTreeSet::new();
     for step in &case.steps {
         if !step.meanwhile.is_empty() {
-            answers.extend(watched(server, step, &mut variables, &mut normal).await);
+            responses.extend(run_watch(server, step, &mut variables, &mut normal).await);
             continue;
         }
-        let answer = answer(server, step, &mut variables, &mut normal).await;
-        held.extend(held_object(step, &variables, &answer));
-        made.extend(made_outside(step, &variables));
-        answers.push(answer);
+        let response = send_step(server, step, &mut variables, &mut normal).await;
+        held.extend(held_object(step, &variables, &response));
+        made.extend(cluster_scoped_path(step, &variables));
+        responses.push(response);
     }
     // An object with finalizers would keep the namespace from being deleted.
     for path in held {
@@ -134,7 +134,7 @@ pub(crate) async fn ask(server: &Server, case: &Case, mut variables: Variables) 
         let request = Request::delete(path).body(Vec::new());
         server.send(request.expect("the request is valid")).await;
     }
-    answers
+    responses
 }
 
 /// Sends generated steps one by one, with shared variables and placeholders.
@@ -150,8 +150,8 @@ impl<'a> Session<'a> {
         Self { server, variables, normal }
     }
 
-    pub(crate) async fn ask(&mut self, step: &Step) -> Value {
-        answer(self.server, step, &mut self.variables, &mut self.normal).await
+    pub(crate) async fn send(&mut self, step: &Step) -> Value {
+        send_step(self.server, step, &mut self.variables, &mut self.normal).await
     }
 
     /// Returns a value that a step saved.
@@ -160,29 +160,29 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Returns the answer to a watch, followed by the answers to the steps in its `meanwhile`.
-async fn watched(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Vec<Value> {
+/// Returns the response to a watch, followed by the responses to the steps in its `meanwhile`.
+async fn run_watch(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Vec<Value> {
     let (begun, life) = (tokio::time::Instant::now(), variables.life());
     let (mut of_watch, mut own) = (variables.clone(), Normal::new(variables.get("NS"), variables.get("RUN")));
     let watch = async {
-        let mut answer = answer(server, step, &mut of_watch, &mut own).await;
-        answer["ended"] = if begun.elapsed().as_secs() < life { "early" } else { "at its time" }.into();
-        answer
+        let mut response = send_step(server, step, &mut of_watch, &mut own).await;
+        response["ended"] = if begun.elapsed().as_secs() < life { "early" } else { "at its time" }.into();
+        response
     };
     let others = async {
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for step in &step.meanwhile {
             tokio::time::sleep(OPENED_AFTER).await;
-            answers.push(answer(server, step, variables, normal).await);
+            responses.push(send_step(server, step, variables, normal).await);
         }
-        answers
+        responses
     };
     let (watch, others) = futures::join!(watch, others);
     std::iter::once(watch).chain(others).collect()
 }
 
 /// Returns the path of a created object that is not deleted with the case's namespace.
-fn made_outside(step: &Step, variables: &Variables) -> Option<String> {
+fn cluster_scoped_path(step: &Step, variables: &Variables) -> Option<String> {
     let (method, path, _) = step.request();
     let name = step.body["metadata"]["name"].as_str().filter(|name| name.contains("$NS") && method == "POST")?;
     let path = variables.fill(path.split('?').next().unwrap_or(&path));
@@ -190,9 +190,9 @@ fn made_outside(step: &Step, variables: &Variables) -> Option<String> {
 }
 
 /// Returns the path of an object that a step created with finalizers.
-fn held_object(step: &Step, variables: &Variables, answer: &Value) -> Option<String> {
+fn held_object(step: &Step, variables: &Variables, response: &Value) -> Option<String> {
     let (method, path, _) = step.request();
-    let holds = [&answer["body"], &step.body]
+    let holds = [&response["body"], &step.body]
         .iter()
         .any(|object| object["metadata"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()));
     let name = step.body["metadata"]["name"].as_str().filter(|_| holds && method == "POST")?;
@@ -200,31 +200,31 @@ fn held_object(step: &Step, variables: &Variables, answer: &Value) -> Option<Str
     Some(format!("{}/{}", path.split('?').next().unwrap_or(&path), variables.fill(name)))
 }
 
-async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Value {
+async fn send_step(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Value {
     if step.request.starts_with("SEEN ") {
         let seen = server.hook.seen(variables.get("NS")).into();
-        return normal.normalize(json!({ "code": 200, "body": compared(step, seen) }));
+        return normal.normalize(json!({ "code": 200, "body": comparable_body(step, seen) }));
     }
     for attempt in 1.. {
         let (code, headers, bytes) = server.send(request(step, variables)).await;
         if step.until.is_some_and(|wanted| wanted != code) {
-            assert!(attempt < ATTEMPTS_MAX, "{} is answered {code} for ever", step.request);
+            assert!(attempt < ATTEMPTS_MAX, "{} gets {code} for ever", step.request);
             tokio::time::sleep(PAUSE).await;
             continue;
         }
-        let bytes = if headers.contains_key(header::CONTENT_ENCODING) { unpacked(&bytes) } else { bytes };
-        let body = parsed(&bytes, step.is_watch());
+        let bytes = if headers.contains_key(header::CONTENT_ENCODING) { gunzip(&bytes) } else { bytes };
+        let body = parse_body(&bytes, step.is_watch());
         let is_so = |(pointer, value): (&String, &Value)| {
             let found = body.pointer(pointer).unwrap_or(&Value::Null);
             value.as_str().map_or_else(|| found == value, |text| *found == *variables.fill(text))
         };
         if !step.awaits.iter().all(is_so) {
-            assert!(attempt < ATTEMPTS_MAX, "{} is answered {body} for ever", step.request);
+            assert!(attempt < ATTEMPTS_MAX, "{} gets {body} for ever", step.request);
             tokio::time::sleep(PAUSE).await;
             continue;
         }
         for (name, pointer) in &step.save {
-            // A busy real server does not serve a new CRD for a moment. The case then has another answer, and is tried again.
+            // A busy real server does not serve a new CRD for a moment. The case then fails, and is tried again.
             let value = match body.pointer(pointer) {
                 Some(value) => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
                 None if server.is_real() => {
@@ -235,21 +235,21 @@ async fn answer(server: &Server, step: &Step, variables: &mut Variables, normal:
             };
             variables.set(name, value);
         }
-        let mut answer = json!({ "code": code });
-        for (name, value) in headers::compared(&headers) {
-            answer[name] = value;
+        let mut response = json!({ "code": code });
+        for (name, value) in headers::select_headers(&headers) {
+            response[name] = value;
         }
-        answer["body"] = compared(step, body);
+        response["body"] = comparable_body(step, body);
         if !step.digest.is_empty() {
-            answer["body"] = digest::of_parts(&step.digest, normal.normalize(answer["body"].take()));
+            response["body"] = digest::of_parts(&step.digest, normal.normalize(response["body"].take()));
         }
-        return normal.normalize(answer);
+        return normal.normalize(response);
     }
     unreachable!("the last attempt fails")
 }
 
 /// Returns the parts of a body that `only` selects.
-fn compared(step: &Step, body: Value) -> Value {
+fn comparable_body(step: &Step, body: Value) -> Value {
     if step.only.is_empty() {
         return body;
     }
@@ -258,14 +258,14 @@ fn compared(step: &Step, body: Value) -> Value {
 }
 
 /// Decompresses a gzip body.
-fn unpacked(bytes: &[u8]) -> Vec<u8> {
+fn gunzip(bytes: &[u8]) -> Vec<u8> {
     let mut plain = Vec::new();
-    GzDecoder::new(bytes).read_to_end(&mut plain).expect("the answer is whole gzip");
+    GzDecoder::new(bytes).read_to_end(&mut plain).expect("the response is whole gzip");
     plain
 }
 
 /// Returns a body as JSON, the events of a watch as a list, and anything else as a string.
-fn parsed(bytes: &[u8], watches: bool) -> Value {
+fn parse_body(bytes: &[u8], watches: bool) -> Value {
     let text = String::from_utf8_lossy(bytes).into_owned();
     let lines: Result<Vec<Value>, _> = text.lines().map(serde_json::from_str).collect();
     match (serde_json::from_str::<Value>(&text), lines) {

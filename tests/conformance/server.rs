@@ -44,7 +44,7 @@ impl Server {
         let answering = hook.clone();
         server.serve_webhook(hook::IN_PROCESS, move |request| {
             let hook = answering.clone();
-            async move { hook.answer(request).await }
+            async move { hook.handle(request).await }
         });
         Self {
             connection: Connection::Embedded(server),
@@ -59,7 +59,7 @@ impl Server {
         let options = kube::config::KubeConfigOptions::default();
         let config = kube::Config::from_custom_kubeconfig(kubeconfig, &options).await;
         let mut config = config.expect("the kubeconfig is valid");
-        // Errors are answers to compare, so the client must not retry them.
+        // Errors are responses to compare, so the client must not retry them.
         config.default_retry = false;
         let hook = Hook::default();
         let (hook_url, hook_trusted) = hook.serve().await;
@@ -84,16 +84,16 @@ impl Server {
         let of_namespace = request.uri().path().strip_prefix("/api/v1/namespaces/");
         let labels = ["PATCH", "PUT"].contains(&request.method().as_str())
             && of_namespace.is_some_and(|name| !name.contains('/'));
-        let answer = tokio::time::timeout(PATIENCE, self.answer(request.map(Body::from))).await;
-        let is_done = answer.as_ref().is_ok_and(|(code, ..)| *code < 300);
+        let response = tokio::time::timeout(PATIENCE, self.exchange(request.map(Body::from))).await;
+        let is_done = response.as_ref().is_ok_and(|(code, ..)| *code < 300);
         let pauses = [(configures && is_done, CONFIG_CACHE_DELAY), (labels, LABEL_CACHE_DELAY)];
         for (_, pause) in pauses.into_iter().filter(|(is_needed, _)| *is_needed && self.is_real()) {
             tokio::time::sleep(pause).await;
         }
-        answer.unwrap_or_else(|_| panic!("no response to {what} within {PATIENCE:?}"))
+        response.unwrap_or_else(|_| panic!("no response to {what} within {PATIENCE:?}"))
     }
 
-    async fn answer(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
+    async fn exchange(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {
         match &self.connection {
             Connection::Embedded(server) => {
                 let response = service(server, &request).oneshot(request).await.unwrap_or_else(|never| match never {});
@@ -103,7 +103,7 @@ impl Server {
             }
             Connection::Real(admin, anonymous) => {
                 let client = if token(&request).is_some() { anonymous } else { admin };
-                let (head, body) = client.send(request).await.expect("the real server answers").into_parts();
+                let (head, body) = client.send(request).await.expect("the real server responds").into_parts();
                 let bytes = body.collect().await.expect("the response body is complete").to_bytes();
                 (head.status.as_u16(), head.headers, bytes.to_vec())
             }

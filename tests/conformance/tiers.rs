@@ -1,4 +1,4 @@
-//! The two tiers of a comparison: the meaning of an answer is asserted, and its wording is only reported.
+//! The two tiers of a comparison: the meaning of a response is asserted, and its wording is only reported.
 //!
 //! Asserted are the HTTP status code, headers, reason, the set of (field path, error type), the number of warnings,
 //! stored objects with their managedFields, and watch events. Reported are messages, also of
@@ -25,7 +25,7 @@ static EXPLANATIONS: LazyLock<Regex> = LazyLock::new(|| {
 const REASON_OF_REVIEW: &str = "body/status/reason";
 
 /// The strings in the request bodies of a case. A server must return them unchanged, also as the message of a
-/// condition. A string with a variable, such as `$NS`, is not recognized in an answer.
+/// condition. A string with a variable, such as `$NS`, is not recognized in a response.
 #[derive(Default)]
 pub(crate) struct ClientStrings(BTreeSet<String>);
 
@@ -62,7 +62,7 @@ impl ClientStrings {
     }
 }
 
-/// The lines in which the answers of a case differ.
+/// The lines in which the responses of a case differ.
 #[derive(Default)]
 pub(crate) struct Differences {
     /// Differences in meaning, which fail the test.
@@ -71,7 +71,7 @@ pub(crate) struct Differences {
     pub(crate) wording: Vec<String>,
 }
 
-/// Compares the answers of a case, one by one. `client` has the strings of its requests.
+/// Compares the responses of a case, one by one. `client` has the strings of its requests.
 pub(crate) fn compare(expected: &[Value], found: &[Value], client: &ClientStrings) -> Differences {
     let mut differences = Differences::default();
     let (expected_meanings, found_meanings) = (meanings(expected, client), meanings(found, client));
@@ -96,10 +96,10 @@ pub(crate) fn compare(expected: &[Value], found: &[Value], client: &ClientString
     differences
 }
 
-/// Returns answers without their wording. UIDs are numbered again, because a UID may occur first in a message.
-fn meanings(answers: &[Value], client: &ClientStrings) -> Vec<Value> {
+/// Returns responses without their wording. UIDs are numbered again, because a UID may occur first in a message.
+fn meanings(responses: &[Value], client: &ClientStrings) -> Vec<Value> {
     static UID: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"UID\d+").expect("the pattern is right"));
-    let text = Value::Array(answers.iter().map(|answer| meaning(answer, client)).collect()).to_string();
+    let text = Value::Array(responses.iter().map(|response| meaning(response, client)).collect()).to_string();
     let mut known: Vec<String> = Vec::new();
     let text = UID.replace_all(&text, |found: &regex::Captures<'_>| {
         let number = known.iter().position(|uid| *uid == found[0]).unwrap_or_else(|| {
@@ -111,24 +111,24 @@ fn meanings(answers: &[Value], client: &ClientStrings) -> Vec<Value> {
     serde_json::from_str(&text).expect("only numbers were changed")
 }
 
-/// Returns an answer without its wording.
-fn meaning(answer: &Value, client: &ClientStrings) -> Value {
-    let is_error = answer["code"].as_u64().is_some_and(|code| code >= 400);
-    let mut answer = answer.clone();
-    if let Some(Value::String(warnings)) = answer.get_mut("warning") {
+/// Returns a response without its wording.
+fn meaning(response: &Value, client: &ClientStrings) -> Value {
+    let is_error = response["code"].as_u64().is_some_and(|code| code >= 400);
+    let mut response = response.clone();
+    if let Some(Value::String(warnings)) = response.get_mut("warning") {
         *warnings = format!("{} warnings", warnings.matches(WARNING).count());
     }
-    if let Some(body) = answer.get_mut("body") {
+    if let Some(body) = response.get_mut("body") {
         if let Value::String(text) = body {
-            *body = parsed(text, is_error);
+            *body = parse_yaml(text, is_error);
         }
         strip(body, "body", if is_error { Within::Status } else { Within::Object }, client);
     }
-    answer
+    response
 }
 
 /// Returns a YAML body as JSON, so that the order of keys and the style of strings do not matter.
-fn parsed(text: &str, is_error: bool) -> Value {
+fn parse_yaml(text: &str, is_error: bool) -> Value {
     match serde_saphyr::from_str(text) {
         Ok(Value::Object(fields)) => Value::Object(fields),
         _ if is_error => TEXT.into(),
@@ -181,10 +181,10 @@ fn field_errors(causes: &Value) -> Value {
     Value::Object(all.into_iter().map(|one| (one, Value::Null)).collect::<Map<_, _>>())
 }
 
-/// Returns the message of an answer, for the report of a failure.
-fn message(answer: &Value) -> String {
-    let message = &answer["body"]["message"];
-    format!("{} {}", answer["code"], if message.is_null() { &answer["body"]["/message"] } else { message })
+/// Returns the message of a response, for the report of a failure.
+fn message(response: &Value) -> String {
+    let message = &response["body"]["message"];
+    format!("{} {}", response["code"], if message.is_null() { &response["body"]["/message"] } else { message })
 }
 
 /// Prints the differences in wording of a topic, and writes them to a file.
@@ -240,14 +240,14 @@ mod tests {
     }
 
     /// Returns the number of differences in meaning and in wording after a change.
-    fn changed(answer: Value, pointer: &str, value: Value) -> (usize, usize) {
-        changed_beside(&ClientStrings::default(), answer, pointer, value)
+    fn changed(response: Value, pointer: &str, value: Value) -> (usize, usize) {
+        changed_beside(&ClientStrings::default(), response, pointer, value)
     }
 
-    fn changed_beside(client: &ClientStrings, answer: Value, pointer: &str, value: Value) -> (usize, usize) {
-        let mut other = answer.clone();
-        *other.pointer_mut(pointer).expect("the answer has this part") = value;
-        let differences = compare(&[answer], &[other], client);
+    fn changed_beside(client: &ClientStrings, response: Value, pointer: &str, value: Value) -> (usize, usize) {
+        let mut other = response.clone();
+        *other.pointer_mut(pointer).expect("the response has this part") = value;
+        let differences = compare(&[response], &[other], client);
         (differences.asserted.len(), differences.wording.len())
     }
 
@@ -283,8 +283,8 @@ mod tests {
             (watched(), "/body/1/object/reason", json!("Gone")),
             (watched(), "/body", json!([])),
         ];
-        for (answer, pointer, value) in changes {
-            let (asserted, wording) = changed(answer, pointer, value);
+        for (response, pointer, value) in changes {
+            let (asserted, wording) = changed(response, pointer, value);
             assert!(asserted > 0 && wording == 0, "{pointer}: {asserted} {wording}");
         }
         let client = &ClientStrings::default();
@@ -294,14 +294,14 @@ mod tests {
 
     #[test]
     fn change_in_a_selected_part_fails() {
-        let answer = json!({ "code": 422, "body": {
+        let response = json!({ "code": 422, "body": {
             "/message": "m", "/details/causes": [{ "field": "a", "reason": "FieldValueInvalid", "message": "m" }],
         } });
         let causes = "/body/~1details~1causes";
-        assert_eq!(changed(answer.clone(), "/body/~1message", json!("n")), (0, 1));
-        assert_eq!(changed(answer.clone(), &format!("{causes}/0/message"), json!("n")), (0, 1));
-        assert_ne!(changed(answer.clone(), &format!("{causes}/0/field"), json!("b")).0, 0);
-        assert_ne!(changed(answer, causes, json!([])).0, 0);
+        assert_eq!(changed(response.clone(), "/body/~1message", json!("n")), (0, 1));
+        assert_eq!(changed(response.clone(), &format!("{causes}/0/message"), json!("n")), (0, 1));
+        assert_ne!(changed(response.clone(), &format!("{causes}/0/field"), json!("b")).0, 0);
+        assert_ne!(changed(response, causes, json!([])).0, 0);
     }
 
     #[test]
@@ -343,8 +343,8 @@ mod tests {
             (json!({ "code": 404, "body": "404 page not found" }), "/body", json!("no such page")),
             (json!({ "code": 406, "body": "kind: Status\ncode: 406" }), "/body", json!("code: 406\nkind: Status")),
         ];
-        for (answer, pointer, value) in changes {
-            assert_eq!(changed(answer, pointer, value), (0, 1), "{pointer}");
+        for (response, pointer, value) in changes {
+            assert_eq!(changed(response, pointer, value), (0, 1), "{pointer}");
         }
     }
 }

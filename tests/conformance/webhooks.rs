@@ -1,4 +1,4 @@
-//! Webhook tests that recorded answers cannot cover: TLS, and concurrent writes during a webhook call.
+//! Webhook tests that recorded responses cannot cover: TLS, and concurrent writes during a webhook call.
 
 use std::sync::{
     Arc,
@@ -14,7 +14,7 @@ use tower::ServiceExt;
 
 use crate::hook::Hook;
 
-async fn ask(server: &ApiServer, method: &str, path: &str, body: &Value) -> (u16, Value) {
+async fn send_json(server: &ApiServer, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let request = Request::builder().method(method).uri(path).header(header::CONTENT_TYPE, media);
     let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
@@ -33,7 +33,7 @@ async fn configure(server: &ApiServer, kind: &str, client_config: Value, operati
     let webhook = json!({ "name": "a.example.com", "clientConfig": client_config, "rules": [rule], "sideEffects": "None",
         "admissionReviewVersions": ["v1"], "timeoutSeconds": 5 });
     let body = json!({ "metadata": { "name": "a" }, "webhooks": [webhook] });
-    assert_eq!(ask(server, "POST", &path, &body).await.0, 201);
+    assert_eq!(send_json(server, "POST", &path, &body).await.0, 201);
 }
 
 #[tokio::test]
@@ -44,8 +44,8 @@ async fn webhook_call_verifies_the_server_certificate() {
         let server = ApiServer::on_system_time();
         let config = json!({ "url": format!("{url}/deny-forbidden"), "caBundle": bundle });
         configure(&server, "ValidatingWebhookConfiguration", config, &["CREATE"]).await;
-        let (code, answer) = ask(&server, "POST", CONFIG_MAPS, &json!({ "metadata": { "name": "a" } })).await;
-        assert_eq!(code, expected, "{answer}");
+        let (code, response) = send_json(&server, "POST", CONFIG_MAPS, &json!({ "metadata": { "name": "a" } })).await;
+        assert_eq!(code, expected, "{response}");
     }
 }
 
@@ -61,21 +61,23 @@ async fn concurrent_write_repeats_the_webhook_call() {
             // deadlock.
             if n_asked.fetch_add(1, Ordering::SeqCst) == 0 {
                 let written =
-                    ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "other": "x" } })).await;
+                    send_json(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "other": "x" } }))
+                        .await;
                 assert_eq!(written.0, 200, "{}", written.1);
             }
             let review: Value = serde_json::from_slice(request.body()).unwrap();
             let response = json!({ "uid": review["request"]["uid"], "allowed": true });
-            let answer =
+            let response =
                 json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response });
-            Response::new(answer.to_string().into())
+            Response::new(response.to_string().into())
         }
     });
-    assert_eq!(ask(&server, "POST", CONFIG_MAPS, &json!({ "metadata": { "name": "a" } })).await.0, 201);
+    assert_eq!(send_json(&server, "POST", CONFIG_MAPS, &json!({ "metadata": { "name": "a" } })).await.0, 201);
     configure(&server, "ValidatingWebhookConfiguration", json!({ "url": "https://hook.example.com" }), &["UPDATE"])
         .await;
-    let (code, answer) = ask(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "mine": "y" } })).await;
-    assert_eq!((code, &answer["data"]), (200, &json!({ "mine": "y", "other": "x" })));
+    let (code, response) =
+        send_json(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "mine": "y" } })).await;
+    assert_eq!((code, &response["data"]), (200, &json!({ "mine": "y", "other": "x" })));
     // Three calls: for the first patch, for the concurrent patch, and for the first patch again after the conflict.
     assert_eq!(n_asked.load(Ordering::SeqCst), 3);
 }
@@ -89,17 +91,18 @@ async fn webhook_sees_the_stored_name_uid_and_time() {
         let review: Value = serde_json::from_slice(request.body()).unwrap();
         *keep.lock() = review["request"]["object"]["metadata"].clone();
         let response = json!({ "uid": review["request"]["uid"], "allowed": true });
-        let answer = json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response });
+        let response = json!({ "kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response });
         async move {
             tokio::time::sleep(std::time::Duration::from_secs(3)).await;
-            Response::new(answer.to_string().into())
+            Response::new(response.to_string().into())
         }
     });
     let config = json!({ "service": { "namespace": "default", "name": "webhook" } });
     configure(&server, "ValidatingWebhookConfiguration", config, &["CREATE"]).await;
-    let (code, answer) = ask(&server, "POST", CONFIG_MAPS, &json!({ "metadata": { "generateName": "a-" } })).await;
-    assert_eq!(code, 201, "{answer}");
+    let (code, response) =
+        send_json(&server, "POST", CONFIG_MAPS, &json!({ "metadata": { "generateName": "a-" } })).await;
+    assert_eq!(code, 201, "{response}");
     for field in ["name", "uid", "creationTimestamp"] {
-        assert_eq!(answer["metadata"][field], seen.lock()[field], "{field}");
+        assert_eq!(response["metadata"][field], seen.lock()[field], "{field}");
     }
 }

@@ -85,9 +85,9 @@ async fn verdicts_of(server: &Server, seed: u64) -> Vec<Value> {
     let schema = schema(&mut rng);
     let plural = format!("combined{seed}s");
     let definition = definition(&plural, &schema);
-    let (code, answer) = send(server, Method::POST, DEFINITIONS, &definition).await;
+    let (code, response) = send(server, Method::POST, DEFINITIONS, &definition).await;
     if code >= 400 {
-        return vec![json!([code, answer["reason"]])];
+        return vec![json!([code, response["reason"]])];
     }
     let path = format!("/apis/combinators.example.com/v1/{plural}");
     until_served(server, &path).await;
@@ -99,8 +99,8 @@ async fn verdicts_of(server: &Server, seed: u64) -> Vec<Value> {
             "metadata": { "name": "a" },
             "v": value(&mut rng, &schema),
         });
-        let (code, answer) = send(server, Method::POST, &format!("{path}?dryRun=All"), &object).await;
-        all.push(if code < 400 { json!([code, answer["v"]]) } else { json!([code, answer["reason"]]) });
+        let (code, response) = send(server, Method::POST, &format!("{path}?dryRun=All"), &object).await;
+        all.push(if code < 400 { json!([code, response["v"]]) } else { json!([code, response["reason"]]) });
     }
     send(server, Method::DELETE, &format!("{DEFINITIONS}/{plural}.combinators.example.com"), &Value::Null).await;
     all

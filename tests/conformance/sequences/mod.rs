@@ -1,6 +1,6 @@
 //! Sends random sequences of writes by several managers, and compares the resulting objects and `managedFields`.
 //!
-//! The answers to the first seeds are recorded. With `KUBECONFIG` the sequences of `SEEDS` (`0..80` by default) are
+//! The responses to the first seeds are recorded. With `KUBECONFIG` the sequences of `SEEDS` (`0..80` by default) are
 //! sent to both servers.
 
 mod grammar;
@@ -21,14 +21,14 @@ use crate::{
     tiers::{self, ClientStrings},
 };
 
-/// Number of sequences whose answers are recorded.
+/// Number of sequences whose responses are recorded.
 const RECORDED: u64 = 25;
 /// Number of sequences that run on both servers with `KUBECONFIG`.
 const SEEDS: u64 = 80;
 const NAME: &str = "sequences";
 
-/// The answers to the writes of each sequence, by its name.
-type Answers = BTreeMap<String, Vec<Value>>;
+/// The responses to the writes of each sequence, by its name.
+type Responses = BTreeMap<String, Vec<Value>>;
 
 #[derive(Deserialize)]
 struct Grammar {
@@ -55,7 +55,7 @@ fn random_writes_match_real_server() {
     let kubeconfig = env::var("KUBECONFIG").unwrap_or_default();
     let seeds: Vec<u64> = if kubeconfig.is_empty() { 0..RECORDED } else { rng::seeds(0..SEEDS) }.collect();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-    let ours = runtime.block_on(async { answers(&Server::embedded(), grammar, &seeds, "embedded0").await });
+    let ours = runtime.block_on(async { run_sequences(&Server::embedded(), grammar, &seeds, "embedded0").await });
     let failures = if kubeconfig.is_empty() {
         let recorded = recorded::read(NAME);
         failures(grammar, &seeds, &recorded, &recorded, &ours)
@@ -63,19 +63,19 @@ fn random_writes_match_real_server() {
         failures_beside_real(grammar, &seeds, &kubeconfig, &ours)
     };
     let told: Vec<String> = failures.into_values().collect();
-    assert!(told.is_empty(), "{} sequences are answered otherwise:\n{}", told.len(), told.join("\n"));
+    assert!(told.is_empty(), "{} sequences get another response:\n{}", told.len(), told.join("\n"));
 }
 
 /// Returns the sequences in which the real server differs from its recording, or the embedded server from the real one.
 ///
 /// Such sequences run again: the real server first tries a patch on its cached object, and repeats it on the stored
-/// object if the cache was stale. The answer then has the warnings of both attempts.
-fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours: &Answers) -> BTreeMap<u64, String> {
-    let mut real = ask_real(grammar, seeds, kubeconfig);
+/// object if the cache was stale. The response then has the warnings of both attempts.
+fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours: &Responses) -> BTreeMap<u64, String> {
+    let mut real = run_on_real(grammar, seeds, kubeconfig);
     if env::var("RECORD").is_ok_and(|value| value == "1") {
         let names: Vec<String> = (0..RECORDED).map(|seed| name_of(grammar, seed)).collect();
         let kept = real.iter().filter(|(name, _)| names.contains(name));
-        recorded::write_all(NAME, &kept.map(|(name, answers)| (name.clone(), answers.clone())).collect());
+        recorded::write_all(NAME, &kept.map(|(name, responses)| (name.clone(), responses.clone())).collect());
     }
     let recorded = recorded::read(NAME);
     for attempt in 1..TRIES_MAX {
@@ -84,8 +84,8 @@ fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours
             break;
         }
         let (again, told): (Vec<u64>, Vec<String>) = failures.into_iter().unzip();
-        eprintln!("attempt {attempt} of {TRIES_MAX} was answered otherwise:\n{}", told.join("\n"));
-        real.extend(ask_real(grammar, &again, kubeconfig));
+        eprintln!("attempt {attempt} of {TRIES_MAX} got another response:\n{}", told.join("\n"));
+        real.extend(run_on_real(grammar, &again, kubeconfig));
     }
     failures(grammar, seeds, &recorded, &real, ours)
 }
@@ -94,9 +94,9 @@ fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours
 fn failures(
     grammar: &Grammar,
     seeds: &[u64],
-    recorded: &Answers,
-    real: &Answers,
-    ours: &Answers,
+    recorded: &Responses,
+    real: &Responses,
+    ours: &Responses,
 ) -> BTreeMap<u64, String> {
     let of_seed = |seed: &u64| {
         let (name, writes) = (name_of(grammar, *seed), writes_of(grammar.kind_of(*seed), *seed));
@@ -109,12 +109,12 @@ fn failures(
     seeds.iter().filter_map(of_seed).collect()
 }
 
-fn ask_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str) -> Answers {
+fn run_on_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str) -> Responses {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let server = &Server::real(kubeconfig).await;
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis();
-        answers(server, grammar, seeds, &format!("seq{:x}", since % 0x1000_0000)).await
+        run_sequences(server, grammar, seeds, &format!("seq{:x}", since % 0x1000_0000)).await
     })
 }
 
@@ -122,51 +122,51 @@ fn name_of(grammar: &Grammar, seed: u64) -> String {
     format!("{} {seed}", grammar.kind_of(seed).name)
 }
 
-async fn answers(server: &Server, grammar: &Grammar, seeds: &[u64], run: &str) -> Answers {
+async fn run_sequences(server: &Server, grammar: &Grammar, seeds: &[u64], run: &str) -> Responses {
     let topic = &Topic::of_setup(NAME, grammar.setup.clone());
     let variables = run::prepare(server, topic, run).await;
     let mut all = BTreeMap::new();
     for &seed in seeds {
         let variables = variables.clone().in_namespace(server, &format!("seq-{seed}")).await;
-        all.insert(name_of(grammar, seed), play(server, grammar.kind_of(seed), seed, &variables).await);
+        all.insert(name_of(grammar, seed), run_sequence(server, grammar.kind_of(seed), seed, &variables).await);
         variables.clean_up(server).await;
     }
     run::clean_up(server, topic, &variables).await;
     all
 }
 
-/// Sends the writes of a seed and returns the answers. Edits read the object first.
-async fn play(server: &Server, kind: &Kind, seed: u64, variables: &Variables) -> Vec<Value> {
+/// Sends the writes of a seed and returns the responses. Edits read the object first.
+async fn run_sequence(server: &Server, kind: &Kind, seed: u64, variables: &Variables) -> Vec<Value> {
     let mut session = run::Session::new(server, variables.clone());
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for (name, namespace) in [("OWNER", "$NS"), ("OTHER", "kube-system")] {
         let read = json!({ "do": format!("GET /api/v1/namespaces/{namespace}"), "save": { name: "/metadata/uid" } });
-        session.ask(&serde_json::from_value(read).expect("a step has these fields")).await;
+        session.send(&serde_json::from_value(read).expect("a step has these fields")).await;
     }
     for write in writes_of(kind, seed) {
         let step = match write {
             Write::Request(step) => step,
             Write::Edit(mut step) => {
                 let read = json!({ "do": format!("GET {}", path_of(kind)), "save": { "LIVE": "" } });
-                session.ask(&serde_json::from_value(read).expect("a step has these fields")).await;
-                let mut live: Value = serde_json::from_str(session.variable("LIVE")).expect("an answer is JSON");
+                session.send(&serde_json::from_value(read).expect("a step has these fields")).await;
+                let mut live: Value = serde_json::from_str(session.variable("LIVE")).expect("a response is JSON");
                 merge_patch(&mut live, &step.body);
                 step.body = live;
                 step
             }
         };
-        let mut answer = session.ask(&step).await;
-        forget_ports(&mut answer);
-        let is_rejected = answers.is_empty() && answer["code"] != 201;
-        answers.push(answer);
+        let mut response = session.send(&step).await;
+        forget_ports(&mut response);
+        let is_rejected = responses.is_empty() && response["code"] != 201;
+        responses.push(response);
         if is_rejected {
             // The create failed, so the other writes have no object.
-            return answers;
+            return responses;
         }
     }
     let free = json!({ "do": format!("MERGE {}", path_of(kind)), "body": { "metadata": { "finalizers": null } } });
-    session.ask(&serde_json::from_value(free).expect("a step has these fields")).await;
-    answers
+    session.send(&serde_json::from_value(free).expect("a step has these fields")).await;
+    responses
 }
 
 /// Replaces node ports, which are allocated at random.
@@ -198,7 +198,7 @@ fn merge_patch(value: &mut Value, patch: &Value) {
     }
 }
 
-/// Returns the first write whose answers differ. Later differences are only its consequences.
+/// Returns the first write whose responses differ. Later differences are only its consequences.
 fn first_difference(expected: &[Value], found: &[Value], writes: &[Write]) -> Option<String> {
     let client = ClientStrings::collect(writes.iter().map(Write::step));
     let pairs = expected.iter().zip(found).zip(writes).enumerate();
@@ -207,12 +207,12 @@ fn first_difference(expected: &[Value], found: &[Value], writes: &[Write]) -> Op
         if !told.is_empty() {
             let before: Vec<String> = writes[..index].iter().map(|write| format!("    {}", write.text())).collect();
             return Some(format!(
-                "after\n{}\n  {}\n  is answered otherwise:\n    {}",
+                "after\n{}\n  {}\n  gets another response:\n    {}",
                 before.join("\n"),
                 write.text(),
                 told.join("\n    ")
             ));
         }
     }
-    (expected.len() != found.len()).then(|| format!("{} answers, not {}", found.len(), expected.len()))
+    (expected.len() != found.len()).then(|| format!("{} responses, not {}", found.len(), expected.len()))
 }
