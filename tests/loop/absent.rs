@@ -180,7 +180,7 @@ async fn brief_404_of_a_kind_causes_no_deletes() {
     log.take();
     let store = crate::watch::source_of(&view, "configmaps").store().clone();
     let changes = Log::default();
-    store.subscribe(crate::script::noting(&changes)).await.wait_until_delivered().await;
+    store.subscribe(crate::script::log_changes(&changes)).await.wait_until_delivered().await;
     changes.take();
     world.faults.add(Fault::Reject(404), |request| request.reads("configmaps"));
     world.faults.cut_watches();

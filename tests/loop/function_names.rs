@@ -1,7 +1,7 @@
 //! Checks that functions have verbs: bounds how many have a bare participle as their name, such as `written`.
 //!
 //! `write`, `written_object` and `is_written` say what a caller gets, and a reader can search for them. A participle is only
-//! clear in a builder (`namespaced()`) and in the answer of a trait of another crate.
+//! clear in a builder (`namespaced()`) and in the implementation of another crate's trait.
 
 use crate::{
     modules::{CRATES, code},

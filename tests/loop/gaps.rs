@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use crate::{
     rich::controlled_by,
-    script::noting,
+    script::log_changes,
     watch::source_of,
     world::{Log, With, World, app, pod, seconds, text},
 };
@@ -80,7 +80,7 @@ async fn relist_across_compaction_reports_changes_only() {
     let view = world.run(app().configs(|_, _| async { Ok(Action::await_change()) })).await;
     seconds(5).await;
     let log = Log::default();
-    source_of(&view, "configmaps").store().subscribe(noting(&log)).await.wait_until_delivered().await;
+    source_of(&view, "configmaps").store().subscribe(log_changes(&log)).await.wait_until_delivered().await;
     log.take();
     world.deafen("configmaps");
     world.set("config-001", "2").await;

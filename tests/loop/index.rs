@@ -142,8 +142,8 @@ async fn replaced_object_is_freed_after_its_last_reader() {
 async fn list_items_have_their_kind_as_watch_events() {
     // Items of a list have no `kind`, but objects of watch events do.
     let in_event = object("b", "8").replacen('{', r#"{"apiVersion":"v1","kind":"Pod","#, 1);
-    let answers = vec![list("7", &[&object("a", "5"), "{}"], ""), watch(&[event("ADDED", &in_event)], 100)];
-    let scripted = crate::script::Scripted::listing(answers).await;
+    let responses = vec![list("7", &[&object("a", "5"), "{}"], ""), watch(&[event("ADDED", &in_event)], 100)];
+    let scripted = crate::script::Scripted::paged(responses).await;
     seconds(1).await;
     for name in ["a", "b"] {
         let stored = scripted.source.store().get(&ObjectKey::new(Some("default"), name)).unwrap();

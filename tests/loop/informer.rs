@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use crate::{
-    script::{event, list, noting, object, watch},
+    script::{event, list, log_changes, object, watch},
     world::{Log, World, app, seconds},
 };
 
@@ -43,10 +43,10 @@ fn replace(objects: &[(&str, usize)], version: &str) -> Delta {
 async fn late_handler_gets_initial_objects_then_each_change() {
     let (store, _writer) = store();
     let (early, late) = (Log::default(), Log::default());
-    let _delivered = store.subscribe(noting(&early)).await;
+    let _delivered = store.subscribe(log_changes(&early)).await;
     store.push(replace(&[("a", 1), ("b", 2)], "2")).await;
     store.push(Delta::Apply(stored("a", 3))).await;
-    let _delivered = store.subscribe(noting(&late)).await;
+    let _delivered = store.subscribe(log_changes(&late)).await;
     store.push(Delta::Apply(stored("b", 4))).await;
     store.push_and_wait(Delta::Delete(stored("a", 5))).await;
     assert_eq!(early.take(), ["initial +a@1", "initial +b@2", "~a@3", "~b@4", "-a@5"]);
@@ -112,7 +112,7 @@ async fn handlers_added_under_load_miss_and_repeat_nothing() {
 async fn handler_has_synced_after_its_last_initial_object() {
     let (store, _writer) = store();
     let log = Log::default();
-    let mut delivered = Box::pin(store.subscribe(noting(&log)).await.wait_until_delivered());
+    let mut delivered = Box::pin(store.subscribe(log_changes(&log)).await.wait_until_delivered());
     store.push_and_wait(Delta::Bookmark(None, "1".into())).await;
     assert!(timeout(Duration::from_secs(60), &mut delivered).await.is_err(), "nothing was listed");
     store.push(replace(&[("a", 1), ("b", 2)], "2")).await;
@@ -120,7 +120,7 @@ async fn handler_has_synced_after_its_last_initial_object() {
     assert_eq!(log.take(), ["initial +a@1", "initial +b@2"]);
     // An empty list also completes the initial state.
     let (empty, _writer) = self::store();
-    let delivered = empty.subscribe(noting(&log)).await.wait_until_delivered();
+    let delivered = empty.subscribe(log_changes(&log)).await.wait_until_delivered();
     empty.push(replace(&[], "2")).await;
     timeout(Duration::from_secs(60), delivered).await.unwrap();
 }
@@ -129,7 +129,7 @@ async fn handler_has_synced_after_its_last_initial_object() {
 async fn only_the_first_list_is_initial() {
     let (store, _writer) = store();
     let log = Log::default();
-    let _delivered = store.subscribe(noting(&log)).await;
+    let _delivered = store.subscribe(log_changes(&log)).await;
     store.push(replace(&[("a", 1)], "2")).await;
     store.push_and_wait(replace(&[("a", 1), ("b", 3)], "4")).await;
     assert_eq!(log.take(), ["initial +a@1", "+b@3"]);
@@ -148,7 +148,7 @@ async fn first_list_of_each_namespace_is_initial() {
     let store = Arc::new(SharedStore::for_namespaces(&["default".into(), "other".into()]));
     let _writer = tokio::spawn(store.clone().write());
     let log = Log::default();
-    let _delivered = store.subscribe(noting(&log)).await;
+    let _delivered = store.subscribe(log_changes(&log)).await;
     let listed =
         |version: usize| Delta::Replace(Some("default".into()), vec![stored("a", version)], version.to_string());
     store.push(listed(1)).await;
@@ -160,7 +160,7 @@ async fn first_list_of_each_namespace_is_initial() {
 async fn changes_are_delivered_one_by_one_in_order() {
     let (store, _writer) = store();
     let log = Log::default();
-    let _delivered = store.subscribe(noting(&log)).await;
+    let _delivered = store.subscribe(log_changes(&log)).await;
     let deltas = [replace(&[], "1"), Delta::Apply(stored("a", 2)), Delta::Apply(stored("a", 3))];
     for delta in deltas {
         store.push(delta).await;
@@ -173,7 +173,7 @@ async fn changes_are_delivered_one_by_one_in_order() {
 async fn delete_of_unknown_object_is_not_reported() {
     let (store, _writer) = store();
     let log = Log::default();
-    let _delivered = store.subscribe(noting(&log)).await;
+    let _delivered = store.subscribe(log_changes(&log)).await;
     store.push(replace(&[], "1")).await;
     store.push_and_wait(Delta::Delete(stored("a", 4))).await;
     assert!(log.take().is_empty());
@@ -205,14 +205,14 @@ fn is_in(store: &SharedStore, name: &str) -> bool {
 async fn panicking_handler_alone_misses_one_change() {
     let (store, _writer) = store();
     let (bad, good) = (Log::default(), Log::default());
-    let note = noting(&bad);
+    let note = log_changes(&bad);
     let panicking: Handler = Arc::new(move |change, origin| {
         assert!(&*change.latest().key().name != "b", "planted");
         note(change, origin);
     });
     store.push(replace(&[("a", 1), ("b", 2)], "2")).await;
     store.subscribe(panicking).await.wait_until_delivered().await;
-    let _delivered = store.subscribe(noting(&good)).await;
+    let _delivered = store.subscribe(log_changes(&good)).await;
     store.push(Delta::Apply(stored("b", 3))).await;
     store.push_and_wait(Delta::Apply(stored("a", 4))).await;
     assert_eq!(bad.take(), ["initial +a@1", "~a@4"]);
@@ -226,7 +226,7 @@ async fn stopped_store_reports_nothing_and_blocks_no_caller() {
     writer.abort();
     yield_now().await;
     let log = Log::default();
-    let late = async { store.subscribe(noting(&log)).await.wait_until_delivered().await };
+    let late = async { store.subscribe(log_changes(&log)).await.wait_until_delivered().await };
     assert!(timeout(Duration::from_secs(1), late).await.is_ok());
     assert!(timeout(Duration::from_secs(1), store.push_and_wait(Delta::Apply(stored("b", 2)))).await.is_ok());
     assert!(log.take().is_empty());
@@ -255,12 +255,12 @@ async fn store_version_follows_applied_events_not_own_writes() {
 
 #[tokio::test(start_paused = true)]
 async fn missed_changes_are_reported_and_unchanged_objects_not() {
-    let answers = vec![
+    let responses = vec![
         list("7", &[&object("a", "1"), &object("b", "2"), &object("c", "3")], ""),
         watch(&[event("ERROR", r#"{"kind":"Status","code":410}"#)], 0),
         list("9", &[&object("a", "1"), &object("b", "8"), &object("d", "9")], ""),
     ];
-    let scripted = crate::script::Scripted::listing(answers).await;
+    let scripted = crate::script::Scripted::paged(responses).await;
     seconds(1).await;
     let initial = ["initial +a@1", "initial +b@2", "initial +c@3"];
     assert_eq!(scripted.changes(), [&initial[..], &["-c@3", "~b@8", "+d@9"]].concat());

@@ -151,7 +151,7 @@ async fn objects_of_a_removed_namespace_leave_as_deletes() {
     let limits = Limits::new().await;
     let source = limits.world.view().sources().iter().find(|s| s.config().kind.plural == "configmaps").unwrap().clone();
     let log = Log::default();
-    source.store().subscribe(crate::script::noting(&log)).await.wait_until_delivered().await;
+    source.store().subscribe(crate::script::log_changes(&log)).await.wait_until_delivered().await;
     log.take();
     limits.watches.add_namespace("b").await.unwrap();
     seconds(1).await;

@@ -31,8 +31,8 @@ fn client(world: &World, late: Duration) -> Client {
             let uri = head.uri.to_string().replace("resourceVersion=v", "resourceVersion=");
             let is_watch = uri.contains("watch=true");
             head.uri = uri.parse()?;
-            let answer = inner.send(Request::from_parts(head, Body::from(body.into_bytes()))).await?;
-            let frames = answer.into_parts();
+            let response = inner.send(Request::from_parts(head, Body::from(body.into_bytes()))).await?;
+            let frames = response.into_parts();
             let chunks = frames.1.into_data_stream().then(move |chunk| async move {
                 if is_watch {
                     tokio::time::sleep(late).await;

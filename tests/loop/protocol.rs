@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use kctl::prelude::*;
 
 use crate::{
-    script::{Answer, EVER, Scripted, bookmark, event, list, object, reject, silent, state_is_whole, status, watch},
+    script::{
+        FOREVER, Scripted, ScriptedResponse, bookmark, event, idle_watch, list, object, reject, state_is_whole, status,
+        watch,
+    },
     world::seconds,
 };
 
@@ -28,8 +31,8 @@ fn check_requests(scripted: &Scripted, expected: &[(u64, &str)]) {
 }
 
 /// Runs a script on a server that only lists in pages, and checks requests and changes.
-async fn check(answers: Vec<Answer>, requests: &[(u64, &str)], changes: &[&str]) {
-    let scripted = Scripted::listing(answers).await;
+async fn check(responses: Vec<ScriptedResponse>, requests: &[(u64, &str)], changes: &[&str]) {
+    let scripted = Scripted::paged(responses).await;
     // Shorter than the timeout of the silent watch at the end.
     seconds(290).await;
     check_requests(&scripted, requests);
@@ -48,9 +51,9 @@ const LISTED: [(u64, &str); 2] = [(0, "list"), (0, "watch from 7")];
 const INITIAL: [&str; 1] = ["initial +a@5"];
 
 /// Runs a script on a server that has already listed `a`.
-async fn check_listed(answers: Vec<Answer>, requests: &[(u64, &str)], changes: &[&str]) {
-    let answers = std::iter::once(list("7", &[&a("5")], "")).chain(answers).chain([silent()]).collect();
-    check(answers, &[&LISTED, requests].concat(), &[&INITIAL, changes].concat()).await;
+async fn check_listed(responses: Vec<ScriptedResponse>, requests: &[(u64, &str)], changes: &[&str]) {
+    let responses = std::iter::once(list("7", &[&a("5")], "")).chain(responses).chain([idle_watch()]).collect();
+    check(responses, &[&LISTED, requests].concat(), &[&INITIAL, changes].concat()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -65,7 +68,7 @@ async fn relist_after_410_requests_last_seen_resource_version() {
 
 #[tokio::test(start_paused = true)]
 async fn expired_list_is_repeated_for_the_newest_state() {
-    let ahead = || Answer::Whole(504, TOO_LARGE.into());
+    let ahead = || ScriptedResponse::Full(504, TOO_LARGE.into());
     for rejection in [reject(410), ahead()] {
         check_listed(
             vec![watch(&[error(410)], 0), rejection, list("9", &[&a("5")], "")],
@@ -95,18 +98,19 @@ async fn ended_watch_goes_on_from_its_last_bookmark() {
 
 #[tokio::test(start_paused = true)]
 async fn failed_watch_is_retried_without_a_list() {
-    let broken = (0..7).map(|_| Answer::Break).chain([list("7", &[&a("5")], "")]).collect();
+    let broken = (0..7).map(|_| ScriptedResponse::ConnectionError).chain([list("7", &[&a("5")], "")]).collect();
     // The watch starts at the version in the first successful response.
     let waits = [800, 1_600, 3_200, 6_400, 12_800, 25_600, 30_000].map(|wait| (wait, "probe"));
     check_listed(broken, &[&waits[..], &[(0, "watch from 7")]].concat(), &[]).await;
 }
 
 /// Runs a script on a server that has listed `a` and `b` at version 70 and was then unreachable.
-async fn check_restored(answers: Vec<Answer>, requests: &[(u64, &str)], changes: &[&str]) {
+async fn check_restored(responses: Vec<ScriptedResponse>, requests: &[(u64, &str)], changes: &[&str]) {
     let first = list("70", &[&a("5"), &object("b", "60")], "");
-    let answers = [first, Answer::Break].into_iter().chain(answers).chain([silent()]).collect();
+    let responses =
+        [first, ScriptedResponse::ConnectionError].into_iter().chain(responses).chain([idle_watch()]).collect();
     let requests = [&[(0, "list"), (0, "watch from 70"), (800, "probe")], requests].concat();
-    check(answers, &requests, &[&["initial +a@5", "initial +b@60"], changes].concat()).await;
+    check(responses, &requests, &[&["initial +a@5", "initial +b@60"], changes].concat()).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -137,7 +141,7 @@ async fn stale_list_is_retried_until_server_catches_up() {
 async fn incomparable_versions_say_nothing_about_the_past() {
     let opaque = |version: &str| list(version, &[&object("a", "x")], "");
     check(
-        vec![opaque("zz"), Answer::Break, opaque("aa"), silent()],
+        vec![opaque("zz"), ScriptedResponse::ConnectionError, opaque("aa"), idle_watch()],
         &[(0, "list"), (0, "watch from zz"), (800, "probe"), (0, "watch from zz")],
         &["initial +a@x"],
     )
@@ -191,8 +195,8 @@ async fn malformed_event_ends_the_watch() {
 }
 
 /// Returns a watch that ends with a server error after this many seconds.
-fn broken_after(seconds: u64) -> Answer {
-    Answer::Lines(vec![(Duration::from_secs(seconds), error(429))], Duration::ZERO)
+fn broken_after(seconds: u64) -> ScriptedResponse {
+    ScriptedResponse::WatchLines(vec![(Duration::from_secs(seconds), error(429))], Duration::ZERO)
 }
 
 #[tokio::test(start_paused = true)]
@@ -227,7 +231,7 @@ async fn lists_are_paged_and_may_come_whole() {
             list("7", &[&object("c", "3")], ""),
             watch(&[error(410)], 0),
             list("9", &[&a("5"), &object("b", "8")], ""),
-            silent(),
+            idle_watch(),
         ],
         &[
             (0, "list"),
@@ -245,7 +249,7 @@ async fn lists_are_paged_and_may_come_whole() {
 #[tokio::test(start_paused = true)]
 async fn expired_page_restarts_the_list_from_nothing() {
     check(
-        vec![list("7", &[&a("5")], "t"), reject(410), list("9", &[&object("b", "8")], ""), silent()],
+        vec![list("7", &[&a("5")], "t"), reject(410), list("9", &[&object("b", "8")], ""), idle_watch()],
         &[(0, "list"), (0, "list page t"), (0, "list"), (0, "watch from 9")],
         &["initial +b@8"],
     )
@@ -261,7 +265,7 @@ async fn streamed_state_is_applied_at_its_last_bookmark() {
         (Duration::from_secs(5), state_is_whole("7")),
         (Duration::ZERO, event("MODIFIED", &a("8"))),
     ];
-    let scripted = Scripted::streaming(vec![Answer::Lines(lines, EVER)]).await;
+    let scripted = Scripted::streaming(vec![ScriptedResponse::WatchLines(lines, FOREVER)]).await;
     seconds(4).await;
     assert!(scripted.changes().is_empty() && !scripted.source.store().is_synced());
     seconds(2).await;
@@ -273,8 +277,8 @@ async fn streamed_state_is_applied_at_its_last_bookmark() {
 #[tokio::test(start_paused = true)]
 async fn rejected_watch_list_falls_back_to_list() {
     for code in [400, 405, 422] {
-        let answers = vec![reject(code), list("7", &[&a("5")], ""), silent()];
-        let scripted = Scripted::streaming(answers).await;
+        let responses = vec![reject(code), list("7", &[&a("5")], ""), idle_watch()];
+        let scripted = Scripted::streaming(responses).await;
         seconds(1).await;
         check_requests(&scripted, &[(0, "stream"), (0, "whole"), (0, "watch from 7")]);
         assert!(scripted.source.store().is_synced(), "{code}");
@@ -284,7 +288,7 @@ async fn rejected_watch_list_falls_back_to_list() {
 /// Checks that an incomplete stream followed by a complete one leaves no state behind.
 async fn check_half_a_stream(lines: &[String], wait: u64) {
     let whole = watch(&[event("ADDED", &object("b", "8")), state_is_whole("10")], 10);
-    let scripted = Scripted::streaming(vec![watch(lines, 1), whole, silent()]).await;
+    let scripted = Scripted::streaming(vec![watch(lines, 1), whole, idle_watch()]).await;
     seconds(100).await;
     check_requests(&scripted, &[(0, "stream"), (wait, "stream"), (10_000, "watch from 10")]);
     assert_eq!(scripted.changes(), ["initial +b@8"], "nothing of the first stream is left");
@@ -302,11 +306,11 @@ async fn expired_stream_restarts_with_the_newest_state() {
 
 #[tokio::test(start_paused = true)]
 async fn state_is_requested_whole_and_may_come_paged() {
-    let whole = Scripted::whole(vec![list("7", &[&a("5")], ""), silent()]).await;
+    let whole = Scripted::unpaged(vec![list("7", &[&a("5")], ""), idle_watch()]).await;
     seconds(1).await;
     check_requests(&whole, &[(0, "whole"), (0, "watch from 7")]);
-    let answers = vec![list("7", &[&a("5")], "t"), list("7", &[&object("b", "2")], ""), silent()];
-    let pages = Scripted::whole(answers).await;
+    let responses = vec![list("7", &[&a("5")], "t"), list("7", &[&object("b", "2")], ""), idle_watch()];
+    let pages = Scripted::unpaged(responses).await;
     seconds(1).await;
     check_requests(&pages, &[(0, "whole"), (0, "list page t"), (0, "watch from 7")]);
     assert_eq!(pages.changes(), ["initial +a@5", "initial +b@2"]);
@@ -315,8 +319,8 @@ async fn state_is_requested_whole_and_may_come_paged() {
 #[tokio::test(start_paused = true)]
 async fn rejected_whole_list_is_requested_in_pages() {
     for code in [400, 405, 413, 422] {
-        let answers = vec![reject(code), list("7", &[&a("5")], ""), silent()];
-        let scripted = Scripted::whole(answers).await;
+        let responses = vec![reject(code), list("7", &[&a("5")], ""), idle_watch()];
+        let scripted = Scripted::unpaged(responses).await;
         seconds(1).await;
         check_requests(&scripted, &[(0, "whole"), (0, "list"), (0, "watch from 7")]);
         assert!(scripted.source.store().is_synced(), "{code}");
@@ -324,14 +328,14 @@ async fn rejected_whole_list_is_requested_in_pages() {
 }
 
 /// Returns a list that is truncated after its first item.
-fn half_a_list() -> Answer {
-    Answer::Whole(200, format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{},"#, a("9")))
+fn half_a_list() -> ScriptedResponse {
+    ScriptedResponse::Full(200, format!(r#"{{"metadata":{{"resourceVersion":"9"}},"items":[{},"#, a("9")))
 }
 
 #[tokio::test(start_paused = true)]
 async fn truncated_lists_are_discarded_and_switch_to_paging() {
-    let answers = vec![half_a_list(), half_a_list(), list("10", &[&object("b", "8")], ""), silent()];
-    let scripted = Scripted::whole(answers).await;
+    let responses = vec![half_a_list(), half_a_list(), list("10", &[&object("b", "8")], ""), idle_watch()];
+    let scripted = Scripted::unpaged(responses).await;
     seconds(1).await;
     assert!(
         scripted.source.health().failure.is_some_and(|error| error.to_string().contains("truncated list response"))
@@ -343,18 +347,18 @@ async fn truncated_lists_are_discarded_and_switch_to_paging() {
 
 #[tokio::test(start_paused = true)]
 async fn watches_last_five_to_ten_minutes_at_random() {
-    let answers = (0..50).map(|_| watch(&[event("MODIFIED", &a("8"))], 2));
-    let scripted = Scripted::listing(std::iter::once(list("7", &[&a("5")], "")).chain(answers).collect()).await;
+    let responses = (0..50).map(|_| watch(&[event("MODIFIED", &a("8"))], 2));
+    let scripted = Scripted::paged(std::iter::once(list("7", &[&a("5")], "")).chain(responses).collect()).await;
     seconds(200).await;
-    let lives = scripted.lives();
-    assert!(lives.len() > 50 && lives.iter().all(|life| (300..=600).contains(life)), "{lives:?}");
-    let n_different = lives.iter().collect::<BTreeSet<_>>().len();
-    assert!(n_different > 30, "{lives:?}");
+    let timeouts = scripted.timeouts();
+    assert!(timeouts.len() > 50 && timeouts.iter().all(|timeout| (300..=600).contains(timeout)), "{timeouts:?}");
+    let n_different = timeouts.iter().collect::<BTreeSet<_>>().len();
+    assert!(n_different > 30, "{timeouts:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn silence_beyond_the_watch_timeout_ends_the_connection() {
-    let scripted = Scripted::listing(vec![list("7", &[], ""), silent(), silent()]).await;
+    let scripted = Scripted::paged(vec![list("7", &[], ""), idle_watch(), idle_watch()]).await;
     seconds(304).await;
     assert_eq!(scripted.requests().len(), 2);
     seconds(302).await;
@@ -366,6 +370,7 @@ async fn silence_beyond_the_watch_timeout_ends_the_connection() {
 /// streams.
 #[tokio::test(start_paused = true)]
 async fn unanswered_watch_is_retried_after_a_minute() {
-    let answers = vec![Answer::Never, list("7", &[&a("5")], ""), watch(&[event("MODIFIED", &a("8"))], 1000)];
-    check_listed(answers, &[(60_800, "probe"), (0, "watch from 7")], &["~a@8"]).await;
+    let responses =
+        vec![ScriptedResponse::Pending, list("7", &[&a("5")], ""), watch(&[event("MODIFIED", &a("8"))], 1000)];
+    check_listed(responses, &[(60_800, "probe"), (0, "watch from 7")], &["~a@8"]).await;
 }

@@ -33,41 +33,44 @@ use crate::world::Log;
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// The response to one request.
-pub(crate) enum Answer {
+pub(crate) enum ScriptedResponse {
     /// A body with this HTTP status.
-    Whole(u16, String),
+    Full(u16, String),
     /// Lines of a watch, each after a delay, and the delay before the end.
-    Lines(Vec<(Duration, String)>, Duration),
+    WatchLines(Vec<(Duration, String)>, Duration),
     /// The connection fails.
-    Break,
+    ConnectionError,
     /// No response.
-    Never,
+    Pending,
 }
 
 /// Longer than any test.
-pub(crate) const EVER: Duration = Duration::from_secs(100_000);
+pub(crate) const FOREVER: Duration = Duration::from_secs(100_000);
 
 /// Returns a list at this version, with a continue token if there are more pages.
-pub(crate) fn list(version: &str, items: &[&str], token: &str) -> Answer {
+pub(crate) fn list(version: &str, items: &[&str], token: &str) -> ScriptedResponse {
     let items = items.join(",");
     let meta = format!(r#"{{"resourceVersion":"{version}","continue":"{token}"}}"#);
-    Answer::Whole(200, format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{meta},"items":[{items}]}}"#))
+    ScriptedResponse::Full(
+        200,
+        format!(r#"{{"kind":"PodList","apiVersion":"v1","metadata":{meta},"items":[{items}]}}"#),
+    )
 }
 
 /// Returns a watch that delivers these events at once, and ends after this many seconds.
-pub(crate) fn watch(events: &[String], seconds: u64) -> Answer {
+pub(crate) fn watch(events: &[String], seconds: u64) -> ScriptedResponse {
     let lines = events.iter().map(|event| (Duration::ZERO, event.clone())).collect();
-    Answer::Lines(lines, Duration::from_secs(seconds))
+    ScriptedResponse::WatchLines(lines, Duration::from_secs(seconds))
 }
 
 /// Returns a watch without events.
-pub(crate) fn silent() -> Answer {
-    Answer::Lines(Vec::new(), EVER)
+pub(crate) fn idle_watch() -> ScriptedResponse {
+    ScriptedResponse::WatchLines(Vec::new(), FOREVER)
 }
 
 /// Returns an error response.
-pub(crate) fn reject(code: u16) -> Answer {
-    Answer::Whole(code, status(code, "no"))
+pub(crate) fn reject(code: u16) -> ScriptedResponse {
+    ScriptedResponse::Full(code, status(code, "no"))
 }
 
 /// Returns a `Status` object, as in error responses and ERROR events.
@@ -102,16 +105,16 @@ pub(crate) fn object(name: &str, version: &str) -> String {
 pub(crate) struct Scripted {
     pub(crate) source: Arc<Source>,
     requests: Log,
-    lives: Log,
+    timeouts: Log,
     changes: Log,
     _tasks: JoinSet<()>,
 }
 
 impl Scripted {
     /// Starts with a server that rejects lists without a limit. A request beyond the script is never answered.
-    pub(crate) async fn listing(answers: Vec<Answer>) -> Self {
-        let rejection = std::iter::once(Answer::Whole(422, status(422, "only in pages")));
-        let scripted = Self::whole(rejection.chain(answers).collect()).await;
+    pub(crate) async fn paged(responses: Vec<ScriptedResponse>) -> Self {
+        let rejection = std::iter::once(ScriptedResponse::Full(422, status(422, "only in pages")));
+        let scripted = Self::unpaged(rejection.chain(responses).collect()).await;
         let first = scripted.requests.take();
         assert_eq!(first.first().map(String::as_str), Some("0 whole"));
         first.into_iter().skip(1).for_each(|line| scripted.requests.add(line));
@@ -119,22 +122,22 @@ impl Scripted {
     }
 
     /// Starts with a server that lists without a limit.
-    pub(crate) async fn whole(answers: Vec<Answer>) -> Self {
-        Self::start(answers, false).await
+    pub(crate) async fn unpaged(responses: Vec<ScriptedResponse>) -> Self {
+        Self::start(responses, false).await
     }
 
     /// Starts a source that reads its initial state from a watch.
-    pub(crate) async fn streaming(answers: Vec<Answer>) -> Self {
-        Self::start(answers, true).await
+    pub(crate) async fn streaming(responses: Vec<ScriptedResponse>) -> Self {
+        Self::start(responses, true).await
     }
 
-    async fn start(answers: Vec<Answer>, streams: bool) -> Self {
+    async fn start(responses: Vec<ScriptedResponse>, streams: bool) -> Self {
         let requests = Log::default();
-        let lives = Log::default();
+        let timeouts = Log::default();
         let server = Server {
-            answers: Arc::new(Mutex::new(answers.into())),
+            responses: Arc::new(Mutex::new(responses.into())),
             requests: requests.clone(),
-            lives: lives.clone(),
+            timeouts: timeouts.clone(),
             begin: Instant::now(),
         };
         let store = Arc::new(SharedStore::default());
@@ -146,13 +149,13 @@ impl Scripted {
         let _pods: Store<Pod> = source.view();
         tasks.spawn(store.clone().write());
         let changes = Log::default();
-        let _initial = store.subscribe(noting(&changes)).await;
+        let _initial = store.subscribe(log_changes(&changes)).await;
         tasks.spawn({
             let source = source.clone();
             async move { source.run().await }
         });
         sleep(Duration::from_millis(1)).await;
-        Self { source, requests, lives, changes, _tasks: tasks }
+        Self { source, requests, timeouts, changes, _tasks: tasks }
     }
 
     /// Returns the requests since the last call, with their time in milliseconds.
@@ -161,8 +164,8 @@ impl Scripted {
     }
 
     /// Returns the `timeoutSeconds` of the watches since the last call.
-    pub(crate) fn lives(&self) -> Vec<u64> {
-        self.lives.take().iter().map(|seconds| seconds.parse().unwrap()).collect()
+    pub(crate) fn timeouts(&self) -> Vec<u64> {
+        self.timeouts.take().iter().map(|seconds| seconds.parse().unwrap()).collect()
     }
 
     /// Returns the changes that handlers received since the last call.
@@ -172,7 +175,7 @@ impl Scripted {
 }
 
 /// Returns a handler that logs changes, and marks those of the initial state.
-pub(crate) fn noting(log: &Log) -> kctl_runtime::store::Handler {
+pub(crate) fn log_changes(log: &Log) -> kctl_runtime::store::Handler {
     let log = log.clone();
     Arc::new(move |change: &Change<Stored>, origin| {
         let object = change.latest();
@@ -188,15 +191,15 @@ pub(crate) fn noting(log: &Log) -> kctl_runtime::store::Handler {
 
 #[derive(Clone)]
 struct Server {
-    answers: Arc<Mutex<VecDeque<Answer>>>,
+    responses: Arc<Mutex<VecDeque<ScriptedResponse>>>,
     requests: Log,
-    lives: Log,
+    timeouts: Log,
     begin: Instant,
 }
 
 impl Server {
     /// Logs the type of a request (`whole`, `list`, `watch`, `stream` or `probe`) with its version and continue token.
-    fn note(&self, query: &str) {
+    fn log_request(&self, query: &str) {
         let value = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
         let verb = match (value("sendInitialEvents"), value("watch"), value("limit")) {
             (Some("true"), Some("true"), None) => "stream",
@@ -214,7 +217,7 @@ impl Server {
         }
         self.requests.add(line);
         if let Some(seconds) = value("timeoutSeconds") {
-            self.lives.add(seconds);
+            self.timeouts.add(seconds);
         }
     }
 }
@@ -229,18 +232,18 @@ impl Service<Request<kube::client::Body>> for Server {
     }
 
     fn call(&mut self, request: Request<kube::client::Body>) -> Self::Future {
-        self.note(request.uri().query().unwrap_or_default());
-        let answer = self.answers.lock().pop_front();
+        self.log_request(request.uri().query().unwrap_or_default());
+        let scripted = self.responses.lock().pop_front();
         Box::pin(async move {
-            match answer {
-                None | Some(Answer::Never) => std::future::pending().await,
-                Some(Answer::Break) => Err("the connection broke".into()),
-                Some(Answer::Whole(code, body)) => {
+            match scripted {
+                None | Some(ScriptedResponse::Pending) => std::future::pending().await,
+                Some(ScriptedResponse::ConnectionError) => Err("the connection broke".into()),
+                Some(ScriptedResponse::Full(code, body)) => {
                     let mut response = Response::new(Full::from(body).boxed_unsync());
                     *response.status_mut() = http::StatusCode::from_u16(code)?;
                     Ok(response)
                 }
-                Some(Answer::Lines(lines, open)) => {
+                Some(ScriptedResponse::WatchLines(lines, open)) => {
                     let lines = stream::iter(lines).then(|(wait, line)| async move {
                         sleep(wait).await;
                         Ok(http_body::Frame::data(Bytes::from(line + "\n")))
