@@ -71,10 +71,10 @@ where
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let needed = needed_permissions(&request);
         let rejections = self.rejections.clone();
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         Box::pin(async move {
-            let answer = answer.await?;
-            if answer.status() == StatusCode::FORBIDDEN {
+            let response = response.await?;
+            if response.status() == StatusCode::FORBIDDEN {
                 // A quota or a terminating namespace also answers 403: those requests are within the role.
                 let beyond = needed
                     .into_iter()
@@ -83,7 +83,7 @@ where
                     rejections.seen.send_replace(beyond);
                 }
             }
-            Ok(answer)
+            Ok(response)
         })
     }
 }

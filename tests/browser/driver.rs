@@ -97,16 +97,16 @@ impl Browser {
             let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
             stream.write_all(request("POST", path, self.port, &body.to_string()).as_bytes()).await.unwrap();
             // chromedriver keeps connections open even if asked to close them, so the body is read by its length.
-            let (mut answer, mut line, mut length) = (BufReader::new(stream), String::new(), 0);
+            let (mut response, mut line, mut length) = (BufReader::new(stream), String::new(), 0);
             while line != "\r\n" {
                 line.clear();
-                answer.read_line(&mut line).await.unwrap();
+                response.read_line(&mut line).await.unwrap();
                 if let Some(of) = line.to_ascii_lowercase().strip_prefix("content-length:") {
                     length = of.trim().parse().unwrap();
                 }
             }
             let mut body = vec![0; length];
-            answer.read_exact(&mut body).await.unwrap();
+            response.read_exact(&mut body).await.unwrap();
             let value: Value = serde_json::from_slice(&body).unwrap();
             assert!(value["value"]["error"].is_null(), "{path}: {}", value["value"]);
             value["value"].clone()

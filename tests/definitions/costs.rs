@@ -27,13 +27,13 @@ fn number(text: &str) -> Factor {
 }
 
 /// Returns the factor by which the real server found the rule too expensive; `None` if it reported another error.
-fn of_real(answer: &Json) -> Option<Factor> {
+fn of_real(response: &Json) -> Option<Factor> {
     const WHAT: &str = "estimated rule cost exceeds budget by factor of ";
-    if answer["code"] == 201 {
+    if response["code"] == 201 {
         return Some(Factor::Affordable);
     }
     // Some responses are recorded as parts of the body, keyed by JSON pointer.
-    let message = answer["body"]["message"].as_str().or_else(|| answer["body"]["/message"].as_str())?;
+    let message = response["body"]["message"].as_str().or_else(|| response["body"]["/message"].as_str())?;
     let (_, rest) = message.split_once(WHAT)?;
     let (factor, _) = rest.split_once("x (")?;
     Some(if factor == "more than 100" { Factor::TooMany } else { number(factor) })
@@ -74,8 +74,8 @@ fn rule_costs_equal_those_of_the_real_server() {
     let (mut n_compared, mut different) = (0, Vec::new());
     for case in topic["cases"].as_array().unwrap() {
         let name = case["case"].as_str().unwrap();
-        for (step, answer) in case["steps"].as_array().unwrap().iter().zip(&recorded[name]) {
-            let Some(expected) = of_real(answer) else { continue };
+        for (step, response) in case["steps"].as_array().unwrap().iter().zip(&recorded[name]) {
+            let Some(expected) = of_real(response) else { continue };
             let mut definition = topic["bases"]["rule"]["body"].clone();
             for (pointer, value) in step["with"].as_object().into_iter().flatten() {
                 set(&mut definition, pointer, value);

@@ -404,8 +404,8 @@ async fn api_servers_take_the_golden_definitions() {
         let crd = serde_json::to_value(&definitions(&kinds, Descriptions::All).unwrap()[0]).unwrap();
         assert!(check(&crd).has_no_problems(), "{name}");
         for client in [Some(&embedded), real.as_ref()].into_iter().flatten() {
-            let answer = crate::schemas::ask(client, &crd).await;
-            assert_eq!(answer, None, "{name}");
+            let response = crate::schemas::ask(client, &crd).await;
+            assert_eq!(response, None, "{name}");
         }
     }
 }

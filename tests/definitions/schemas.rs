@@ -207,17 +207,17 @@ async fn embedded_server_rejects_the_recorded_rules() {
 #[ignore = "needs KUBECONFIG: cargo xtask conformance"]
 async fn recorded_verdicts_match_the_real_server() {
     let client = Client::try_default().await.unwrap();
-    let mut answers = BTreeMap::new();
+    let mut responses = BTreeMap::new();
     for case in cases() {
-        answers.insert(case.name, ask(&client, &case.crd).await);
+        responses.insert(case.name, ask(&client, &case.crd).await);
     }
     if std::env::var_os("RECORD").is_some() {
-        fs::write(folder().join("recorded.json"), serde_json::to_string_pretty(&answers).unwrap() + "\n").unwrap();
+        fs::write(folder().join("recorded.json"), serde_json::to_string_pretty(&responses).unwrap() + "\n").unwrap();
         return;
     }
     // The server reports the first of several errors in no fixed order, so only the verdicts are compared.
     let verdicts = |all: BTreeMap<String, Option<String>>| -> BTreeMap<String, bool> {
-        all.into_iter().map(|(name, answer)| (name, answer.is_some())).collect()
+        all.into_iter().map(|(name, response)| (name, response.is_some())).collect()
     };
-    assert_eq!(verdicts(answers), verdicts(recorded()));
+    assert_eq!(verdicts(responses), verdicts(recorded()));
 }

@@ -265,10 +265,10 @@ async fn servers() -> Vec<(Client, bool)> {
 async fn post(client: &Client, uri: &str, body: &Json) -> Result<(Json, Vec<String>), String> {
     let request = http::Request::post(uri).header("content-type", "application/json");
     let request = request.body(kctl::kube::client::Body::from(serde_json::to_vec(body).unwrap())).unwrap();
-    let answer = client.send(request).await.unwrap();
-    let warnings = answer.headers().get_all("warning").iter().map(|text| text.to_str().unwrap().to_owned()).collect();
-    let is_good = answer.status().is_success();
-    let body = answer.into_body().collect_bytes().await.unwrap();
+    let response = client.send(request).await.unwrap();
+    let warnings = response.headers().get_all("warning").iter().map(|text| text.to_str().unwrap().to_owned()).collect();
+    let is_good = response.status().is_success();
+    let body = response.into_body().collect_bytes().await.unwrap();
     let body: Json = serde_json::from_slice(&body).unwrap_or_default();
     if is_good { Ok((body, warnings)) } else { Err(body["message"].as_str().unwrap_or_default().to_owned()) }
 }

@@ -177,7 +177,7 @@ impl Cluster {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
         let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": 3600 } });
         let request = http::Request::post(path).body(serde_json::to_vec(&asked).unwrap()).unwrap();
-        let answer: Json = self.admin.request(request).await.unwrap();
+        let response: Json = self.admin.request(request).await.unwrap();
         let mut kubeconfig = self.kubeconfig.clone();
         let current = &self.kubeconfig["current-context"];
         let mut contexts = self.kubeconfig["contexts"].as_array().unwrap().iter();
@@ -185,7 +185,7 @@ impl Cluster {
         context["context"]["namespace"] = namespace.into();
         context["context"]["user"] = account.into();
         kubeconfig["contexts"] = json!([context]);
-        kubeconfig["users"] = json!([{ "name": account, "user": { "token": answer["status"]["token"] } }]);
+        kubeconfig["users"] = json!([{ "name": account, "user": { "token": response["status"]["token"] } }]);
         kubeconfig.to_string()
     }
 }

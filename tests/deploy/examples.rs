@@ -162,8 +162,8 @@ async fn interprets(cluster: &Cluster) {
             "kind": { "group": "workload.example.io", "version": "v1alpha1", "kind": "Workload" },
         },
     });
-    let answer: Json = program.post(WEBHOOK_PORT, "/interpreter-workload", &context).await;
-    assert_eq!(answer["response"]["replicas"], json!(3), "{answer}");
+    let response: Json = program.post(WEBHOOK_PORT, "/interpreter-workload", &context).await;
+    assert_eq!(response["response"]["replicas"], json!(3), "{response}");
     program.assert_never_forbidden().await;
 }
 

@@ -163,11 +163,11 @@ impl<'a> Trial<'a> {
         let service = tower::service_fn(move |request: Request<Body>| {
             let (inner, noted, asked) = (inner.clone(), noted.clone(), asked(&request));
             async move {
-                let answer = inner.send(request).await;
-                if answer.as_ref().is_ok_and(|answer| answer.status() == 403) {
+                let response = inner.send(request).await;
+                if response.as_ref().is_ok_and(|response| response.status() == 403) {
                     noted.lock().insert(asked);
                 }
-                answer
+                response
             }
         });
         let client = Client::new(service, name.clone());

@@ -125,8 +125,8 @@ impl<'a> Program<'a> {
     pub(crate) async fn post(&self, port: u64, path: &str, body: &Json) -> Json {
         let request = Request::post(path).header("content-type", "application/json");
         let request = request.body(serde_json::to_vec(body).unwrap()).unwrap();
-        let answer = connect("https", self.port(port), None).unwrap().request(request).await;
-        answer.unwrap_or_else(|error| panic!("{path}: {error}\n{}", self.log()))
+        let response = connect("https", self.port(port), None).unwrap().request(request).await;
+        response.unwrap_or_else(|error| panic!("{path}: {error}\n{}", self.log()))
     }
 
     fn log(&self) -> String {

@@ -117,9 +117,9 @@ async fn asked(address: &str, tls: &TlsConnector) -> String {
     let mut stream = connected(address, tls).await;
     let request = b"GET /api/v1/namespaces/default HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
     stream.write_all(request).await.unwrap();
-    let mut answer = Vec::new();
-    let _without_a_last_word = stream.read_to_end(&mut answer).await;
-    String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
+    let mut response = Vec::new();
+    let _without_a_last_word = stream.read_to_end(&mut response).await;
+    String::from_utf8_lossy(&response).lines().next().unwrap_or_default().to_owned()
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,8 +138,8 @@ async fn slow_tls_clients_are_disconnected_without_delaying_others() {
         });
         let ordinary = async {
             sleep(Duration::from_secs(1)).await;
-            let answer = timeout(ANSWERED_WITHIN, asked(&address, &tls)).await;
-            assert_eq!(answer.expect("an ordinary client is held up"), "HTTP/1.1 200 OK");
+            let response = timeout(ANSWERED_WITHIN, asked(&address, &tls)).await;
+            assert_eq!(response.expect("an ordinary client is held up"), "HTTP/1.1 200 OK");
         };
         futures::join!(futures::future::join_all(senders), ordinary);
         if batch == 1 {

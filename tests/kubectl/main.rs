@@ -43,9 +43,9 @@ fn folder() -> &'static Path {
 }
 
 /// The output of the steps, by case.
-type Answers = BTreeMap<String, Vec<Step>>;
+type RecordedSteps = BTreeMap<String, Vec<Step>>;
 
-fn recorded(topic: &str) -> Answers {
+fn recorded(topic: &str) -> RecordedSteps {
     let file = folder().join(format!("recorded/{topic}.json"));
     let text = std::fs::read_to_string(&file).unwrap_or_else(|_| "{}".into());
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
@@ -60,16 +60,16 @@ fn check(name: &str) {
         None => panic!("kubectl is not installed"),
     }
     if !real.is_empty() {
-        let answers = run::run_cases(&topic, &Cluster::Real(real.into()));
+        let responses = run::run_cases(&topic, &Cluster::Real(real.into()));
         if env::var("RECORD").is_ok_and(|value| value == "1") {
             let mut all = recorded(name);
-            all.extend(answers.clone());
+            all.extend(responses.clone());
             let whole = Topic::read(name, "");
             all.retain(|case, _| whole.cases.iter().any(|known| known.name == *case));
             let text = serde_json::to_string_pretty(&all).unwrap() + "\n";
             std::fs::write(folder().join(format!("recorded/{name}.json")), text).unwrap();
         }
-        report(&topic, &answers, true, "the real server no longer answers as recorded");
+        report(&topic, &responses, true, "the real server no longer answers as recorded");
     }
     report(
         &topic,
@@ -80,7 +80,7 @@ fn check(name: &str) {
 }
 
 #[expect(clippy::print_stdout, reason = "a report of differences that fail nothing: `-- --nocapture` shows it")]
-fn report(topic: &Topic, answers: &Answers, is_real: bool, what: &str) {
+fn report(topic: &Topic, responses: &RecordedSteps, is_real: bool, what: &str) {
     let recorded = recorded(&topic.name);
     let mut failures = Vec::new();
     for case in &topic.cases {
@@ -88,7 +88,7 @@ fn report(topic: &Topic, answers: &Answers, is_real: bool, what: &str) {
             failures.push(format!("{}: it is not recorded; run with KUBECONFIG and RECORD=1", case.name));
             continue;
         };
-        let found = &answers[&case.name];
+        let found = &responses[&case.name];
         assert_eq!(found.len(), case.run.len(), "{}", case.name);
         if expected.len() != found.len() {
             failures.push(format!("{}: its steps have changed; record it again", case.name));

@@ -86,18 +86,18 @@ pub(crate) fn version() -> Option<String> {
 
 /// Runs all cases of a topic and returns their output.
 pub(crate) fn run_cases(topic: &Topic, cluster: &Cluster) -> BTreeMap<String, Vec<Step>> {
-    let (next, answers) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+    let (next, responses) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
         for _ in 0..AT_A_TIME_MAX {
             scope.spawn(|| {
                 while let Some(case) = topic.cases.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let steps = run_case(&topic.name, case, cluster);
-                    answers.lock().unwrap().insert(case.name.clone(), steps);
+                    responses.lock().unwrap().insert(case.name.clone(), steps);
                 }
             });
         }
     });
-    answers.into_inner().unwrap()
+    responses.into_inner().unwrap()
 }
 
 fn run_case(topic: &str, case: &Case, cluster: &Cluster) -> Vec<Step> {

@@ -404,9 +404,9 @@ async fn get(address: &str, path: &str, headers: &str) -> (String, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{headers}\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    let (head, body) = response.split_once("\r\n\r\n").unwrap();
     (head.lines().next().unwrap().to_owned(), body.to_owned())
 }
 
@@ -453,9 +453,9 @@ async fn http_probes_follow_kubernetes_component_conventions() {
         .write_all(b"POST /healthz HTTP/1.1\r\nhost: x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
         .await
         .unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 405"), "{answer}");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 405"), "{response}");
 }
 
 /// Starts a probe server for a controller whose caches are filled. Returns its address and task.
@@ -490,8 +490,8 @@ async fn probes_are_answered_beside_stalled_clients() {
             let _sent = stream.write_all(begun.as_bytes()).await;
             others.push(stream);
         }
-        let answer = tokio::time::timeout(Duration::from_secs(60), get(&address, "/livez", "")).await;
-        assert_eq!(answer.expect(begun).1, "ok", "{begun:?}");
+        let response = tokio::time::timeout(Duration::from_secs(60), get(&address, "/livez", "")).await;
+        assert_eq!(response.expect(begun).1, "ok", "{begun:?}");
     }
 }
 

@@ -253,18 +253,18 @@ async fn requests_are_counted_and_timed_unless_they_watch() {
     let metrics = Metrics::default();
     let counter = RequestCounter::new("10.0.0.1:6443");
     counter.register(&metrics);
-    let answers = tower::service_fn(|request: http::Request<Body>| async move {
-        let answer = |code| Ok(http::Response::builder().status(code).body(Body::from(b"yes".to_vec())).unwrap());
+    let service = tower::service_fn(|request: http::Request<Body>| async move {
+        let response = |code| Ok(http::Response::builder().status(code).body(Body::from(b"yes".to_vec())).unwrap());
         match request.uri().path() {
             "/gone" => Err("the connection broke"),
             "/slow" => {
                 seconds(3).await;
-                answer(200)
+                response(200)
             }
-            path => answer(if path == "/no" { 403 } else { 200 }),
+            path => response(if path == "/no" { 403 } else { 200 }),
         }
     });
-    let client = counter.layer(answers);
+    let client = counter.layer(service);
     let requests = [
         ("GET", "/"),
         ("GET", "/slow"),
@@ -277,11 +277,11 @@ async fn requests_are_counted_and_timed_unless_they_watch() {
     for (method, path) in requests {
         let body = if method == "POST" { b"a body".to_vec() } else { Vec::new() };
         let request = http::Request::builder().method(method).uri(path).body(Body::from(body)).unwrap();
-        let answer = client.clone().oneshot(request).await;
-        assert_eq!(answer.is_err(), path == "/gone");
+        let response = client.clone().oneshot(request).await;
+        assert_eq!(response.is_err(), path == "/gone");
         // The body of this response is read. Other responses are dropped with their body.
         if method == "POST" {
-            assert_eq!(answer.unwrap().into_body().collect().await.unwrap().to_bytes(), "yes");
+            assert_eq!(response.unwrap().into_body().collect().await.unwrap().to_bytes(), "yes");
         }
     }
     let text = metrics.text(Format::Prometheus);

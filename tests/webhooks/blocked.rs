@@ -106,13 +106,13 @@ async fn blocking_functions_delay_no_request_and_time_out() {
         let (router, path, body) = (router.clone(), (*path).to_owned(), (*body).clone());
         tokio::spawn(async move { ask(&router, &path, "application/json", body).await })
     });
-    let answers = timeout(WITHIN, join_all(asking)).await.expect("answers within the timeouts of the requests");
-    for (answer, (path, _, (called, why))) in answers.into_iter().zip(blocked) {
-        let answer = answer.unwrap();
-        let message = answer["status"]["message"].as_str().or(answer["result"]["message"].as_str());
+    let responses = timeout(WITHIN, join_all(asking)).await.expect("answers within the timeouts of the requests");
+    for (response, (path, _, (called, why))) in responses.into_iter().zip(blocked) {
+        let response = response.unwrap();
+        let message = response["status"]["message"].as_str().or(response["result"]["message"].as_str());
         let message = message.and_then(|text| text.strip_prefix("no response within 2s: "));
-        assert!(message.is_some_and(|text| text.starts_with(called) && text.ends_with(why)), "{path}: {answer}");
-        assert_eq!(answer["uid"], "u1", "{path}");
+        assert!(message.is_some_and(|text| text.starts_with(called) && text.ends_with(why)), "{path}: {response}");
+        assert_eq!(response["uid"], "u1", "{path}");
     }
 
     // Spawned, because the thread of the test must not be blocked.
@@ -120,8 +120,8 @@ async fn blocking_functions_delay_no_request_and_time_out() {
         let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
         ask(&router, RULES, "application/json", good).await
     });
-    let answer = timeout(WITHIN, others).await.expect("an answer beside those who block").unwrap();
-    assert_eq!(answer["allowed"], true);
+    let response = timeout(WITHIN, others).await.expect("an answer beside those who block").unwrap();
+    assert_eq!(response["allowed"], true);
     assert_eq!(metrics.n_running(), requests.len() * N_EACH);
     let (mut registry, mut text) = (Registry::default(), String::new());
     metrics.register(&mut registry);

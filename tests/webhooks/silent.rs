@@ -45,8 +45,8 @@ async fn webhooks_are_answered_beside_connections_that_say_nothing() {
         config.accept_invalid_certs = true;
         let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
         let client = Client::try_from(config).unwrap();
-        let answer = timeout(SOON, client.request_text(request)).await.expect("an answer");
-        assert_eq!(answer.unwrap(), "ok", "{begun:?}");
+        let response = timeout(SOON, client.request_text(request)).await.expect("an answer");
+        assert_eq!(response.unwrap(), "ok", "{begun:?}");
     }
 }
 
@@ -63,12 +63,12 @@ async fn requests_are_answered_beside_others_that_never_end() {
     sleep(Duration::from_millis(1)).await;
     let begun = tokio::time::Instant::now();
     let body = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
-    let answer = ask(&router, RULES, "application/json", body).await;
-    assert_eq!((&answer["allowed"], begun.elapsed()), (&json!(true), Duration::ZERO));
-    let answers = join_all(others).await;
-    let why = |answer: &Json| answer["status"]["message"].as_str().unwrap_or_default().to_owned();
+    let response = ask(&router, RULES, "application/json", body).await;
+    assert_eq!((&response["allowed"], begun.elapsed()), (&json!(true), Duration::ZERO));
+    let responses = join_all(others).await;
+    let why = |response: &Json| response["status"]["message"].as_str().unwrap_or_default().to_owned();
     let late = "no response within 30s: the rest of the request did not come";
     let gave_way = "the rest of the request did not come, and other requests waited for its place: send it again";
-    let n = |text: &str| answers.iter().filter(|answer| why(answer.as_ref().unwrap()) == text).count();
+    let n = |text: &str| responses.iter().filter(|response| why(response.as_ref().unwrap()) == text).count();
     assert_eq!((n(late), n(gave_way)), (63, 237), "the newest 64 were read, of which one gave way");
 }

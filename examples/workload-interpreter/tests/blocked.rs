@@ -55,12 +55,12 @@ async fn others_are_answered_before_exit_code_1(command: &str) {
     let mut example = Example::start(&program, &format!("blocked-{command}"), &[command]).await;
     let blocked = (0..N_BLOCKED).flat_map(|_| [(INTERPRETER, "`health` ("), (ADMISSION, "`validate` (")]);
     let blocked = blocked.map(async |(path, called)| (call(&example, path, "blocks", 2).await, called));
-    for (answer, called) in futures::future::join_all(blocked).await {
-        assert!(answer.contains(&format!("no response within 2s: {called}")), "{command}: {answer}");
+    for (response, called) in futures::future::join_all(blocked).await {
+        assert!(response.contains(&format!("no response within 2s: {called}")), "{command}: {response}");
     }
     for (path, good) in [(INTERPRETER, r#""healthy":true"#), (ADMISSION, r#""allowed":true"#)] {
-        let answer = call(&example, path, "web", 10).await;
-        assert!(answer.contains(good), "{command}: {answer}");
+        let response = call(&example, path, "web", 10).await;
+        assert!(response.contains(good), "{command}: {response}");
     }
     assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "), "{command}");
 

@@ -73,8 +73,8 @@ async fn running_request_is_answered_before_exit_with_0() {
         timeout(WITHIN, rejected).await.expect("no other connection is accepted");
         assert_eq!(example.child.try_wait().unwrap(), None, "{name}: it waits for the request");
         stream.write_all(second.as_bytes()).await.unwrap();
-        let answer = read(&mut stream).await;
-        assert!(answer.starts_with("HTTP/1.1 200 ") && answer.contains(r#""replicas":7"#), "{name}: {answer}");
+        let response = read(&mut stream).await;
+        assert!(response.starts_with("HTTP/1.1 200 ") && response.contains(r#""replicas":7"#), "{name}: {response}");
         assert_eq!(example.ends(ENDS_WITHIN).await, Some(0), "{name}");
     }
 }
@@ -88,15 +88,15 @@ async fn server_in_a_cluster_rejects_only_once_unready() {
     example.terminate().await;
     let told = async {
         loop {
-            let answer = example.ready().await.expect("it still accepts");
-            if answer.starts_with("HTTP/1.1 503 ") {
-                return answer;
+            let response = example.ready().await.expect("it still accepts");
+            if response.starts_with("HTTP/1.1 503 ") {
+                return response;
             }
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let answer = timeout(WITHIN, told).await.expect("it says that it stops");
-    assert!(answer.ends_with("stopping"), "{answer}");
+    let response = timeout(WITHIN, told).await.expect("it says that it stops");
+    assert!(response.ends_with("stopping"), "{response}");
     // Clients that have not noticed the shutdown yet still get a response.
     let (first, second) = request();
     let mut stream = example.connect().await.unwrap();

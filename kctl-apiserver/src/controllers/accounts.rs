@@ -234,13 +234,20 @@ mod tests {
             (json!({ "serviceAccountName": "s", "imagePullSecrets": [{ "name": "z" }] }), Some("\"z\"")),
         ] {
             let path = "/api/v1/namespaces/default/pods?dryRun=All";
-            let (code, answer) = server.send_json("POST", path, &pod(&spec)).await;
+            let (code, response) = server.send_json("POST", path, &pod(&spec)).await;
             let Some(name) = rejected else {
-                assert_eq!((code, &answer["spec"]["imagePullSecrets"]), (201, &json!([{ "name": "p" }])), "{answer}");
-                assert_eq!(answer["spec"].get("volumes"), None, "no token is mounted");
+                assert_eq!(
+                    (code, &response["spec"]["imagePullSecrets"]),
+                    (201, &json!([{ "name": "p" }])),
+                    "{response}"
+                );
+                assert_eq!(response["spec"].get("volumes"), None, "no token is mounted");
                 continue;
             };
-            assert!(code == 403 && answer["message"].to_string().replace('\\', "").contains(name), "{code} {answer}");
+            assert!(
+                code == 403 && response["message"].to_string().replace('\\', "").contains(name),
+                "{code} {response}"
+            );
         }
     }
 

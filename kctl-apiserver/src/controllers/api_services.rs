@@ -183,11 +183,11 @@ mod tests {
         let root = "/apis/cluster.karmada.io/v1alpha1";
         for path in ["", "/clusters", "/clusters/a", "/clusters/a/proxy/api/v1/pods", "/namespaces/n/x?watch=true"] {
             let path = format!("{root}{path}");
-            let answer = ask(&server, User::admin(), "GET", &path, &Value::Null).await;
-            assert_eq!(answer, (503, "service unavailable\n".to_owned()), "{path}");
+            let response = ask(&server, User::admin(), "GET", &path, &Value::Null).await;
+            assert_eq!(response, (503, "service unavailable\n".to_owned()), "{path}");
         }
-        let (code, answer) = ask(&server, nobody(), "GET", &format!("{root}/clusters"), &Value::Null).await;
-        assert_eq!(code, 403, "{answer}");
+        let (code, response) = ask(&server, nobody(), "GET", &format!("{root}/clusters"), &Value::Null).await;
+        assert_eq!(code, 403, "{response}");
         let (code, group) = ask(&server, User::admin(), "GET", "/apis/cluster.karmada.io", &Value::Null).await;
         let version = json!({ "groupVersion": "cluster.karmada.io/v1alpha1", "version": "v1alpha1" });
         let group: Value = serde_json::from_str(&group).unwrap();
@@ -206,8 +206,8 @@ mod tests {
         let mut service = Value::clone(&server.object("apiregistration.k8s.io", "apiservices", "", "v1.apps").unwrap());
         service["spec"]["service"] = json!({ "name": "a", "namespace": "b" });
         service["spec"]["insecureSkipTLSVerify"] = true.into();
-        let (code, answer) = ask(&server, User::admin(), "PUT", name, &service).await;
-        assert_eq!(code, 200, "{answer}");
+        let (code, response) = ask(&server, User::admin(), "PUT", name, &service).await;
+        assert_eq!(code, 200, "{response}");
         let deployments = "/apis/apps/v1/namespaces/default/deployments";
         assert_eq!(ask(&server, User::admin(), "GET", deployments, &Value::Null).await.0, 503);
         let mut service = Value::clone(&server.object("apiregistration.k8s.io", "apiservices", "", "v1.apps").unwrap());

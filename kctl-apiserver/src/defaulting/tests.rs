@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 
 use super::*;
 
-static ANSWERS: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(include_str!("answers.json")).unwrap());
+static CASES: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(include_str!("answers.json")).unwrap());
 
 /// Sets the defaults by the rules of the kind.
 fn default_object(api_version: &str, kind: &str, object: &mut Value, stored: Option<&Value>) {
@@ -27,11 +27,11 @@ fn default_object(api_version: &str, kind: &str, object: &mut Value, stored: Opt
 
 #[test]
 fn recorded_objects_get_the_defaults_of_kube_apiserver() {
-    let answers = ANSWERS.as_object().unwrap();
-    assert!(answers.len() >= 81, "{} answers", answers.len());
-    for (name, answer) in answers {
-        let text = |key: &str| answer[key].as_str().unwrap();
-        let (mut object, stored) = (answer["sent"].clone(), &answer["stored"]);
+    let cases = CASES.as_object().unwrap();
+    assert!(cases.len() >= 81, "{} cases", cases.len());
+    for (name, case) in cases {
+        let text = |key: &str| case[key].as_str().unwrap();
+        let (mut object, stored) = (case["sent"].clone(), &case["stored"]);
         if text("kind") == "Pod" {
             // The caller sets this phase for new Pods only: a status write without a phase removes the phase.
             object["status"]["phase"] = "Pending".into();
@@ -45,17 +45,17 @@ fn recorded_objects_get_the_defaults_of_kube_apiserver() {
 
 #[test]
 fn bad_input_stays_without_a_panic() {
-    let kinds = ANSWERS.as_object().unwrap().values();
-    for answer in kinds {
-        let (api_version, kind) = (answer["apiVersion"].as_str().unwrap(), answer["kind"].as_str().unwrap());
+    let kinds = CASES.as_object().unwrap().values();
+    for case in kinds {
+        let (api_version, kind) = (case["apiVersion"].as_str().unwrap(), case["kind"].as_str().unwrap());
         for object in [json!(null), json!([]), json!("x"), json!({"spec": 5, "metadata": {"name": 5, "labels": "x"}})] {
             default_object(api_version, kind, &mut object.clone(), None);
         }
-        let fields = answer["stored"].as_object().unwrap().keys();
+        let fields = case["stored"].as_object().unwrap().keys();
         for wrong in [json!(1), json!("x"), json!([1, "x", null, {}, []]), json!({"a": 1})] {
             let mut object: Value = fields.clone().map(|name| (name.clone(), wrong.clone())).collect();
             default_object(api_version, kind, &mut object, None);
-            let spec = answer["stored"]["spec"].as_object().into_iter().flatten();
+            let spec = case["stored"]["spec"].as_object().into_iter().flatten();
             let spec: Value = spec.map(|(name, _)| (name.clone(), wrong.clone())).collect();
             default_object(api_version, kind, &mut json!({ "spec": spec }), None);
         }

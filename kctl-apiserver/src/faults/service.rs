@@ -85,8 +85,8 @@ where
             alive(&connection).await;
             let summary = RequestSummary::new(&connection, &request);
             let fault = summary.as_ref().and_then(|summary| connection.faults.decide_request(summary));
-            if let Some(answer) = before(fault, &connection).await {
-                return answer;
+            if let Some(response) = before(fault, &connection).await {
+                return response;
             }
             if let Some(stale) = fault.and_then(stale_of) {
                 request.extensions_mut().insert(stale);
@@ -96,7 +96,7 @@ where
             }
             request.extensions_mut().insert(connection.clone());
             let performed = server.call(request);
-            let answer = match fault {
+            let response = match fault {
                 Some(RequestFault::Late(time)) => late(performed, time).await?,
                 Some(RequestFault::CrashLate(time)) => {
                     connection.cut();
@@ -104,7 +104,7 @@ where
                 }
                 _ => performed.await.unwrap_or_else(|never| match never {}),
             };
-            after(fault, &connection, answer).await
+            after(fault, &connection, response).await
         })
     }
 }
@@ -154,26 +154,26 @@ async fn late(
 async fn after(
     fault: Option<RequestFault>,
     connection: &Connection,
-    answer: Response<Body>,
+    response: Response<Body>,
 ) -> Result<Response<Body>, ConnectionResetError> {
     match fault {
         Some(RequestFault::Reject { code, retry_after, moment: Moment::After }) => {
             return Ok(status_error(code, retry_after));
         }
         Some(RequestFault::Reset(Moment::After)) => return Err(ConnectionResetError),
-        Some(RequestFault::Half) => return Ok(half(answer).await),
+        Some(RequestFault::Half) => return Ok(half(response).await),
         Some(RequestFault::DelayResponse(time)) => tokio::time::sleep(time).await,
         Some(RequestFault::Crash(Moment::After)) => connection.cut(),
         _ => {}
     }
     alive(connection).await;
-    Ok(answer)
+    Ok(response)
 }
 
 /// Returns a response whose body is shorter than its `Content-Length`. The body must not report its length: in debug
 /// builds, hyper panics if the body contradicts the header before anything is sent.
-async fn half(answer: Response<Body>) -> Response<Body> {
-    let (mut parts, body) = answer.into_parts();
+async fn half(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
     let Some(length) = body.size_hint().exact() else { return Response::from_parts(parts, body) };
     let bytes = body.collect().await.unwrap_or_else(|never| match never {}).to_bytes();
     parts.headers.insert(header::CONTENT_LENGTH, length.into());

@@ -49,8 +49,8 @@ pub(crate) fn handle(state: &State, user: &User, parts: &Parts) -> Response<Body
         return text(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n");
     }
     let path: Vec<&str> = path.trim_matches('/').split('/').collect();
-    if let Some(answer) = beside_kinds(state, &path, parts) {
-        return answer;
+    if let Some(response) = beside_kinds(state, &path, parts) {
+        return response;
     }
     let Some(document) = document(registry, &path) else {
         return match path.as_slice() {

@@ -91,15 +91,15 @@ pub(super) fn discovery(root: &str) -> PathItem {
         (root, 2) if root.starts_with("apis/") => ("APIGroup", "get information of a group", "APIGroup"),
         _ => ("APIResources", "get available resources", "APIResourceList"),
     };
-    let answer = format!("{META}.{kind}");
-    let operation = plain(root, names::operation(root, "get", rest), description, FORMS, answer);
+    let response_type = format!("{META}.{kind}");
+    let operation = plain(root, names::operation(root, "get", rest), description, FORMS, response_type);
     PathItem::new(format!("/{root}/"), vec![operation])
 }
 
 /// Returns the path `/version`.
 pub(super) fn version() -> PathItem {
-    let (description, answer) = ("get the version information for this server", types::VERSION.to_owned());
-    let operation = plain("version", "getCodeVersion".into(), description, &[JSON], answer);
+    let (description, response_type) = ("get the version information for this server", types::VERSION.to_owned());
+    let operation = plain("version", "getCodeVersion".into(), description, &[JSON], response_type);
     PathItem::new("/version/".into(), vec![operation])
 }
 
@@ -121,7 +121,13 @@ pub(super) fn token_paths() -> [PathItem; 2] {
 }
 
 /// Returns a read without parameters.
-fn plain(root: &str, id: String, what: &str, forms: &'static [&'static str], answer: String) -> OpenApiOperation {
+fn plain(
+    root: &str,
+    id: String,
+    what: &str,
+    forms: &'static [&'static str],
+    response_type: String,
+) -> OpenApiOperation {
     OpenApiOperation {
         method: "get",
         id,
@@ -133,7 +139,7 @@ fn plain(root: &str, id: String, what: &str, forms: &'static [&'static str], ans
         produces: forms,
         body: None,
         responses: OK,
-        response_type: Some(answer),
+        response_type: Some(response_type),
         parameters: Vec::new(),
     }
 }

@@ -118,11 +118,11 @@ mod tests {
     /// Returns the client's end of a connection on which `sent` was written.
     async fn begun(version: HttpVersion, sent: &[u8]) -> DuplexStream {
         let (mut client, server) = tokio::io::duplex(4096);
-        let answer = service_fn(|_request: http::Request<Incoming>| async {
+        let service = service_fn(|_request: http::Request<Incoming>| async {
             Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from_static(b"answered"))))
         });
         let connection = Connections::new(LIMITS).enter().await;
-        tokio::spawn(async move { serve_http(&connection, server, version, answer).await });
+        tokio::spawn(async move { serve_http(&connection, server, version, service).await });
         client.write_all(sent).await.unwrap();
         client
     }
@@ -181,13 +181,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn head_over_h2_has_length_without_body() {
         let (client, server) = tokio::io::duplex(4096);
-        let answer = service_fn(|_request: http::Request<Incoming>| async {
+        let service = service_fn(|_request: http::Request<Incoming>| async {
             let mut response = http::Response::new(Full::new(Bytes::from_static(b"answered")).boxed_unsync());
             remove_body(&mut response);
             Ok::<_, std::convert::Infallible>(response)
         });
         let connection = Connections::new(LIMITS).enter().await;
-        tokio::spawn(async move { serve_http(&connection, server, HttpVersion::Two, answer).await });
+        tokio::spawn(async move { serve_http(&connection, server, HttpVersion::Two, service).await });
         let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(client));
         let (mut sender, driver) = handshake.await.unwrap();
         tokio::spawn(driver);

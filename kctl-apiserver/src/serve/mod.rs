@@ -306,7 +306,11 @@ async fn respond_under_faults(
     breaks: &Notify,
 ) -> Response<Body> {
     tokio::select! {
-        answer = Faulty::new(service, client.clone()).oneshot(request) => if let Ok(answer) = answer { return answer },
+        response = Faulty::new(service, client.clone()).oneshot(request) => {
+            if let Ok(response) = response {
+                return response;
+            }
+        }
         () = client.wait_until_crashed() => {}
     }
     breaks.notify_one();

@@ -243,10 +243,10 @@ mod tests {
     const ORIGIN: &str = "Origin: http://localhost\r\n";
 
     /// Returns the client's end of a connection on which this request was sent.
-    async fn asked_with(path: &str, headers: &str) -> DuplexStream {
+    async fn send_request(path: &str, headers: &str) -> DuplexStream {
         let (mut client, stream) = tokio::io::duplex(64 * 1024);
         let server = ApiServer::new();
-        let answer = service_fn(move |mut request: Request<hyper::body::Incoming>| {
+        let service = service_fn(move |mut request: Request<hyper::body::Incoming>| {
             let service = server.service();
             async move {
                 let opening = handshake(&mut request);
@@ -258,13 +258,13 @@ mod tests {
             }
         });
         let connection = Connections::new(LIMITS).enter().await;
-        tokio::spawn(async move { serve_http(&connection, stream, HttpVersion::One, answer).await });
+        tokio::spawn(async move { serve_http(&connection, stream, HttpVersion::One, service).await });
         client.write_all(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").as_bytes()).await.unwrap();
         client
     }
 
     /// Returns the head of the response, and the bytes after it.
-    async fn answer(mut client: DuplexStream) -> (String, Vec<u8>) {
+    async fn read_response(mut client: DuplexStream) -> (String, Vec<u8>) {
         let mut sent = Vec::new();
         client.read_to_end(&mut sent).await.unwrap();
         let end = sent.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
@@ -273,10 +273,10 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn events_are_frames_and_pings_are_answered() {
-        let mut client = asked_with(WATCH, &format!("{HEADERS}{KEY}{ORIGIN}Sec-WebSocket-Protocol: x\r\n")).await;
+        let mut client = send_request(WATCH, &format!("{HEADERS}{KEY}{ORIGIN}Sec-WebSocket-Protocol: x\r\n")).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         client.write_all(b"\x81\x82abcdhi\x89\x82\0\0\0\0hi").await.unwrap();
-        let (head, frames) = answer(client).await;
+        let (head, frames) = read_response(client).await;
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
         for header in ["sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=", "sec-websocket-protocol: x"] {
             assert!(head.contains(header), "{head}");
@@ -291,11 +291,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn close_frame_ends_the_watch() {
         let path = WATCH.replace("default", "nothing");
-        let mut client = asked_with(&path, &format!("{HEADERS}{KEY}{ORIGIN}")).await;
+        let mut client = send_request(&path, &format!("{HEADERS}{KEY}{ORIGIN}")).await;
         let start = tokio::time::Instant::now();
         tokio::time::sleep(Duration::from_secs(1)).await;
         client.write_all(b"\x88\x80\0\0\0\0").await.unwrap();
-        assert_eq!(answer(client).await.1, b"\x88\x02\x03\xe8");
+        assert_eq!(read_response(client).await.1, b"\x88\x02\x03\xe8");
         assert_eq!(start.elapsed().as_secs(), 1);
     }
 
@@ -310,7 +310,7 @@ mod tests {
             ("/api/v1/nothings?watch=1", format!("{HEADERS}{KEY}{ORIGIN}"), 404),
             ("/api/v1/namespaces/default", format!("{HEADERS}{KEY}{ORIGIN}"), 200),
         ] {
-            let mut client = asked_with(path, &headers).await;
+            let mut client = send_request(path, &headers).await;
             let mut start = [0; 12];
             client.read_exact(&mut start).await.unwrap();
             assert_eq!(String::from_utf8_lossy(&start), format!("HTTP/1.1 {code}"), "{path} {headers}");

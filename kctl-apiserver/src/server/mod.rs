@@ -340,9 +340,9 @@ impl ApiServer {
 
     /// Sends JSON as [`Self::send_json`], and returns the body of a successful response.
     pub(crate) async fn succeed(&self, method: &str, path: &str, body: &Value) -> Value {
-        let (code, answer) = self.send_json(method, path, body).await;
-        assert!(code < 300, "{method} {path}: {code} {answer}");
-        answer
+        let (code, response) = self.send_json(method, path, body).await;
+        assert!(code < 300, "{method} {path}: {code} {response}");
+        response
     }
 }
 

@@ -168,7 +168,7 @@ async fn handle(
             }
         });
         match tokio::time::timeout_at(end, futures::future::join_all(sent)).await {
-            Ok(answers) => round.add_replies(answers),
+            Ok(replies) => round.add_replies(replies),
             Err(_) => return reject_audited(&mut state.lock(), &caller, parts, &StatusError::timed_out()),
         }
     }

@@ -15,9 +15,9 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     assert_eq!(create("before").await.0, 201);
     server.state.lock().journal().fail_writes();
 
-    let check_error = |answer: &(u16, Value), what: &str| {
-        let message = answer.1["message"].as_str().unwrap_or_default().to_owned();
-        assert_eq!(answer.0, 500, "{message}");
+    let check_error = |response: &(u16, Value), what: &str| {
+        let message = response.1["message"].as_str().unwrap_or_default().to_owned();
+        assert_eq!(response.0, 500, "{message}");
         assert!(message.contains("objects.jsonl: ") && message.contains(what), "{message}");
     };
     check_error(&create("first").await, "it is done, and lost if the server ends before it can be kept");
@@ -93,8 +93,8 @@ async fn deepest_objects_survive_a_restart() {
     let deep = (0..125).fold(json!(1), |value, _| json!([value]));
     let foo = json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": "a" }, "spec": deep });
     let foos = "/apis/example.com/v1/namespaces/default/foos";
-    let (code, answer) = server.send_json("POST", foos, &foo).await;
-    assert_eq!(code, 201, "{answer}");
+    let (code, response) = server.send_json("POST", foos, &foo).await;
+    assert_eq!(code, 201, "{response}");
     drop(server);
     let restarted = ApiServer::new();
     restarted.keep_in(&folder).unwrap();

@@ -10,8 +10,8 @@ use crate::{ApiServer, test_folder::TestFolder};
 
 async fn token(server: &ApiServer, spec: Value) -> String {
     let path = "/api/v1/namespaces/default/serviceaccounts/a/token";
-    let answer = server.succeed("POST", path, &json!({ "spec": spec })).await;
-    answer["status"]["token"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    let response = server.succeed("POST", path, &json!({ "spec": spec })).await;
+    response["status"]["token"].as_str().unwrap_or_else(|| panic!("{response}")).to_owned()
 }
 
 async fn with_account() -> ApiServer {

@@ -53,15 +53,15 @@ impl MetaVersion {
 
     /// Changes an object of version 1 to this version. Rows and items that are `PartialObjectMetadata` are renamed as
     /// well.
-    fn convert(self, mut answer: Value) -> Value {
+    fn convert(self, mut response: Value) -> Value {
         if self.0 == "v1beta1" {
-            let rows = answer.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
+            let rows = response.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten();
             rows.for_each(|row| rename(&mut row["object"]));
-            let items = answer.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
+            let items = response.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
             items.for_each(rename);
-            rename(&mut answer);
+            rename(&mut response);
         }
-        answer
+        response
     }
 }
 
@@ -140,28 +140,28 @@ impl OutputForm {
 
     /// Returns an object or a list in this form, or `None` if it is sent unchanged. A `Status` and other kinds than
     /// that of the resource are never transformed. `now` is for columns with ages.
-    pub(crate) fn shape(self, info: &RequestInfo, answer: &Value, now: jiff::Timestamp) -> Option<Value> {
+    pub(crate) fn shape(self, info: &RequestInfo, response: &Value, now: jiff::Timestamp) -> Option<Value> {
         let resource = &info.resource;
-        let list = answer["kind"] == resource.list_kind.as_str() && answer["items"].is_array();
-        let object = answer["kind"] == resource.kind_name();
-        let scale = info.subresource == Subresource::Scale && answer["kind"] == "Scale";
+        let list = response["kind"] == resource.list_kind.as_str() && response["items"].is_array();
+        let object = response["kind"] == resource.kind_name();
+        let scale = info.subresource == Subresource::Scale && response["kind"] == "Scale";
         match self {
             _ if !list && !object && !scale => None,
             Self::Table(include, version) if scale => {
-                Some(version.convert(table::scale_table(resource, answer, now, include)))
+                Some(version.convert(table::scale_table(resource, response, now, include)))
             }
-            Self::Plain if object => in_version(resource, answer),
+            Self::Plain if object => in_version(resource, response),
             Self::Plain => None,
             Self::Partial(version) | Self::PartialList(version) if !list => {
-                Some(version.convert(table::partial(answer)))
+                Some(version.convert(table::partial(response)))
             }
-            Self::Partial(version) | Self::PartialList(version) => Some(version.convert(partial_list(answer))),
+            Self::Partial(version) | Self::PartialList(version) => Some(version.convert(partial_list(response))),
             Self::Table(include, version) => {
                 // The object of a dry run has no `resourceVersion`.
-                let (objects, meta) = match &answer["metadata"]["resourceVersion"] {
-                    _ if list => (typed_items(resource, answer), list_meta(answer)),
-                    Value::Null => (vec![answer.clone()], json!({})),
-                    version => (vec![answer.clone()], json!({ "resourceVersion": version })),
+                let (objects, meta) = match &response["metadata"]["resourceVersion"] {
+                    _ if list => (typed_items(resource, response), list_meta(response)),
+                    Value::Null => (vec![response.clone()], json!({})),
+                    version => (vec![response.clone()], json!({ "resourceVersion": version })),
                 };
                 Some(version.convert(rows(resource, &objects, now, include, meta)))
             }

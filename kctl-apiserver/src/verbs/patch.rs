@@ -287,8 +287,8 @@ mod tests {
         let patch = async |operations: Vec<Value>| {
             let path = "/api/v1/namespaces/default/configmaps/a";
             let operations = Value::from(operations).to_string();
-            let (code, answer) = server.send("PATCH", path, "application/json-patch+json", operations).await;
-            (code, answer["reason"].as_str().unwrap_or_default().to_owned())
+            let (code, response) = server.send("PATCH", path, "application/json-patch+json", operations).await;
+            (code, response["reason"].as_str().unwrap_or_default().to_owned())
         };
         let test = json!({ "op": "test", "path": "/data/k", "value": "v" });
         assert_eq!(patch(vec![test.clone(); 10_000]).await.0, 200);

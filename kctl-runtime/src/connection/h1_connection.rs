@@ -56,8 +56,8 @@ impl H1Connection {
         &mut self,
         request: Request<Body>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Body>>> {
-        let mut answer = pin!(self.sender.try_send_request(request));
-        poll_fn(|context| self.poll(context, |context| answer.as_mut().poll(context))).await
+        let mut response = pin!(self.sender.try_send_request(request));
+        poll_fn(|context| self.poll(context, |context| response.as_mut().poll(context))).await
     }
 
     /// Polls a response and, as long as it makes progress, the connection below it.

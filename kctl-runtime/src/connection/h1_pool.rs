@@ -79,8 +79,8 @@ impl H1Pool {
                 },
             };
             match sent {
-                Ok(Ok(answer)) => {
-                    return Ok(answer.map(|body| ResponseBody::new(body).with_connection(self.check_out(connection))));
+                Ok(Ok(response)) => {
+                    return Ok(response.map(|body| ResponseBody::new(body).with_connection(self.check_out(connection))));
                 }
                 // The server closed the connection just now. The error returns the request if nothing of it was sent.
                 Ok(Err(mut closed)) => match closed.take_message() {
@@ -95,8 +95,8 @@ impl H1Pool {
             }
         }
         let mut connection = H1Connection::handshake(self.connect(to).await?).await?;
-        let answer = connection.send(request).await.map_err(TrySendError::into_error)?;
-        Ok(answer.map(|body| ResponseBody::new(body).with_connection(self.check_out(connection))))
+        let response = connection.send(request).await.map_err(TrySendError::into_error)?;
+        Ok(response.map(|body| ResponseBody::new(body).with_connection(self.check_out(connection))))
     }
 
     /// Ties a connection to a response, so that it returns to the pool with the end of the body.

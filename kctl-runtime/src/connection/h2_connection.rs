@@ -87,15 +87,15 @@ impl H2Connection {
             && let Ok(_alone) = timeout(FIRST_WITHIN, self.first.lock()).await
             && !self.is_there.load(Ordering::Acquire)
         {
-            let answer = self.pool.request(request).await?;
+            let response = self.pool.request(request).await?;
             self.is_there.store(true, Ordering::Release);
-            return Ok(answer);
+            return Ok(response);
         }
-        let answer = self.pool.request(request).await;
-        if answer.is_err() {
+        let response = self.pool.request(request).await;
+        if response.is_err() {
             self.mark_lost();
         }
-        answer
+        response
     }
 
     /// Marks the connection as lost: the next request opens one first.

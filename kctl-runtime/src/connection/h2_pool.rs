@@ -76,9 +76,9 @@ impl H2Pool {
             let (since, slow) = (Instant::now(), self.limits.response_within);
             stream.limit_guard = Some(Box::new(StreamLimitGuard { since, slow, n_max: self.n_max.clone() }));
         }
-        let answer = connection.send(request).await?;
+        let response = connection.send(request).await?;
         stream.response_received();
-        Ok(answer.map(|body| ResponseBody::new(body).with_stream(stream)))
+        Ok(response.map(|body| ResponseBody::new(body).with_stream(stream)))
     }
 
     /// Returns the first connection with room, so that streams that end leave the last ones empty.

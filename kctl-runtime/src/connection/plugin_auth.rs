@@ -104,11 +104,11 @@ impl Service<Request<Body>> for PluginAuth {
             if let Some(token) = &credential.token {
                 request.headers_mut().insert(AUTHORIZATION, token.clone());
             }
-            let answer = router.call(request).await?;
-            if answer.status() == StatusCode::UNAUTHORIZED {
+            let response = router.call(request).await?;
+            if response.status() == StatusCode::UNAUTHORIZED {
                 this.plugin.invalidate(&credential);
             }
-            Ok(answer)
+            Ok(response)
         })
     }
 }

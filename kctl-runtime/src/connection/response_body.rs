@@ -86,17 +86,17 @@ impl Body for ResponseBody {
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
-        let answer = self.get_mut();
-        let mut body = Pin::new(&mut answer.body);
-        let frame = ready!(match &mut answer.over {
+        let response = self.get_mut();
+        let mut body = Pin::new(&mut response.body);
+        let frame = ready!(match &mut response.over {
             Some(connection) => connection.poll(context, |context| body.as_mut().poll_frame(context)),
             None => body.poll_frame(context),
         });
         match &frame {
-            Some(Err(_)) => answer.fail(),
-            None => answer.end(),
+            Some(Err(_)) => response.fail(),
+            None => response.end(),
             // A caller that knows the length of the body does not poll again.
-            Some(Ok(_)) if answer.body.is_end_stream() => answer.end(),
+            Some(Ok(_)) if response.body.is_end_stream() => response.end(),
             Some(Ok(_)) => {}
         }
         Poll::Ready(frame)

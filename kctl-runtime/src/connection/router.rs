@@ -113,7 +113,7 @@ impl Router {
             Route::Watch => Ok(self.watches.send(request).await?),
             Route::Ask => self.h1.send(request).await,
             Route::Long => match self.long.try_acquire_owned() {
-                Ok(permit) => Ok(self.h1.send(request).await?.map(|answer| answer.with_list_permit(permit))),
+                Ok(permit) => Ok(self.h1.send(request).await?.map(|response| response.with_list_permit(permit))),
                 Err(_all_taken) => Ok(self.further.send(request).await?),
             },
             Route::Upgrade => self.h1.upgrade(request).await,
@@ -141,12 +141,12 @@ impl tower::Service<Request<Body>> for Router {
             otel.kind = "client",
         );
         let router = self.clone();
-        let answer = async move {
-            let answer = router.send(request).await?;
-            tracing::Span::current().record("http.status_code", answer.status().as_u16());
-            Ok(answer)
+        let response = async move {
+            let response = router.send(request).await?;
+            tracing::Span::current().record("http.status_code", response.status().as_u16());
+            Ok(response)
         };
-        Box::pin(answer.instrument(span))
+        Box::pin(response.instrument(span))
     }
 }
 

@@ -397,8 +397,8 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
                 "metadata": { "uid": object.meta.uid },
                 "spec": spec,
             });
-            let answer = writer.token(&object.target(), &request).await?;
-            serde_json::from_value(answer["status"].clone()).map_err(|error| ApiError::Unreadable {
+            let response = writer.token(&object.target(), &request).await?;
+            serde_json::from_value(response["status"].clone()).map_err(|error| ApiError::Unreadable {
                 operation: object.target().operation("create token of"),
                 cause: error.to_string(),
             })

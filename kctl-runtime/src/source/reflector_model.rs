@@ -337,8 +337,8 @@ impl Run {
                 Ok(())
             }
             Step::Respond { of, back } => {
-                let answer = self.respond(of, back);
-                self.deliver(of, answer)
+                let response = self.respond(of, back);
+                self.deliver(of, response)
             }
             Step::Repeat { of, back } => {
                 let Request::Watch { version } = self.request(of) else { return Ok(()) };
@@ -421,8 +421,8 @@ impl Run {
     /// Ends all faults. The cache then has to become equal to the server's state.
     fn settle(&mut self) -> Result<(), TestCaseError> {
         for turn in 0..SETTLED_WITHIN * self.followers.len() {
-            let answer = self.respond(turn, 0);
-            self.deliver(turn, answer)?;
+            let response = self.respond(turn, 0);
+            self.deliver(turn, response)?;
         }
         let state = |objects: Vec<Arc<Stored>>| -> BTreeMap<_, _> {
             objects.iter().map(|object| (object.key().clone(), object.meta().resource_version.clone())).collect()

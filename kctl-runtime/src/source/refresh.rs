@@ -67,11 +67,11 @@ impl Source {
         let operation = self.config().operation("list");
         let selector = url::escape(&format!("metadata.name={name}"));
         let path = format!("{}?fieldSelector={selector}", self.config().kind.path(namespace));
-        let answer = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
+        let response = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
             Err(error) if self.lacks_optional(&error) => return Ok(()),
-            answer => answer?,
+            response => response?,
         };
-        let Input::Page { objects, version, .. } = self.read_list(&operation, answer).await? else { return Ok(()) };
+        let Input::Page { objects, version, .. } = self.read_list(&operation, response).await? else { return Ok(()) };
         if version.parse::<u64>().is_err() {
             return self.refresh(&scope).await;
         }

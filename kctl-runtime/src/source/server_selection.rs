@@ -145,7 +145,7 @@ impl Source {
         let path = self.path_with(scope, query, selector.as_deref());
         let rejection = match transport::list_all(self.client(), operation, &path, accept).await {
             Err(error) if selector.is_some() && error.may_reject_shard_selector() => error,
-            answer => return answer,
+            response => return response,
         };
         let path = self.path_with(scope, query, None);
         let Ok(body) = transport::list_all(self.client(), operation, &path, accept).await else {
@@ -164,7 +164,7 @@ impl Source {
         let path = self.path_with(scope, query, selector.as_deref());
         let rejection = match transport::open(self.client(), &operation, &path, accept).await {
             Err(error) if selector.is_some() && error.may_reject_shard_selector() => error,
-            answer => return answer,
+            response => return response,
         };
         let path = self.path_with(scope, query, None);
         let Ok(body) = transport::open(self.client(), &operation, &path, accept).await else {
@@ -343,9 +343,9 @@ mod tests {
     async fn running(rejects: Option<Rejects>) -> (Arc<Source>, Arc<AllSlots>, Arc<FakeServer>) {
         let (server, share) = (Arc::<FakeServer>::default(), Arc::<AllSlots>::default());
         *server.rejects.lock() = rejects;
-        let answers = server.clone();
+        let responding = server.clone();
         let service = service_fn(move |request: http::Request<Body>| {
-            std::future::ready(Ok::<_, Infallible>(answers.respond(&request)))
+            std::future::ready(Ok::<_, Infallible>(responding.respond(&request)))
         });
         let config = WatchConfig::of::<Pod>().in_namespaces(["x", "y"]);
         let store = SharedStore::for_namespaces(&config.namespaces);

@@ -94,8 +94,9 @@ pub(crate) async fn send_within(
     deadline: Deadline,
 ) -> Result<String, ApiError> {
     let template = RequestTemplate { method, path, body, accept: JSON, is_long: false };
-    let answer = async { read(operation, send_with_retries(client, operation, &template, deadline.at()).await?).await };
-    in_time(deadline.at(), answer).await.unwrap_or_else(|| Err(timeout_error(operation, deadline.timeout())))
+    let response =
+        async { read(operation, send_with_retries(client, operation, &template, deadline.at()).await?).await };
+    in_time(deadline.at(), response).await.unwrap_or_else(|| Err(timeout_error(operation, deadline.timeout())))
 }
 
 /// Returns the result of a future; `None` if it is not ready before `until`.
@@ -135,8 +136,8 @@ pub(crate) async fn list_all(
 /// Returns the body of a successful response. The timeout covers the head of the response alone.
 async fn stream(client: &Client, operation: &Operation, template: RequestTemplate<'_>) -> Result<Body, ApiError> {
     let until = Instant::now() + RESPONSE_TIMEOUT;
-    let answer = async { Ok(send_with_retries(client, operation, &template, until).await?.into_body()) };
-    tokio::time::timeout(RESPONSE_TIMEOUT, answer)
+    let response = async { Ok(send_with_retries(client, operation, &template, until).await?.into_body()) };
+    tokio::time::timeout(RESPONSE_TIMEOUT, response)
         .await
         .unwrap_or_else(|_elapsed| Err(timeout_error(operation, RESPONSE_TIMEOUT)))
 }
@@ -283,8 +284,8 @@ mod tests {
         let counted = n_requests.clone();
         let service = service_fn(move |_request: Request<Body>| {
             let is_busy = counted.fetch_add(1, Ordering::Relaxed) < n_times;
-            let answer = Response::builder().status(if is_busy { code } else { 200 }).header("retry-after", wait);
-            async move { Ok::<_, Infallible>(answer.body(Body::empty()).unwrap()) }
+            let response = Response::builder().status(if is_busy { code } else { 200 }).header("retry-after", wait);
+            async move { Ok::<_, Infallible>(response.body(Body::empty()).unwrap()) }
         });
         (Client::new(service, "default"), n_requests)
     }
@@ -317,11 +318,11 @@ mod tests {
             let (client, n_requests) = busy(code, wait, rejections);
             let begins = Instant::now();
             let deadline = Deadline::from_now(Duration::from_secs(within));
-            let answer = send_within(&client, &"get it".into(), Method::GET, "/", None, deadline).await;
-            let case = format!("{code}, {wait} s, {rejections} times, within {within} s: {answer:?}");
+            let response = send_within(&client, &"get it".into(), Method::GET, "/", None, deadline).await;
+            let case = format!("{code}, {wait} s, {rejections} times, within {within} s: {response:?}");
             assert_eq!(begins.elapsed().as_secs(), took, "{case}");
             assert_eq!(n_requests.load(Ordering::Relaxed), requests, "{case}");
-            assert_eq!(answer.err().and_then(|error| error.retry_after()), left.map(Duration::from_secs), "{case}");
+            assert_eq!(response.err().and_then(|error| error.retry_after()), left.map(Duration::from_secs), "{case}");
         }
     }
 

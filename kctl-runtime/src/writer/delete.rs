@@ -39,10 +39,10 @@ impl Writer {
         }
         let body = encode(&operation, &options)?;
         let path = self.path(target, "", "");
-        let answer = self.send(target, &operation, Method::DELETE, &path, Some(("application/json", body))).await;
+        let response = self.send(target, &operation, Method::DELETE, &path, Some(("application/json", body))).await;
         let gone = || Delta::Gone(target.key(), uid.into());
         let store = target.source.store();
-        match answer {
+        match response {
             // The response is a `Status` if the object is gone. Otherwise it is the object, which may be terminating or gone.
             Ok(SentWrite { text, uncertain }) => {
                 let deletion = Deletion::from_response(target.kind(), &text).filter(|deletion| deletion.uid == *uid);

@@ -36,8 +36,8 @@ impl Writer {
         let whole = with_type_meta(target.kind(), object).map_err(|error| serialization_error(&operation, &error))?;
         let body = encode(&operation, &whole)?;
         let path = format!("{}?fieldManager={}", target.kind().path(target.namespace), url::escape(&self.manager));
-        let answer = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
-        store_response(target, &operation, answer, BackoffEffect::End).await
+        let response = self.send(target, &operation, Method::POST, &path, Some(("application/json", body))).await?;
+        store_response(target, &operation, response, BackoffEffect::End).await
     }
 
     /// Replaces an object. With a `resourceVersion` in it, the server rejects it after any other change.
@@ -49,8 +49,8 @@ impl Writer {
         let whole = with_type_meta(target.kind(), object).map_err(|error| serialization_error(&operation, &error))?;
         let body = encode(&operation, &whole)?;
         let path = self.path(target, "", "");
-        let answer = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
-        store_response(target, &operation, answer, BackoffEffect::Reset).await
+        let response = self.send(target, &operation, Method::PUT, &path, Some(("application/json", body))).await?;
+        store_response(target, &operation, response, BackoffEffect::Reset).await
     }
 
     /// Sends a patch whose result only the cache needs, which saves decoding it.
@@ -67,8 +67,8 @@ impl Writer {
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, "");
         let sent = Some((content_type, body));
-        let answer = self.send(target, &operation, Method::PATCH, &path, sent).await?;
-        store_response_undecoded(target, &operation, answer, effect_of_patch(subresource, patch)).await
+        let response = self.send(target, &operation, Method::PATCH, &path, sent).await?;
+        store_response_undecoded(target, &operation, response, effect_of_patch(subresource, patch)).await
     }
 
     /// Sends a patch of an object that cannot be decoded. The watch delivers the result, unless the patch ends the object.
@@ -109,8 +109,8 @@ impl Writer {
         let operation = target.operation(if apply { "apply" } else { "patch" });
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
-        let answer = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
-        store_response(target, &operation, answer, effect_of_patch(subresource, patch)).await
+        let response = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
+        store_response(target, &operation, response, effect_of_patch(subresource, patch)).await
     }
 }
 

@@ -30,13 +30,13 @@ pub(crate) fn guard_writes(client: &Client, permit: &WritePermit) -> Client {
             let guard = permit.acquire(&operation).await?;
             let deadline = guard.deadline();
             match transport::in_time(deadline.at(), client.send(request)).await {
-                Some(answer) => {
-                    let answer = answer.map_err(BoxError::from)?;
+                Some(response) => {
+                    let response = response.map_err(BoxError::from)?;
                     // A proxy that gives up answers while the API server may still be at work.
-                    if !answer.status().is_server_error() {
+                    if !response.status().is_server_error() {
                         guard.resolve();
                     }
-                    Ok(answer)
+                    Ok(response)
                 }
                 None => Err(BoxError::from(transport::timeout_error(&operation, deadline.timeout()))),
             }
@@ -86,7 +86,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn server_error_keeps_the_write_unresolved() {
-        let answers = |code: u16| {
+        let client_responding = |code: u16| {
             let service = service_fn(move |_request: Request<Body>| async move {
                 Ok::<_, Infallible>(Response::builder().status(code).body(Body::from(b"{}".to_vec())).unwrap())
             });
@@ -96,7 +96,7 @@ mod tests {
             let until = tokio::time::Instant::now() + Duration::from_secs(60);
             let (_permission, lease) = watch::channel(LeaseState::HeldUntil(until));
             let permit = WritePermit::from_lease(lease, Duration::from_secs(5), Duration::from_secs(1));
-            let configs = Api::<ConfigMap>::default_namespaced(guard_writes(&answers(code), &permit));
+            let configs = Api::<ConfigMap>::default_namespaced(guard_writes(&client_responding(code), &permit));
             assert!(configs.create(&PostParams::default(), &ConfigMap::default()).await.is_err());
             assert_eq!(permit.unresolved_until().is_some(), is_unresolved, "{code}");
         }
@@ -114,8 +114,9 @@ mod tests {
             sent.store(0, Ordering::Relaxed);
             let guard = permit.acquire(&operation).await.unwrap();
             tokio::time::advance(Duration::from_secs(frozen)).await;
-            let answer = transport::send_within(&client, &operation, Method::PATCH, "/", None, guard.deadline()).await;
-            assert_eq!((answer.is_ok(), sent.load(Ordering::Relaxed)), (n_sent == 1, n_sent), "{frozen} s");
+            let response =
+                transport::send_within(&client, &operation, Method::PATCH, "/", None, guard.deadline()).await;
+            assert_eq!((response.is_ok(), sent.load(Ordering::Relaxed)), (n_sent == 1, n_sent), "{frozen} s");
             tokio::time::advance(Duration::from_secs(8 - frozen)).await;
         }
     }

@@ -35,9 +35,10 @@ impl Writer {
     ) -> Result<Arc<K>, ApiError> {
         let operation = Operation::on_object("get", cluster, kind, key.clone());
         let path = format!("{}/{}", kind.path(key.namespace.as_deref()), url::escape(&key.name));
-        let answer = transport::get(client, &operation, &path).await?;
+        let response = transport::get(client, &operation, &path).await?;
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
-        let stored = Stored::accept(kind, &answer).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
+        let stored =
+            Stored::accept(kind, &response).map_err(|error| unreadable(format!("{error}: {}", error.source)))?;
         stored.decode::<K>().map_err(|error| unreadable(format!("{error}: {}", error.source)))
     }
 
@@ -54,9 +55,9 @@ impl Writer {
         let operation = target.operation("list");
         let selector = url::escape(&format!("metadata.name={}", target.name));
         let path = format!("{}?fieldSelector={selector}", target.kind().path(target.namespace));
-        let answer = transport::get(target.source.client(), &operation, &path).await?;
+        let response = transport::get(target.source.client(), &operation, &path).await?;
         let unreadable = |cause: String| ApiError::Unreadable { operation: operation.clone(), cause };
-        let found: Found = serde_json::from_str(&answer).map_err(|error| unreadable(error.to_string()))?;
+        let found: Found = serde_json::from_str(&response).map_err(|error| unreadable(error.to_string()))?;
         let Some(item) = found.items.first() else { return Ok(None) };
         let text = with_type_meta(target.kind(), item).map_err(|error| unreadable(error.to_string()))?.to_string();
         store_read(target, &operation, &text).await.map(Some)

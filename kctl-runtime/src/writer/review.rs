@@ -92,7 +92,7 @@ async fn create_review<T: DeserializeOwned>(
     let path = format!("/apis/{group}/v1/{}s", kind.to_lowercase());
     let sent = Some(("application/json", review.to_string().into_bytes()));
     let deadline = Deadline::from_now(RESPONSE_TIMEOUT);
-    let answer = transport::send_within(client, &operation, Method::POST, &path, sent, deadline).await?;
-    let review: Result<Review<T>, _> = serde_json::from_str(&answer);
+    let response = transport::send_within(client, &operation, Method::POST, &path, sent, deadline).await?;
+    let review: Result<Review<T>, _> = serde_json::from_str(&response);
     review.map(|review| review.status).map_err(|error| ApiError::Unreadable { operation, cause: error.to_string() })
 }

@@ -50,13 +50,13 @@ impl Writer {
         let deadline = guard.deadline();
         let creates = method == Method::POST;
         let uncertain = self.uncertain_writes.mark(target);
-        let answer = transport::send_within(target.source.client(), operation, method, path, body, deadline).await;
-        guard.finish(&answer);
-        if creates && answer.as_ref().is_err_and(ApiError::is_unknown_resource) {
+        let response = transport::send_within(target.source.client(), operation, method, path, body, deadline).await;
+        guard.finish(&response);
+        if creates && response.as_ref().is_err_and(ApiError::is_unknown_resource) {
             // The CRD was probably deleted. The watch notices it a second later; until then every key would fail here.
             target.source.check_served();
         }
-        match answer {
+        match response {
             Ok(text) => Ok(SentWrite { text, uncertain }),
             Err(error) => {
                 if !error.is_unknown_outcome() {

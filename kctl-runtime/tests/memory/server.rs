@@ -37,7 +37,7 @@ impl Fake {
         let (n_objects, make, counts) = (*n_objects, *make, counts.clone());
         let service = tower::service_fn(move |request: Request<Asked>| {
             let query = request.uri().query().unwrap_or_default();
-            let answer = if query.contains("sendInitialEvents") {
+            let response = if query.contains("sendInitialEvents") {
                 Response::builder().status(422).body(body(stream::empty()))
             } else if query.contains("watch=true") {
                 Response::builder().body(watched(&counts))
@@ -45,7 +45,7 @@ impl Fake {
                 counts.send_modify(|counts| counts.lists += 1);
                 Response::builder().body(list(n_objects, make))
             };
-            std::future::ready(answer)
+            std::future::ready(response)
         });
         Client::new(service, "default")
     }

@@ -29,7 +29,7 @@ fn trusted(authority: &Authority) -> String {
 }
 
 /// Answers everything with these bytes behind TLS, with a certificate of the authority.
-async fn serve(authority: &Authority, params: CertificateParams, answer: &'static str) -> SocketAddr {
+async fn serve(authority: &Authority, params: CertificateParams, response: &'static str) -> SocketAddr {
     let key = KeyPair::generate().unwrap();
     let certificate = params.signed_by(&key, authority).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -44,7 +44,7 @@ async fn serve(authority: &Authority, params: CertificateParams, answer: &'stati
         while let Ok((socket, _)) = listener.accept().await {
             let Ok(mut stream) = acceptor.accept(socket).await else { continue };
             let _read = stream.read(&mut [0; 4096]).await;
-            let _written = stream.write_all(answer.as_bytes()).await;
+            let _written = stream.write_all(response.as_bytes()).await;
         }
     });
     address
@@ -52,9 +52,9 @@ async fn serve(authority: &Authority, params: CertificateParams, answer: &'stati
 
 async fn request(url: &str, trusted: &str) -> String {
     let client = Client::new(url.parse().unwrap(), trusted, "test", Arc::new(|_: &Uri| Ok(None))).unwrap();
-    let answer = client.call(&Bytes::from_static(b"{}"), Instant::now() + Duration::from_secs(10)).await;
-    let text = match answer {
-        Ok(answer) => format!("{:?}", answer.body()),
+    let response = client.call(&Bytes::from_static(b"{}"), Instant::now() + Duration::from_secs(10)).await;
+    let text = match response {
+        Ok(response) => format!("{:?}", response.body()),
         Err(error) => error.to_string(),
     };
     text.replace(url, "URL")
@@ -92,10 +92,10 @@ async fn broken_connection_is_an_error_with_its_sources() {
     let ours = authority();
     let whole = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell";
     let short = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
-    for (answer, expected) in [(whole, "b\"well\""), (short, "Original error"), ("", "Post \"URL\": ")] {
-        let address = serve(&ours, named(&["127.0.0.1"]), answer).await;
+    for (response, expected) in [(whole, "b\"well\""), (short, "Original error"), ("", "Post \"URL\": ")] {
+        let address = serve(&ours, named(&["127.0.0.1"]), response).await;
         let found = request(&format!("https://{address}/x"), &trusted(&ours)).await;
-        assert!(found.contains(expected), "{answer}: {found}");
+        assert!(found.contains(expected), "{response}: {found}");
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();

@@ -97,10 +97,10 @@ async fn serve_http(
     let service = service_fn(move |request: Request<Incoming>| {
         let (head, body) = request.into_parts();
         let (running, body) = connection.begin(body);
-        let answer = router.clone().oneshot(Request::from_parts(head, body));
+        let response = router.clone().oneshot(Request::from_parts(head, body));
         async move {
-            let answer = answer.await?;
-            Ok::<_, Infallible>(answer.map(|body| running.until_sent(body)))
+            let response = response.await?;
+            Ok::<_, Infallible>(response.map(|body| running.until_sent(body)))
         }
     });
     let served = builder.serve_connection(TokioIo::new(stream), service);

@@ -69,9 +69,9 @@ impl<M> RequestState<M> {
     {
         let slot = self.slot.clone();
         in_own_task(async move {
-            let answer = function.await;
+            let response = function.await;
             drop(slot);
-            answer
+            response
         })
         .await
     }

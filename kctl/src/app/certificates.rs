@@ -209,8 +209,8 @@ impl CertificateMaintainer {
     }
 
     async fn get<T: serde::de::DeserializeOwned>(&self, path: &str) -> Result<Option<T>> {
-        let answer = self.client.request(Request::get(path).body(Vec::new())?);
-        match wait_for_response(path, RESPONSE_TIMEOUT, answer).await? {
+        let response = self.client.request(Request::get(path).body(Vec::new())?);
+        match wait_for_response(path, RESPONSE_TIMEOUT, response).await? {
             Ok(object) => Ok(Some(object)),
             Err(kube::Error::Api(status)) if status.code == StatusCode::NOT_FOUND => Ok(None),
             Err(error) => Err(error).context(describe_path(path)),
@@ -228,11 +228,12 @@ impl CertificateMaintainer {
                 .context(describe_path(path));
         };
         let guard = permit.acquire(describe_path(path)).await?;
-        let answer = in_time(&guard, self.client.request(request)).await.ok_or_else(|| late(path, guard.timeout()))?;
-        if is_decided(&answer) {
+        let response =
+            in_time(&guard, self.client.request(request)).await.ok_or_else(|| late(path, guard.timeout()))?;
+        if is_decided(&response) {
             guard.resolve();
         }
-        answer.context(describe_path(path))
+        response.context(describe_path(path))
     }
 
     /// Applies a Secret without data under a separate field manager, so it overwrites nothing that
@@ -338,8 +339,8 @@ fn describe_path(path: &str) -> String {
 }
 
 /// Waits for a response, for a limited time.
-async fn wait_for_response<T>(path: &str, within: Duration, answer: impl Future<Output = T>) -> Result<T> {
-    tokio::time::timeout(within, answer).await.map_err(|_elapsed| late(path, within))
+async fn wait_for_response<T>(path: &str, within: Duration, response: impl Future<Output = T>) -> Result<T> {
+    tokio::time::timeout(within, response).await.map_err(|_elapsed| late(path, within))
 }
 
 /// Returns the error of a request without a response in time.
@@ -349,8 +350,8 @@ fn late(path: &str, within: Duration) -> Error {
 
 /// Returns `true` if the response proves that the write is finished. After a 5xx or a broken connection, the API server
 /// may still apply it.
-fn is_decided<T>(answer: &std::result::Result<T, kube::Error>) -> bool {
-    match answer {
+fn is_decided<T>(response: &std::result::Result<T, kube::Error>) -> bool {
+    match response {
         Ok(_) => true,
         Err(kube::Error::Api(status)) => status.code < StatusCode::INTERNAL_SERVER_ERROR.as_u16(),
         Err(_) => false,

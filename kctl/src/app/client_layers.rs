@@ -139,11 +139,11 @@ where
             }
         }
         let within = self.options.request_timeout.filter(|_| !is_streaming(request.uri()));
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         Box::pin(async move {
-            let Some(within) = within else { return answer.await };
+            let Some(within) = within else { return response.await };
             let late = |_elapsed| BoxError::from(format!("no response within {within:?} (--request-timeout)"));
-            timeout(within, answer).await.map_err(late)?
+            timeout(within, response).await.map_err(late)?
         })
     }
 }
@@ -220,9 +220,9 @@ mod tests {
         ];
         for (takes, uri, answered) in cases {
             let (service, _) = server(Duration::from_secs(takes));
-            let answer = options.layer(service).oneshot(request("GET", uri)).await;
-            assert_eq!(answer.is_ok(), answered, "{takes} s, {uri}");
-            if let Err(error) = answer {
+            let response = options.layer(service).oneshot(request("GET", uri)).await;
+            assert_eq!(response.is_ok(), answered, "{takes} s, {uri}");
+            if let Err(error) = response {
                 assert_eq!(error.to_string(), "no response within 5s (--request-timeout)");
             }
         }

@@ -226,6 +226,6 @@ fn request_text(request: &RequestRecord) -> String {
         (namespace, "") => format!("in {namespace}"),
         (namespace, name) => format!("{namespace}/{name}"),
     };
-    let answer = if *code >= 400 { format!(" (answered {code})") } else { String::new() };
-    format!("{verb} {resource} {full_name}").trim_end().to_owned() + &answer
+    let outcome = if *code >= 400 { format!(" (answered {code})") } else { String::new() };
+    format!("{verb} {resource} {full_name}").trim_end().to_owned() + &outcome
 }

@@ -115,8 +115,8 @@ async fn review_rules(client: &Client, scope: &PermissionScope) -> Result<(Vec<P
         "spec": { "namespace": namespace },
     });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let answer = review(client, path, &body).await.context("SelfSubjectRulesReview")?;
-    let status = &answer["status"];
+    let response = review(client, path, &body).await.context("SelfSubjectRulesReview")?;
+    let status = &response["status"];
     let mut granted = Vec::new();
     for list in ["resourceRules", "nonResourceRules"] {
         for rule in status[list].as_array().into_iter().flatten() {
@@ -151,16 +151,16 @@ async fn review_access(client: &Client, permission: &Permission) -> Result<bool>
     };
     let body = json!({ "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": spec });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let answer = review(client, path, &body).await.context("SelfSubjectAccessReview")?;
-    Ok(answer["status"]["allowed"] == true)
+    let response = review(client, path, &body).await.context("SelfSubjectAccessReview")?;
+    Ok(response["status"]["allowed"] == true)
 }
 
 /// Returns the user name of the program, as the cluster sees it: `system:serviceaccount:NAMESPACE:NAME`
 /// for a Pod, or the user of a kubeconfig.
 async fn user(client: &Client) -> Result<String> {
     let body = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview" });
-    let answer = review(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &body).await?;
-    Ok(answer["status"]["userInfo"]["username"].as_str().unwrap_or_default().into())
+    let response = review(client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &body).await?;
+    Ok(response["status"]["userInfo"]["username"].as_str().unwrap_or_default().into())
 }
 
 /// Returns one line for each combination of resource, namespace and declaration, with all missing verbs.
@@ -487,8 +487,8 @@ mod tests {
                 Some(after) => tokio::time::sleep(after).await,
                 None => std::future::pending().await,
             }
-            let answer = http::Response::builder().status(403).body(kube::client::Body::empty());
-            Ok::<_, std::convert::Infallible>(answer.unwrap())
+            let response = http::Response::builder().status(403).body(kube::client::Body::empty());
+            Ok::<_, std::convert::Infallible>(response.unwrap())
         });
         Client::new(service, "default")
     }

@@ -56,11 +56,11 @@ impl CreatedObjects {
     async fn send_recorded(&self, client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
         let _in_flight = self.0.in_flight.read().await;
         let (posts, path) = (request.method() == Method::POST, request.uri().path().to_owned());
-        let answer = client.send(request).await?;
-        if answer.status() != StatusCode::CREATED {
-            return Ok(answer);
+        let response = client.send(request).await?;
+        if response.status() != StatusCode::CREATED {
+            return Ok(response);
         }
-        let (head, body) = answer.into_parts();
+        let (head, body) = response.into_parts();
         let bytes = body.collect_bytes().await?;
         // Reviews and tokens are created by POST as well, but are never stored.
         if let Some(name) = name_of(&bytes) {
@@ -116,8 +116,8 @@ async fn wait_until_gone(client: &Client, path: &str, within: Duration) -> Resul
 }
 
 /// Returns the name of a created object. Reviews and tokens have no uid, and yield `None`.
-fn name_of(answer: &[u8]) -> Option<String> {
-    let object: PartialObjectMeta = serde_json::from_slice(answer).ok()?;
+fn name_of(response: &[u8]) -> Option<String> {
+    let object: PartialObjectMeta = serde_json::from_slice(response).ok()?;
     object.metadata.uid.and(object.metadata.name)
 }
 
@@ -146,6 +146,6 @@ async fn delete(client: &Client, path: &str) -> Result<()> {
 async fn send_request(client: &Client, request: Request<Vec<u8>>) -> Result<Option<Value>> {
     match client.request(request).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        answer => Ok(Some(answer?)),
+        response => Ok(Some(response?)),
     }
 }

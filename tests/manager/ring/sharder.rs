@@ -82,8 +82,8 @@ impl Sharder {
         let sharder = Self { server: server.clone(), client };
         let webhook = sharder.clone();
         server.serve_webhook(HOST, move |request: Request<Bytes>| {
-            let answer = webhook.admit(&serde_json::from_slice(request.body()).unwrap());
-            async move { Response::new(answer.to_string().into()) }
+            let response = webhook.admit(&serde_json::from_slice(request.body()).unwrap());
+            async move { Response::new(response.to_string().into()) }
         });
         let rule = |resource: &str| {
             json!({

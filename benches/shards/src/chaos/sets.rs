@@ -208,8 +208,8 @@ fn name(number: usize) -> String {
 }
 
 /// Returns `None` if an object does not exist.
-fn found<T>(answer: kctl::kube::Result<T>) -> Result<Option<T>, Failure> {
-    match answer {
+fn found<T>(response: kctl::kube::Result<T>) -> Result<Option<T>, Failure> {
+    match response {
         Ok(object) => Ok(Some(object)),
         Err(kctl::kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error.into()),

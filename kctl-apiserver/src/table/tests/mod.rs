@@ -35,15 +35,15 @@ fn recorded_rows_are_reproduced_for_built_in_kinds() {
 fn table_has_list_metadata_and_row_per_object() {
     let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}, "data": {"k": "v"}});
     let list_meta = json!({"resourceVersion": "7", "continue": "x", "remainingItemCount": 1});
-    let answer =
+    let response =
         |include| table(kind("", "ConfigMap"), std::slice::from_ref(&object), now(), include, list_meta.clone());
 
-    let bare = answer(Include::None);
+    let bare = response(Include::None);
     assert_eq!((&bare["kind"], &bare["apiVersion"]), (&json!("Table"), &json!("meta.k8s.io/v1")));
     assert_eq!(bare["metadata"], list_meta);
     assert_eq!(bare["rows"], json!([{"cells": ["a", 1, "<unknown>"], "object": null}]));
-    assert_eq!(answer(Include::Metadata)["rows"][0]["object"], partial(&object));
-    assert_eq!(answer(Include::Object)["rows"][0]["object"], object);
+    assert_eq!(response(Include::Metadata)["rows"][0]["object"], partial(&object));
+    assert_eq!(response(Include::Object)["rows"][0]["object"], object);
     assert_eq!(Include::default(), Include::Metadata);
 }
 

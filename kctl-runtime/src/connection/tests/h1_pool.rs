@@ -41,12 +41,12 @@ async fn server(says: Says) -> (Client, Arc<AtomicUsize>) {
     (with_limits(config, Limits::default()).unwrap().build(), n_connections)
 }
 
-async fn answer(by: &Client) -> Response<Body> {
+async fn get_response(by: &Client) -> Response<Body> {
     timeout(SOON, by.send(get("/api"))).await.expect("an answer").unwrap()
 }
 
-async fn text(answer: Response<Body>) -> Result<String, String> {
-    let body = timeout(SOON, answer.into_body().collect()).await.expect("the end of the answer");
+async fn text(response: Response<Body>) -> Result<String, String> {
+    let body = timeout(SOON, response.into_body().collect()).await.expect("the end of the response");
     body.map(|body| String::from_utf8(body.to_bytes().into()).unwrap()).map_err(|error| error.to_string())
 }
 
@@ -60,7 +60,7 @@ async fn answers_in_pieces_come_whole_over_one_connection() {
     for pieces in cases {
         let (by, n_connections) = server(Says { pieces, closes: false }).await;
         for _ in 0..3 {
-            assert_eq!(text(answer(&by).await).await.unwrap(), "abcdef", "{pieces:?}");
+            assert_eq!(text(get_response(&by).await).await.unwrap(), "abcdef", "{pieces:?}");
         }
         assert_eq!(n_connections.load(Ordering::Relaxed), 1, "{pieces:?}");
     }
@@ -71,7 +71,7 @@ async fn truncated_response_discards_its_connection() {
     let pieces = &["HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n", "abc"];
     let (by, n_connections) = server(Says { pieces, closes: true }).await;
     for _ in 0..2 {
-        assert!(text(answer(&by).await).await.is_err());
+        assert!(text(get_response(&by).await).await.is_err());
     }
     assert_eq!(n_connections.load(Ordering::Relaxed), 2);
 }
@@ -81,7 +81,7 @@ async fn connection_that_the_server_has_closed_is_replaced() {
     let pieces = &["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab"];
     let (by, n_connections) = server(Says { pieces, closes: true }).await;
     for n in 1..=3 {
-        assert_eq!(text(answer(&by).await).await.unwrap(), "ab");
+        assert_eq!(text(get_response(&by).await).await.unwrap(), "ab");
         assert_eq!(n_connections.load(Ordering::Relaxed), n);
         // Waits until the client has seen that the connection is closed.
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -92,8 +92,8 @@ async fn connection_that_the_server_has_closed_is_replaced() {
 async fn unread_response_closes_its_connection() {
     let pieces = &["HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n", "ab", "cd", "ef"];
     let (by, n_connections) = server(Says { pieces, closes: false }).await;
-    drop(answer(&by).await);
-    assert_eq!(text(answer(&by).await).await.unwrap(), "abcdef");
+    drop(get_response(&by).await);
+    assert_eq!(text(get_response(&by).await).await.unwrap(), "abcdef");
     assert_eq!(n_connections.load(Ordering::Relaxed), 2);
 }
 
@@ -102,7 +102,7 @@ async fn concurrent_requests_pool_their_connections() {
     let pieces = &["HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab"];
     let (by, n_connections) = server(Says { pieces, closes: false }).await;
     for n in [40, 30, 32, 40] {
-        let texts = join_all((0..n).map(|_| async { text(answer(&by).await).await })).await;
+        let texts = join_all((0..n).map(|_| async { text(get_response(&by).await).await })).await;
         assert!(texts.iter().all(|text| text.as_deref() == Ok("ab")), "{texts:?}");
     }
     assert_eq!(n_connections.load(Ordering::Relaxed), 48, "32 are kept");
@@ -144,9 +144,9 @@ async fn upgraded_connection_does_not_return_to_the_pool() {
     let mut request = get("/api/v1/pods/a/exec");
     request.headers_mut().insert("connection", "upgrade".parse().unwrap());
     request.headers_mut().insert("upgrade", "echo".parse().unwrap());
-    let answer = timeout(SOON, by.send(request)).await.unwrap().unwrap();
-    assert_eq!(answer.status(), 101);
-    let upgraded = timeout(SOON, hyper::upgrade::on(answer)).await.unwrap().unwrap();
+    let response = timeout(SOON, by.send(request)).await.unwrap().unwrap();
+    assert_eq!(response.status(), 101);
+    let upgraded = timeout(SOON, hyper::upgrade::on(response)).await.unwrap().unwrap();
     let mut stream = hyper_util::rt::TokioIo::new(upgraded);
     for said in ["one", "two"] {
         stream.write_all(said.as_bytes()).await.unwrap();

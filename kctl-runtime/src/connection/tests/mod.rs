@@ -39,8 +39,8 @@ fn get(path: &str) -> Request<Body> {
 }
 
 async fn ask(by: &Client, request: Request<Body>) {
-    let answer = timeout(SOON, by.send(request)).await.expect("an answer").unwrap();
-    assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "{}\n");
+    let response = timeout(SOON, by.send(request)).await.expect("an answer").unwrap();
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "{}\n");
 }
 
 /// Opens a watch and reads its first line.
@@ -89,8 +89,8 @@ async fn lists_and_upgrades_go_by_http_1() {
     let mut upgrade = get("/api/v1/pods/a/exec");
     upgrade.headers_mut().insert("upgrade", "websocket".parse().unwrap());
     for request in [list, upgrade, get("/api/v1/pods"), get("/api/v1/pods/a/log?follow=true")] {
-        let answer = timeout(SOON, by.send(request)).await.unwrap().unwrap();
-        drop(answer);
+        let response = timeout(SOON, by.send(request)).await.unwrap().unwrap();
+        drop(response);
     }
     let seen = server.take();
     assert!(seen.iter().all(|seen| seen.agent.starts_with("kctl/")), "{seen:?}");

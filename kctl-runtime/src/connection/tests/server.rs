@@ -187,7 +187,7 @@ async fn serve(
 ) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
     let of_connection = stream.get_ref().1.peer_certificates().and_then(|chain| name_in(&chain[0]));
-    let answer = service_fn(move |request: Request<Incoming>| {
+    let service = service_fn(move |request: Request<Incoming>| {
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
         let is_streaming = path.contains("watch=") || path.contains("follow=");
         let agent = request.headers().get("user-agent").map(|agent| agent.to_str().unwrap().to_owned());
@@ -196,15 +196,15 @@ async fn serve(
         let is_rejected = ![String::new(), who.clone()].contains(&notes.accepted.lock());
         let (version, agent) = (request.version(), agent.unwrap_or_default());
         notes.seen.lock().push(Seen { connection, version, path, agent, who });
-        let mut answer = Response::new(if is_streaming && !is_rejected { open_body() } else { body() });
+        let mut response = Response::new(if is_streaming && !is_rejected { open_body() } else { body() });
         if is_rejected {
-            *answer.status_mut() = StatusCode::UNAUTHORIZED;
+            *response.status_mut() = StatusCode::UNAUTHORIZED;
         }
-        async move { Ok::<_, Infallible>(answer) }
+        async move { Ok::<_, Infallible>(response) }
     });
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http2().max_concurrent_streams(n_streams);
-    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), answer));
+    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     tokio::select! {
         _ended = &mut serving => {}
         end = ends.recv() => if end == Ok(End::Silent) {

@@ -325,8 +325,8 @@ impl Elector {
                 Input::Woke
             }
             Step::Send(request, deadline) => {
-                let answer = transport::in_time(deadline, self.send(request)).await;
-                answer.unwrap_or_else(|| {
+                let response = transport::in_time(deadline, self.send(request)).await;
+                response.unwrap_or_else(|| {
                     let operation =
                         Operation::from(format!("renew the lease {}/{}", self.config.namespace, self.config.name));
                     Input::Failed(ApiError::NoResponse { operation, cause: "nothing in time".into() })
@@ -351,10 +351,10 @@ impl Elector {
         };
         let operation = Operation::from(format!("{verb} the lease {namespace}/{name}"));
         let body = body.map(|lease| ("application/json", lease.to_string().into_bytes()));
-        let answer = transport::send(&self.client, &operation, method, &path, body).await;
-        let lease = answer.and_then(|answer| {
+        let response = transport::send(&self.client, &operation, method, &path, body).await;
+        let lease = response.and_then(|response| {
             let unreadable = |cause: serde_json::Error| ApiError::Unreadable { operation, cause: cause.to_string() };
-            serde_json::from_str::<Value>(&answer).map_err(unreadable)
+            serde_json::from_str::<Value>(&response).map_err(unreadable)
         });
         match lease {
             Ok(lease) if written => Input::Written(lease),

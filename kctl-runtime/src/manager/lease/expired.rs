@@ -29,9 +29,9 @@ pub(in crate::manager) async fn release_expired(
     let path =
         format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/{}", url::escape(namespace), url::escape(name));
     let operation = Operation::from(format!("get the lease {namespace}/{name}"));
-    let answer = transport::send(client, &operation, Method::GET, &path, None).await?;
+    let response = transport::send(client, &operation, Method::GET, &path, None).await?;
     let unreadable = |cause: serde_json::Error| ApiError::Unreadable { operation, cause: cause.to_string() };
-    let lease: Value = serde_json::from_str(&answer).map_err(unreadable)?;
+    let lease: Value = serde_json::from_str(&response).map_err(unreadable)?;
     if holders.record(identity, &lease) != *expired {
         return Ok(false);
     }

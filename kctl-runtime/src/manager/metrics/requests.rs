@@ -225,14 +225,15 @@ where
         }
         // The duration of a watch says nothing about the API server, so it is not recorded, as in client-go.
         let began = (!is_streaming(request.uri())).then(Instant::now);
-        let answer = self.inner.call(request);
+        let response = self.inner.call(request);
         Box::pin(async move {
-            let answer = answer.await;
+            let response = response.await;
             // The code that client-go records for a request without a response.
-            let code = answer.as_ref().map_or_else(|_| "<error>".into(), |answer| answer.status().as_u16().to_string());
+            let code =
+                response.as_ref().map_or_else(|_| "<error>".into(), |response| response.status().as_u16().to_string());
             counter.count(method, code, began.map(|began| began.elapsed()));
             let counter_and_method = began.map(|_| (counter, method));
-            answer.map(|answer| answer.map(|inner| CountedBody { inner, len: 0, counter_and_method }))
+            response.map(|response| response.map(|inner| CountedBody { inner, len: 0, counter_and_method }))
         })
     }
 }

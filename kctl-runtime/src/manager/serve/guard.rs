@@ -124,14 +124,14 @@ impl Guard {
     /// Returns the user of a token, from the cache or by a `TokenReview`.
     async fn user(&self, secret: &str) -> Result<Option<UserInfo>, ApiError> {
         let key = self.hasher.hash_one(secret);
-        if let Some(answer) = self.cached_result(key) {
-            return Ok(answer.user());
+        if let Some(result) = self.cached_result(key) {
+            return Ok(result.user());
         }
         // The semaphore is never closed.
         let _permit = self.reviews.acquire().await;
         // Another request with the token may have got the answer meanwhile.
-        if let Some(answer) = self.cached_result(key) {
-            return Ok(answer.user());
+        if let Some(result) = self.cached_result(key) {
+            return Ok(result.user());
         }
         let user = token(&self.client, secret).await?;
         match &user {
@@ -216,8 +216,8 @@ mod tests {
                     noted.lock().push(format!("may {}", spec["user"].as_str().unwrap_or_default()));
                     json!({ "allowed": spec["groups"] == json!(["monitoring"]) })
                 };
-                let answer = json!({ "status": status }).to_string();
-                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Response::new(Body::from(answer.into_bytes())))
+                let response = json!({ "status": status }).to_string();
+                Ok::<_, Box<dyn std::error::Error + Send + Sync>>(Response::new(Body::from(response.into_bytes())))
             }
         });
         (Client::new(service, "default"), requests)

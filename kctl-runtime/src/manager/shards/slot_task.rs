@@ -175,7 +175,7 @@ mod tests {
     /// when it is renewed.
     fn lease_that_is_lost() -> Client {
         let created = Arc::new(AtomicBool::new(false));
-        let answer = move |method: &http::Method| -> (u16, Value) {
+        let respond = move |method: &http::Method| -> (u16, Value) {
             let lease = |holder: &str| {
                 json!({
                     "metadata": { "name": "app-slot-0", "namespace": "default", "resourceVersion": "1" },
@@ -194,7 +194,7 @@ mod tests {
             }
         };
         let service = tower::service_fn(move |request: http::Request<Body>| {
-            let (code, body) = answer(request.method());
+            let (code, body) = respond(request.method());
             let mut response = http::Response::new(Body::from(body.to_string().into_bytes()));
             *response.status_mut() = http::StatusCode::from_u16(code).unwrap();
             std::future::ready(Ok::<_, Infallible>(response))

@@ -146,10 +146,10 @@ impl Sender {
         loop {
             let guard = self.permit.acquire(&operation).await?;
             let sent = Some((body.0, body.1.clone()));
-            let answer =
+            let response =
                 transport::send_within(&self.client, &operation, method.clone(), path, sent, guard.deadline()).await;
-            guard.finish(&answer);
-            match answer {
+            guard.finish(&response);
+            match response {
                 Err(ApiError::NoResponse { .. }) if tries < TRIES_MAX => {
                     let wait = if tries == 1 { AGAIN_AFTER * u32::from(self.suffix % 100) / 100 } else { AGAIN_AFTER };
                     tries += 1;

@@ -100,13 +100,13 @@ where
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let begun = Instant::now();
         request.headers_mut().insert(AUTHORIZATION, self.token.header());
-        let (token, answer) = (self.token.clone(), self.inner.call(request));
+        let (token, response) = (self.token.clone(), self.inner.call(request));
         Box::pin(async move {
-            let answer = answer.await?;
-            if answer.status() == StatusCode::UNAUTHORIZED {
+            let response = response.await?;
+            if response.status() == StatusCode::UNAUTHORIZED {
                 token.record_rejection(begun);
             }
-            Ok(answer)
+            Ok(response)
         })
     }
 }
@@ -156,8 +156,8 @@ mod tests {
             let status = if seen == format!("Bearer {accepted}") { 200 } else { 401 };
             Ok::<_, BoxError>(Response::builder().status(status).body(seen).unwrap())
         });
-        let answer = token.layer(server).oneshot(Request::new(Body::empty())).await.unwrap();
-        (answer.body().clone(), answer.status().as_u16())
+        let response = token.layer(server).oneshot(Request::new(Body::empty())).await.unwrap();
+        (response.body().clone(), response.status().as_u16())
     }
 
     #[tokio::test(start_paused = true)]

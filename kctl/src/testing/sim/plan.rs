@@ -105,10 +105,10 @@ pub(super) enum Timed {
     Freeze(Freeze),
     /// A user deletes the Lease of a slot. Its owner is still at work.
     LeaseDeleted { slot: u32 },
-    /// A process ends, and starts again. For [`SLOW_LISTS_FOR`] the answers of the lists that fill its caches take this
+    /// A process ends, and starts again. For [`SLOW_LISTS_FOR`] the responses of the lists that fill its caches take this
     /// long, and its watches overtake them: bookmarks move them on, as steady changes of the kind would. Slots move
     /// meanwhile, because the process that starts again takes a share.
-    SlowLists { instance: usize, answer: Duration },
+    SlowLists { instance: usize, delay: Duration },
 }
 
 /// A process that is frozen: all of its tasks stop, and its deadlines pass meanwhile.

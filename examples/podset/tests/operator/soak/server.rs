@@ -34,7 +34,7 @@ where
 {
     loop {
         match request().await {
-            Ok(answer) => return Some(answer),
+            Ok(response) => return Some(response),
             Err(kctl::kube::Error::Api(status)) if [404, 409].contains(&status.code) => return None,
             Err(kctl::kube::Error::Api(status)) if (400..429).contains(&status.code) => panic!("{what}: {status}"),
             Err(_away) => tokio::time::sleep(REPEAT_AFTER).await,

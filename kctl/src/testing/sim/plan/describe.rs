@@ -41,8 +41,8 @@ impl fmt::Display for Fault {
                     Timed::Freeze(freeze) => write!(formatter, "{freeze}"),
                     Timed::Lapse(lapse) => write!(formatter, "{lapse}"),
                     Timed::LeaseDeleted { slot } => write!(formatter, "the Lease of slot {slot} is deleted by hand"),
-                    Timed::SlowLists { instance, answer } => {
-                        write!(formatter, "crash of app-{instance}, whose lists then {}", slow_lists(*answer))
+                    Timed::SlowLists { instance, delay } => {
+                        write!(formatter, "crash of app-{instance}, whose lists then {}", slow_lists(*delay))
                     }
                 }
             }
@@ -77,8 +77,8 @@ impl fmt::Display for Behind {
     }
 }
 
-pub(in crate::testing::sim) fn slow_lists(answer: Duration) -> String {
-    format!("take {answer:?} for {SLOW_LISTS_FOR:?}, while its watches go on")
+pub(in crate::testing::sim) fn slow_lists(delay: Duration) -> String {
+    format!("take {delay:?} for {SLOW_LISTS_FOR:?}, while its watches go on")
 }
 
 /// Returns the word for a moment relative to the effect of a write.

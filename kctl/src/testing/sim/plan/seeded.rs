@@ -289,8 +289,8 @@ impl Points {
     fn any_slow_lists(&self, rng: &mut Rng) -> Fault {
         let time = self.any_time_of_work(rng);
         let instance = usize::try_from(rng.below(self.instances as u64)).unwrap_or_default();
-        let answer = Duration::from_millis(rng.within(200, 3_000));
-        Fault::At { time, what: Timed::SlowLists { instance, answer } }
+        let delay = Duration::from_millis(rng.within(200, 3_000));
+        Fault::At { time, what: Timed::SlowLists { instance, delay } }
     }
 
     /// Returns a time before the final state was reached.

@@ -76,9 +76,9 @@ impl Shared {
     fn inject_at(&self, at: Instant, what: Timed) -> Instant {
         match what {
             Timed::Partition { instance, length } => self.partition(instance, at, length),
-            Timed::SlowLists { instance, answer } => {
-                self.slow_lists(instance, at, answer);
-                at + SLOW_LISTS_FOR + answer
+            Timed::SlowLists { instance, delay } => {
+                self.slow_lists(instance, at, delay);
+                at + SLOW_LISTS_FOR + delay
             }
             Timed::Freeze(Freeze { instance, length, .. }) => {
                 self.delay_writes_before(instance, at);
@@ -165,11 +165,11 @@ impl Shared {
         end
     }
 
-    /// Delays the answers of the lists that fill the caches of a process. Its watches go on, and get many bookmarks.
-    fn slow_lists(&self, instance: usize, from: Instant, answer: Duration) {
+    /// Delays the responses of the lists that fill the caches of a process. Its watches go on, and get many bookmarks.
+    fn slow_lists(&self, instance: usize, from: Instant, delay: Duration) {
         let now = move || (from..from + SLOW_LISTS_FOR).contains(&Instant::now());
         let bookmarks = RequestFault::Bookmarks { every: BOOKMARKS_EVERY, lasts: SLOW_LISTS_FOR };
-        for (verb, fault) in [("list", RequestFault::DelayResponse(answer)), ("watch", bookmarks)] {
+        for (verb, fault) in [("list", RequestFault::DelayResponse(delay)), ("watch", bookmarks)] {
             let of_caches = move |request: &RequestSummary| {
                 let is_own = request.client.starts_with(&format!("app-{instance}."));
                 is_own && request.verb == verb && !is_bookkeeping(&request.group, &request.resource)
@@ -196,8 +196,8 @@ impl Shared {
             Timed::Partition { instance, length } => {
                 self.log("fault", format!("app-{instance} does not reach the server for {length:?}"));
             }
-            Timed::SlowLists { instance, answer } => {
-                self.log("fault", format!("the lists of app-{instance} {}", plan::slow_lists(answer)));
+            Timed::SlowLists { instance, delay } => {
+                self.log("fault", format!("the lists of app-{instance} {}", plan::slow_lists(delay)));
                 self.crash(instance);
             }
             Timed::Lapse(lapse) => {
