@@ -44,7 +44,7 @@ pub use self::{
     claim::{Received, Running, Sent, Streamed, TrackedBody},
     pieces::Pieces,
 };
-use crate::slots::{ClientSlots, Slot};
+use crate::client_limiter::{ClientLimiter, ClientPermit};
 
 /// The bounds of a server.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ pub struct Limits {
 #[derive(Debug)]
 pub struct Connections {
     limits: Limits,
-    slots: ClientSlots,
+    limiter: ClientLimiter,
 }
 
 /// One connection, as its server sees it. Clones share its state.
@@ -74,7 +74,7 @@ pub struct Connection(Arc<ConnectionState>);
 #[derive(Debug)]
 struct ConnectionState {
     /// Its place among the connections of the listener; dropped with the last clone.
-    slot: Slot,
+    permit: ClientPermit,
     limits: Limits,
     activity: Mutex<Activity>,
     /// Wakes [`Connection::limit`] to read a changed deadline.
@@ -120,7 +120,7 @@ impl Activity {
 impl Connections {
     /// Creates the bounds of a listener without connections.
     pub fn new(limits: Limits) -> Self {
-        Self { limits, slots: ClientSlots::new(limits.connections) }
+        Self { limits, limiter: ClientLimiter::new(limits.connections) }
     }
 
     /// Counts a connection that was just accepted.
@@ -132,7 +132,7 @@ impl Connections {
     /// Dropping the future counts nothing.
     pub async fn enter(&self) -> Connection {
         let accepted = Instant::now();
-        let slot = self.slots.enter().await;
+        let permit = self.limiter.acquire().await;
         let head_until = accepted + self.limits.head_within;
         let activity = Activity {
             head_until,
@@ -143,7 +143,7 @@ impl Connections {
             n_responses: 0,
         };
         Connection(Arc::new(ConnectionState {
-            slot,
+            permit,
             limits: self.limits,
             activity: Mutex::new(activity),
             changed: Notify::new(),
@@ -192,9 +192,9 @@ impl Connection {
         self.change(|activity| activity.head_until = Instant::now() + self.0.limits.idle_max);
     }
 
-    /// Waits until another client gets the slot of this connection.
+    /// Waits until another client gets the permit of this connection.
     pub async fn wait_until_evicted(&self) {
-        self.0.slot.wait_until_evicted().await;
+        self.0.permit.wait_until_evicted().await;
     }
 
     /// Waits until a deadline of the client has passed.
@@ -212,15 +212,15 @@ impl Connection {
         }
     }
 
-    /// Changes the activity, and reports to the slot if the connection starts or stops waiting for
+    /// Changes the activity, and reports to the permit if the connection starts or stops waiting for
     /// its client.
     fn change(&self, change: impl FnOnce(&mut Activity)) {
         let mut activity = self.0.activity.lock();
         let worked = activity.deadline().is_none();
         change(&mut activity);
         match (worked, activity.deadline().is_none()) {
-            (false, true) => self.0.slot.set_busy(),
-            (true, false) => self.0.slot.set_idle(),
+            (false, true) => self.0.permit.set_busy(),
+            (true, false) => self.0.permit.set_idle(),
             _ => {}
         }
         drop(activity);

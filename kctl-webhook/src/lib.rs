@@ -78,6 +78,8 @@ pub mod change;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(feature = "connections")]
+mod client_limiter;
+#[cfg(feature = "connections")]
 #[doc(hidden)] // shared with the other crates of kctl
 pub mod connections;
 #[cfg(feature = "function")]
@@ -95,8 +97,6 @@ pub mod rotation;
 mod routes;
 #[cfg(feature = "server")]
 pub mod server;
-#[cfg(feature = "connections")]
-mod slots;
 #[cfg(feature = "trust")]
 #[doc(hidden)] // shared with the other crates of kctl
 pub mod trust;

@@ -1,6 +1,6 @@
 //! The server on a TCP socket: TLS, client authentication, and a kubeconfig.
 //!
-//! `Listening::serve` accepts a connection, waits for a slot (`enter`), and starts a task (`connection`). The task does
+//! `Listening::serve` accepts a connection, waits for a permit (`enter`), and starts a task (`connection`). The task does
 //! the TLS handshake, reads the client certificate, and serves HTTP. Each request is authenticated (`authenticate.rs`)
 //! and goes to the same in-process service that tests call directly.
 
@@ -44,7 +44,7 @@ use http_connection::{HttpVersion, LIMITS, remove_body, serve_http};
 use identity::Identity;
 use names::CertificateNames;
 
-/// The time for the TLS handshake of a client. A client that sends nothing holds a slot no longer than this.
+/// The time for the TLS handshake of a client. A client that sends nothing holds a permit no longer than this.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The address and port to listen on.
@@ -230,7 +230,7 @@ impl Listening {
     }
 }
 
-/// Takes a slot for a connection, and logs if it has to wait for one.
+/// Takes a permit for a connection, and logs if it has to wait for one.
 async fn enter(connections: &Connections) -> connections::Connection {
     let mut entered = pin!(connections.enter());
     if let Poll::Ready(client) = futures::poll!(entered.as_mut()) {

@@ -14,7 +14,7 @@ use super::{
     request::Progress,
     uid::UidScanner,
 };
-use crate::slots::{ClientSlots, Slot};
+use crate::client_limiter::{ClientLimiter, ClientPermit};
 
 /// The longest timeout that a webhook configuration can have; a request without a timeout gets it.
 pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ pub(super) enum BodyError {
     /// The connection broke.
     #[error("the request can't be read: {0}")]
     Broken(#[source] axum::Error),
-    /// Newer requests took its slot before it was complete.
+    /// Newer requests took its permit before it was complete.
     #[error("the rest of the request did not come, and other requests waited for its place: send it again")]
     TooSlow,
     /// Other bodies have all the memory.
@@ -72,14 +72,14 @@ impl BodyError {
 /// requests.
 #[derive(Clone, Debug)]
 pub(super) struct Bodies {
-    /// Slots of bodies that are being read. At the bound the body that has been incomplete the longest is given up.
-    pub(super) slots: ClientSlots,
+    /// Permits of bodies that are being read. At the bound the body that has been incomplete the longest is given up.
+    pub(super) limiter: ClientLimiter,
     /// The bytes of bodies that are read or whose requests run.
     pub(super) memory: Memory,
 }
 
 impl Bodies {
-    /// Reads a body of at most `len_max` bytes. Keep the slot until the request runs, and the memory until its response
+    /// Reads a body of at most `len_max` bytes. Keep the permit until the request runs, and the memory until its response
     /// is sent.
     ///
     /// `received` gets the bytes. It has those that came even if the body is given up, or this future is dropped at the
@@ -94,18 +94,18 @@ impl Bodies {
         len_max: usize,
         progress: &mut Progress,
         received: &mut Vec<u8>,
-    ) -> Result<(Slot, Held), BodyError> {
+    ) -> Result<(ClientPermit, Held), BodyError> {
         *progress = Progress::Queued;
-        let slot = self.slots.enter().await;
+        let permit = self.limiter.acquire().await;
         *progress = Progress::Receiving;
         let mut held = Held::default();
         tokio::select! {
-            body = self.read_into(received, body, len_max, &slot, &mut held) => body?,
-            () = slot.wait_until_evicted() => return Err(BodyError::TooSlow),
+            body = self.read_into(received, body, len_max, &permit, &mut held) => body?,
+            () = permit.wait_until_evicted() => return Err(BodyError::TooSlow),
         }
-        slot.set_busy();
+        permit.set_busy();
         *progress = Progress::Queued;
-        Ok((slot, held))
+        Ok((permit, held))
     }
 
     /// Reads a body to the end of `read`.
@@ -114,7 +114,7 @@ impl Bodies {
         read: &mut Vec<u8>,
         mut body: Body,
         len_max: usize,
-        slot: &Slot,
+        permit: &ClientPermit,
         held: &mut Held,
     ) -> Result<(), BodyError> {
         let len_max = len_max.min(self.memory.max());
@@ -128,7 +128,7 @@ impl Bodies {
             };
             len = len.saturating_add(data.len());
             if len <= len_max {
-                let taken = self.memory.take(held, data.len(), &self.slots, slot).await;
+                let taken = self.memory.take(held, data.len(), &self.limiter, permit).await;
                 taken.map_err(|NoRoom| BodyError::NoRoom { bytes_max: self.memory.max() })?;
                 read.extend_from_slice(&data);
                 continue;
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     fn bodies(bytes_max: usize) -> Bodies {
-        Bodies { slots: ClientSlots::new(8), memory: Memory::new(bytes_max) }
+        Bodies { limiter: ClientLimiter::new(8), memory: Memory::new(bytes_max) }
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         let bodies = bodies.clone();
         tokio::spawn(async move {
             let (mut progress, mut received) = (Progress::default(), Vec::new());
-            let (_slot, held) = bodies.read(body, usize::MAX, &mut progress, &mut received).await?;
+            let (_permit, held) = bodies.read(body, usize::MAX, &mut progress, &mut received).await?;
             Ok((received.len(), held))
         })
     }

@@ -19,7 +19,7 @@ use super::{
     memory::{Memory, ResponseBody},
     request::{Progress, RequestState},
 };
-use crate::slots::ClientSlots;
+use crate::client_limiter::ClientLimiter;
 
 /// The protocol of a webhook: how it decodes a request, calls its function, and writes the response.
 ///
@@ -55,7 +55,7 @@ pub struct RequestLimits {
     concurrency_max: usize,
     /// Permits of running functions.
     running: Arc<Semaphore>,
-    /// Bodies that are being read, as many as functions run. A slow client loses its slot to the next one, and never
+    /// Bodies that are being read, as many as functions run. A slow client loses its permit to the next one, and never
     /// holds a permit.
     bodies: Bodies,
 }
@@ -64,7 +64,7 @@ impl RequestLimits {
     /// Creates the bounds. A `concurrency_max` of 0 counts as 1.
     pub fn new(concurrency_max: usize) -> Arc<Self> {
         let concurrency_max = concurrency_max.max(1);
-        let bodies = Bodies { slots: ClientSlots::new(concurrency_max), memory: Memory::default() };
+        let bodies = Bodies { limiter: ClientLimiter::new(concurrency_max), memory: Memory::default() };
         Arc::new(Self { concurrency_max, running: Arc::new(Semaphore::new(concurrency_max)), bodies })
     }
 
@@ -94,7 +94,7 @@ impl RequestLimits {
             Ok(json) => (StatusCode::OK, json),
             Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string().into_bytes()),
         };
-        let mut response = Response::new(Body::new(ResponseBody::new(json, state.slot.memory)));
+        let mut response = Response::new(Body::new(ResponseBody::new(json, state.resources.memory)));
         *response.status_mut() = status;
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response
@@ -112,11 +112,12 @@ impl RequestLimits {
     ) -> Result<E::Response, Rejection> {
         let not_json = body::not_json(request.headers());
         let (body, len_max) = (request.into_body(), endpoint.body_len_max());
-        let (slot, held) = self.bodies.read(body, len_max, &mut state.progress, received).await.map_err(|error| {
-            error.uid().unwrap_or_default().clone_into(&mut state.uid);
-            Rejection { code: error.code(), message: error.to_string() }
-        })?;
-        state.slot.memory = Some(Arc::new(held));
+        let (body_permit, held) =
+            self.bodies.read(body, len_max, &mut state.progress, received).await.map_err(|error| {
+                error.uid().unwrap_or_default().clone_into(&mut state.uid);
+                Rejection { code: error.code(), message: error.to_string() }
+            })?;
+        state.resources.memory = Some(Arc::new(held));
         if let Some(message) = not_json {
             return Err(Rejection { code: StatusCode::BAD_REQUEST, message });
         }
@@ -124,8 +125,8 @@ impl RequestLimits {
             code: StatusCode::SERVICE_UNAVAILABLE,
             message: "the webhook stops".into(),
         })?;
-        drop(slot);
-        state.slot.permit = Some(Arc::new(permit));
+        drop(body_permit);
+        state.resources.permit = Some(Arc::new(permit));
         state.progress = Progress::Running;
         Ok(endpoint.respond(received, state).await)
     }

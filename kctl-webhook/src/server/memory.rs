@@ -23,8 +23,8 @@ use tokio::{
 };
 
 use crate::{
+    client_limiter::{ClientLimiter, ClientPermit},
     connections::Pieces,
-    slots::{ClientSlots, Slot},
 };
 
 /// The bound for a program without a memory limit, in bytes: one body of the maximum length.
@@ -75,7 +75,7 @@ impl Memory {
         self.max
     }
 
-    /// Takes bytes for a body in a slot, which gets room within [`WAIT_MAX`].
+    /// Takes bytes for a body with a permit, which gets room within [`WAIT_MAX`].
     ///
     /// # Errors
     /// The budget is used up: `NoRoom`.
@@ -83,17 +83,17 @@ impl Memory {
         &self,
         held: &mut Held,
         len: usize,
-        slots: &ClientSlots,
-        slot: &Slot,
+        limiter: &ClientLimiter,
+        client: &ClientPermit,
     ) -> Result<(), NoRoom> {
         let len = u32::try_from(len).map_err(|_| NoRoom)?;
         let permit = if let Ok(permit) = self.free.clone().try_acquire_many_owned(len) {
             permit
         } else {
-            // The server is what this body waits for, so it cannot lose its slot.
-            slot.set_busy();
-            let waited = timeout(WAIT_MAX, self.wait(len, slots)).await;
-            slot.set_idle();
+            // The server is what this body waits for, so it cannot lose its permit.
+            client.set_busy();
+            let waited = timeout(WAIT_MAX, self.wait(len, limiter)).await;
+            client.set_idle();
             waited.map_err(|_elapsed| NoRoom)?
         };
         match &mut held.0 {
@@ -104,14 +104,14 @@ impl Memory {
     }
 
     /// Waits for room, and makes other bodies give way.
-    async fn wait(&self, len: u32, slots: &ClientSlots) -> OwnedSemaphorePermit {
+    async fn wait(&self, len: u32, limiter: &ClientLimiter) -> OwnedSemaphorePermit {
         let mut room = pin!(self.free.clone().acquire_many_owned(len));
         let mut patience = GIVE_WAY_AFTER;
         loop {
             tokio::select! {
                 biased;
                 Ok(permit) = &mut room => return permit,
-                () = sleep(patience) => slots.evict_oldest(GIVE_WAY_AFTER),
+                () = sleep(patience) => limiter.evict_oldest(GIVE_WAY_AFTER),
             }
             patience = GIVE_WAY_EVERY;
         }

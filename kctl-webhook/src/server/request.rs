@@ -22,7 +22,7 @@ pub(crate) enum Progress {
 
 /// The permit of a running request, and the bytes of its body.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RequestSlot {
+pub(crate) struct RequestResources {
     /// The permit to run; `None` while it waits.
     pub(crate) permit: Option<Arc<OwnedSemaphorePermit>>,
     /// The bytes of the body; `None` until it is read. The response keeps them until it is sent.
@@ -38,8 +38,8 @@ pub struct RequestState<M> {
     pub uid: String,
     /// A description of the running function and its object, for the message of a timeout.
     pub running: Arc<Mutex<Option<String>>>,
-    /// The slot of the request. Its functions keep it until they end.
-    pub(crate) slot: RequestSlot,
+    /// The resources of the request. Its functions keep them until they end.
+    pub(crate) resources: RequestResources,
     /// The phase of the request, for the message of a timeout.
     pub(crate) progress: Progress,
 }
@@ -51,7 +51,7 @@ impl<M> RequestState<M> {
             measurement,
             uid: String::new(),
             running: Arc::default(),
-            slot: RequestSlot::default(),
+            resources: RequestResources::default(),
             progress: Progress::default(),
         }
     }
@@ -59,7 +59,7 @@ impl<M> RequestState<M> {
     /// Runs a function in a separate task.
     ///
     /// A function that blocks its thread delays neither the timeout of its request nor other requests, and keeps its
-    /// slot among the running ones. Any other function is dropped when the request is given up.
+    /// permit. Any other function is dropped when the request is given up.
     ///
     /// # Errors
     /// The task panicked, or the process ends.
@@ -67,10 +67,10 @@ impl<M> RequestState<M> {
     where
         T: Send + 'static,
     {
-        let slot = self.slot.clone();
+        let resources = self.resources.clone();
         in_own_task(async move {
             let response = function.await;
-            drop(slot);
+            drop(resources);
             response
         })
         .await

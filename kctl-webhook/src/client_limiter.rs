@@ -1,8 +1,8 @@
-//! A bounded number of slots for clients. If all are taken, the client that has kept its slot
+//! A bounded number of permits for clients. If all are taken, the client that has kept its permit
 //! waiting the longest loses it.
 //!
 //! Otherwise clients that open connections, or begin requests, and then send nothing would lock out
-//! all others. [`connections`](crate::connections) uses slots for sockets, and the server for
+//! all others. [`connections`](crate::connections) uses permits for sockets, and the server for
 //! bodies of requests.
 
 use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
@@ -10,24 +10,24 @@ use std::{collections::BTreeMap, pin::pin, sync::Arc, time::Duration};
 use parking_lot::Mutex;
 use tokio::{sync::Notify, time::Instant};
 
-/// A bounded number of slots. Clones share them.
+/// A bounded number of permits. Clones share them.
 #[derive(Clone, Debug)]
-pub(crate) struct ClientSlots {
+pub(crate) struct ClientLimiter {
     max: usize,
-    shared: Arc<SlotState>,
+    shared: Arc<LimiterState>,
 }
 
-/// State that clones of [`ClientSlots`] and each [`Slot`] share.
+/// State that clones of [`ClientLimiter`] and each [`ClientPermit`] share.
 #[derive(Debug, Default)]
-struct SlotState {
+struct LimiterState {
     table: Mutex<Table>,
-    /// Wakes callers of [`ClientSlots::enter`]: a slot was freed, or starts to wait for its client.
+    /// Wakes callers of [`ClientLimiter::acquire`]: a permit was freed, or starts to wait for its client.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Ids are never used twice, so that a lost slot can't free the slot of its successor.
+    /// Ids are never used twice, so that a lost permit can't free the permit of its successor.
     next_id: u64,
     /// Invariant: never more than `max`.
     taken: BTreeMap<u64, Entry>,
@@ -49,42 +49,42 @@ impl Table {
 struct Entry {
     /// Start of the wait for its client; `None` while it works and can't be taken.
     waits_since: Option<Instant>,
-    /// Wakes the holder of the slot once another client has taken it.
+    /// Wakes the holder of the permit once another client has taken it.
     lost: Arc<Notify>,
 }
 
-/// A taken slot; dropping it frees it. It starts as one that waits for its client.
+/// A taken permit; dropping it frees it. It starts as one that waits for its client.
 #[derive(Debug)]
-pub(crate) struct Slot {
+pub(crate) struct ClientPermit {
     id: u64,
     lost: Arc<Notify>,
-    shared: Arc<SlotState>,
+    shared: Arc<LimiterState>,
 }
 
-impl ClientSlots {
-    /// Creates `max` slots, and at least one.
+impl ClientLimiter {
+    /// Creates `max` permits, and at least one.
     pub(crate) fn new(max: usize) -> Self {
         Self { max: max.max(1), shared: Arc::default() }
     }
 
-    /// Takes a free slot, or the one that has waited for its client the longest. Waits only while
-    /// all slots work.
+    /// Takes a free permit, or the one that has waited for its client the longest. Waits only while
+    /// all permits work.
     ///
     /// # Cancel safety
     /// Dropping the future takes nothing.
-    pub(crate) async fn enter(&self) -> Slot {
+    pub(crate) async fn acquire(&self) -> ClientPermit {
         loop {
             let mut freed = pin!(self.shared.freed.notified());
-            // Enabled before the table is read, so that a slot that is freed in between wakes this task.
+            // Enabled before the table is read, so that a permit that is freed in between wakes this task.
             freed.as_mut().enable();
-            if let Some(slot) = self.try_enter() {
-                return slot;
+            if let Some(permit) = self.try_acquire() {
+                return permit;
             }
             freed.await;
         }
     }
 
-    /// Takes the slot of the client that has kept it waiting the longest, if that is at least `least`, and leaves it free.
+    /// Takes the permit of the client that has kept it waiting the longest, if that is at least `least`, and leaves it free.
     #[cfg(feature = "server")]
     pub(crate) fn evict_oldest(&self, least: Duration) {
         let mut table = self.shared.table.lock();
@@ -93,33 +93,33 @@ impl ClientSlots {
         }
     }
 
-    /// Takes a slot if one is free or waits for its client.
-    fn try_enter(&self) -> Option<Slot> {
+    /// Takes a permit if one is free or waits for its client.
+    fn try_acquire(&self) -> Option<ClientPermit> {
         let mut table = self.shared.table.lock();
         if table.taken.len() >= self.max && !table.drop_oldest(Duration::ZERO) {
             return None;
         }
         let (id, lost) = (table.next_id, Arc::<Notify>::default());
         table.next_id += 1;
-        debug_assert!(table.taken.len() < self.max, "a slot was freed or taken over above");
+        debug_assert!(table.taken.len() < self.max, "a permit was freed or taken over above");
         table.taken.insert(id, Entry { waits_since: Some(Instant::now()), lost: lost.clone() });
-        Some(Slot { id, lost, shared: self.shared.clone() })
+        Some(ClientPermit { id, lost, shared: self.shared.clone() })
     }
 }
 
-impl Slot {
-    /// Marks the slot as waiting for its client: from now on another client may take it.
+impl ClientPermit {
+    /// Marks the permit as waiting for its client: from now on another client may take it.
     pub(crate) fn set_idle(&self) {
         self.set(Some(Instant::now()));
         self.shared.freed.notify_waiters();
     }
 
-    /// Marks the slot as working: no other client can take it.
+    /// Marks the permit as working: no other client can take it.
     pub(crate) fn set_busy(&self) {
         self.set(None);
     }
 
-    /// Waits until another client has taken the slot.
+    /// Waits until another client has taken the permit.
     ///
     /// # Cancel safety
     /// The notification is kept until a call returns it.
@@ -127,7 +127,7 @@ impl Slot {
         self.lost.notified().await;
     }
 
-    /// Changes the state of the slot; a lost one has no entry any more.
+    /// Changes the state of the permit; a lost one has no entry any more.
     fn set(&self, waits_since: Option<Instant>) {
         if let Some(entry) = self.shared.table.lock().taken.get_mut(&self.id) {
             entry.waits_since = waits_since;
@@ -135,7 +135,7 @@ impl Slot {
     }
 }
 
-impl Drop for Slot {
+impl Drop for ClientPermit {
     fn drop(&mut self) {
         self.shared.table.lock().taken.remove(&self.id);
         self.shared.freed.notify_waiters();
@@ -148,58 +148,58 @@ mod tests {
 
     use super::*;
 
-    async fn is_lost(slot: &Slot) -> bool {
-        timeout(Duration::ZERO, slot.wait_until_evicted()).await.is_ok()
+    async fn is_lost(permit: &ClientPermit) -> bool {
+        timeout(Duration::ZERO, permit.wait_until_evicted()).await.is_ok()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn new_client_takes_the_longest_idle_slot() {
-        let slots = ClientSlots::new(3);
-        let mut slots_taken = Vec::new();
+    async fn new_client_takes_the_longest_idle_permit() {
+        let limiter = ClientLimiter::new(3);
+        let mut taken = Vec::new();
         for _ in 0..3 {
-            slots_taken.push(slots.enter().await);
+            taken.push(limiter.acquire().await);
             advance(Duration::from_secs(1)).await;
         }
-        slots_taken[0].set_busy();
-        let next = slots.enter().await;
-        assert!(!is_lost(&slots_taken[0]).await && is_lost(&slots_taken[1]).await && !is_lost(&slots_taken[2]).await);
-        slots_taken[2].set_busy();
+        taken[0].set_busy();
+        let next = limiter.acquire().await;
+        assert!(!is_lost(&taken[0]).await && is_lost(&taken[1]).await && !is_lost(&taken[2]).await);
+        taken[2].set_busy();
         advance(Duration::from_secs(1)).await;
-        slots_taken[2].set_idle();
-        let _newest = slots.enter().await;
-        assert!(is_lost(&next).await && !is_lost(&slots_taken[2]).await, "it waits again since just now");
+        taken[2].set_idle();
+        let _newest = limiter.acquire().await;
+        assert!(is_lost(&next).await && !is_lost(&taken[2]).await, "it waits again since just now");
     }
 
     #[cfg(feature = "server")]
     #[tokio::test(start_paused = true)]
-    async fn only_a_slot_that_waited_long_is_evicted() {
-        let (slots, second) = (ClientSlots::new(3), Duration::from_secs(1));
-        let old = slots.enter().await;
+    async fn only_a_permit_that_waited_long_is_evicted() {
+        let (limiter, second) = (ClientLimiter::new(3), Duration::from_secs(1));
+        let old = limiter.acquire().await;
         advance(second).await;
-        let (new, busy) = (slots.enter().await, slots.enter().await);
+        let (new, busy) = (limiter.acquire().await, limiter.acquire().await);
         busy.set_busy();
-        slots.evict_oldest(second);
-        slots.evict_oldest(second);
+        limiter.evict_oldest(second);
+        limiter.evict_oldest(second);
         assert!(is_lost(&old).await && !is_lost(&new).await && !is_lost(&busy).await);
         advance(second).await;
-        slots.evict_oldest(second);
+        limiter.evict_oldest(second);
         assert!(is_lost(&new).await && !is_lost(&busy).await);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn new_client_waits_only_while_all_slots_work() {
-        let slots = ClientSlots::new(2);
-        let (one, two) = (slots.enter().await, slots.enter().await);
+    async fn new_client_waits_only_while_all_permits_work() {
+        let limiter = ClientLimiter::new(2);
+        let (one, two) = (limiter.acquire().await, limiter.acquire().await);
         one.set_busy();
         two.set_busy();
-        let waiting = slots.clone();
-        let third = tokio::spawn(async move { waiting.enter().await });
+        let waiting = limiter.clone();
+        let third = tokio::spawn(async move { waiting.acquire().await });
         advance(Duration::from_secs(3_600)).await;
         assert!(!third.is_finished());
         drop(one);
         let third = third.await.unwrap();
         third.set_busy();
-        let fourth = tokio::spawn(async move { slots.enter().await });
+        let fourth = tokio::spawn(async move { limiter.acquire().await });
         advance(Duration::from_secs(3_600)).await;
         assert!(!fourth.is_finished());
         two.set_idle();
