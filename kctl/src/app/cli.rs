@@ -100,54 +100,61 @@ fn version(app: &App) -> String {
 /// Parses the arguments, and checks what clap can't express.
 fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
     let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(arguments)?)?;
-    let (out, breaking) = match &cli.command {
-        Command::Run(options) => {
-            let checked = options.check(command.get_name());
-            checked.map_err(|error| command.error(ErrorKind::ValueValidation, format!("{error:#}")))?;
-            return Ok(cli);
-        }
-        Command::GenerateCrds { out, breaking, .. } => (out, Some(breaking)),
-        Command::GenerateRbac(options) => (&options.out, None),
-        Command::GenerateManifests(options) if options.helm.is_some() => {
-            if options.out.folder().is_some() {
-                let text = "--check has no folder beside --helm, which names it: `--helm DIR --check`";
-                return Err(command.error(ErrorKind::ArgumentConflict, text));
+    if let Command::Run(options) = &cli.command {
+        let checked = options.check(command.get_name());
+        checked.map_err(|error| command.error(ErrorKind::ValueValidation, format!("{error:#}")))?;
+    }
+    match cli.command.misuse() {
+        Some((kind, text)) => Err(command.error(kind, text)),
+        None => Ok(cli),
+    }
+}
+
+impl Command {
+    /// Returns the first mistake in the combination of options: its kind, and the text of the error.
+    fn misuse(&self) -> Option<(ErrorKind, String)> {
+        let conflict = |text: &str| Some((ErrorKind::ArgumentConflict, text.to_owned()));
+        let (out, breaking) = match self {
+            Self::GenerateCrds { out, breaking, .. } => (out, Some(breaking)),
+            Self::GenerateRbac(options) => (&options.out, None),
+            Self::GenerateManifests(options) if options.helm.is_some() && options.out.folder().is_some() => {
+                return conflict("--check has no folder beside --helm, which names it: `--helm DIR --check`");
             }
-            if options.ring.controller_ring.is_some() {
-                let text = "--helm does not go with --controller-ring: a chart has no values for the ring and the role of its \
-                            sharder; print them with --controller-ring and --out DIR";
-                return Err(command.error(ErrorKind::ArgumentConflict, text));
+            Self::GenerateManifests(options) if options.helm.is_some() && options.ring.controller_ring.is_some() => {
+                return conflict(
+                    "--helm does not go with --controller-ring: a chart has no values for the ring and the role of its \
+                     sharder; print them with --controller-ring and --out DIR",
+                );
             }
-            return Ok(cli);
-        }
-        Command::GenerateManifests(options) => {
+            Self::GenerateManifests(options) if options.helm.is_some() => return None,
             #[cfg(feature = "webhook")]
-            if options.register.has_authority() && options.with.contains(&manifest_options::With::CertManager) {
-                let text =
-                    "--webhook-ca-file does not go with `--with cert-manager`, which injects the CA of its certificate";
-                return Err(command.error(ErrorKind::ArgumentConflict, text));
+            Self::GenerateManifests(options)
+                if options.register.has_authority() && options.with.contains(&manifest_options::With::CertManager) =>
+            {
+                return conflict(
+                    "--webhook-ca-file does not go with `--with cert-manager`, which injects the CA of its certificate",
+                );
             }
-            (&options.out, Some(&options.breaking))
+            Self::GenerateManifests(options) => (&options.out, Some(&options.breaking)),
+            #[cfg(all(feature = "dev", feature = "webhook"))]
+            Self::Dev(options) if options.webhook.has_secret() => {
+                return conflict(
+                    "--webhook-secret is for `run`: `dev` creates its certificate itself; --data DIR keeps it",
+                );
+            }
+            #[cfg(feature = "dev")]
+            Self::Dev(_) => return None,
+            Self::Run(_) | Self::Shards(_) | Self::Graph { .. } => return None,
+        };
+        let missing = |text: String| Some((ErrorKind::MissingRequiredArgument, text));
+        if out.lacks_folder() {
+            return missing("--check needs a folder: `--check DIR`, or --out beside it".to_owned());
         }
-        #[cfg(all(feature = "dev", feature = "webhook"))]
-        Command::Dev(options) if options.webhook.has_secret() => {
-            let text = "--webhook-secret is for `run`: `dev` creates its certificate itself; --data DIR keeps it";
-            return Err(command.error(ErrorKind::ArgumentConflict, text));
-        }
-        #[cfg(feature = "dev")]
-        Command::Dev(_) => return Ok(cli),
-        Command::Shards(_) | Command::Graph { .. } => return Ok(cli),
-    };
-    if out.lacks_folder() {
-        let text = "--check needs a folder: `--check DIR`, or --out beside it";
-        return Err(command.error(ErrorKind::MissingRequiredArgument, text));
+        let option = breaking.and_then(BreakingOptions::option).filter(|_| out.folder().is_none())?;
+        missing(format!(
+            "{option} needs a folder, whose older files are compared: `--check DIR` or `--out DIR` beside it"
+        ))
     }
-    if let Some(option) = breaking.and_then(BreakingOptions::option).filter(|_| out.folder().is_none()) {
-        let text =
-            format!("{option} needs a folder, whose older files are compared: `--check DIR` or `--out DIR` beside it");
-        return Err(command.error(ErrorKind::MissingRequiredArgument, text));
-    }
-    Ok(cli)
 }
 
 /// Prints an error of usage with the origin of the wrong value, and exits.

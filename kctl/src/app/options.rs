@@ -168,26 +168,30 @@ impl ManagerOptions {
             check_address(flag, address.as_deref().unwrap_or_default())?;
         }
         self.debug.check()?;
-        if self.leader_elect && self.slots().is_some() {
-            return Err(
-                "--shards does not go with --leader-elect: all replicas work, or one does; leave one of them out"
-                    .into(),
-            );
-        }
-        if self.controller_ring.is_some() {
-            let other = [("--leader-elect", self.leader_elect), ("--shards", self.slots().is_some())];
-            if let Some((flag, _)) = other.into_iter().find(|(_, is_set)| *is_set) {
-                return Err(format!(
-                    "--controller-ring does not go with {flag}: the sharder divides the objects among all replicas; leave one of \
-                     them out"
-                )
-                .into());
-            }
-            if self.leader_election_id.is_some() {
-                return Err("--leader-election-id does not go with --controller-ring: the Lease has the name of the shard; set \
-                            --leader-election-identity"
-                    .into());
-            }
+        let (rings, shards) = (self.controller_ring.is_some(), self.slots().is_some());
+        let contradictions = [
+            (
+                self.leader_elect && shards,
+                "--shards does not go with --leader-elect: all replicas work, or one does; leave one of them out",
+            ),
+            (
+                rings && self.leader_elect,
+                "--controller-ring does not go with --leader-elect: the sharder divides the objects among all replicas; \
+                 leave one of them out",
+            ),
+            (
+                rings && shards,
+                "--controller-ring does not go with --shards: the sharder divides the objects among all replicas; leave \
+                 one of them out",
+            ),
+            (
+                rings && self.leader_election_id.is_some(),
+                "--leader-election-id does not go with --controller-ring: the Lease has the name of the shard; set \
+                 --leader-election-identity",
+            ),
+        ];
+        if let Some((_, text)) = contradictions.into_iter().find(|(is_given, _)| *is_given) {
+            return Err(text.into());
         }
         self.ring("default").transpose()?;
         // The namespace is known only at run time, so `default` stands for it in these checks.
