@@ -16,21 +16,19 @@ pub(crate) fn default_definition(object: &mut Value) {
     // If there are several storage versions, which validation rejects later, the first one is recorded.
     let mut versions = versions.filter(|version| version["storage"] == true);
     let stored = versions.next().map(|version| Value::from(version["name"].as_str().unwrap_or_default()));
-    let stored = Vec::from_iter(stored);
-    let status = json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": stored});
     let Some(object) = object.as_object_mut() else { return };
     match object.get_mut("status").and_then(Value::as_object_mut) {
         None => {
+            let (names, stored) = (json!({"plural": "", "kind": ""}), Vec::from_iter(stored));
+            let status = json!({"conditions": null, "acceptedNames": names, "storedVersions": stored});
             object.insert("status".to_owned(), status);
         }
         Some(status) => {
             let versions = status.entry("storedVersions").or_insert_with(|| json!([]));
-            if let Some(versions) = versions.as_array_mut() {
-                for version in stored {
-                    if !versions.contains(&version) {
-                        versions.push(version);
-                    }
-                }
+            if let (Some(versions), Some(stored)) = (versions.as_array_mut(), stored)
+                && !versions.contains(&stored)
+            {
+                versions.push(stored);
             }
         }
     }

@@ -113,8 +113,7 @@ static DISABLED: LazyLock<PerPlace<Vec<&'static str>>> =
 const REJECTED_EMPTY: (Option<&str>, &str) = (Some("io.k8s.api.autoscaling.v2.HPAScalingRules"), "policies");
 
 /// Removes zeros that Go leaves out, nulls, empty lists and empty maps, and fields whose feature gates are off. A null in
-/// a map of strings is the empty string.
-/// Quantities and times get their canonical form.
+/// a map of strings is the empty string. Quantities and times get their canonical form.
 fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
     match value {
         Value::Array(items) => {
@@ -143,35 +142,36 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
                 if is_zero && left_out.contains(&name.as_str()) {
                     return false;
                 }
-                let Some(field) = schema.field(name) else { return true };
-                decode(field, value, stored);
-                let is_entry = schema.property(name).is_none();
-                if is(&QUANTITY, field) && is_entry {
-                    decode_quantity_entry(value);
-                } else if is(&QUANTITY, field) {
-                    decode_quantity(quantity::canonical_fine, value);
-                } else if is(&TIME, field) {
-                    decode_time(time::seconds, value);
-                } else if is(&MICRO_TIME, field) {
-                    decode_time(time::micros, value);
-                } else if value.is_null() && is_entry && field.type_name() == Some("string") {
-                    *value = "".into();
-                }
-                // Empty structs, which have no additional properties, stay: `omitempty` only leaves out pointers to
-                // them.
-                let is_map = field.additional_properties().is_some();
-                match value {
-                    Value::Null => false,
-                    Value::Array(items) => {
-                        let stays = || schema.requires(name) || (schema.name(), name.as_str()) == REJECTED_EMPTY;
-                        !items.is_empty() || stays()
-                    }
-                    Value::Object(entries) => schema.requires(name) || !is_map || !entries.is_empty(),
-                    _ => true,
-                }
+                schema.field(name).is_none_or(|field| decode_field(schema, name, field, value, stored))
             });
         }
         _ => {}
+    }
+}
+
+/// Decodes a field of an object. Returns `false` if Go leaves the decoded value out of JSON.
+fn decode_field(schema: Schema<'_>, name: &str, field: Schema<'_>, value: &mut Value, stored: Option<&Value>) -> bool {
+    decode(field, value, stored);
+    let is_entry = schema.property(name).is_none();
+    if is(&QUANTITY, field) && is_entry {
+        decode_quantity_entry(value);
+    } else if is(&QUANTITY, field) {
+        decode_quantity(quantity::canonical_fine, value);
+    } else if is(&TIME, field) {
+        decode_time(time::seconds, value);
+    } else if is(&MICRO_TIME, field) {
+        decode_time(time::micros, value);
+    } else if value.is_null() && is_entry && field.type_name() == Some("string") {
+        *value = "".into();
+    }
+    match value {
+        Value::Null => false,
+        Value::Array(items) => !items.is_empty() || schema.requires(name) || (schema.name(), name) == REJECTED_EMPTY,
+        // Empty structs, which have no additional properties, stay: `omitempty` only leaves out pointers to them.
+        Value::Object(entries) => {
+            !entries.is_empty() || schema.requires(name) || field.additional_properties().is_none()
+        }
+        _ => true,
     }
 }
 

@@ -233,14 +233,17 @@ fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
     }
     warn_about_ports(spec, path, texts);
     for kind in ["podAffinity", "podAntiAffinity"] {
-        for (name, term_path) in TERMS {
-            for (index, term) in entries(&spec["affinity"][kind][*name]) {
-                let term = if term_path.is_empty() { term } else { &term["podAffinityTerm"] };
-                if term["labelSelector"].is_null() {
-                    texts.push(format!(
-                        "{path}.affinity.{kind}.{name}[{index}]{term_path}.labelSelector: {NO_SELECTOR}"
-                    ));
-                }
+        warn_about_affinity_terms(&spec["affinity"][kind], &format!("{path}.affinity.{kind}"), texts);
+    }
+}
+
+/// Adds a warning for each affinity term without a label selector, which matches no Pod.
+fn warn_about_affinity_terms(affinity: &Value, path: &str, texts: &mut Vec<String>) {
+    for (name, term_path) in TERMS {
+        for (index, term) in entries(&affinity[*name]) {
+            let term = if term_path.is_empty() { term } else { &term["podAffinityTerm"] };
+            if term["labelSelector"].is_null() {
+                texts.push(format!("{path}.{name}[{index}]{term_path}.labelSelector: {NO_SELECTOR}"));
             }
         }
     }
