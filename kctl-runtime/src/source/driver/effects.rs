@@ -50,21 +50,7 @@ impl Source {
         for effect in reflector.handle(input) {
             match effect {
                 Effect::Emit(mut delta) => {
-                    if let Delta::Replace(_, objects, _) | Delta::Restore(_, objects, _) = &mut delta {
-                        self.retain_selected(objects);
-                    }
-                    if let Delta::Clear(scope) | Delta::Absent(scope) = &delta {
-                        self.unreadable.clear(scope);
-                    }
-                    if let Delta::Restore(_, objects, version) = &delta {
-                        let (kind, n_objects) = (&self.config.kind.plural, objects.len());
-                        tracing::warn!(
-                            kind,
-                            version,
-                            n_objects,
-                            "the API server returned an older state (restored from a backup?): the cache follows it"
-                        );
-                    }
+                    self.prepare_delta(&mut delta);
                     deltas.push(delta);
                 }
                 Effect::Wait(duration) => wait = Some(duration),
@@ -72,6 +58,25 @@ impl Source {
             }
         }
         (deltas, wait)
+    }
+
+    /// Removes the objects of a list that are not selected. Forgets the unreadable objects of a scope that is emptied.
+    fn prepare_delta(&self, delta: &mut Delta) {
+        match delta {
+            Delta::Replace(_, objects, _) => self.retain_selected(objects),
+            Delta::Restore(_, objects, version) => {
+                self.retain_selected(objects);
+                let (kind, version, n_objects) = (&self.config.kind.plural, version.as_str(), objects.len());
+                tracing::warn!(
+                    kind,
+                    version,
+                    n_objects,
+                    "the API server returned an older state (restored from a backup?): the cache follows it"
+                );
+            }
+            Delta::Clear(scope) | Delta::Absent(scope) => self.unreadable.clear(scope),
+            _ => {}
+        }
     }
 
     /// Sends deltas to the store: at once where there is room, so that an idle informer keeps no buffer for them.
