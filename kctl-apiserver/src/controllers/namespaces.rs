@@ -123,8 +123,9 @@ pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
     }
 }
 
-/// Removes this controller's finalizer. Upstream writes the remaining ones sorted. Finalizers of other controllers keep
-/// the namespace. The API server removes an object without finalizers itself.
+/// Removes this controller's finalizer. The remaining ones are written sorted, as by `finalizeNamespace` of
+/// `pkg/controller/namespace/deletion/namespaced_resources_deleter.go`. Finalizers of other controllers keep the
+/// namespace. The API server removes an object without finalizers itself.
 fn finalize(store: &mut Store, resource: &GroupResource, key: &Key) {
     let Some(namespace) = store.get(resource, key) else { return };
     let finalizers = namespace["spec"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);

@@ -102,8 +102,8 @@ impl Kinds {
                 items[index] = item.clone();
                 continue;
             }
-            // Only sets record new items. As in upstream, a key that occurs twice in the right list of a map is kept
-            // twice.
+            // Only sets record new items. A key that occurs twice in the right list of a map is kept twice:
+            // `unstructuredMapList.Add` (`k8s.io/apiserver/pkg/cel/common/values.go`) looks up keys of the left list only.
             if matches!(kind, ListKind::Set) {
                 places.insert(key(item), items.len());
             }

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The annotation with the time from the request to its response. Upstream adds it to requests that took longer than
-/// 500 ms; here each event has it.
+/// 500 ms (`writeLatencyToAnnotation` in `k8s.io/apiserver/pkg/endpoints/filters/audit.go`); here each event has it.
 const LATENCY: &str = "apiserver.latency.k8s.io/total";
 
 /// The time at which a request arrived: an extension of the request.

@@ -58,8 +58,9 @@ fn gzip(plain: Bytes) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
     })
 }
 
-/// Returns `true` if `Accept-Encoding` contains the word `gzip`. As upstream, only the first header counts, weights
-/// are not parsed, and upper case does not match.
+/// Returns `true` if `Accept-Encoding` contains the word `gzip`. Only the first header counts, weights are not parsed,
+/// and upper case does not match, as in `negotiateContentEncoding`
+/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go`).
 fn takes_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.is_some_and(|accepted| accepted.split(',').any(|encoding| encoding.trim() == "gzip"))

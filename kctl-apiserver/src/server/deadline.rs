@@ -16,7 +16,8 @@ use crate::{
 
 /// Subresources without a deadline (`BasicLongRunningRequestCheck`). A client may hold them open for hours.
 const LONG: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
-/// The time for which kube-apiserver waits for a `resourceVersion` that does not exist yet.
+/// The time for which kube-apiserver waits for a `resourceVersion` that does not exist yet (`blockTimeout` in
+/// `k8s.io/apiserver/pkg/storage/cacher/watch_cache.go`).
 const VERSION_WITHIN: Duration = Duration::from_secs(3);
 
 /// Returns the time that a request may take, or `None` if it names none or is long-running. A duration is written as in

@@ -10,8 +10,8 @@ use http_body_util::BodyExt;
 use crate::request::{Params, clauses};
 use crate::response::{Body, full};
 
-/// The beginnings of `User-Agent` headers of programs that people read responses with. They are the same as upstream; a
-/// version follows.
+/// The beginnings of `User-Agent` headers of programs that people read responses with; a version follows
+/// (`isPrettyPrint` in `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`).
 const AGENTS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
 /// Paths whose documents are indented for each client. Upstream writes these with `MarshalIndent`.
 const ALWAYS: [&str; 3] = ["/", "/index.html", "/version"];

@@ -93,7 +93,8 @@ fn warn(info: &RequestInfo, options: &Options) {
 }
 
 /// Returns the options that admission sees: with the grace period and the uid of the object. Upstream's storage fills
-/// in these fields before it calls admission, so webhooks see them in `options`.
+/// in these fields before it calls admission (`BeforeDelete` in `k8s.io/apiserver/pkg/registry/rest/delete.go`), so
+/// webhooks see them in `options`.
 fn options_for_admission(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
     let is_new = object["metadata"]["deletionTimestamp"].is_null();

@@ -66,8 +66,8 @@ fn scale_of(info: &RequestInfo, object: &Value) -> Value {
     json!({ "kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": meta, "spec": spec, "status": status })
 }
 
-/// Returns the Scale of an object. A custom object without the replicas field fails with 500, as upstream; built-in
-/// kinds count it as 0.
+/// Returns the Scale of an object. A custom object without the replicas field fails with 500 (`ScaleREST.Get` in
+/// apiextensions-apiserver, `pkg/registry/customresource/etcd.go`); built-in kinds count it as 0.
 pub(super) fn get(state: &State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let resource = &info.resource.id;
     let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(resource, &info.name))?;

@@ -108,7 +108,8 @@ fn request_for_admission(state: &State, info: &RequestInfo, mut request: Value) 
     request
 }
 
-/// Checks the name of the account in the body, which may be empty. Upstream does this before it reads the account.
+/// Checks the name of the account in the body, which may be empty. Upstream does this before it reads the account
+/// (`TokenREST.Create` in `pkg/registry/core/serviceaccount/storage/token.go`).
 fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
     let name = request["metadata"]["name"].as_str().unwrap_or_default();
     if ["", info.name.as_str()].contains(&name) {

@@ -37,7 +37,8 @@ use crate::{
     store::{Event, EventType, Lines, Object, Table, event_line, head},
 };
 
-/// The duration of a watch without a timeout. kube-apiserver chooses 30 to 60 minutes; here it is always 30.
+/// The duration of a watch without a timeout. kube-apiserver chooses 30 to 60 minutes (`ListResource` in
+/// `k8s.io/apiserver/pkg/endpoints/handlers/get.go`); here it is always 30.
 const LIFE_DEFAULT: Duration = Duration::from_secs(1_800);
 
 /// An accepted watch, from which the body is streamed.

@@ -89,7 +89,8 @@ pub(crate) fn rule_with_operations(rule: &Field<'_>) {
 /// | `*` | all resources without subresources |
 /// | `*/*` | everything |
 ///
-/// An item that includes others is only compared with the items after it, as upstream does in one pass.
+/// An item that includes others is only compared with the items after it, as in the one pass of `validateResources`
+/// (`pkg/apis/admissionregistration/validation/validation.go`).
 fn validate_resources(resources: &Field<'_>) {
     resources.required_if(resources.is_empty());
     let (mut with_all, mut of_all) = (Vec::new(), Vec::new());
@@ -98,7 +99,7 @@ fn validate_resources(resources: &Field<'_>) {
         resource.required_if(resource.is_empty());
         match resource.text().split_once('/') {
             _ if resource.is_empty() => {}
-            // As in upstream, only the last resource without a subresource counts.
+            // Only the last one without a subresource counts: upstream assigns `hasResourceWithoutSubresource` each time.
             None => has_whole = *resource != "*",
             Some((name, sub)) => {
                 let is_included = with_all.contains(&name) || of_all.contains(&sub);

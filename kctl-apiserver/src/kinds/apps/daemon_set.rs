@@ -81,7 +81,8 @@ const STATUS: Numbers = Numbers {
     subsets: &[],
 };
 
-/// The annotation that holds the generation of the template. Upstream stores a deprecated internal field in it.
+/// The annotation that holds the generation of the template. Upstream stores a deprecated internal field in it
+/// (`Convert_apps_DaemonSet_To_v1_DaemonSet` in `pkg/apis/apps/v1/conversion.go`).
 const TEMPLATE_COUNT: &str = "deprecated.daemonset.template.generation";
 /// JSON pointer to the annotation `TEMPLATE_COUNT`. The key has no `/`, so it needs no escape.
 const TEMPLATE_COUNT_POINTER: &str = "/metadata/annotations/deprecated.daemonset.template.generation";
@@ -113,7 +114,7 @@ fn set_zero_template_generation(sent: &Value, object: &mut Value) {
 }
 
 /// Returns the error of a template generation that is not a number. The request then fails with 400, because upstream
-/// parses the annotation when it decodes the object.
+/// parses the annotation when it decodes the object (`Convert_v1_DaemonSet_To_apps_DaemonSet`).
 fn wrong_template_count(object: &Value) -> Option<String> {
     let annotation = object["metadata"]["annotations"][TEMPLATE_COUNT].as_str()?;
     annotation

@@ -73,8 +73,8 @@ fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
     }
 }
 
-/// Sets the label with the name. An invalid name gets no label: kube-apiserver sets the label after validation, so only
-/// the name is reported.
+/// Sets the label with the name. An invalid name gets no label: kube-apiserver sets the label after validation
+/// (`namespaceStrategy.Canonicalize` in `pkg/registry/core/namespace/strategy.go`), so only the name is reported.
 fn set_generated_name(_: &Value, object: &mut Value) {
     let name = object["metadata"]["name"].clone();
     if check_label_value(name.as_str().unwrap_or_default()).is_none() {

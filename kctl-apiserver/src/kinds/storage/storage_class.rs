@@ -55,7 +55,8 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 /// Validates `allowedTopologies`, the parts of the topology in which volumes may be. Within a term, keys and the values
 /// of a key are unique. No two terms may be equal, and an empty term is always a duplicate.
 fn validate_topologies(terms: &Field<'_>) {
-    // Upstream compares with an empty term as well.
+    // `validateAllowedTopologies` (`pkg/apis/storage/validation/validation.go`) compares each term with a list that has
+    // its full length from the start, so also with empty terms.
     let mut seen = vec![BTreeMap::new()];
     for requirements in terms.items().map(|term| term.at("matchLabelExpressions")) {
         let mut topology: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();

@@ -63,7 +63,8 @@ impl ListScope {
     ) -> Result<Self, StatusError> {
         let compacted = state.compacted_pages();
         let version = info.params.text("resourceVersion");
-        // `resourceVersion: "0"` is served from the watch cache upstream, which ignores the limit.
+        // `resourceVersion: "0"` is served from the watch cache upstream, which ignores the limit (`ShouldDelegateList`
+        // in `k8s.io/apiserver/pkg/storage/cacher/delegator`).
         let limit = if version == "0" { 0 } else { options.limit };
         let token = info.params.text("continue");
         if !token.is_empty() {
@@ -129,9 +130,10 @@ fn malformed_version_message(version: &str) -> String {
     format!("resourceVersion: must be a number, found {version:?}")
 }
 
-/// Fails if a `resourceVersion` is newer than the newest one. kube-apiserver waits three seconds for it. Here only a
-/// fault or a mistake leads to such a version, so the error is returned at once (`NewTooLargeResourceVersionError`). A
-/// malformed version counts as 0 and passes; the caller reports it.
+/// Fails if a `resourceVersion` is newer than the newest one. kube-apiserver waits three seconds for it
+/// (`waitUntilFreshAndBlock` in `k8s.io/apiserver/pkg/storage/cacher/watch_cache.go`). Here only a fault or a mistake
+/// leads to such a version, so the error is returned at once (`NewTooLargeResourceVersionError`). A malformed version
+/// counts as 0 and passes; the caller reports it.
 pub(in crate::verbs) fn check_not_in_future(state: &State, version: &str) -> Result<(), StatusError> {
     let (requested, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
     if requested <= current {

@@ -87,8 +87,8 @@ impl Matches {
     }
 }
 
-/// Returns the last state that matched, with the revision at which it stopped matching. Upstream does the same, so that
-/// a client's version always moves forward.
+/// Returns the last state that matched, with the revision at which it stopped matching, so that a client's version
+/// always moves forward (`convertToWatchEvent` in `k8s.io/apiserver/pkg/storage/cacher/cache_watcher.go`).
 pub(super) fn as_deleted(mut last: Value, after: &Value) -> Value {
     last["metadata"]["resourceVersion"] = after["metadata"]["resourceVersion"].clone();
     last

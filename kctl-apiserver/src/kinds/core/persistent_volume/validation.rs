@@ -145,8 +145,8 @@ fn validate_node_affinity(affinity: &Field<'_>) {
     }
 }
 
-/// Fields of the spec that hold a source of storage, in the order in which kube-apiserver validates
-/// them.
+/// Fields of the spec that hold a source of storage, in the order in which `ValidatePersistentVolumeSpec`
+/// (`pkg/apis/core/validation/validation.go`) validates them.
 ///
 /// The first of several sources is valid; all others are `FieldValueForbidden`.
 const SOURCES: &[&str] = &[
