@@ -18,7 +18,7 @@ use crate::{
 /// - `active`: the lists of all clusters, one after the other; absent if all are empty.
 /// - `lastScheduleTime` and `lastSuccessfulTime`: the latest of the reported times.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
-    let mut cronjob = Typed::from_object("CronJob", &object).map_err(NativeError::object("CronJob"))?;
+    let cronjob = Typed::from_object("CronJob", &object).map_err(NativeError::object("CronJob"))?;
     let mut status = Typed::zero("CronJobStatus");
     let mut active = Vec::new();
     for member in member_statuses("CronJobStatus", items.unwrap_or_default()) {
@@ -34,11 +34,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     if !active.is_empty() {
         *status.at_mut("/active") = active.into();
     }
-    if cronjob.has("/status", &status) {
-        return Ok(object);
-    }
-    *cronjob.at_mut("/status") = status.into_value();
-    Ok(cronjob.into_object())
+    Ok(cronjob.with_status(status, object))
 }
 
 /// Returns the objects that Pods of the job template refer to, in the namespace of the `CronJob`.

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::{
     NativeError, Result, pod_template,
-    workload::{Counters, HEALTH},
+    workload::{Counters, HEALTH, Quirk},
 };
 use crate::{operation::DependentReference, typed::Typed};
 
@@ -30,10 +30,7 @@ pub(super) const COUNTERS: Counters = Counters {
         "updatedNumberScheduled",
         "numberUnavailable",
     ],
-    is_observed_collected: true,
-    is_annotation_read_first: false,
-    is_template_generation_ignored: false,
-    is_whole_status_compared: true,
+    quirks: &[Quirk::ComparesWholeStatus],
 };
 
 /// Returns `true` if the rollout has ended.

@@ -32,10 +32,7 @@ pub(super) const COUNTERS: Counters = Counters {
     kind: "Deployment",
     member: "WrappedDeploymentStatus",
     summed: &["replicas", "readyReplicas", "updatedReplicas", "availableReplicas", "unavailableReplicas"],
-    is_observed_collected: true,
-    is_annotation_read_first: false,
-    is_template_generation_ignored: false,
-    is_whole_status_compared: false,
+    quirks: &[],
 };
 
 /// Returns `spec.replicas` and the requirements of one Pod of `spec.template`.

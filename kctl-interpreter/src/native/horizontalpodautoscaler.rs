@@ -8,8 +8,8 @@
 use serde_json::Value;
 
 use super::{
-    Items, NativeError, Result, nested,
-    workload::{int32, member_statuses},
+    Items, NativeError, Result,
+    workload::{int32, member_statuses, status_fields},
 };
 use crate::typed::Typed;
 
@@ -20,7 +20,7 @@ const COUNTERS: [&str; 2] = ["/currentReplicas", "/desiredReplicas"];
 /// that reported. Conditions and metrics of the previous status are dropped.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let what = "HorizontalPodAutoscaler";
-    let mut autoscaler = Typed::from_object(what, &object).map_err(NativeError::object(what))?;
+    let autoscaler = Typed::from_object(what, &object).map_err(NativeError::object(what))?;
     let mut sums = [0i64; COUNTERS.len()];
     for member in member_statuses("HorizontalPodAutoscalerStatus", items.unwrap_or_default()) {
         let (_cluster, member) = member?;
@@ -32,21 +32,10 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     for (sum, pointer) in sums.into_iter().zip(COUNTERS) {
         *status.at_mut(pointer) = int32(sum);
     }
-    if autoscaler.has("/status", &status) {
-        return Ok(object);
-    }
-    *autoscaler.at_mut("/status") = status.into_value();
-    Ok(autoscaler.into_object())
+    Ok(autoscaler.with_status(status, object))
 }
 
 /// Returns the two numbers of the status; `null` for an object without a status.
 pub(super) fn status(object: &Value) -> Result<Value> {
-    let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
-    let what = "HorizontalPodAutoscalerStatus";
-    let status = Typed::from_object(what, &Value::Object(status.clone())).map_err(NativeError::object(what))?;
-    let mut collected = Typed::zero(what);
-    for pointer in COUNTERS {
-        *collected.at_mut(pointer) = status.at(pointer).clone();
-    }
-    Ok(collected.into_object())
+    status_fields("HorizontalPodAutoscalerStatus", COUNTERS, object)
 }

@@ -18,14 +18,10 @@ fn ingress(object: &Value) -> Result<Typed> {
 /// Replaces the status with the merged addresses of all clusters
 /// (`DedupeAndSortIngressLoadBalancerIngress` in Karmada's `pkg/util/helper/ingress.go`).
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
-    let mut ingress = ingress(&object)?;
+    let ingress = ingress(&object)?;
     let mut status = Typed::zero("IngressStatus");
     *status.at_mut("/loadBalancer/ingress") = load_balancer::merge_ingress("IngressStatus", items.unwrap_or_default())?;
-    if ingress.has("/status", &status) {
-        return Ok(object);
-    }
-    *ingress.at_mut("/status") = status.into_value();
-    Ok(ingress.into_object())
+    Ok(ingress.with_status(status, object))
 }
 
 /// Returns `true` if `status.loadBalancer.ingress` has an entry with a hostname or an IP address.

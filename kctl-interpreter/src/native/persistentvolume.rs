@@ -25,7 +25,7 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
 /// not reported counts as `Pending`. Without any item the phase is empty.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let what = "PersistentVolume";
-    let mut volume = Typed::from_object(what, &object).map_err(NativeError::object(what))?;
+    let volume = Typed::from_object(what, &object).map_err(NativeError::object(what))?;
     let items = items.unwrap_or_default();
     let mut phases = Vec::new();
     for member in member_statuses("PersistentVolumeStatus", items) {
@@ -39,9 +39,5 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let worst = order.into_iter().find(|phase| phases.iter().any(|present| present == phase));
     let mut status = Typed::zero("PersistentVolumeStatus");
     *status.at_mut("/phase") = worst.unwrap_or_default().into();
-    if volume.has("/status", &status) {
-        return Ok(object);
-    }
-    *volume.at_mut("/status") = status.into_value();
-    Ok(volume.into_object())
+    Ok(volume.with_status(status, object))
 }

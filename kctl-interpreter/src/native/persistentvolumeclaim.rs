@@ -32,7 +32,7 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
 /// counts, and `Bound` if all clusters report that. Clusters that have not reported are ignored,
 /// and without any report the phase is `Bound`.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
-    let mut claim = claim(&object)?;
+    let claim = claim(&object)?;
     let mut phase = "Bound".to_owned();
     for member in member_statuses("PersistentVolumeClaimStatus", items.unwrap_or_default()) {
         let (_cluster, member) = member?;
@@ -47,11 +47,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     }
     let mut status = Typed::zero("PersistentVolumeClaimStatus");
     *status.at_mut("/phase") = phase.into();
-    if claim.has("/status", &status) {
-        return Ok(object);
-    }
-    *claim.at_mut("/status") = status.into_value();
-    Ok(claim.into_object())
+    Ok(claim.with_status(status, object))
 }
 
 /// Returns `true` if `status.phase` is `Bound`.

@@ -69,7 +69,7 @@ pub(super) fn retain(desired: &Value, observed: &Value) -> Result<Value> {
 /// Without a list of items the Pod keeps its status. With an empty list the phase and the
 /// containers are empty.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
-    let mut pod = pod(&object)?;
+    let pod = pod(&object)?;
     let Some(items) = items else { return Ok(pod.into_object()) };
     let mut phases = Vec::new();
     let (mut containers, mut init_containers) = (Vec::new(), Vec::new());
@@ -91,11 +91,7 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     if !init_containers.is_empty() {
         *status.at_mut("/initContainerStatuses") = init_containers.into();
     }
-    if pod.has("/status", &status) {
-        return Ok(object);
-    }
-    *pod.at_mut("/status") = status.into_value();
-    Ok(pod.into_object())
+    Ok(pod.with_status(status, object))
 }
 
 /// Returns a `ContainerStatus` with only `ready` and `state` of the given one; the other fields

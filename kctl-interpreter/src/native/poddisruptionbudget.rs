@@ -9,8 +9,8 @@
 use serde_json::{Map, Value};
 
 use super::{
-    Items, NativeError, Result, nested,
-    workload::{int32, member_statuses},
+    Items, NativeError, Result,
+    workload::{int32, member_statuses, status_fields},
 };
 use crate::typed::Typed;
 
@@ -28,7 +28,7 @@ fn budget(object: &Value) -> Result<Typed> {
 /// A disrupted Pod is listed as `cluster/pod`, because Pods of different clusters can have the same
 /// name.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
-    let mut budget = budget(&object)?;
+    let budget = budget(&object)?;
     let mut sums = [0i64; COUNTERS.len()];
     let mut disrupted = Map::new();
     for member in member_statuses("PodDisruptionBudgetStatus", items.unwrap_or_default()) {
@@ -45,23 +45,12 @@ pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     for (sum, pointer) in sums.into_iter().zip(COUNTERS) {
         *status.at_mut(pointer) = int32(sum);
     }
-    if budget.has("/status", &status) {
-        return Ok(object);
-    }
-    *budget.at_mut("/status") = status.into_value();
-    Ok(budget.into_object())
+    Ok(budget.with_status(status, object))
 }
 
 /// Returns the counters and `disruptedPods` of the status; `null` for an object without a status.
 pub(super) fn status(object: &Value) -> Result<Value> {
-    let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
-    let what = "PodDisruptionBudgetStatus";
-    let status = Typed::from_object(what, &Value::Object(status.clone())).map_err(NativeError::object(what))?;
-    let mut collected = Typed::zero(what);
-    for pointer in COUNTERS.into_iter().chain(["/disruptedPods"]) {
-        *collected.at_mut(pointer) = status.at(pointer).clone();
-    }
-    Ok(collected.into_object())
+    status_fields("PodDisruptionBudgetStatus", COUNTERS.into_iter().chain(["/disruptedPods"]), object)
 }
 
 /// Returns `true` if `status.currentHealthy` is at least `status.desiredHealthy`.

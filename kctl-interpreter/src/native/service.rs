@@ -34,17 +34,13 @@ pub(super) fn retain(mut desired: Value, observed: &Value) -> Result<Value> {
 /// Replaces the status of a Service of the type `LoadBalancer` with the merged addresses of all
 /// clusters. A Service of another type is returned unchanged.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
-    let mut service = service(&object)?;
+    let service = service(&object)?;
     if service.text("/spec/type") != "LoadBalancer" {
         return Ok(object);
     }
     let mut status = Typed::zero("ServiceStatus");
     *status.at_mut("/loadBalancer/ingress") = load_balancer::merge_ingress("ServiceStatus", items.unwrap_or_default())?;
-    if service.has("/status", &status) {
-        return Ok(object);
-    }
-    *service.at_mut("/status") = status.into_value();
-    Ok(service.into_object())
+    Ok(service.with_status(status, object))
 }
 
 /// Returns `loadBalancer` of the status of a Service of the type `LoadBalancer`; `null` for other

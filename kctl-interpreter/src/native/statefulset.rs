@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::{
     NativeError, Result, pod_template,
-    workload::{Counters, HEALTH},
+    workload::{Counters, HEALTH, Quirk},
 };
 use crate::{
     operation::{DependentReference, Replicas},
@@ -22,17 +22,13 @@ use crate::{
 
 /// The counters of `StatefulSetStatus`.
 ///
-/// Three flags differ from a Deployment. `observedGeneration` is not collected, so a member cluster
-/// counts as caught up only while its own generation is 0. The comparison with the template's
-/// generation is Karmada's too: it uses the generation of the member's object.
+/// Since `observedGeneration` is not collected, a member cluster counts as caught up only while its own
+/// generation is 0.
 pub(super) const COUNTERS: Counters = Counters {
     kind: "StatefulSet",
     member: "WrappedStatefulSetStatus",
     summed: &["availableReplicas", "currentReplicas", "readyReplicas", "replicas", "updatedReplicas"],
-    is_observed_collected: false,
-    is_annotation_read_first: true,
-    is_template_generation_ignored: true,
-    is_whole_status_compared: false,
+    quirks: &[Quirk::OmitsObservedGeneration, Quirk::ReadsAnnotationFirst, Quirk::ComparesMemberGeneration],
 };
 
 /// Returns `spec.replicas` and the requirements of one Pod of `spec.template`.

@@ -28,8 +28,7 @@ pub(super) const HEALTH: Parts = &[
 /// object was made (`ResourceTemplateGenerationAnnotationKey` in Karmada's `work/v1alpha2`).
 const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
-/// Fields and particularities of one kind. The differences between kinds are Karmada's.
-#[expect(clippy::struct_excessive_bools, reason = "each is another difference between kinds")]
+/// The fields of one kind, and how its rules differ from those of the others.
 pub(super) struct Counters {
     /// The name of the kind and of its Go type.
     pub(super) kind: &'static str,
@@ -37,18 +36,29 @@ pub(super) struct Counters {
     pub(super) member: &'static str,
     /// The counters of the status that are collected and summed.
     pub(super) summed: &'static [&'static str],
-    /// Collects `observedGeneration` too. That of a `StatefulSet` is not collected.
-    pub(super) is_observed_collected: bool,
-    /// Reads the annotation before the status: if both are invalid, this decides which error is
+    /// The differences from the other kinds.
+    pub(super) quirks: &'static [Quirk],
+}
+
+impl Counters {
+    fn has(&self, quirk: Quirk) -> bool {
+        self.quirks.contains(&quirk)
+    }
+}
+
+/// A difference between kinds that Karmada's rules have. It is kept because the results must agree.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Quirk {
+    /// `observedGeneration` is not collected.
+    OmitsObservedGeneration,
+    /// The annotation is read before the status: if both are invalid, this decides which error is
     /// returned.
-    pub(super) is_annotation_read_first: bool,
-    /// Compares the template generation of a member cluster with the generation of the member's
-    /// object. That is a fault of Karmada's rule for `StatefulSet`s, and is kept because the results
-    /// must agree.
-    pub(super) is_template_generation_ignored: bool,
-    /// Counts an object as changed if its status has more than counters, as that of a `DaemonSet`
-    /// can.
-    pub(super) is_whole_status_compared: bool,
+    ReadsAnnotationFirst,
+    /// The template generation of a member cluster is compared with the generation of the member's
+    /// object, and not with that of the control plane's object.
+    ComparesMemberGeneration,
+    /// An object counts as changed if its status has more than counters.
+    ComparesWholeStatus,
 }
 
 /// Sets the number of replicas in `spec`, if the object has the field. An object without it is
@@ -71,7 +81,7 @@ pub(super) fn revise(mut object: Value, field: &str, replicas: i64) -> Result<Va
 /// a number. Karmada sets the annotation on each object that it writes to a member cluster.
 pub(super) fn status(counters: &Counters, object: &Value) -> Result<Value> {
     let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
-    if counters.is_annotation_read_first {
+    if counters.has(Quirk::ReadsAnnotationFirst) {
         template_generation(object)?;
     }
     let status = Typed::from_object(counters.member, &Value::Object(status.clone()))
@@ -81,7 +91,7 @@ pub(super) fn status(counters: &Counters, object: &Value) -> Result<Value> {
         let pointer = format!("/{field}");
         *collected.at_mut(&pointer) = status.number(&pointer).into();
     }
-    if counters.is_observed_collected {
+    if !counters.has(Quirk::OmitsObservedGeneration) {
         *collected.at_mut("/observedGeneration") = status.number("/observedGeneration").into();
     }
     let generation = nested::int64(object, &["metadata", "generation"]).ok().flatten().unwrap_or_default();
@@ -122,7 +132,7 @@ pub(super) fn aggregate(counters: &Counters, object: Value, items: Items<'_>) ->
     for member in member_statuses(counters.member, items) {
         let (_cluster, member) = member?;
         let member_generation = member.number("/generation");
-        let expected = if counters.is_template_generation_ignored { member_generation } else { generation };
+        let expected = if counters.has(Quirk::ComparesMemberGeneration) { member_generation } else { generation };
         let is_caught_up = member.number("/observedGeneration") >= member_generation
             && member.number("/resourceTemplateGeneration") >= expected;
         caught_up += usize::from(is_caught_up);
@@ -130,7 +140,7 @@ pub(super) fn aggregate(counters: &Counters, object: Value, items: Items<'_>) ->
             *sum += member.number(&format!("/{field}"));
         }
     }
-    let mut changed = counters.is_whole_status_compared && has_more_than_counters(&typed);
+    let mut changed = counters.has(Quirk::ComparesWholeStatus) && has_more_than_counters(&typed);
     if caught_up == items.len() {
         changed |= set_if_changed(typed.at_mut("/status/observedGeneration"), generation.into());
     }
@@ -157,6 +167,22 @@ fn member_status(r#type: &'static str, item: &AggregatedStatusItem, status: &Val
         cluster: item.cluster_name.clone(),
         problem: error.to_string(),
     })
+}
+
+/// Returns these fields of the status, which has the Go type `r#type`; `null` for an object without
+/// a status.
+pub(super) fn status_fields(
+    r#type: &'static str,
+    pointers: impl IntoIterator<Item = &'static str>,
+    object: &Value,
+) -> Result<Value> {
+    let Some(status) = nested::map(object, &["status"])? else { return Ok(Value::Null) };
+    let status = Typed::from_object(r#type, &Value::Object(status.clone())).map_err(NativeError::object(r#type))?;
+    let mut collected = Typed::zero(r#type);
+    for pointer in pointers {
+        *collected.at_mut(pointer) = status.at(pointer).clone();
+    }
+    Ok(collected.into_object())
 }
 
 /// Returns a sum as a 32-bit number, wrapped as in Go.

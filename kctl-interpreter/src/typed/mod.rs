@@ -89,10 +89,14 @@ impl Typed {
         })
     }
 
-    /// Returns `true` if the value at a JSON pointer equals `part`. Absent fields and null are
-    /// equal.
-    pub(crate) fn has(&self, pointer: &str, part: &Self) -> bool {
-        is_same(self.at(pointer), &part.value)
+    /// Returns the object with another status. `object` is the one from which this value was decoded.
+    /// It is returned as it is if it has the status already: Go's form of it may have other fields.
+    pub(crate) fn with_status(mut self, status: Self, object: Value) -> Value {
+        if is_same(self.at("/status"), &status.value) {
+            return object;
+        }
+        *self.at_mut("/status") = status.value;
+        self.into_object()
     }
 
     /// Returns the number at a JSON pointer; 0 if the path does not exist.
