@@ -67,6 +67,7 @@ fn uuid(text: &str) -> Option<[u8; 16]> {
         bytes[n_digits / 2] = bytes[n_digits / 2] << 4 | value;
         n_digits += 1;
     }
+    debug_assert_eq!(n_digits, 2 * bytes.len(), "a UUID has two digits for each byte besides its dashes");
     Some(bytes)
 }
 
@@ -112,7 +113,7 @@ pub struct Version(VersionRepr);
 /// A decimal number, or another string.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum VersionRepr {
-    Is(u64),
+    Number(u64),
     Other(Box<str>),
 }
 
@@ -132,7 +133,7 @@ impl Version {
     /// ```
     pub fn number(&self) -> Option<u64> {
         match &self.0 {
-            VersionRepr::Is(number) => Some(*number),
+            VersionRepr::Number(number) => Some(*number),
             VersionRepr::Other(text) => text.parse().ok(),
         }
     }
@@ -154,14 +155,14 @@ impl From<&str> for Version {
         // `+1` and `01` would print as `1`, so they stay strings.
         let is_plain = text.len() == 1 || text.starts_with(|first: char| first.is_ascii_digit() && first != '0');
         let number = text.parse().ok().filter(|_| is_plain && text.starts_with(|first: char| first.is_ascii_digit()));
-        Self(number.map_or_else(|| VersionRepr::Other(text.into()), VersionRepr::Is))
+        Self(number.map_or_else(|| VersionRepr::Other(text.into()), VersionRepr::Number))
     }
 }
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            VersionRepr::Is(number) => write!(f, "{number}"),
+            VersionRepr::Number(number) => write!(f, "{number}"),
             VersionRepr::Other(text) => f.write_str(text),
         }
     }
@@ -185,26 +186,27 @@ pub struct Time(TimeRepr);
 /// Seconds since 1970, or a string with another spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum TimeRepr {
-    Are(i64),
+    Seconds(i64),
     Other(Box<str>),
 }
 
 impl From<&str> for Time {
     fn from(text: &str) -> Self {
         let seconds = text.parse::<Timestamp>().ok().filter(|time| time.to_string() == text).map(Timestamp::as_second);
-        Self(seconds.map_or_else(|| TimeRepr::Other(text.into()), TimeRepr::Are))
+        Self(seconds.map_or_else(|| TimeRepr::Other(text.into()), TimeRepr::Seconds))
     }
 }
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            TimeRepr::Are(seconds) => Timestamp::from_second(*seconds).map_err(|_| fmt::Error)?.fmt(f),
+            TimeRepr::Seconds(seconds) => Timestamp::from_second(*seconds).map_err(|_| fmt::Error)?.fmt(f),
             TimeRepr::Other(text) => f.write_str(text),
         }
     }
 }
 
+/// Implements the comparison with strings and the serialization as a string.
 macro_rules! text {
     ($($short:ty),*) => {$(
         impl PartialEq<str> for $short {
@@ -264,7 +266,7 @@ mod tests {
         ];
         for (text, is_short) in cases {
             let version = Version::from(text);
-            assert_eq!((version.to_string().as_str(), matches!(version.0, VersionRepr::Is(_))), (text, is_short));
+            assert_eq!((version.to_string().as_str(), matches!(version.0, VersionRepr::Number(_))), (text, is_short));
             assert_eq!((version.number(), version.is_empty()), (text.parse().ok(), text.is_empty()), "{text}");
         }
         let cases = [
@@ -277,7 +279,7 @@ mod tests {
         ];
         for (text, is_short) in cases {
             let time = Time::from(text);
-            assert_eq!((time.to_string().as_str(), matches!(time.0, TimeRepr::Are(_))), (text, is_short));
+            assert_eq!((time.to_string().as_str(), matches!(time.0, TimeRepr::Seconds(_))), (text, is_short));
         }
         assert_eq!((size_of::<Uid>(), size_of::<Version>(), size_of::<Time>()), (24, 16, 16));
     }

@@ -220,6 +220,7 @@ fn compare_schemas(old: &Value, new: &Value, path: &str, changes: &mut Vec<Chang
         }
     }
     compare_pruning(old, new, display_path, changes);
+    compare_merging(old, new, display_path, changes);
     compare_bounds(old, new, display_path, changes);
     compare_words(old, new, display_path, changes);
     compare_fields(old, new, path, changes);
@@ -258,10 +259,7 @@ fn accepts_any(schema: &Value) -> bool {
         && (kind_of(schema) == "any" || schema["properties"].is_null())
 }
 
-/// Compares which unknown fields are preserved, and how lists and maps are merged.
-///
-/// Changing `list-type` keeps every object valid but changes who owns what: managers of single items own the whole list
-/// after the next apply, or the other way round.
+/// Compares which values are kept as they are: unknown fields, embedded objects and null.
 fn compare_pruning(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     let preserves = "x-kubernetes-preserve-unknown-fields";
     if old[preserves] == true && new[preserves] != true {
@@ -293,6 +291,13 @@ fn compare_pruning(old: &Value, new: &Value, path: &str, changes: &mut Vec<Chang
         let breaks = format!("objects with null in {path} are rejected, or get its default");
         changes.push(change("", path, "can no longer be null", &breaks, "keep it an `Option`"));
     }
+}
+
+/// Compares how lists and maps are merged.
+///
+/// Changing `list-type` keeps every object valid but changes who owns what: managers of single items own the whole list
+/// after the next apply, or the other way round.
+fn compare_merging(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     for (key, default) in [("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")] {
         let read = |schema: &Value| schema[key].as_str().unwrap_or(default).to_owned();
         let (before, after) = (read(old), read(new));

@@ -301,7 +301,7 @@ fn check_lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     if list_type == "set" {
         let is_split = match items["type"].as_str() {
             Some("object") => items["x-kubernetes-map-type"] != "atomic",
-            Some("array") => !["atomic"].contains(&items["x-kubernetes-list-type"].as_str().unwrap_or("atomic")),
+            Some("array") => items["x-kubernetes-list-type"].as_str().is_some_and(|list_type| list_type != "atomic"),
             _ => false,
         };
         if is_split {
@@ -318,26 +318,30 @@ fn check_lists(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
         if keys[..index].iter().any(|earlier| earlier == key) {
             push(format!("the key `{key}` occurs twice"), "write it once".into());
         }
-        let Some(field) = items["properties"].get(key) else {
-            push(format!("its items have no field `{key}`"), "write the name as in JSON".into());
-            continue;
-        };
-        if ["object", "array"].contains(&field["type"].as_str().unwrap_or_default()) {
-            push(format!("the key `{key}` is not a scalar"), "use a field with a string or a number".into());
-        }
-        if field["nullable"] == true {
-            push(
-                format!("the key `{key}` can be null"),
-                format!("use a type other than `Option` for `{key}`, or write `#[kctl(nullable = false)]` on it"),
-            );
-        }
-        let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|name| name == key));
-        if !is_required && field["default"].is_null() {
-            push(
-                format!("the key `{key}` can be missing"),
-                format!("use a type other than `Option` for `{key}`, or write `#[kctl(default = …)]` on it"),
-            );
-        }
+        check_map_key(items, key, &mut push);
+    }
+}
+
+/// Checks a key of a map: a field of its items that is a scalar and never absent.
+fn check_map_key(items: &Value, key: &str, push: &mut impl FnMut(String, String)) {
+    let Some(field) = items["properties"].get(key) else {
+        return push(format!("its items have no field `{key}`"), "write the name as in JSON".into());
+    };
+    if ["object", "array"].contains(&field["type"].as_str().unwrap_or_default()) {
+        push(format!("the key `{key}` is not a scalar"), "use a field with a string or a number".into());
+    }
+    if field["nullable"] == true {
+        push(
+            format!("the key `{key}` can be null"),
+            format!("use a type other than `Option` for `{key}`, or write `#[kctl(nullable = false)]` on it"),
+        );
+    }
+    let is_required = items["required"].as_array().is_some_and(|all| all.iter().any(|name| name == key));
+    if !is_required && field["default"].is_null() {
+        push(
+            format!("the key `{key}` can be missing"),
+            format!("use a type other than `Option` for `{key}`, or write `#[kctl(default = …)]` on it"),
+        );
     }
 }
 
