@@ -37,6 +37,11 @@ pub(crate) enum Grace {
     Seconds(i64),
 }
 
+/// Returns `true` if an object is being deleted: finalizers or its grace period hold it.
+pub(crate) fn is_being_deleted(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
 /// The finalizer with which the garbage collector deletes dependents first.
 pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 /// The finalizer with which the garbage collector removes itself from the dependents' owner references.

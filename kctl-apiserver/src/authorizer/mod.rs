@@ -12,7 +12,7 @@ use self::rules::PolicyRule;
 pub(crate) use self::rules::{RBAC, Rbac, RuleCache, RuleResolver, Snapshot, UserRules};
 use crate::{
     kinds::core::namespace,
-    request::{Params, RequestInfo, ResourcePath, User, Verb, decode, parse_path, requested_verb},
+    request::{ADMINISTRATORS, Params, RequestInfo, ResourcePath, User, Verb, decode, parse_path, requested_verb},
     selector,
     status::{GroupResource, StatusError},
 };
@@ -136,7 +136,7 @@ pub(crate) fn forbidden_path(user: &User, verb: &str, path: &str) -> StatusError
 
 /// Returns `true` if a user may do everything.
 pub(crate) fn is_admin(user: &User) -> bool {
-    user.groups.iter().any(|group| group == "system:masters")
+    user.groups.iter().any(|group| group == ADMINISTRATORS)
 }
 
 /// Returns `true` if a user may send a request with these attributes.

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::{Controller, Controllers};
 use crate::{
+    deletion::is_being_deleted,
     kinds::core::{config_map, namespace, service_account},
     lifecycle::Writer,
     registry::kind::Subresource,
@@ -51,7 +52,7 @@ pub(super) fn namespaces(store: &Store) -> Vec<String> {
 /// objects has its own controller, which may be disabled.
 pub(super) fn complete(controllers: &Controllers, store: &mut Store, name: &str) {
     let Some(namespace) = store.object(&namespace::KIND, "", name) else { return };
-    if namespace["metadata"]["deletionTimestamp"].is_string() {
+    if is_being_deleted(&namespace) {
         return;
     }
     if controllers.runs(Controller::ServiceAccount) {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::{
-    deletion::{FOREGROUND, Grace, ORPHAN, Propagation},
+    deletion::{FOREGROUND, Grace, ORPHAN, Propagation, is_being_deleted},
     json_path::{at_mut, set},
     lifecycle::{self, Writer},
     registry::{Resource, kind::Subresource},
@@ -29,7 +29,7 @@ const WRITER: Writer = Writer::for_manager(Subresource::Main);
 /// Processes one object: collects it if its owners are gone, or, if it is being deleted with a finalizer of the garbage
 /// collector, orphans its dependents or waits for them.
 pub(super) fn sync(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
-    if object["metadata"]["deletionTimestamp"].is_null() {
+    if !is_being_deleted(object) {
         collect(store, resource, key, object);
     } else if has_finalizer(object, ORPHAN) {
         orphan(store, &resource.id, key, object);
@@ -79,7 +79,7 @@ fn owner_state(store: &Store, reference: &Value, namespace: &str) -> Result<Owne
     let Some(owner) = owner.filter(|owner| !is_list && owner["metadata"]["uid"] == reference["uid"]) else {
         return Ok(OwnerState::Dangling);
     };
-    let is_waiting = has_finalizer(&owner, FOREGROUND) && owner["metadata"]["deletionTimestamp"].is_string();
+    let is_waiting = has_finalizer(&owner, FOREGROUND) && is_being_deleted(&owner);
     Ok(if is_waiting { OwnerState::Waiting } else { OwnerState::Solid })
 }
 

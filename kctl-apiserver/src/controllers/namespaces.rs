@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     conditions::report,
-    deletion::{Grace, Propagation},
+    deletion::{Grace, Propagation, is_being_deleted},
     kinds::{self, core::pod},
     lifecycle::{self, Writer},
     registry::{Kind, kind::Subresource},
@@ -150,7 +150,7 @@ pub(super) fn delete_objects(
     let objects: Vec<(Key, Arc<Value>)> =
         store.table(group_resource).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
     for (key, object) in objects {
-        if object["metadata"]["deletionTimestamp"].is_null() {
+        if !is_being_deleted(&object) {
             lifecycle::delete(store, &resource, &key, &object, Propagation::Background, Grace::Default);
         }
         if let Some(object) = store.get(group_resource, &key) {

@@ -17,7 +17,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::Value;
 
 use crate::{
-    deletion::{Grace, Propagation},
+    deletion::{Grace, Propagation, is_being_deleted},
     key,
     kinds::core::{secret, service_account},
     lifecycle::{self, Writer},
@@ -112,7 +112,7 @@ fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
     let account = store.object(&service_account::KIND, &key.0, annotation(ACCOUNT_NAME));
     let uid = annotation(ACCOUNT_UID);
     let Some(account) = account.filter(|account| uid.is_empty() || account["metadata"]["uid"] == uid) else {
-        if secret["metadata"]["deletionTimestamp"].is_null()
+        if !is_being_deleted(&secret)
             && let Some(resource) = store.registry.any_version(&group_resource)
         {
             lifecycle::delete(store, &resource, key, &secret, Propagation::Background, Grace::Default);

@@ -13,6 +13,7 @@ use super::{
     tokens::{self, TokenWork},
 };
 use crate::{
+    deletion::is_being_deleted,
     kinds::{core::namespace, rbac::cluster_role},
     store::{API_SERVICES, AnnouncedChange, DEFINITIONS, Store},
     tokens::SharedSigner,
@@ -215,7 +216,7 @@ impl Controllers {
         if self.runs(Controller::GarbageCollector) {
             garbage::sync(store, &resource, &key, &object);
         }
-        if object["metadata"]["deletionTimestamp"].is_string() {
+        if is_being_deleted(&object) {
             if namespace::KIND.is_of(&group_resource) && self.runs(Controller::Namespace) {
                 namespaces::end(store, &group_resource, &key);
             } else if group_resource == *DEFINITIONS {

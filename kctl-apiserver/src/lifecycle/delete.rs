@@ -16,7 +16,7 @@ use kctl_apimachinery::time;
 use serde_json::Value;
 
 use crate::{
-    deletion::{Grace, ORPHAN, Propagation, own_finalizer, set_finalizers},
+    deletion::{Grace, ORPHAN, Propagation, is_being_deleted, own_finalizer, set_finalizers},
     metadata,
     registry::Resource,
     store::{Key, Store},
@@ -51,7 +51,7 @@ impl Deletion {
         grace: Grace,
     ) -> Self {
         let now = store.clock.now();
-        let is_marked = object["metadata"]["deletionTimestamp"].is_string();
+        let is_marked = is_being_deleted(object);
         let mut new = object.clone();
         if let Some(mark) = resource.kind.delete.mark.filter(|_| !is_marked) {
             mark(&mut new, propagation, now);

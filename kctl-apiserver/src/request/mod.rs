@@ -28,7 +28,7 @@ pub(crate) use self::{
     operation::Operation,
     params::{Params, decode},
     path::{ResourcePath, parse_path},
-    user::{ANONYMOUS, AUTHENTICATED, Caller, UNAUTHENTICATED},
+    user::{ADMINISTRATORS, ANONYMOUS, AUTHENTICATED, Caller, UNAUTHENTICATED},
     verb::{Verb, requested_verb},
 };
 use self::{
@@ -46,6 +46,9 @@ use crate::{
     status::StatusError,
     webhook_round::WebhookRound,
 };
+
+/// Maximum length of a field manager (`FieldManagerMaxLength`). `verbs/mod.rs` rejects a longer parameter.
+pub(crate) const FIELD_MANAGER_LEN_MAX: usize = 128;
 
 /// A parsed request for a resource. It is read-only from here on. After a webhook call, the request runs again from the
 /// start with the replies in `round`, so the same value must give the same result.
@@ -149,14 +152,13 @@ impl RequestInfo {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
-    /// Returns the field manager: the parameter, or else the program in `User-Agent`, at most 128 characters
-    /// (`managerOrUserAgent`). A client without either is called `unknown`. The limit of 128 is that of `fieldManager`,
-    /// which is validated elsewhere.
+    /// Returns the field manager: the parameter, or else the program in `User-Agent`, at most
+    /// [`FIELD_MANAGER_LEN_MAX`] characters (`managerOrUserAgent`). A client without either is called `unknown`.
     pub(crate) fn field_manager(&self) -> String {
         match self.params.text("fieldManager") {
             "" => match self.header("user-agent").split('/').next() {
                 None | Some("") => "unknown".into(),
-                Some(program) => program.chars().take(128).collect(),
+                Some(program) => program.chars().take(FIELD_MANAGER_LEN_MAX).collect(),
             },
             named => named.into(),
         }

@@ -4,6 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+/// The user of requests without credentials.
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
+/// The group of the anonymous user.
+pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
+/// The group of all other users.
+pub(crate) const AUTHENTICATED: &str = "system:authenticated";
+/// The group whose users may do everything.
+pub(crate) const ADMINISTRATORS: &str = "system:masters";
+
 /// The user of a request, as authentication identified it.
 ///
 /// RBAC compares name and groups exactly. The server adds the group `system:authenticated`, so callers need not name
@@ -43,7 +52,7 @@ impl User {
         Self::new(format!("system:serviceaccount:{namespace}:{name}"))
             .in_group("system:serviceaccounts")
             .in_group(format!("system:serviceaccounts:{namespace}"))
-            .in_group("system:authenticated")
+            .in_group(AUTHENTICATED)
     }
 
     /// Adds a group, whose permissions the user has as well.
@@ -56,7 +65,7 @@ impl User {
     /// Returns a user with all permissions. It is in `system:masters`, which the authorizer allows everything without
     /// rules.
     pub fn admin() -> Self {
-        Self { name: "kubernetes-admin".into(), groups: vec!["system:masters".into(), "system:authenticated".into()] }
+        Self { name: "kubernetes-admin".into(), groups: vec![ADMINISTRATORS.into(), AUTHENTICATED.into()] }
     }
 
     /// Returns the user of requests without credentials. It is not in `system:authenticated`, so roles for all users
@@ -107,10 +116,3 @@ impl Caller {
         info
     }
 }
-
-/// The user of requests without credentials.
-pub(crate) const ANONYMOUS: &str = "system:anonymous";
-/// The group of the anonymous user.
-pub(crate) const UNAUTHENTICATED: &str = "system:unauthenticated";
-/// The group of all other users.
-pub(crate) const AUTHENTICATED: &str = "system:authenticated";

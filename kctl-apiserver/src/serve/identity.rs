@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{
 };
 
 use super::{names::CertificateNames, sec1};
-use crate::x509::pem::block;
+use crate::{request::ADMINISTRATORS, x509::pem::block};
 
 /// Any error, with its message for the user.
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -131,7 +131,7 @@ impl StoredIdentity {
         let authority = params.self_signed(&authority_key)?;
 
         let admin = "kubernetes-admin";
-        let mut params = signed_params(admin, Some("system:masters"), ExtendedKeyUsagePurpose::ClientAuth);
+        let mut params = signed_params(admin, Some(ADMINISTRATORS), ExtendedKeyUsagePurpose::ClientAuth);
         valid(&mut params, now, until)?;
         let admin_key = KeyPair::generate()?;
         let admin = params.signed_by(&admin_key, &Issuer::from_params(&authority_params(AUTHORITY), &authority_key))?;

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::Key;
 use crate::{
-    deletion::{FOREGROUND, ORPHAN},
+    deletion::{FOREGROUND, ORPHAN, is_being_deleted},
     kinds::{self, apiextensions::custom_resource_definition, core::namespace},
     registry::Registry,
     status::GroupResource,
@@ -103,8 +103,7 @@ fn is_settled(object: &Value) -> bool {
 
 /// Returns `true` if this write starts the deletion of an object with a finalizer (`deletionStartsWithFinalizer`).
 fn starts_deletion_with(finalizer: &str, before: Option<&Value>, after: &Value) -> bool {
-    let is_deleting =
-        |object: &Value| object["metadata"]["deletionTimestamp"].is_string() && has_finalizer(object, finalizer);
+    let is_deleting = |object: &Value| is_being_deleted(object) && has_finalizer(object, finalizer);
     is_deleting(after) && !before.is_some_and(is_deleting)
 }
 
@@ -184,7 +183,7 @@ impl Owners {
             self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
             self.suspects.insert(object_ref.clone());
         }
-        let is_emptied_first = is_emptied_first(&object_ref.0) && after["metadata"]["deletionTimestamp"].is_string();
+        let is_emptied_first = is_emptied_first(&object_ref.0) && is_being_deleted(after);
         if is_emptied_first || starts_deletion_with(ORPHAN, before, after) {
             self.suspects.insert(object_ref);
         }

@@ -1,14 +1,13 @@
 //! Legacy tokens in Secrets of type `kubernetes.io/service-account-token`.
 //! They do not expire, and are valid as long as their Secret (`pkg/serviceaccount/legacy.go`).
 
-use std::sync::Arc;
-
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Named, SharedSigner, SignerError, user};
 use crate::{
+    deletion::is_being_deleted,
     kinds::core::{secret, service_account},
     registry::Kind,
     request::Caller,
@@ -67,10 +66,8 @@ impl Claims {
         if self.sub != format!("system:serviceaccount:{namespace}:{account}") {
             return Err("the claim sub is not the name of the ServiceAccount".into());
         }
-        let live = |kind: &Kind, name: &str| {
-            let is_live = |object: &Arc<Value>| object["metadata"]["deletionTimestamp"].is_null();
-            store.object(kind, namespace, name).filter(is_live)
-        };
+        let live =
+            |kind: &Kind, name: &str| store.object(kind, namespace, name).filter(|object| !is_being_deleted(object));
         let contains_token = |secret: &Value| {
             let stored = BASE64_STANDARD.decode(secret["data"]["token"].as_str().unwrap_or_default());
             stored.is_ok_and(|stored| stored == token.as_bytes())

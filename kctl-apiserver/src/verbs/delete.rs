@@ -14,7 +14,7 @@ use super::{VerbResponse, list};
 use crate::{
     admission::{self, Attributes},
     conversion,
-    deletion::{Grace, Propagation},
+    deletion::{Grace, Propagation, is_being_deleted},
     lifecycle::{self, DeleteOutcome, Deletion},
     registry::{Resource, kind::DeleteResponse},
     request::RequestInfo,
@@ -97,7 +97,7 @@ fn warn(info: &RequestInfo, options: &Options) {
 /// webhooks see them in `options`.
 fn options_for_admission(resource: &Resource, object: &Value, options: &Options) -> Value {
     let mut value = options.value.clone();
-    let is_new = object["metadata"]["deletionTimestamp"].is_null();
+    let is_new = !is_being_deleted(object);
     if resource.kind.delete.mark.is_some() && value["preconditions"]["uid"].is_null() {
         value["preconditions"]["uid"] = object["metadata"]["uid"].clone();
     }

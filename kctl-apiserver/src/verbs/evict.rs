@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     conditions::{is_true, set_condition},
+    deletion::is_being_deleted,
     lifecycle,
     request::RequestInfo,
     selector::selects,
@@ -108,7 +109,7 @@ fn find_budget(
     pod: &Value,
 ) -> Result<Option<Arc<Value>>, StatusError> {
     let phase = pod["status"]["phase"].as_str().unwrap_or_default();
-    if ["Pending", "Succeeded", "Failed"].contains(&phase) || pod["metadata"]["deletionTimestamp"].is_string() {
+    if ["Pending", "Succeeded", "Failed"].contains(&phase) || is_being_deleted(pod) {
         return Ok(None);
     }
     let labels = &pod["metadata"]["labels"];

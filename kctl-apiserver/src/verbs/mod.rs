@@ -47,14 +47,11 @@ use crate::{
     authorizer,
     field_errors::Errors,
     registry::kind::Subresource,
-    request::{RequestInfo, Verb},
+    request::{FIELD_MANAGER_LEN_MAX, RequestInfo, Verb},
     state::State,
     status::StatusError,
     store::head,
 };
-
-/// Maximum length of a field manager in bytes: `FieldManagerMaxLength`.
-const MANAGER_LEN_MAX: usize = 128;
 
 /// The result of a successful request, before it is written as an HTTP response.
 pub(crate) struct VerbResponse {
@@ -209,8 +206,8 @@ fn check_options(info: &RequestInfo) -> Result<(), StatusError> {
     }
     // `ValidateFieldManager`. An empty name is valid; the default is derived from the user agent.
     let manager = info.params.text("fieldManager");
-    if manager.len() > MANAGER_LEN_MAX {
-        errors.too_long("fieldManager", MANAGER_LEN_MAX);
+    if manager.len() > FIELD_MANAGER_LEN_MAX {
+        errors.too_long("fieldManager", FIELD_MANAGER_LEN_MAX);
     } else if manager.chars().any(char::is_control) {
         errors.invalid("fieldManager", &manager.into(), "must not have control characters");
     }

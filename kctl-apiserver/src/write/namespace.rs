@@ -6,7 +6,10 @@
 use serde_json::{Value, json};
 
 use super::Write;
-use crate::{crd, kinds, metadata, request::RequestInfo, state::State, status::StatusError, store::DEFINITIONS};
+use crate::{
+    crd, deletion::is_being_deleted, kinds, metadata, request::RequestInfo, state::State, status::StatusError,
+    store::DEFINITIONS,
+};
 
 /// Checks that a new object may be created in its namespace, and that an existing one has the name and the namespace of
 /// the path. An update is allowed in a namespace that is being deleted or gone: finalizers must be removable.
@@ -48,7 +51,7 @@ pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value)
     let kind = &kinds::core::namespace::KIND;
     let found = state.object(kind, "", &info.namespace);
     let found = found.ok_or_else(|| StatusError::not_found(&kind.group_resource(), &info.namespace))?;
-    if found["metadata"]["deletionTimestamp"].is_null() {
+    if !is_being_deleted(&found) {
         return Ok(());
     }
     let namespace = &info.namespace;

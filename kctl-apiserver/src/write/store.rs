@@ -9,7 +9,9 @@ use serde_json::{Value, json};
 use super::{Unpersisted, Write, quotas::Charges, sizes};
 use crate::{
     controllers::definitions,
-    conversion, crd, go, lifecycle,
+    conversion, crd,
+    deletion::is_being_deleted,
+    go, lifecycle,
     request::{RequestInfo, Verb},
     state::State,
     status::StatusError,
@@ -78,7 +80,7 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
     let resource = &info.resource.id;
     let Some(existing) = state.get(resource, key) else { return Ok(()) };
     let mut error = StatusError::already_exists(resource, &key.1);
-    if existing["metadata"]["deletionTimestamp"].is_string() {
+    if is_being_deleted(&existing) {
         error.message += "; it is being deleted: wait until its finalizers are removed";
     }
     let is_generated = object["metadata"]["generateName"].as_str().is_some_and(|base| !base.is_empty());

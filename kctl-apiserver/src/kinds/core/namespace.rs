@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{fill, part},
-    deletion::{FOREGROUND, Propagation, own_finalizer, set_finalizers},
+    deletion::{FOREGROUND, Propagation, is_being_deleted, own_finalizer, set_finalizers},
     field::Field,
     field_errors::Errors,
     json_path::{push_once, set},
@@ -132,7 +132,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let namespace = Field::new(object, "", errors);
     let finalizers = namespace.at("spec").at("finalizers");
     finalizers.items().for_each(|name| validate_finalizer(&finalizers.with(&name)));
-    let is_deleted = object["metadata"]["deletionTimestamp"].is_string();
+    let is_deleted = is_being_deleted(object);
     let (phase, wanted) = (&object["status"]["phase"], if is_deleted { "Terminating" } else { "Active" });
     let detail = "must be 'Terminating' if `deletionTimestamp` is set, and 'Active' otherwise";
     namespace.at("status").at_with("Phase", phase).invalid_if(*phase != wanted, detail);

@@ -11,7 +11,7 @@ use crate::{
     field_errors::text,
     metadata::only_mutates_gc_fields,
     registry::kind::Subresource,
-    request::Operation,
+    request::{ADMINISTRATORS, Operation},
     state::State,
     status::StatusError,
     write::signer_authorization::not_permitted,
@@ -20,8 +20,6 @@ use crate::{
 
 /// The signer of client certificates, which must not issue administrators.
 const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
-/// The group of administrators.
-const ADMINISTRATORS: &str = "system:masters";
 
 /// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests. The signer is that of
 /// the stored request, which the write cannot change.

@@ -11,6 +11,7 @@ use super::{Mutation, rejection};
 use crate::{
     admission::Attributes,
     amounts::{self, Amounts, Side},
+    deletion::is_being_deleted,
     field_errors::text,
     kinds::core::{limit_range, persistent_volume_claim, pod},
     registry::kind::Subresource,
@@ -22,11 +23,6 @@ use crate::{
 /// The annotation of a Pod that lists the defaults that were set. It shows users why their Pod has resources that they
 /// did not request.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
-
-/// Returns `true` if an object is being deleted.
-fn is_being_deleted(object: &Value) -> bool {
-    object["metadata"]["deletionTimestamp"].is_string()
-}
 
 /// Sets the defaults of a new or resized Pod. A Pod that is being deleted gets no limits.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {

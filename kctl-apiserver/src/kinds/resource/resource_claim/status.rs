@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
+    deletion::is_being_deleted,
     field::Field,
     field_errors::{Errors, text},
     json_path::entries,
@@ -38,7 +39,7 @@ pub(crate) fn status(old: &Value, new: &Value, errors: &mut Errors) {
     }
     validate_devices(&status.at("devices"), &allocated_devices(&allocation));
     users.forbidden_if(!users.is_empty() && allocation.is_null(), "may not be specified without an allocation");
-    let is_deleting = new["metadata"]["deletionTimestamp"].is_string();
+    let is_deleting = is_being_deleted(new);
     let has_new =
         || entries(&users).any(|(_, user)| !entries(&was["reservedFor"]).any(|(_, existing)| existing == user));
     users.forbidden_if(is_deleting && has_new(), "must not have new entries in a claim being deleted");
