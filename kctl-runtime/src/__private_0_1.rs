@@ -34,7 +34,7 @@ pub use crate::{
     object::{FieldPaths, Open, TypedPath, View, ViewOf, ViewReader},
     owns_nothing, permission, primary, reads_a_view, reads_metadata,
     reconcile::missing_bounds::WithoutBounds,
-    reconcile::misuse_diagnostics::{PatchedPrimary, WholeByContext},
+    reconcile::misuse_diagnostics::{K0021EachKindIsDeclaredOnce, PatchedPrimary, WholeByContext},
     reconcile::seal::{NoKind, NoOtherKind, Seal, ValidDeclaration},
     reconcile::{
         Action, Allows, Caches, CachesOn, Cluster, Context, Controller, ConvergedFn, Declares, DeclaresFinalizer,

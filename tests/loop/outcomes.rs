@@ -122,7 +122,10 @@ async fn second_twin(_config: Arc<ConfigMap>, _cx: Context<second_twin>) -> Resu
     Ok(Action::await_change())
 }
 
-#[controller(name = "two relations", owns = Secret, reads = kctl::k8s::api::core::v1::Secret(live(cluster)))]
+/// Another name of a kind: the attribute can't see through it, and the app can.
+type SecretAgain = Secret;
+
+#[controller(name = "two relations", owns = Secret, reads = SecretAgain(live(cluster)))]
 async fn two_relations(_config: Arc<ConfigMap>, _cx: Context<two_relations>) -> Result<Action> {
     Ok(Action::await_change())
 }

@@ -7,7 +7,7 @@
 //! | K0011 | an unknown option: `check/unknown_option.rs` |
 //! | K0012–K0016, K0028, K0049 | a relation and its parentheses: `check/relation.rs`, `check/relation_options.rs`, `check/primary.rs`, `check/verbs.rs`, `check/part.rs` |
 //! | K0017–K0020, K0026, K0027 | values: `check/values.rs` |
-//! | K0021, K0022, K0023, K0041 | options that conflict with each other or with the item: `check/conflicts.rs` |
+//! | K0021, K0022, K0023, K0041 | options that conflict with each other or with the item: `check/conflicts.rs`, `check/spellings.rs` |
 //! | K0030 | not a kind: a spec, `DynamicObject`, or a struct without `#[resource]` |
 //! | K0119 | a callback with a wrong signature: `check/callbacks.rs` |
 //!
@@ -23,6 +23,7 @@ mod primary;
 mod rbac;
 mod relation;
 mod relation_options;
+mod spellings;
 #[cfg(test)]
 mod tests;
 mod unknown_option;
@@ -33,7 +34,9 @@ use proc_macro2::Span;
 use quote::ToTokens;
 use syn::{Error, Expr, Ident};
 
-pub(super) use self::{item::kind_of_spec, missing_resource::MissingResource, relation::is_dynamic};
+pub(super) use self::{
+    item::kind_of_spec, missing_resource::MissingResource, relation::is_dynamic, spellings::last_segment,
+};
 use self::{
     item::{function_form, signature, struct_form},
     primary::primary,

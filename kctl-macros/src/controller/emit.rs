@@ -43,6 +43,7 @@ use quote::{format_ident, quote, quote_spanned};
 use syn::{Ident, Type, ext::IdentExt, spanned::Spanned};
 
 use self::permissions::{permissions, primary_permissions};
+use super::check::last_segment;
 use super::model::{Form, Model, Part, Relation, RelationKind, Setting};
 use crate::{function::with_span, marker_type};
 
@@ -56,6 +57,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
     let reconcile = reconcile(model);
     let kinds =
         model.relations.iter().enumerate().map(|(index, relation)| kind(&alias(index, relation), &relation.kind));
+    let unique_kinds = unique_kinds(model);
     let parts = model.relations.iter().enumerate().filter_map(|(index, relation)| emit_part_alias(index, relation));
     let clusters = model.relations.iter().enumerate().filter_map(|(index, relation)| cluster(index, relation));
     let permissions = model.relations.iter().enumerate().map(|(index, relation)| permissions(model, index, relation));
@@ -70,6 +72,7 @@ pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
             use #krate::__private_0_1 as __p;
             #primary_type
             #(#kinds)*
+            #unique_kinds
             #(#parts)*
             #(#clusters)*
             #controller
@@ -93,6 +96,23 @@ fn primary_kind(model: &Model) -> Ident {
 /// Returns the alias of a related kind, with the span of the user's type.
 fn alias(index: usize, relation: &Relation) -> Ident {
     format_ident!("__K{index}", span = relation.kind.span())
+}
+
+/// Emits a trait for kinds that end in one name, such as `Pod` and `other::Pod`. If two of them are one type, rustc
+/// reports E0119 for this trait first, and its name says what is wrong. The permissions are in conflict then, too.
+fn unique_kinds(model: &Model) -> TokenStream {
+    let relations = model.relations.iter().enumerate().filter(|(_, relation)| {
+        relation.cluster().is_none() && !relation.declared_as.is_live() && matches!(relation.part, Part::Whole)
+    });
+    let related = relations.map(|(index, relation)| (alias(index, relation), &relation.kind));
+    let kinds: Vec<(Ident, &Type)> = [(primary_kind(model), &model.primary)].into_iter().chain(related).collect();
+    let is_shared = |name: &Ident| kinds.iter().filter(|(_, kind)| last_segment(kind) == Some(name)).count() > 1;
+    let shared = kinds.iter().filter(|(_, kind)| last_segment(kind).is_some_and(is_shared));
+    let impls = shared.map(|(alias, kind)| {
+        let name = with_span(&model.name, kind.span());
+        quote_spanned!(kind.span()=> impl __p::K0021EachKindIsDeclaredOnce<#alias> for #name {})
+    });
+    quote!(#(#impls)*)
 }
 
 /// Emits the alias of the type that objects are read as, if that is not their kind: the view, or `PartialObjectMeta`.

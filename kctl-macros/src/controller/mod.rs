@@ -155,6 +155,19 @@ mod tests {
     }
 
     #[test]
+    fn kinds_of_one_name_are_compared_by_rustc() {
+        let impls = |options: TokenStream| {
+            let text = expand(options, &reconcile()).to_string();
+            text.matches("impl __p :: K0021EachKindIsDeclaredOnce").count()
+        };
+        assert_eq!(impls(quote!(owns = Pod, owns = v1::Pod, reads = Node)), 2);
+        assert_eq!(impls(quote!(owns = mine::PodSet)), 2);
+        assert_eq!(impls(quote!(owns = Pod, reads = v1::Pod(live))), 0);
+        assert_eq!(impls(quote!(owns = Pod, reads = v1::Pod(metadata))), 0);
+        assert_eq!(impls(quote!(owns = Pod, reads = Node)), 0);
+    }
+
+    #[test]
     fn function_expands_as_recorded() {
         CONTROLLER.check("function");
     }

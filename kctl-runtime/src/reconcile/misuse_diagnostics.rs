@@ -1,7 +1,8 @@
 //! Methods that users look for and that do not exist, such as `cx.create(…)`. They are declared here with bounds that
 //! no type meets, so that the compiler says where the operation is instead of "no method named `create`".
 //!
-//! No type implements these traits, so no method here can be called.
+//! No type implements these traits, so no method here can be called. [`K0021EachKindIsDeclaredOnce`] is another one: its
+//! name is the message.
 
 use std::sync::Arc;
 
@@ -18,6 +19,12 @@ macro_rules! nowhere {
         }
     };
 }
+
+/// A controller that declares the kind `K` once.
+///
+/// Generated code implements it for kinds that end in one name, such as `Pod` and `other::Pod`. If two of them are one
+/// type, rustc reports E0119 for this trait: declare the kind once (K0021).
+pub trait K0021EachKindIsDeclaredOnce<K> {}
 
 nowhere! {
     /// A kind that [`Context`] itself would change or read.

@@ -9,8 +9,9 @@ use super::{
         parse::Entry,
     },
     rbac::{NAME_CLUSTERS_BY_TYPES, rules_on},
+    spellings::Imports,
 };
-use crate::{codes, diagnostics::Errors};
+use crate::{codes, diagnostics::Errors, function::compact_text};
 
 /// Reports all conflicts.
 pub(super) fn check(model: &Model, options: &[Entry], errors: &mut Errors) {
@@ -23,23 +24,25 @@ pub(super) fn check(model: &Model, options: &[Entry], errors: &mut Errors) {
 /// Reports K0021 for a kind that is declared twice on one cluster, and for the primary as a relation. A kind may be
 /// on several clusters if types name them, because `cx.cluster(Edge)` then says which one is meant.
 fn check_unique_kinds(model: &Model, errors: &mut Errors) {
-    let text = |kind: &Type| kind.to_token_stream().to_string();
-    let mut seen: Vec<(String, Option<String>)> = Vec::new();
+    let imports = Imports::for_model(model);
+    let text = |kind: &Type| imports.as_ref().and_then(|all| all.path_of(kind)).unwrap_or_else(|| compact_text(kind));
+    let mut seen: Vec<(String, Option<String>, String)> = Vec::new();
     let mut elsewhere: Vec<String> = Vec::new();
     for relation in &model.relations {
-        let kind = text(&relation.kind);
+        let (kind, written) = (text(&relation.kind), compact_text(&relation.kind));
         let cluster = relation.cluster().map(|cluster| cluster.to_token_stream().to_string());
         if relation.on().is_some() && relation.declared_as != RelationKind::Owns && cluster.is_none() {
             elsewhere.push(kind.clone());
         }
         let help = |other| if elsewhere.contains(&kind) { NAME_CLUSTERS_BY_TYPES } else { other };
         if kind == text(&model.primary) && cluster.is_none() {
-            let what = format!("`{kind}` is the primary: it is cached and triggers already");
+            let what = format!("`{written}` is the primary: it is cached and triggers already");
             let help = help("remove it, or write `primary(…)` with the verbs that are used");
             errors.push(&relation.kind, codes::DUPLICATE_KIND, &what, help);
-        } else if seen.contains(&(kind.clone(), cluster.clone())) {
+        } else if let Some((.., first)) = seen.iter().find(|(other, on, _)| *other == kind && *on == cluster) {
             let on = cluster.as_ref().map(|cluster| format!(" on `{cluster}`")).unwrap_or_default();
-            let what = format!("`{kind}` is declared twice{on}");
+            let other = if *first == written { String::new() } else { format!(": it is the kind `{first}`") };
+            let what = format!("`{written}` is declared twice{on}{other}");
             errors.push(
                 &relation.kind,
                 codes::DUPLICATE_KIND,
@@ -47,7 +50,7 @@ fn check_unique_kinds(model: &Model, errors: &mut Errors) {
                 help("name it once: `owns = K(map = f)` has both triggers"),
             );
         }
-        seen.push((kind, cluster));
+        seen.push((kind, cluster, written));
     }
 }
 
