@@ -127,7 +127,7 @@ kind!(old_item: {
     pub hosts: Vec<String>,
 });
 kind!(column: options(printcolumn(json_path = ".spec.replica", name = "Replicas", type_ = "integer")) { pub replicas: i32 });
-kind!(column_without_dot: options(printcolumn(json_path = "spec.replicas", name = "Replicas", type_ = "integer")) { pub replicas: i32 });
+kind!(column_without_dot: options(printcolumn = r#"{ "jsonPath": "spec.replicas", "name": "Replicas", "type": "integer" }"#) { pub replicas: i32 });
 kind!(scale: options(status = "WebStatus", scale(spec_replicas_path = ".spec.count", status_replicas_path = ".status.replicas")) {
     pub replicas: i32,
 }

@@ -27,7 +27,7 @@ use super::{
     json::comma,
     markers::{snake_case, up_to_comma},
     model::{KubeOption, SchemaSource},
-    nested_options,
+    nested_options, nested_values,
 };
 use crate::{
     codes,
@@ -289,7 +289,7 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
         errors.push(written, codes::NOT_A_STRING, &what, &help);
         return Some(KubeOption::Text { name, value: quoted });
     }
-    if nested_options::report_unknown(&text, &value, errors) {
+    if nested_options::report_unknown(&text, &value, errors) || nested_values::report_invalid(&text, &value, errors) {
         return None;
     }
     if text == "kind" && report_invalid_kind(&value, errors) {

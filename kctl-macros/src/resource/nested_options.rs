@@ -38,23 +38,36 @@ pub(super) fn report_unknown(option: &str, value: &[TokenTree], errors: &mut Err
     if let [TokenTree::Punct(_), TokenTree::Literal(literal)] = value {
         return report_without_parentheses(option, literal, errors);
     }
-    let [TokenTree::Group(group)] = value else { return false };
-    let parser = |input: ParseStream| -> syn::Result<Vec<Ident>> {
-        let mut names = Vec::new();
-        while !input.is_empty() {
-            names.push(input.call(Ident::parse_any)?);
-            let _value = up_to_comma(input)?;
-            comma(input)?;
-        }
-        Ok(names)
-    };
-    let mut names = parser.parse2(group.stream()).unwrap_or_default();
-    names.retain(|name| known.iter().all(|known| name != known));
-    for name in &names {
+    let mut options = read(value);
+    options.retain(|NestedOption { name, .. }| known.iter().all(|known| name != known));
+    for NestedOption { name, .. } in &options {
         let what = format!("`{option}` has no option `{name}`");
         errors.push(name, codes::UNKNOWN_RESOURCE_OPTION, &what, &help(&name.to_string(), known));
     }
-    !names.is_empty()
+    !options.is_empty()
+}
+
+/// One option in the parentheses: `priority = 1`.
+pub(super) struct NestedOption {
+    pub(super) name: Ident,
+    /// The tokens after `=`.
+    pub(super) value: Vec<TokenTree>,
+}
+
+/// Reads the options in the parentheses after the name of an option. Tokens that can't be read have no options.
+pub(super) fn read(value: &[TokenTree]) -> Vec<NestedOption> {
+    let [TokenTree::Group(group)] = value else { return Vec::new() };
+    let parser = |input: ParseStream| -> syn::Result<Vec<NestedOption>> {
+        let mut options = Vec::new();
+        while !input.is_empty() {
+            let name = input.call(Ident::parse_any)?;
+            let value = up_to_comma(input)?.into_iter().skip(1).collect();
+            options.push(NestedOption { name, value });
+            comma(input)?;
+        }
+        Ok(options)
+    };
+    parser.parse2(group.stream()).unwrap_or_default()
 }
 
 /// Reports K0025 for `printcolumn = ".spec.replicas"`. kube's derive also accepts the option as a string of JSON.
