@@ -3,11 +3,13 @@
 //! They are about the CRD as a whole. Like markers, they travel as JSON to the transform of the root schema, which
 //! `generate-crds` reads.
 
-use syn::{Ident, LitBool, LitInt, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream};
+use proc_macro2::{TokenStream, TokenTree};
+use syn::{Ident, LitInt, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream};
 
 use super::{
     json::{Json, comma},
     markers::up_to_comma,
+    option_values,
 };
 use crate::{
     codes,
@@ -29,8 +31,8 @@ pub(super) fn option(word: &Ident, name: &str, input: ParseStream, errors: &mut 
     if name == "conversion" {
         return conversion(word, input, errors).map(Some);
     }
-    input.parse::<Token![=]>()?;
-    Ok(Some(Json::Bool(input.parse::<LitBool>()?.value)))
+    let value: Vec<TokenTree> = input.parse::<TokenStream>()?.into_iter().collect();
+    Ok(option_values::switch(word, &value, errors).map(Json::Bool))
 }
 
 /// Reads `conversion(service = "name", namespace = "ns", path = "/convert", port = 443)`. K0080 for an unknown

@@ -10,6 +10,7 @@
 //! | K0043 | a kind without group, version or name, or with one that API servers reject |
 //! | K0044 | a value without quotes |
 //! | K0045 | an unknown option |
+//! | K0083 | a value other than the allowed ones: `option_values` |
 //! | K0117 | a struct with the name of its kind |
 //!
 //! Each wrong option is replaced by a valid one: the kind exists, and nothing else fails.
@@ -27,7 +28,7 @@ use super::{
     json::comma,
     markers::{snake_case, up_to_comma},
     model::{KubeOption, SchemaSource},
-    nested_options, nested_values,
+    nested_options, nested_values, option_values,
 };
 use crate::{
     codes,
@@ -291,6 +292,10 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
     }
     if nested_options::report_unknown(&text, &value, errors) || nested_values::report_invalid(&text, &value, errors) {
         return None;
+    }
+    if option_values::report_invalid(&name, &value, errors) {
+        // A kind that is cluster-scoped by mistake would have errors in its controllers, too.
+        return (text == "namespaced").then_some(KubeOption::Namespaced);
     }
     if text == "kind" && report_invalid_kind(&value, errors) {
         return None;

@@ -9,6 +9,7 @@
 //! | `check` | the user's tokens → `Model`; calls the files below | K0004, K0029 |
 //! | `kube_options` | options of kube's derive | K0024, K0025, K0028, K0043–K0045, K0117 |
 //! | `nested_options`, `nested_values` | the parentheses of `printcolumn(…)` and `scale(…)` | K0018, K0025, K0044, K0045, K0074, K0083 |
+//! | `option_values` | options that take `true`, `false` or one of a few words | K0044, K0083 |
 //! | `crd_options` | options of the CRD that kube's derive does not have | K0080, K0089 |
 //! | `markers` | `#[kctl(…)]`, and the options of `#[resource]` that are markers of the object as a whole | K0024, K0080–K0086 |
 //! | `bounds` | markers of one place that contradict each other | K0087, K0088 |
@@ -41,6 +42,7 @@ mod model;
 mod nested_options;
 mod nested_values;
 mod none;
+mod option_values;
 mod unstorable;
 
 use proc_macro2::TokenStream;
