@@ -1,14 +1,16 @@
 //! The attribute and the type → `Model`; all mistakes are reported at once.
 //!
-//! Only three mistakes leave no model, because there is nothing to derive for: an item that is neither a struct nor an enum,
-//! a generic kind (K0004), and `#[schema]` with options (K0029). Every other mistake is recorded in `Model::errors`.
+//! Only two mistakes leave no model, because there is nothing to derive for: an item that is neither a struct nor an enum,
+//! and `#[schema]` with options (K0029). Every other mistake is recorded in `Model::errors`.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Attribute, Data, DeriveInput, Field, Type, punctuated::Punctuated};
 
 use super::{
-    derive_order, flattened, json_names, kube_options, left_out,
+    derive_order, flattened,
+    generics::{self, BorrowedFields},
+    json_names, kube_options, left_out,
     markers::{self, Markers},
     missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
@@ -22,11 +24,7 @@ pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result
     let mut errors = Errors::default();
     let (root, options) = markers::split_root(options, &mut errors);
     let mut item: DeriveInput = syn::parse2(item.clone())?;
-    if !item.generics.params.is_empty() {
-        let (what, help) = ("a kind can't be generic", "name the types");
-        errors.push(&item.generics, codes::GENERIC_CONTROLLER_OR_KIND, what, help);
-        return Err(errors.into_error());
-    }
+    generics::check_kind(&mut item, &mut errors);
     let options = kube_options::check(&options, &item.ident, &mut errors);
     if let Some(spec) = kube_options::spec_name(&options, &item, &mut errors) {
         item.ident = spec;
@@ -55,7 +53,10 @@ fn describe(mut item: DeriveInput, attribute: &str, status: Option<Type>, mut er
     let file = source_file::read();
     let stubs = missing_schema::check(&item, status, file.as_deref(), &mut errors);
     let derived_above = derive_order::check(&item, attribute, file.as_deref(), &mut errors);
+    let n_errors = errors.len();
     unstorable::check(&mut item, &mut errors);
+    let reported = if errors.len() > n_errors { BorrowedFields::Reported } else { BorrowedFields::Unreported };
+    generics::check_lifetimes(&mut item, reported, &mut errors);
     let rename = rename(&item);
     if rename.is_some() {
         json_names::check(&mut item, &mut errors);

@@ -6,7 +6,7 @@
 //!
 //! | file | task | codes |
 //! |---|---|---|
-//! | `check` | the user's tokens → `Model`; calls the files below | K0004, K0029 |
+//! | `check` | the user's tokens → `Model`; calls the files below | K0029 |
 //! | `kube_options` | options of kube's derive | K0024, K0025, K0028, K0043–K0045, K0117 |
 //! | `nested_options`, `nested_values` | the parentheses of `printcolumn(…)` and `scale(…)` | K0018, K0025, K0044, K0045, K0074, K0083 |
 //! | `option_values` | options that take `true`, `false` or one of a few words | K0044, K0083 |
@@ -15,6 +15,7 @@
 //! | `bounds` | markers of one place that contradict each other | K0087, K0088 |
 //! | `derive_order` | a derive above the attribute, which does not see it | K0022 |
 //! | `flattened` | the parts of a struct with `#[serde(flatten)]`, for a check of the schema | |
+//! | `generics` | parameters of a kind or a part | K0004 |
 //! | `left_out` | a field that is left out of the JSON and required by the CRD | K0087 |
 //! | `none` | `None` of an `Option` field | |
 //! | `json_names` | two fields with one name in JSON | K0022 |
@@ -31,6 +32,7 @@ mod crd_options;
 mod derive_order;
 mod emit;
 mod flattened;
+mod generics;
 mod json;
 mod json_names;
 mod kube_options;
