@@ -89,9 +89,7 @@ enum Vcs {
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let folder = options.path.as_path();
     let mut texts = project(options)?;
-    if has_files(folder) {
-        return Err(NewFailure::Exists(folder.into()).into());
-    }
+    check_free(folder)?;
     let (is_tracked, is_repository) = (is_in_repository(folder), has_repository(folder));
     let vcs = options.vcs.unwrap_or(if is_tracked { Vcs::None } else { Vcs::Git });
     let runs_workflow = vcs == Vcs::Git || is_repository || !is_tracked;
@@ -127,11 +125,16 @@ fn without_paragraphs_about(absent: &[&str], page: &str) -> String {
     page.split("\n\n").filter(is_kept).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Returns `true` if the path is a file, or a folder with other things than a repository: those are never mixed with a
-/// project.
-fn has_files(path: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(path) else { return path.exists() };
-    entries.flatten().any(|entry| !REPOSITORIES.iter().any(|name| entry.file_name() == *name))
+/// Checks that a project can be written into a folder: it does not exist, or has nothing but a repository. Other files are
+/// never mixed with a project.
+fn check_free(path: &Path) -> Result<(), NewFailure> {
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return if path.exists() { Err(NewFailure::IsFile(path.into())) } else { Ok(()) };
+    };
+    if entries.flatten().any(|entry| !REPOSITORIES.iter().any(|name| entry.file_name() == *name)) {
+        return Err(NewFailure::HasFiles(path.into()));
+    }
+    Ok(())
 }
 
 /// Returns `true` if a folder above, in the same repository, pins the version of Rust. A file in the project would override
@@ -148,7 +151,8 @@ fn has_toolchain_above(folder: &Path) -> bool {
 /// `.`, it is the name of that folder.
 fn name_of(options: &Options) -> Result<String, NewFailure> {
     if let Some(name) = &options.name {
-        return Ok(name.clone());
+        let is_path = name.contains(['/', '\\']) || [".", ".."].contains(&name.as_str());
+        return if is_path { Err(NewFailure::NameIsPath(name.clone())) } else { Ok(name.clone()) };
     }
     let last = options.path.file_name().map(ToOwned::to_owned);
     let last = last.or_else(|| Some(options.path.canonicalize().ok()?.file_name()?.to_owned()));
@@ -179,7 +183,11 @@ fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     }
     let kind = options.kind.clone().unwrap_or_else(|| default_kind(&name));
     if !is_kind(&kind) {
-        return Err(NewFailure::Kind(kind));
+        return Err(if options.kind.is_some() {
+            NewFailure::Kind(kind)
+        } else {
+            NewFailure::DerivedKind { name, kind }
+        });
     }
     if is_taken(main_template(), &kind) {
         return Err(NewFailure::TakenKind(kind));
@@ -260,9 +268,18 @@ mod tests {
 
     #[test]
     fn names_invalid_for_kubernetes_or_cargo_are_rejected() {
-        for name in ["", "-a", "a-", "a--b", "Web", "1a", "a_b", "a/b", "..", &"a".repeat(56)] {
+        for name in ["", "-a", "a-", "a--b", "Web", "1a", "a_b", &"a".repeat(56)] {
             assert!(rejected(&options(name)).contains("is not a valid project name"), "{name}");
         }
+        for name in ["a/b", "./web", ".", ".."] {
+            let expected = format!("`{name}` is a path, and `--name` is the name alone\nhelp: ");
+            assert!(rejected(&options(name)).starts_with(&expected), "{name}");
+        }
+        let derived = rejected(&options("n"));
+        assert!(
+            derived.starts_with("the name `n` gives the kind `N`") && derived.contains("`--kind NSite`"),
+            "{derived}"
+        );
         assert!(project(&options(&"a".repeat(55))).is_ok());
         for name in ["kctl", "match", "test", "while", "true", "self"] {
             assert!(rejected(&options(name)).contains("is a Rust keyword or the name of a crate"), "{name}");

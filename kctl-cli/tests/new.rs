@@ -49,9 +49,13 @@ fn project_is_named_after_its_last_path_component() {
 
     fs::write(folder.0.join("file"), "").unwrap();
     for (path, expected) in [
-        ("some/place", "some/place already exists"),
+        ("some/place", "the folder `some/place` has files already"),
+        (
+            ".",
+            "the folder `.` has files already, and `kctl new` fills only an empty folder or a fresh clone\nhelp: pass a folder",
+        ),
         ("a/..", "`a/..` has no last path component"),
-        ("file", "file already exists"),
+        ("file", "`file` is a file\nhelp: pass a folder"),
         ("Web_Site", "`Web_Site` is not a valid project name"),
     ] {
         let output = new(&folder.0, &[path]);

@@ -44,9 +44,24 @@ pub(super) enum NewFailure {
     /// The API group is one of Kubernetes itself (`is_protected_group`).
     #[error("{}", protected_group(.0))]
     ProtectedGroup(String),
+    /// `--name` has a slash, or is `.` or `..`.
+    #[error(
+        "`{0}` is a path, and `--name` is the name alone\nhelp: pass the folder as the argument, such as `kctl new {0}`"
+    )]
+    NameIsPath(String),
+    /// The kind that follows from the name is a boolean or null in YAML. Other names of projects give valid kinds.
+    #[error(
+        "the name `{name}` gives the kind `{kind}`, which YAML reads as a boolean or null\nhelp: choose a kind, such as `--kind {kind}Site`"
+    )]
+    DerivedKind { name: String, kind: String },
+    /// The path is that of a file.
+    #[error("`{0}` is a file\nhelp: pass a folder that does not exist, such as `kctl new web-site`")]
+    IsFile(PathBuf),
     /// The folder exists and has other files than a repository.
-    #[error("{0} already exists: choose another name, or remove it")]
-    Exists(PathBuf),
+    #[error(
+        "the folder `{0}` has files already, and `kctl new` fills only an empty folder or a fresh clone\nhelp: pass a folder that does not exist, such as `kctl new web-site`, or add to a kctl project that is there, by `kctl add`"
+    )]
+    HasFiles(PathBuf),
     /// The folder of `--kctl` has neither the crate nor a repository with it.
     #[error("{0} does not contain the kctl crate: pass the directory with its Cargo.toml")]
     NoKctl(PathBuf),
