@@ -11,17 +11,17 @@
 //!
 //! A pass reads the lists once and may do several writes. Writes that fail because an object has
 //! changed are not errors: the change causes another pass. If the API server rejects a write, for example because of
-//! a quota, only that object waits for the next pass.
+//! a quota, only that object is retried, with exponential backoff (`rejection.rs`).
 
 mod deployment;
 mod job;
 mod optional;
+mod rejection;
 mod replica_set;
 #[cfg(test)]
 mod tests;
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -44,11 +44,12 @@ use kube::{
     api::{ListParams, ObjectList, WatchEvent, WatchParams},
 };
 use serde::de::DeserializeOwned;
-use tokio::sync::Mutex;
+use tokio::{sync::Mutex, time::Instant};
 
+use self::rejection::{Rejections, Tally, Turn};
 use crate::{clock::Clock, errors::describe};
 
-/// The wait after a pass that failed, or in which an object was rejected.
+/// The wait after a pass that failed as a whole.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// Simulates the controllers of Deployments, `ReplicaSets` and Jobs of one cluster.
@@ -62,7 +63,7 @@ pub struct Workloads {
     /// The `resourceVersion` up to which all objects were compared and nothing was missing.
     seen: Arc<AtomicU64>,
     /// Held during a pass, because two concurrent passes would both create a missing Pod. Contains the rejections of
-    /// the last pass, so that each is logged once.
+    /// the last pass, so that each is logged once and retried with backoff.
     rejected: Arc<Mutex<Rejections>>,
 }
 
@@ -82,57 +83,15 @@ struct Lists {
     versions: [String; 4],
 }
 
-/// The objects for which the API server rejected a request, and the code and reason of each rejection.
-///
-/// The message is left out: it contains the random name of a Pod, so it differs at each retry.
-type Rejections = BTreeMap<String, (u16, String)>;
-
 /// The result of one pass.
 struct Pass {
     lists: Lists,
     /// The changes of these writes cause the next pass.
     n_writes: usize,
-    /// The first error of an object, which the next pass syncs again.
+    /// The first error of an object that this pass synced.
     failure: Option<kube::Error>,
-}
-
-/// Collects the results of the objects during a pass.
-#[derive(Default)]
-struct Tally {
-    n_writes: usize,
-    failure: Option<kube::Error>,
-    rejected: Rejections,
-}
-
-impl Tally {
-    /// Adds the number of writes of an object, or the rejection of one of them. A rejection that `before` lacks is
-    /// logged.
-    ///
-    /// # Errors
-    /// Fails for an error that is not about the object, such as a lost connection.
-    fn add<K>(&mut self, object: &K, synced: kube::Result<usize>, before: &Rejections) -> kube::Result<()>
-    where
-        K: Resource<DynamicType = ()>,
-    {
-        let error = match synced {
-            Ok(n_writes) => {
-                self.n_writes += n_writes;
-                return Ok(());
-            }
-            Err(error) => error,
-        };
-        let kube::Error::Api(status) = &error else { return Err(error) };
-        let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-        let key = format!("{} {namespace}/{name}", K::kind(&()));
-        let rejection = (status.code, status.reason.clone());
-        if before.get(&key) != Some(&rejection) {
-            let error = describe(&error);
-            tracing::warn!(kind = %K::kind(&()), namespace, name, %error, "request rejected; retrying");
-        }
-        self.rejected.insert(key, rejection);
-        self.failure.get_or_insert(error);
-        Ok(())
-    }
+    /// The time of the next retry of a rejected object.
+    next_retry: Option<Instant>,
 }
 
 impl Workloads {
@@ -164,7 +123,7 @@ impl Workloads {
     /// # Errors
     /// Fails if the API server rejects a request.
     pub async fn is_settled(&self) -> kube::Result<bool> {
-        let pass = self.pass().await?;
+        let pass = self.pass(Turn::All).await?;
         match pass.failure {
             Some(error) => Err(error),
             None => Ok(pass.n_writes == 0),
@@ -183,7 +142,7 @@ impl Workloads {
 
     /// Compares, then waits for changes, until a watch ends.
     async fn work(&self) -> kube::Result<()> {
-        let mut pass = self.pass().await?;
+        let mut pass = self.pass(Turn::All).await?;
         let [deployments, sets, jobs, pods] = &pass.lists.versions;
         let mut changes = stream::select_all([
             self.changes::<Deployment>(deployments).await?,
@@ -192,65 +151,76 @@ impl Workloads {
             self.changes::<Pod>(pods).await?,
         ]);
         loop {
-            tokio::select! {
+            let mut turn = tokio::select! {
                 change = changes.next() => match change {
-                    Some(change) => change?,
+                    Some(change) => {
+                        change?;
+                        Turn::All
+                    }
                     None => return Ok(()),
                 },
-                () = self.wait_for_deadline(&pass) => {}
-            }
+                () = self.wait_for_deadline(&pass) => Turn::Due,
+            };
             // Changes that have already been received are handled in the same pass.
             while let Some(change) = changes.next().now_or_never() {
                 let Some(change) = change else { return Ok(()) };
                 change?;
+                turn = Turn::All;
             }
-            pass = self.pass().await?;
+            pass = self.pass(turn).await?;
         }
     }
 
     /// Waits until a deadline of a Job or Deployment, or until a rejected object is retried: no change announces them.
-    async fn wait_for_deadline(&self, Pass { lists, failure, .. }: &Pass) {
-        if failure.is_some() {
-            return tokio::time::sleep(RETRY_AFTER).await;
-        }
+    async fn wait_for_deadline(&self, Pass { lists, next_retry, .. }: &Pass) {
         let now = self.clock.now();
         let jobs = lists.jobs.iter().filter_map(|job| job::time_until_deadline(job, now));
         let deployments =
             lists.deployments.iter().filter_map(|deployment| deployment::time_until_deadline(deployment, now));
-        match jobs.chain(deployments).min() {
-            // Times in objects are whole seconds.
-            Some(wait) => tokio::time::sleep(wait.max(Duration::from_secs(1))).await,
+        // Times in objects are whole seconds.
+        let deadline = jobs.chain(deployments).min().map(|wait| Instant::now() + wait.max(Duration::from_secs(1)));
+        match deadline.into_iter().chain(*next_retry).min() {
+            Some(at) => tokio::time::sleep_until(at).await,
             None => std::future::pending().await,
         }
     }
 
-    /// Compares everything once.
+    /// Compares everything once. With [`Turn::Due`], rejected objects wait for their retries.
     ///
     /// Deployments come before their `ReplicaSets`, so that a new replica count takes effect in the next pass. A pass
     /// without a write records the oldest of the four list versions in `seen`: everything up to it is settled.
-    async fn pass(&self) -> kube::Result<Pass> {
+    async fn pass(&self, turn: Turn) -> kube::Result<Pass> {
         let mut before = self.rejected.lock().await;
         let lists = self.lists().await?;
-        let mut tally = Tally::default();
+        let mut tally = Tally::new(&before, turn);
         for deployment in lists.deployments.iter().filter(|object| is_alive(*object)) {
-            tally.add(deployment, deployment::sync(self, deployment, &lists).await, &before)?;
+            if tally.takes(deployment) {
+                tally.add(deployment, deployment::sync(self, deployment, &lists).await)?;
+            }
         }
         for set in lists.sets.iter().filter(|object| is_alive(*object)) {
-            tally.add(set, replica_set::sync(self, set, &lists).await, &before)?;
+            if tally.takes(set) {
+                tally.add(set, replica_set::sync(self, set, &lists).await)?;
+            }
         }
         for job in &lists.jobs {
-            tally.add(job, job::sync(self, job, &lists).await, &before)?;
+            if tally.takes(job) {
+                tally.add(job, job::sync(self, job, &lists).await)?;
+            }
         }
         for pod in job::orphans(&lists) {
-            tally.add(pod, job::release(self, pod).await.map(|_is_current| 1), &before)?;
+            if tally.takes(pod) {
+                tally.add(pod, job::release(self, pod).await.map(|_is_current| 1))?;
+            }
         }
-        let Tally { n_writes, failure, rejected } = tally;
+        let Tally { n_writes, failure, rejected, .. } = tally;
+        let next_retry = rejected.values().map(|rejection| rejection.due).min();
         *before = rejected;
-        if n_writes == 0 && failure.is_none() {
+        if n_writes == 0 && next_retry.is_none() {
             let oldest = lists.versions.iter().filter_map(|version| version.parse().ok()).min();
             self.seen.store(oldest.unwrap_or(0), Ordering::Release);
         }
-        Ok(Pass { lists, n_writes, failure })
+        Ok(Pass { lists, n_writes, failure, next_retry })
     }
 
     async fn lists(&self) -> kube::Result<Lists> {

@@ -211,6 +211,26 @@ async fn rejected_pod_sets_condition_of_deployment() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn rejected_set_is_retried_with_backoff() {
+    let world = World::new();
+    let quotas = Api::<ResourceQuota>::default_namespaced(Client::new(world.server.service(), "default"));
+    let quota = json!({ "metadata": { "name": "q" }, "spec": { "hard": { "pods": "0" } } });
+    quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    create_set(&world.sets).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let requests = world.server.requests();
+    let is_rejected = |request: &&kctl_apiserver::RequestRecord| {
+        (request.verb, request.resource.as_str(), request.code) == ("create", "pods", 403)
+    };
+    let n = requests.iter().filter(is_rejected).count();
+    assert!((5..=15).contains(&n), "{n} attempts in a minute");
+    quotas.delete("q", &DeleteParams::default()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(9)).await;
+    assert_eq!(world.pods().await.len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn rejected_pod_does_not_stop_other_sets() {
     let world = World::new();
     let client = Client::new(world.server.service(), "default");
