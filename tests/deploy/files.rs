@@ -3,7 +3,10 @@
 use std::{
     ops::Deref,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Once,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use kctl::Json;
@@ -14,6 +17,8 @@ pub(crate) struct Folder(PathBuf);
 impl Folder {
     pub(crate) fn new() -> Self {
         static N_FOLDERS: AtomicUsize = AtomicUsize::new(0);
+        static SWEEP: Once = Once::new();
+        SWEEP.call_once(remove_abandoned);
         let number = N_FOLDERS.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("kctl-deploy-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
@@ -33,6 +38,33 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _left = std::fs::remove_dir_all(&self.0);
     }
+}
+
+/// Removes folders whose test processes were killed, for example by Ctrl-C: these never dropped them.
+///
+/// Only Linux has `/proc`, which shows the processes that live.
+fn remove_abandoned() {
+    if !Path::new("/proc/self").exists() {
+        return;
+    }
+    let process_of = |name: &str| name.strip_prefix("kctl-deploy-")?.split('-').next()?.parse::<u32>().ok();
+    for entry in std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten() {
+        let process = entry.file_name().to_str().and_then(process_of);
+        if process.is_some_and(|id| !Path::new(&format!("/proc/{id}")).exists()) {
+            let _left = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn folders_of_killed_tests_are_removed() {
+    // The highest process id of Linux is 2^22.
+    let abandoned = std::env::temp_dir().join(format!("kctl-deploy-{}-0", u32::MAX));
+    std::fs::create_dir_all(&abandoned).unwrap();
+    let kept = Folder::new();
+    remove_abandoned();
+    assert!(!abandoned.exists() && kept.exists());
 }
 
 /// Returns the objects of a YAML stream.

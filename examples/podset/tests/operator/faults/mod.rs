@@ -7,11 +7,11 @@ mod stop;
 use std::{
     io::{BufRead, BufReader, Read},
     net::TcpListener,
-    path::PathBuf,
+    path::Path,
     process::{Output, Stdio},
 };
 
-use self::program::{Running, eventually, install, podset, ready, served, signal};
+use self::program::{Running, TemporaryFile, eventually, install, podset, ready, served, signal};
 use kctl::{
     kube::{
         Api, Client,
@@ -28,10 +28,20 @@ fn failed(arguments: &[&str]) -> (Option<i32>, String) {
     (status.code(), String::from_utf8(stderr).unwrap())
 }
 
-fn file(name: &str, text: &str) -> PathBuf {
-    let path = std::env::temp_dir().join(format!("kctl-podset-{}-{name}", std::process::id()));
-    std::fs::write(&path, text).unwrap();
-    path
+fn file(name: &str, text: &str) -> TemporaryFile {
+    let file = TemporaryFile::new(name);
+    std::fs::write(&*file, text).unwrap();
+    file
+}
+
+#[test]
+fn file_of_a_failed_test_is_removed() {
+    let failing = || {
+        let file = file("failed", "");
+        std::panic::resume_unwind(Box::new(String::from(&*file)));
+    };
+    let path = std::thread::spawn(failing).join().unwrap_err().downcast::<String>().unwrap();
+    assert!(path.ends_with("-failed") && !Path::new(&*path).exists(), "{path}");
 }
 
 #[test]
@@ -46,7 +56,7 @@ fn run_without_a_cluster_suggests_dev() {
 #[test]
 fn broken_yaml_is_named_by_file_and_line() {
     let broken = file("broken.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: [\n");
-    let path = broken.to_str().unwrap();
+    let path: &str = &broken;
     let (status, text) = failed(&["dev", "-f", path, "--until-idle"]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains(path) && text.contains("line 4"), "{text}");
@@ -55,7 +65,7 @@ fn broken_yaml_is_named_by_file_and_line() {
 #[test]
 fn malformed_object_is_named_with_its_field() {
     let text = include_str!("../../../web.yaml").replace("replicas: 3", "replicas: three");
-    let (status, text) = failed(&["dev", "-f", file("shape.yaml", &text).to_str().unwrap(), "--until-idle"]);
+    let (status, text) = failed(&["dev", "-f", &file("shape.yaml", &text), "--until-idle"]);
     assert_eq!(status, Some(1), "{text}");
     assert!(text.contains("PodSet web") && text.contains("spec.replicas"), "{text}");
 }
@@ -113,7 +123,7 @@ async fn termination_between_writes_leaves_no_partial_set() {
 #[test]
 fn dev_interrupted_before_idle_exits_with_130() {
     let never = file("never.yaml", &include_str!("../../../web.yaml").replace("replicas: 3", "replicas: 2000"));
-    let mut child = podset(&["dev", "-f", never.to_str().unwrap(), "--until-idle", "--timeout", "10m"])
+    let mut child = podset(&["dev", "-f", &never, "--until-idle", "--timeout", "10m"])
         .stderr(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
@@ -140,11 +150,8 @@ async fn interrupt_before_readiness_exits_130_and_sigterm_0() {
             "users": [{ "name": "a", "user": {} }],
         });
         let kubeconfig = file("silent.json", &kubeconfig.to_string());
-        let mut child = podset(&["run", "--kubeconfig", kubeconfig.to_str().unwrap()])
-            .stderr(Stdio::piped())
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
+        let mut child =
+            podset(&["run", "--kubeconfig", &kubeconfig]).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
         assert!(said.any(|line| line.unwrap().contains("context a")));
         // The program installs its signal handlers before it connects.

@@ -2,6 +2,7 @@
 
 use std::{
     io::{BufRead, BufReader},
+    ops::Deref,
     process::{Child, Command, Stdio},
     sync::mpsc::{Receiver, channel},
     time::Duration,
@@ -93,16 +94,41 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl Fn
     tokio::time::timeout(WITHIN, wait).await.unwrap_or_else(|_| panic!("not within {WITHIN:?}: {what}"));
 }
 
+/// A file in the temporary directory, removed on drop.
+pub struct TemporaryFile(String);
+
+impl TemporaryFile {
+    /// Returns the file without creating it.
+    pub fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("kctl-podset-{}-{name}", std::process::id()));
+        Self(path.into_os_string().into_string().unwrap())
+    }
+}
+
+impl Deref for TemporaryFile {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryFile {
+    fn drop(&mut self) {
+        let _left = std::fs::remove_file(&self.0);
+    }
+}
+
 /// Starts an API server on a socket, and writes an administrator's kubeconfig.
-pub async fn served(name: &str) -> (ApiServer, String, tokio::task::JoinHandle<()>) {
+pub async fn served(name: &str) -> (ApiServer, TemporaryFile, tokio::task::JoinHandle<()>) {
     let server = ApiServer::on_system_time();
     tokio::spawn(server.controllers());
     tokio::spawn(Kubelet::for_server(&server).run());
     let listening = server.listen(ServeOptions::default()).await.unwrap();
-    let kubeconfig = std::env::temp_dir().join(format!("kctl-podset-{}-{name}", std::process::id()));
-    listening.write_kubeconfig(&kubeconfig).unwrap();
+    let kubeconfig = TemporaryFile::new(name);
+    listening.write_kubeconfig(std::path::Path::new(&*kubeconfig)).unwrap();
     let serving = tokio::spawn(async move { listening.serve().await.unwrap() });
-    (server, kubeconfig.to_str().unwrap().into(), serving)
+    (server, kubeconfig, serving)
 }
 
 pub async fn install(client: &Client) {

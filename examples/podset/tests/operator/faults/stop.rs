@@ -83,9 +83,9 @@ async fn signal_during_the_first_connection_ends_at_once() {
     let (server, kubeconfig, _serving) = served("early").await;
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("server: https://{}", silent.local_addr().unwrap());
-    let text = std::fs::read_to_string(&kubeconfig).unwrap();
+    let text = std::fs::read_to_string(&*kubeconfig).unwrap();
     let old = text.lines().find(|line| line.contains("server: ")).unwrap().trim().to_owned();
-    std::fs::write(&kubeconfig, text.replace(&old, &address)).unwrap();
+    std::fs::write(&*kubeconfig, text.replace(&old, &address)).unwrap();
     drop(server);
     let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
     let (call, _from) = tokio::task::spawn_blocking(move || silent.accept().unwrap()).await.unwrap();
