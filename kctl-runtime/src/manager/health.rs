@@ -9,6 +9,8 @@
 //! | `cache-RESOURCE` | ready | the first list is not complete, or list or watch fails |
 //! | `watch-RESOURCE` | ready | the same, for a watch that was opened at run time: the kind exists, and its cluster is the main one |
 //! | `leader-election` | ready | the last request about the Lease failed, or this process led and no longer does |
+//! | `shards` | ready | the same for a Lease of the settings, a slot or a seat, or others run with other settings |
+//! | `controller-ring` | ready | the same for the Lease of the shard, or another process has the name of the shard |
 //! | names of [`Manager::ready_when`](super::Manager::ready_when) | ready | the function returns an error |
 //! | `store-RESOURCE` | live | changes wait, and none was applied for [`STUCK_AFTER`] |
 //! | `handler-CONTROLLER-N` | live | a `map` or `when` function has not returned for [`STUCK_AFTER`] |
@@ -101,7 +103,7 @@ impl Health {
     /// Returns the checks of `/readyz`.
     ///
     /// One for each cache (full, and its watch works), for each watch opened at run time, for the leader
-    /// election, and those of [`ready_when`](super::Manager::ready_when). A standby is ready, because a
+    /// election, the shards or the controller ring, and those of [`ready_when`](super::Manager::ready_when). A standby is ready, because a
     /// rolling update would otherwise wait for a Lease that the old Pod holds.
     pub fn ready(&self) -> Vec<Check> {
         let sources = self.view.sources();

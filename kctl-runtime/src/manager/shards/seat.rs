@@ -19,7 +19,7 @@ use super::{ShardConfig, coordinator::Coordinator, division::Seats, view::Shared
 use crate::{
     freezer,
     manager::lease::{Holders, LeaseAnnotation, release_expired},
-    shard::seat_name,
+    shard::{SLOTS_MAX, seat_name},
 };
 
 /// Annotation of the Lease of a seat: the live seats as its holder sees them, such as `0,1,3`.
@@ -46,12 +46,17 @@ pub(super) struct Sweep {
 
 /// Returns the live seats that the holder of a seat has noted; `None` without a valid note. A holder with an empty note
 /// asks for no slot.
+///
+/// Replicas note seats in order, so a valid note names at most [`SLOTS_MAX`]. A longer one, which another client wrote, would
+/// cost each replica a sort of its seats for all slots.
 pub(super) fn live_seats_of(lease: &Value) -> Option<Vec<u32>> {
     let text = lease["metadata"]["annotations"][LIVE_SEATS].as_str()?;
     if text.is_empty() {
         return Some(Vec::new());
     }
-    text.split(',').map(|seat| seat.parse().ok()).collect()
+    let seats: Vec<u32> = text.split(',').map(|seat| seat.parse().ok()).collect::<Option<_>>()?;
+    let is_valid = seats.is_sorted_by(|seat, next| seat < next) && seats.iter().all(|seat| *seat < SLOTS_MAX);
+    is_valid.then_some(seats)
 }
 
 /// Returns the seats that count as held, including the one of this replica. A seat that this replica has lost does not
@@ -230,7 +235,7 @@ mod tests {
         let lease = |note: Value| json!({ "metadata": { "annotations": { LIVE_SEATS: note } } });
         assert_eq!(live_seats_of(&lease("0,3".into())), Some(vec![0, 3]));
         assert_eq!(live_seats_of(&lease("".into())), Some(Vec::new()));
-        for note in [",".into(), "0,x".into(), Value::Null] {
+        for note in [",".into(), "0,x".into(), "3,0".into(), "0,0".into(), "0,256".into(), Value::Null] {
             assert_eq!(live_seats_of(&lease(note)), None);
         }
         assert_eq!(live_seats_of(&json!({})), None);

@@ -1,0 +1,95 @@
+//! Leases that other clients have written, and slow requests about Leases.
+
+use kctl::{
+    Json,
+    kube::api::{Patch, PatchParams, PostParams},
+    prelude::*,
+};
+use kctl_runtime::manager::shards::LABEL;
+use kctl_tests::{Fault, RequestSummary};
+use serde_json::json;
+
+use super::{N_SLOTS, World};
+use crate::{contest::seconds, replicas::Replica};
+
+/// Returns how many slots each replica has gained so far.
+fn gained(replicas: [&Replica; 2]) -> [u64; 2] {
+    replicas.map(|replica| replica.view.shards().unwrap().n_gained())
+}
+
+/// Creates a Lease with the label of the app.
+async fn create(world: &World, name: &str, annotations: Json, spec: Json) {
+    let metadata = json!({ "name": name, "labels": { LABEL: "podset" }, "annotations": annotations });
+    let lease = kctl::from_json(json!({ "metadata": metadata, "spec": spec })).unwrap();
+    world.contest.leases().create(&PostParams::default(), &lease).await.unwrap();
+}
+
+/// A seat whose holder does not exist, a slot without a record, and Leases of neither.
+#[tokio::test(start_paused = true)]
+async fn garbled_leases_delay_slots_by_one_duration() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let held = || json!({ "holderIdentity": "gone", "leaseDurationSeconds": 15 });
+    create(&world, "podset-seat-5", json!({ "kctl.dev/live-seats": "9,x" }), held()).await;
+    create(&world, "podset-slot-3", json!({ "kctl.dev/process": "garbled" }), json!({})).await;
+    for name in ["podset-seat-x", "podset-slot-900", "other"] {
+        create(&world, name, json!({}), held()).await;
+    }
+    let a = world.start("a").await;
+    seconds(14).await;
+    assert_eq!(a.n_owned(), 0, "a Lease with a holder may be of an owner");
+    seconds(11).await;
+    assert_eq!((a.n_owned(), a.ready().is_ok()), (8, true));
+    let leases = world.leases().await;
+    assert_eq!((&*leases["podset-seat-5"], &*leases["podset-slot-3"], &*leases["other"]), ("", "a", "gone"));
+    world.change(1).await;
+    world.reaches(1).await;
+    world.check_nothing_ran_twice();
+}
+
+/// The replicas watch the Leases by this label, so they see a deletion.
+#[tokio::test(start_paused = true)]
+async fn owners_restore_removed_labels_of_leases() {
+    let world = World::new(Duration::from_millis(200)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(10).await;
+    let (before, n_gained) = (world.leases().await, gained([&a, &b]));
+    let slots = (0..N_SLOTS).map(|slot| format!("podset-slot-{slot}"));
+    let names: Vec<_> = slots.chain((0..2).map(|seat| format!("podset-seat-{seat}"))).collect();
+    for name in &names {
+        let unlabelled = Patch::Merge(json!({ "metadata": { "labels": { LABEL: null } } }));
+        world.contest.leases().patch(name, &PatchParams::default(), &unlabelled).await.unwrap();
+    }
+    for state in 1..=5 {
+        world.change(state).await;
+        seconds(1).await;
+    }
+    world.reaches(5).await;
+    for name in &names {
+        let lease = world.contest.leases().get(name).await.unwrap();
+        assert_eq!(lease.labels().get(LABEL).map(String::as_str), Some("podset"), "{name}");
+    }
+    assert_eq!((world.leases().await, gained([&a, &b])), (before, n_gained));
+    world.check_nothing_ran_twice();
+}
+
+/// A write needs 9.55 s of the Leases, and waits for their renewal.
+#[tokio::test(start_paused = true)]
+async fn slow_renewals_keep_slots_with_their_owners() {
+    let world = World::new(Duration::from_millis(20)).await;
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(5).await;
+    let (before, n_gained) = (world.leases().await, gained([&a, &b]));
+    for replica in [&a, &b] {
+        replica.faults.add(Fault::DelayResponse(Duration::from_millis(1500)), |request: &RequestSummary| {
+            request.path.contains("/leases") && !request.is_watch
+        });
+    }
+    for state in 1..=30 {
+        world.change(state).await;
+        seconds(1).await;
+    }
+    world.reaches(30).await;
+    assert_eq!((world.leases().await, gained([&a, &b])), (before, n_gained));
+    assert_eq!(world.seen.lock().failed, []);
+    world.check_nothing_ran_twice();
+}
