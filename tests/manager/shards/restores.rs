@@ -1,9 +1,14 @@
 //! The API server is restored from a backup while replicas run: their Leases have the records and versions of before.
 
-use kctl::{apiserver::ApiServer, kube::Client, manager::ManagerError, prelude::*};
+use kctl::{
+    apiserver::ApiServer,
+    kube::Client,
+    manager::{Manager, ManagerError},
+    prelude::*,
+};
 use kctl_tests::{Fault, RequestSummary};
 
-use super::World;
+use super::{World, shards};
 use crate::{
     contest::{Contest, seconds},
     replicas::{Replica, change_config},
@@ -73,5 +78,29 @@ async fn owner_before_restore_works_on_alone() {
     assert_eq!(a.n_owned(), 8);
     world.change(2).await;
     world.reaches(2).await;
+    world.check_nothing_ran_twice();
+}
+
+/// The replica of the backup ran with four slots, and has stopped since.
+#[tokio::test(start_paused = true)]
+async fn replicas_end_when_backup_has_other_settings() {
+    let mut world = World::new(Duration::from_millis(20)).await;
+    let four = |manager: Manager, client| manager.shard(client, shards("former", 4)).unwrap();
+    let former = world.start_by("former", four).await;
+    seconds(10).await;
+    former.stop().await.unwrap();
+    let backup = world.contest.server.fork(2);
+    let (a, b) = (world.start("a").await, world.start("b").await);
+    seconds(30).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
+    restore(&mut world, backup, &[&a, &b]).await;
+    for ended in [a, b] {
+        assert!(matches!(ended.running.await.unwrap(), Err(ManagerError::LeaseLost(_))));
+    }
+    let (a, b) = (world.start("a2").await, world.start("b2").await);
+    world.change(1).await;
+    let took = world.reaches(1).await;
+    assert!(took > Duration::from_secs(12) && took < Duration::from_secs(20), "{took:?}");
+    assert_eq!(a.n_owned() + b.n_owned(), 8);
     world.check_nothing_ran_twice();
 }
