@@ -80,7 +80,7 @@ async fn slow_renewals_keep_slots_with_their_owners() {
     seconds(5).await;
     let (before, n_gained) = (world.leases().await, gained([&a, &b]));
     for replica in [&a, &b] {
-        replica.faults.add(Fault::DelayResponse(Duration::from_millis(1500)), |request: &RequestSummary| {
+        replica.faults.add(Fault::DelayResponse(Duration::from_secs(2)), |request: &RequestSummary| {
             request.path.contains("/leases") && !request.is_watch
         });
     }

@@ -107,3 +107,25 @@ fn own_record_of_a_backup_is_not_acquired() {
         assert!(read(&mut election, "a", "1", seconds), "`{holder}`");
     }
 }
+
+/// With a wait after each read, replicas would lose the Lease while each of their requests takes 2.8 s.
+#[test]
+fn slow_reads_of_shared_lease_follow_each_other() {
+    let (start, wall) = (Instant::now(), Timestamp::UNIX_EPOCH);
+    let lease = |renewed: &str| {
+        let spec =
+            json!({ "holderIdentity": "a", "leaseDurationSeconds": 15, "acquireTime": "0", "renewTime": renewed });
+        json!({ "metadata": { "resourceVersion": renewed }, "spec": spec })
+    };
+    for (holders, waits) in [(Holders::Together, 0), (Holders::One, 2)] {
+        let mut election = Election::new(config(), start).with_holders(holders);
+        election.handle(Input::Found(lease("1")), start, wall);
+        election.handle(Input::Written(lease("2")), start, wall);
+        election.handle(Input::Woke, start + Duration::from_secs(2), wall);
+        let now = start + Duration::from_secs(5);
+        let answer = if holders == Holders::One { Input::Written } else { Input::Found };
+        election.handle(answer(lease("3")), now, wall);
+        let Step::Wait(until) = election.step() else { panic!("{holders:?}: {:?}", election.step()) };
+        assert_eq!(until.saturating_duration_since(now), Duration::from_secs(waits), "{holders:?}");
+    }
+}
