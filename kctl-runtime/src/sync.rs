@@ -40,7 +40,7 @@ mod under_test {
     }
 
     /// Lets shuttle switch to another task.
-    fn turn() {
+    fn yield_task() {
         if SCHEDULED.get() && !std::thread::panicking() {
             shuttle::thread::yield_now();
         }
@@ -53,7 +53,7 @@ mod under_test {
             return block();
         }
         loop {
-            turn();
+            yield_task();
             if let Some(guard) = attempt() {
                 return guard;
             }
@@ -80,7 +80,7 @@ mod under_test {
     impl<G> Drop for Guard<G> {
         fn drop(&mut self) {
             self.0 = None;
-            turn();
+            yield_task();
         }
     }
 

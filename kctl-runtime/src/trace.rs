@@ -22,7 +22,7 @@ tokio::task_local! {
 }
 
 /// Is `true` if a tracing backend records all traces. It sets the `sampled` flag of `traceparent`.
-static KEPT: AtomicBool = AtomicBool::new(false);
+static SAMPLED: AtomicBool = AtomicBool::new(false);
 
 /// The trace of one reconcile and the ID of its root span, which is the parent of the spans of its requests.
 ///
@@ -72,13 +72,13 @@ impl Trace {
 
     /// Sets the `sampled` flag of all later `traceparent` headers, for the whole process; the default is `false`. Set
     /// it if spans are exported: API servers then record their part of the trace as well.
-    pub fn keep_all(kept: bool) {
-        KEPT.store(kept, Ordering::Relaxed);
+    pub fn set_sampled(sampled: bool) {
+        SAMPLED.store(sampled, Ordering::Relaxed);
     }
 
     /// Returns the value of the `traceparent` header: version `00`, trace ID, ID of the parent span, flags.
     pub(crate) fn parent(self) -> String {
-        format!("00-{self}-{:016x}-{:02x}", self.span, u8::from(KEPT.load(Ordering::Relaxed)))
+        format!("00-{self}-{:016x}-{:02x}", self.span, u8::from(SAMPLED.load(Ordering::Relaxed)))
     }
 
     /// Runs a future as a part of this trace: [`Trace::current`] returns it there.
@@ -142,9 +142,9 @@ mod tests {
             })
             .await;
         assert_eq!(trace.parent(), "00-00000000000000000000000000000abc-0000000000000012-00");
-        Trace::keep_all(true);
+        Trace::set_sampled(true);
         assert_eq!(trace.parent(), "00-00000000000000000000000000000abc-0000000000000012-01");
-        Trace::keep_all(false);
+        Trace::set_sampled(false);
     }
 
     #[test]

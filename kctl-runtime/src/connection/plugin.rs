@@ -278,7 +278,7 @@ struct ExecCredentialStatus {
 ///
 /// Blocks until the plugin ends, at most for [`ALONE_MAX`], or [`WITH_USER_MAX`] at a terminal.
 fn run_plugin(exec: &ExecConfig) -> Result<Credential, PluginError> {
-    run_plugin_within(exec, if interacts(exec)? { WITH_USER_MAX } else { ALONE_MAX })
+    run_plugin_within(exec, if uses_terminal(exec)? { WITH_USER_MAX } else { ALONE_MAX })
 }
 
 /// Runs a plugin like [`run_plugin`], with the given time limit.
@@ -298,7 +298,7 @@ fn run_plugin_within(exec: &ExecConfig, limit: Duration) -> Result<Credential, P
 ///
 /// # Errors
 /// [`PluginError::NoTerminal`] if it needs a terminal and there is not one.
-fn interacts(exec: &ExecConfig) -> Result<bool, PluginError> {
+fn uses_terminal(exec: &ExecConfig) -> Result<bool, PluginError> {
     let is_terminal = std::io::stdin().is_terminal();
     match &exec.interactive_mode {
         Some(ExecInteractiveMode::Never) => Ok(false),
@@ -313,7 +313,7 @@ fn interacts(exec: &ExecConfig) -> Result<bool, PluginError> {
 ///
 /// `dropEnv`, kube's extension, removes variables after `env` has set them.
 fn start(exec: &ExecConfig, command: &str, limit: Duration) -> Result<Output, PluginError> {
-    let interactive = interacts(exec)?;
+    let interactive = uses_terminal(exec)?;
     let mut spec = json!({ "interactive": interactive });
     if exec.provide_cluster_info {
         spec["cluster"] = json!(exec.cluster);

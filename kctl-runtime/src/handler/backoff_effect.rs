@@ -23,11 +23,11 @@ pub(crate) fn effect_on_primary(change: &Change<Stored>) -> BackoffEffect {
     }
     let (old, new) = (old.json(), new.json());
     let (Some(old), Some(new)) = (fields(&old), fields(&new)) else { return BackoffEffect::End };
-    if !equal(&old, &new, &own_writes::NOT_SPECIFIED) {
+    if !equal_except(&old, &new, &own_writes::NOT_SPECIFIED) {
         return BackoffEffect::Reset;
     }
     match (metadata(&old), metadata(&new)) {
-        (Some(old), Some(new)) if equal(&old, &new, &WRITTEN_ALWAYS) => BackoffEffect::Keep,
+        (Some(old), Some(new)) if equal_except(&old, &new, &WRITTEN_ALWAYS) => BackoffEffect::Keep,
         _ => BackoffEffect::End,
     }
 }
@@ -45,11 +45,11 @@ fn metadata<'a>(object: &Fields<'a>) -> Option<Fields<'a>> {
 }
 
 /// Returns `true` if two objects are equal apart from the fields in `but`.
-fn equal(old: &Fields<'_>, new: &Fields<'_>, but: &[&str]) -> bool {
-    rest(old, but).eq(rest(new, but))
+fn equal_except(old: &Fields<'_>, new: &Fields<'_>, but: &[&str]) -> bool {
+    fields_except(old, but).eq(fields_except(new, but))
 }
 
-fn rest<'a>(fields: &'a Fields<'a>, but: &[&str]) -> impl Iterator<Item = (&'a str, &'a str)> {
+fn fields_except<'a>(fields: &'a Fields<'a>, but: &[&str]) -> impl Iterator<Item = (&'a str, &'a str)> {
     fields.iter().filter(|(name, _)| !but.contains(name)).map(|(name, text)| (*name, text.get()))
 }
 

@@ -143,7 +143,7 @@ impl SpawnedHandler {
     }
 
     /// Returns how long the present change has been handled, or `None` between two changes.
-    pub(crate) fn busy(&self) -> Option<Duration> {
+    pub(crate) fn busy_for(&self) -> Option<Duration> {
         self.current.lock().map(|current| current.begun.elapsed())
     }
 
@@ -236,7 +236,7 @@ mod tests {
         }
         world.spawned.wait_until_delivered().await;
         assert_eq!(*world.received.lock(), ["a@1", "b@3"]);
-        assert_eq!((world.spawned.waiting(), world.spawned.busy()), (0, None));
+        assert_eq!((world.spawned.waiting(), world.spawned.busy_for()), (0, None));
     }
 
     #[tokio::test(start_paused = true)]

@@ -154,15 +154,15 @@ impl Health {
             checks.push((name, "`map` or `when` of a relation does not return", stuck));
         }
         let mut checks: Vec<Check> =
-            checks.into_iter().map(|(name, what, stuck)| stuck_or_ok(name, what, stuck)).collect();
+            checks.into_iter().map(|(name, what, stuck)| stuck_check(name, what, stuck)).collect();
         for ((spec, queue), caches) in self.view.controllers().iter().zip(self.view.awaited_caches()) {
             let stats = queue.stats();
             let idle = stats.depth > 0 && stats.processing == 0 && self.should_run_workers(caches);
             let name = format!("controller-{}", spec.name);
             let stuck = self.stuck_for(&name, idle.then(|| self.metrics.n_reconciles(&spec.name)));
-            let mut check = stuck_or_ok(name, "keys wait and no worker takes one", stuck);
+            let mut check = stuck_check(name, "keys wait and no worker takes one", stuck);
             if check.result.is_ok() {
-                check.result = longest(queue, spec.timeout);
+                check.result = describe_longest(queue, spec.timeout);
             }
             checks.push(check);
         }
@@ -209,7 +209,7 @@ impl Health {
     }
 }
 
-fn stuck_or_ok(name: String, what: &str, stuck: Option<Duration>) -> Check {
+fn stuck_check(name: String, what: &str, stuck: Option<Duration>) -> Check {
     let result = stuck.map_or(Ok(String::new()), |since| Err(format!("{what}, for {} s", since.as_secs())));
     Check { name, result }
 }
@@ -218,7 +218,7 @@ fn stuck_or_ok(name: String, what: &str, stuck: Option<Duration>) -> Check {
 ///
 /// A long reconcile may be intended. It is an error only beyond the declared timeout: a future that cannot be cancelled
 /// blocks its thread.
-fn longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<String, String> {
+fn describe_longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> Result<String, String> {
     let mut running = queue.processing_for(STUCK_AFTER).into_iter();
     let Some((key, since)) = running.next() else { return Ok(String::new()) };
     let others = match running.len() {
@@ -340,18 +340,18 @@ mod tests {
         queue.add(ObjectKey::new(Some("default"), "web"));
         let _web = queue.get().await.unwrap();
         tokio::time::advance(Duration::from_secs(59)).await;
-        assert_eq!(longest(&queue, timeout), Ok(String::new()));
+        assert_eq!(describe_longest(&queue, timeout), Ok(String::new()));
         tokio::time::advance(Duration::from_secs(1)).await;
         let warning = "default/web has been reconciled for 60 s";
-        assert_eq!(longest(&queue, None), Ok(warning.into()));
-        assert_eq!(longest(&queue, timeout), Ok(warning.into()), "it may just have ended");
+        assert_eq!(describe_longest(&queue, None), Ok(warning.into()));
+        assert_eq!(describe_longest(&queue, timeout), Ok(warning.into()), "it may just have ended");
 
         queue.add(ObjectKey::new(Some("default"), "api"));
         let _api = queue.get().await.unwrap();
         tokio::time::advance(Duration::from_secs(60)).await;
         let warning = "default/web has been reconciled for 120 s, and 1 more for a minute or longer";
-        assert_eq!(longest(&queue, None), Ok(warning.into()));
+        assert_eq!(describe_longest(&queue, None), Ok(warning.into()));
         let failed = format!("{warning}, although its timeout is 30s: it blocks its thread");
-        assert_eq!(longest(&queue, timeout), Err(failed));
+        assert_eq!(describe_longest(&queue, timeout), Err(failed));
     }
 }

@@ -26,7 +26,7 @@ impl View {
             && self.sources.iter().all(|source| source.store().is_synced())
             && self.spawned_handlers.iter().all(|spawned| spawned.waiting() == 0)
             && self.queues.iter().all(|(_, queue)| is_quiet(queue))
-            && self.shards.as_ref().is_none_or(|shards| shards.is_settled(&self.gates))
+            && self.shards.as_ref().is_none_or(|shards| shards.has_no_moving_slots(&self.gates))
     }
 
     /// Returns the remaining work, one line each, for people.

@@ -497,7 +497,7 @@ async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Hand
 /// Logs handlers that have worked on one change for longer than [`HANGING_AFTER`].
 fn report_hanging_handlers(handlers: &Handlers) {
     for spawned in handlers.spawned_handlers() {
-        let Some(busy) = spawned.busy().filter(|busy| *busy >= HANGING_AFTER) else { continue };
+        let Some(busy) = spawned.busy_for().filter(|busy| *busy >= HANGING_AFTER) else { continue };
         tracing::warn!(
             controller = spawned.controller(),
             relation = spawned.relation(),

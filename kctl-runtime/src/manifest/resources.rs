@@ -69,7 +69,8 @@ impl Resources {
     pub fn problem(&self) -> Option<String> {
         self.requests.0.iter().find_map(|(name, request)| {
             let limit = self.limits.0.get(name)?;
-            let exceeds = amount(request).zip(amount(limit)).is_some_and(|(request, limit)| request > limit);
+            let exceeds =
+                parse_amount(request).zip(parse_amount(limit)).is_some_and(|(request, limit)| request > limit);
             exceeds.then(|| format!("the {name} request {request} is greater than the {name} limit {limit}"))
         })
     }
@@ -90,7 +91,7 @@ pub struct Quantities(BTreeMap<String, String>);
 impl Quantities {
     fn change(&mut self, changes: &Self) {
         for (name, quantity) in &changes.0 {
-            if amount(quantity).is_some_and(Quantity::is_zero) {
+            if parse_amount(quantity).is_some_and(Quantity::is_zero) {
                 self.0.remove(name);
             } else {
                 self.0.insert(name.clone(), quantity.clone());
@@ -123,7 +124,7 @@ impl FromStr for Quantities {
                     "`{part}` is not `RESOURCE=QUANTITY` with one of `{supported}`: write for example `cpu=100m,memory=256Mi`"
                 )));
             };
-            if amount(quantity).is_none() {
+            if parse_amount(quantity).is_none() {
                 let example = if name == "cpu" { "100m" } else { "256Mi" };
                 return Err(QuantityError(format!(
                     "`{quantity}` is not a quantity of {name}: write for example `{example}`, or `0` for none"
@@ -140,7 +141,7 @@ impl FromStr for Quantities {
 /// Parses a quantity; `None` if an API server would reject it, because resources can't be negative.
 ///
 /// A suffix without digits is 0 in Kubernetes. Here it is rejected, because `memory=Gi` does not mean "no limit".
-fn amount(quantity: &str) -> Option<Quantity> {
+fn parse_amount(quantity: &str) -> Option<Quantity> {
     let has_digits = quantity.contains(|c: char| c.is_ascii_digit());
     quantity.parse().ok().filter(|amount: &Quantity| has_digits && !amount.is_negative())
 }

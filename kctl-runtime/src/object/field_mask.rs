@@ -112,7 +112,7 @@ impl FieldMask {
     ///
     /// # Errors
     /// The JSON is broken, or a value on the way to a kept field is not an object.
-    pub(super) fn cut(&self, json: &str) -> Result<Option<MaskedFields>, serde_json::Error> {
+    pub(super) fn apply(&self, json: &str) -> Result<Option<MaskedFields>, serde_json::Error> {
         let Fields::Some(members) = &self.0 else { return Ok(None) };
         let mut slim = MaskedFields::default();
         let mut reader = serde_json::Deserializer::from_str(json);

@@ -81,7 +81,7 @@ impl Stored {
     /// As `accept`; also if a kept path leads through a value that is not an object.
     pub(crate) fn accept_masked(kind: &Kind, json: &str, field_mask: &FieldMask) -> Result<Self, DecodeError> {
         let (head, meta) = read(kind, json)?;
-        if let Some(slim) = Self::slim(kind, &meta, json, field_mask)? {
+        if let Some(slim) = Self::apply_mask(kind, &meta, json, field_mask)? {
             return Ok(slim);
         }
         Ok(Self::new(meta, managed_fields::remove(json, head.managed_fields, "")))
@@ -106,7 +106,7 @@ impl Stored {
         if let Some(cached) = cached(&meta) {
             return Ok(Ok(cached));
         }
-        if let Some(slim) = Self::slim(kind, &meta, json, field_mask)? {
+        if let Some(slim) = Self::apply_mask(kind, &meta, json, field_mask)? {
             return Ok(Err(slim));
         }
         let name = if head.is_typed {
@@ -122,8 +122,8 @@ impl Stored {
     }
 
     /// Cuts an object down to the kept fields; `None` if all are kept.
-    fn slim(kind: &Kind, meta: &Meta, json: &str, field_mask: &FieldMask) -> Result<Option<Self>, DecodeError> {
-        let cut = field_mask.cut(json).map_err(|source| DecodeError {
+    fn apply_mask(kind: &Kind, meta: &Meta, json: &str, field_mask: &FieldMask) -> Result<Option<Self>, DecodeError> {
+        let cut = field_mask.apply(json).map_err(|source| DecodeError {
             kind: kind.kind.clone(),
             name: meta.key.to_string(),
             source,

@@ -179,13 +179,13 @@ impl RingLabels {
     }
 
     /// Returns `true` if the sharder has labelled the object for this shard.
-    fn is_mine(&self, object: &Stored) -> bool {
+    fn belongs_to_shard(&self, object: &Stored) -> bool {
         object.meta().labels.get(&self.shard_label).is_some_and(|shard| shard == self.shard)
     }
 
     /// Returns `true` if the sharder has labelled the object for another shard.
     pub(crate) fn is_assigned_elsewhere(&self, object: &Stored) -> bool {
-        object.meta().labels.get(&self.shard_label).is_some() && !self.is_mine(object)
+        object.meta().labels.get(&self.shard_label).is_some() && !self.belongs_to_shard(object)
     }
 
     /// Returns `true` if the sharder has requested the return of the object.
@@ -205,7 +205,7 @@ impl RingLabels {
     }
 
     /// Returns the merge patch that gives an object back. It fails if the object has changed since.
-    pub(crate) fn hand_over(&self, object: &Stored) -> Value {
+    pub(crate) fn hand_over_patch(&self, object: &Stored) -> Value {
         json!({ "metadata": {
             "resourceVersion": object.meta().resource_version.to_string(),
             "labels": { &self.shard_label: null, &self.drain_label: null },
@@ -253,7 +253,7 @@ impl Ring {
     /// object has come back does not end its tenure.
     pub(crate) fn next_step(&self, kind: &Kind, object: &Stored) -> NextStep {
         let mut state = self.state.lock();
-        if !self.labels.is_mine(object) {
+        if !self.labels.belongs_to_shard(object) {
             if !self.has_come_back(&state, kind, object) {
                 state.tenures.end(kind, object.key());
             }
@@ -293,7 +293,7 @@ impl Ring {
         let caches = state.primaries.iter().filter(|(cached, _)| cached == kind);
         caches.filter_map(|(_, store)| store.get(object.key())).any(|newer| {
             let is_newer = newer.meta().revision() > object.meta().revision();
-            is_newer && self.labels.is_mine(&newer) && !self.labels.is_drained(&newer)
+            is_newer && self.labels.belongs_to_shard(&newer) && !self.labels.is_drained(&newer)
         })
     }
 

@@ -21,7 +21,7 @@ use super::{METADATA_LIST, Source, condition::Activity, filter::CacheBug, jitter
 use crate::{
     key::ObjectKey,
     object::{Meta, Uid, Version},
-    store::{Delta, NamespaceScope, Present},
+    store::{Delta, ListedVersions, NamespaceScope},
     transport::ApiError,
 };
 
@@ -113,7 +113,7 @@ impl Source {
                     Ok(true) => break,
                     Ok(false) => n_opaque += 1,
                     // The watch decides if the kind counts as absent.
-                    Err(error) if self.lacks_optional(&error) => {
+                    Err(error) if self.is_optional_kind_missing(&error) => {
                         self.condition.record_absent(self.config(), &scope);
                         continue 'scopes;
                     }
@@ -150,7 +150,7 @@ impl Source {
     /// Safe: the store is not changed.
     pub async fn is_current(&self) -> Result<bool, ApiError> {
         for scope in self.scopes().all() {
-            if !self.store().has_all(&scope, &self.present(&scope).await?) {
+            if !self.store().has_all(&scope, &self.list_versions(&scope).await?) {
                 return Ok(false);
             }
         }
@@ -162,7 +162,7 @@ impl Source {
     /// # Errors
     /// The metadata list fails, or the list of objects after it.
     async fn catch_up(&self, scope: &NamespaceScope, opaque: OpaqueVersion) -> Result<bool, ApiError> {
-        let present = self.present(scope).await?;
+        let present = self.list_versions(scope).await?;
         if self.store().has_all(scope, &present) {
             return Ok(true);
         }
@@ -176,7 +176,7 @@ impl Source {
     }
 
     /// Waits for a moment until the watch has brought the rest of the listed state. Returns `false` if it has not.
-    async fn has_all_soon(&self, scope: &NamespaceScope, present: &Present) -> bool {
+    async fn has_all_soon(&self, scope: &NamespaceScope, present: &ListedVersions) -> bool {
         for _look in 0..RECHECKS.1 {
             tokio::time::sleep(RECHECKS.0).await;
             if self.store().has_all(scope, present) {
@@ -190,11 +190,11 @@ impl Source {
     ///
     /// Each item is compared with the store as it arrives. So memory holds one item and the names of objects that
     /// differ, not a second copy of the kind.
-    async fn present(&self, scope: &NamespaceScope) -> Result<Present, ApiError> {
+    async fn list_versions(&self, scope: &NamespaceScope) -> Result<ListedVersions, ApiError> {
         let operation = self.config().operation("list");
         // Only metadata is requested: names and versions are enough to compare.
         let body = self.send_list(&operation, scope, "", METADATA_LIST).await?;
-        let mut present = Present { keys: HashSet::default(), missing: Vec::new(), version: None };
+        let mut present = ListedVersions { keys: HashSet::default(), missing: Vec::new(), version: None };
         let take = |item: &str| {
             if self.not_selected(item).is_some() {
                 return Ok(());

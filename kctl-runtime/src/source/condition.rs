@@ -92,7 +92,7 @@ impl Condition {
     }
 
     /// Returns the time since the API server last sent anything.
-    pub(super) fn silence(&self) -> Option<Duration> {
+    pub(super) fn time_since_message(&self) -> Option<Duration> {
         self.heard.lock().map(|heard| heard.elapsed())
     }
 

@@ -300,11 +300,11 @@ impl Source {
     /// use kctl_runtime::source::Source;
     ///
     /// fn is_suspicious(source: &Source) -> bool {
-    ///     source.silence().is_some_and(|silence| silence > Duration::from_secs(180))
+    ///     source.time_since_message().is_some_and(|silence| silence > Duration::from_secs(180))
     /// }
     /// ```
-    pub fn silence(&self) -> Option<Duration> {
-        self.condition.silence()
+    pub fn time_since_message(&self) -> Option<Duration> {
+        self.condition.time_since_message()
     }
 
     /// Returns the kind, namespaces and selectors that it lists and watches.

@@ -117,10 +117,10 @@ impl Items {
     pub(super) fn next(&mut self) -> Result<Option<&[u8]>, ListError> {
         while let Some(byte) = self.next_byte() {
             match (self.position, byte) {
-                (Position::Begin, b'{') | (Position::Items, b']') => self.pass_to(Position::Member),
-                (Position::Member, b'}') => self.pass_to(Position::End),
-                (Position::Value(Name::Items), b'[') => self.pass_to(Position::Items),
-                (Position::Member | Position::Items, b',') | (Position::Value(_), b':') => self.pass_to(self.position),
+                (Position::Begin, b'{') | (Position::Items, b']') => self.skip_to(Position::Member),
+                (Position::Member, b'}') => self.skip_to(Position::End),
+                (Position::Value(Name::Items), b'[') => self.skip_to(Position::Items),
+                (Position::Member | Position::Items, b',') | (Position::Value(_), b':') => self.skip_to(self.position),
                 (Position::Member, b'"') | (Position::Value(_) | Position::Items, _) => {
                     let Some(value) = self.take_value()? else { return Ok(None) };
                     if self.position == Position::Items {
@@ -135,7 +135,7 @@ impl Items {
     }
 
     /// Skips one byte.
-    fn pass_to(&mut self, position: Position) {
+    fn skip_to(&mut self, position: Position) {
         self.begin += 1;
         self.position = position;
     }

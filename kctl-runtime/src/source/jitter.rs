@@ -45,7 +45,7 @@ impl Jitter {
     /// Returns a duration between `least` and twice that.
     ///
     /// It becomes the `timeoutSeconds` of a watch. The API server then ends the watch itself, between two events.
-    pub(super) fn life(&mut self, least: Duration) -> Duration {
+    pub(super) fn watch_timeout(&mut self, least: Duration) -> Duration {
         least.mul_f64(1.0 + self.next())
     }
 }
@@ -66,7 +66,7 @@ mod tests {
     fn jitter_is_within_its_bounds_and_repeats() {
         let all = |mut jitter: Jitter| -> Vec<Duration> {
             let second = Duration::from_secs(1);
-            (0..100).flat_map(|_| [jitter.wait(second), jitter.life(second)]).collect()
+            (0..100).flat_map(|_| [jitter.wait(second), jitter.watch_timeout(second)]).collect()
         };
         let (pods, nodes) = (all(Jitter::new("pods")), all(Jitter::new("nodes")));
         assert_eq!(pods, all(Jitter::new("pods")));

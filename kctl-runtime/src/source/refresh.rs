@@ -33,11 +33,11 @@ impl Source {
         let Some(whole) = [scope, &None].into_iter().find(|scope| followed.has(scope)) else { return Ok(()) };
         let (objects, version) = match self.state(scope).await {
             // The optional kind is not served, so no object of it exists, whatever the write did.
-            Err(error) if self.lacks_optional(&error) => return Ok(()),
+            Err(error) if self.is_optional_kind_missing(&error) => return Ok(()),
             state => state?,
         };
         if version.parse::<u64>().is_ok() {
-            self.store().push_and_wait(Delta::Present(scope.clone(), objects, version)).await;
+            self.store().push_and_wait(Delta::ListBesideWatch(scope.clone(), objects, version)).await;
             return Ok(());
         }
         // Versions that are not numbers have no order, so the list replaces the whole scope, like a list of the reflector.
@@ -68,7 +68,7 @@ impl Source {
         let selector = url::escape(&format!("metadata.name={name}"));
         let path = format!("{}?fieldSelector={selector}", self.config().kind.path(namespace));
         let response = match transport::list_few(self.client(), &operation, &path, self.accepts(METADATA_LIST)).await {
-            Err(error) if self.lacks_optional(&error) => return Ok(()),
+            Err(error) if self.is_optional_kind_missing(&error) => return Ok(()),
             response => response?,
         };
         let Input::Page { objects, version, .. } = self.read_list(&operation, response).await? else { return Ok(()) };
@@ -92,7 +92,13 @@ impl Source {
 
     /// Returns `true` if the watch delivers this version of an object, a later one, or its deletion before `within` has
     /// passed.
-    pub(crate) async fn arrives(&self, key: &ObjectKey, uid: &Uid, version: &Version, within: Duration) -> bool {
+    pub(crate) async fn wait_for_version(
+        &self,
+        key: &ObjectKey,
+        uid: &Uid,
+        version: &Version,
+        within: Duration,
+    ) -> bool {
         tokio::time::timeout(within, self.store().wait_for(key, uid, version)).await.is_ok()
     }
 }

@@ -6,9 +6,9 @@ mod delta;
 mod events;
 mod index;
 mod list;
+mod list_beside_watch;
 mod objects;
 mod own_write;
-mod present;
 mod scopes;
 #[cfg(test)]
 mod tests;
@@ -34,7 +34,7 @@ use crate::{
 };
 
 pub use self::delta::{Delta, NamespaceScope};
-pub(crate) use self::present::Present;
+pub(crate) use self::list_beside_watch::ListedVersions;
 
 /// The state behind a store.
 pub(crate) struct Cache {
@@ -193,10 +193,10 @@ impl Cache {
             Delta::Written(object) if self.scope_of(object.key()).is_none() => Vec::new(),
             Delta::Written(object) => self.apply_own_write(object),
             Delta::Gone(key, uid) => self.apply_own_delete(&key, uid),
-            Delta::Present(scope, objects, version) => self.present(scope, objects, &version),
+            Delta::ListBesideWatch(scope, objects, version) => self.apply_list_beside_watch(scope, objects, &version),
             Delta::Incomplete(scope) => self.open(scope),
             Delta::Clear(scope) => self.clear(&scope),
-            Delta::Absent(scope) => self.absent(scope),
+            Delta::Absent(scope) => self.mark_not_served(scope),
             Delta::Close(scope) => self.close(scope),
         }
     }

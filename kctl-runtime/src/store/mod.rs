@@ -55,7 +55,7 @@ use std::sync::Arc;
 pub(crate) use all_slots::AllSlots;
 #[cfg(test)]
 pub(crate) use cache::Cache;
-pub(crate) use cache::Present;
+pub(crate) use cache::ListedVersions;
 pub use cache::{Delta, NamespaceScope};
 pub(crate) use share::{Part, Primaries, Share};
 pub use tombstones::TOMBSTONES_MAX;

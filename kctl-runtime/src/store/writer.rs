@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     Change, Delta, IndexFn, NamespaceScope,
-    cache::{Cache, Present},
+    cache::{Cache, ListedVersions},
     durations::Durations,
     inbox::Inbox,
 };
@@ -422,7 +422,7 @@ impl SharedStore {
     }
 
     /// Returns `true` if the store has everything of a scope that `present` lists, or a newer state.
-    pub(crate) fn has_all(&self, scope: &NamespaceScope, present: &Present) -> bool {
+    pub(crate) fn has_all(&self, scope: &NamespaceScope, present: &ListedVersions) -> bool {
         self.cache.read().has_all(scope, present)
     }
 

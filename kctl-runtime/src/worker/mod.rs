@@ -62,7 +62,7 @@ use crate::{
     shard::ReconcileGuard,
     source::Unreadable,
     store::{Change, Delta},
-    text::cut,
+    text::truncate_text,
     trace::Trace,
     writer::{ApiError, EventRecord, EventType},
 };
@@ -470,7 +470,7 @@ const ERROR_LEN_MAX: usize = 4 << 10;
 
 /// Returns the text of an error, cut to [`ERROR_LEN_MAX`].
 fn truncate_error(mut text: String) -> String {
-    cut(&mut text, ERROR_LEN_MAX);
+    truncate_text(&mut text, ERROR_LEN_MAX);
     text
 }
 

@@ -111,7 +111,7 @@ pub(super) async fn store_written(
     } else if meta.resource_version.is_none() {
         // A stored object has a version. This is the response to a dry run, which no watch reports.
         uncertain.mark_resolved();
-    } else if target.source.arrives(object.key(), &meta.uid, &meta.resource_version, OPAQUE_WITHIN).await {
+    } else if target.source.wait_for_version(object.key(), &meta.uid, &meta.resource_version, OPAQUE_WITHIN).await {
         uncertain.mark_resolved();
     } else {
         tracing::warn!(

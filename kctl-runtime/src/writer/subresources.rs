@@ -56,7 +56,7 @@ impl Writer {
             .map_err(|error| ApiError::Unreadable { operation: operation.clone(), cause: error.to_string() })?;
         let (uid, version) = (scale.metadata.uid, Version::from(&*scale.metadata.resource_version));
         own_writes::record_write(&uid, &version, BackoffEffect::Reset);
-        if target.source.arrives(&target.key(), &uid, &version, WATCH_WITHIN).await
+        if target.source.wait_for_version(&target.key(), &uid, &version, WATCH_WITHIN).await
             || self.refresh_object(target, &uid.to_string()).await
         {
             uncertain.mark_resolved();

@@ -55,7 +55,7 @@ where
     }
     let exporter = SpanExporter::builder().with_tonic().build();
     let exporter = exporter.map_err(|error| Error::from(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {error}")))?;
-    Trace::keep_all(true);
+    Trace::set_sampled(true);
     let provider = provider(app, SdkTracerProvider::builder().with_batch_exporter(exporter));
     let layer = tracing_opentelemetry::layer().with_tracer(provider.tracer("kctl"));
     let _already = PROVIDER.set(provider);

@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::{
     key::ObjectKey,
-    text::cut,
+    text::truncate_text,
     worker::{CONFLICTS_BEFORE_WARNING, Decision, Outcome, Report},
 };
 
@@ -77,7 +77,7 @@ impl History {
         }
         let (mut report, ended_at) = (report.clone(), clock());
         if let Outcome::Failed { text, .. } | Outcome::Panicked(text) = &mut report.outcome {
-            cut(text, TEXT_LEN_MAX);
+            truncate_text(text, TEXT_LEN_MAX);
         }
         let mut recorded = self.recorded.lock();
         recorded.update_failure(&report);

@@ -18,7 +18,7 @@ use crate::{
     queue::WorkQueue,
     source::Source,
     spec::ControllerSpec,
-    text::cut,
+    text::truncate_text,
     worker::{CONFLICTS_BEFORE_WARNING, Decision, Outcome},
 };
 
@@ -349,7 +349,7 @@ fn cache(source: &Source) -> Cache {
         backlog: store.backlog(),
         lag_seconds: store.lag().as_secs_f64(),
         revision: store.revision().to_string(),
-        silent_seconds: source.silence().map(|silence| silence.as_secs_f64()),
+        silent_seconds: source.time_since_message().map(|silence| silence.as_secs_f64()),
         undecodable: health.undecodable,
         failure: health.failure.map(|failure| truncate(&failure.to_string())),
     }
@@ -398,7 +398,7 @@ fn format_millis(wait: Duration) -> String {
 /// Cuts an error for the page.
 fn truncate(text: &str) -> String {
     let mut text = text.to_owned();
-    cut(&mut text, TEXT_LEN_MAX);
+    truncate_text(&mut text, TEXT_LEN_MAX);
     text
 }
 

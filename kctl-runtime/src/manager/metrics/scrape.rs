@@ -56,7 +56,7 @@ impl Metric {
 }
 
 /// Writes a family of gauges.
-fn family<V: EncodeGaugeValue>(
+fn encode_gauges<V: EncodeGaugeValue>(
     encoder: &mut DescriptorEncoder<'_>,
     metric: Metric,
     samples: impl IntoIterator<Item = (Labels, V)>,
@@ -98,22 +98,22 @@ fn samples<V>(caches: &[OpenCache], read: fn(&Source) -> V) -> impl Iterator<Ite
 
 /// Writes the size and the age of the contents of each cache.
 fn contents(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::Result {
-    family(
+    encode_gauges(
         encoder,
         Metric::new("kctl_cache_objects", "Objects in a cache"),
         samples(caches, |source| source.store().len()),
     )?;
-    family(
+    encode_gauges(
         encoder,
         Metric::new("kctl_cache_bytes", "Length of the JSON of the objects in a cache"),
         samples(caches, |source| source.store().n_bytes()),
     )?;
-    family(
+    encode_gauges(
         encoder,
         Metric::new("kctl_cache_lag_seconds", "Seconds that the next change has waited to enter a cache"),
         samples(caches, |source| source.store().lag().as_secs_f64()),
     )?;
-    family(
+    encode_gauges(
         encoder,
         Metric::new("kctl_cache_synced", "1 if the first list of a cache is complete"),
         samples(caches, |source| u64::from(source.store().is_synced())),
@@ -122,7 +122,7 @@ fn contents(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::R
 
 /// Writes the failures of each source, and how far it is.
 fn sources(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::Result {
-    family(
+    encode_gauges(
         encoder,
         Metric::new("kctl_source_failing", "1 if the list or the watch of a kind fails now"),
         samples(caches, |source| u64::from(source.health().failure.is_some())),
@@ -132,12 +132,12 @@ fn sources(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::Re
         Metric::new("kctl_source_undecodable", "Objects that could not be decoded; their last good state stays"),
         samples(caches, |source| source.health().undecodable),
     )?;
-    family(
+    encode_gauges(
         encoder,
         Metric::new("kctl_source_unreadable_objects", "Objects that can't be decoded now, each with a Warning event"),
         samples(caches, Source::num_unreadable),
     )?;
-    family(
+    encode_gauges(
         encoder,
         Metric::new("informer_queued_items", "Number of items that wait to be taken into the cache"),
         samples(caches, |source| source.store().backlog()),
@@ -148,7 +148,7 @@ fn sources(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::Re
     for cache in caches {
         cache.source.store().processing().encode(seconds.encode_family(&cache.labels)?)?;
     }
-    family(
+    encode_gauges(
         encoder,
         Metric::new(
             "informer_store_resource_version",
@@ -186,7 +186,7 @@ impl Collector for Scrape {
         self.ring(&mut encoder)?;
         self.election(&mut encoder)?;
         let build = Metric::new("kctl_build_info", "The version of kctl; always 1");
-        family(&mut encoder, build, [(vec![("version", env!("CARGO_PKG_VERSION").into())], 1_u64)])
+        encode_gauges(&mut encoder, build, [(vec![("version", env!("CARGO_PKG_VERSION").into())], 1_u64)])
     }
 }
 
@@ -195,12 +195,12 @@ impl Scrape {
     fn controllers(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let labels = |name: &str| vec![("controller", name.to_owned())];
         let all = self.0.controllers();
-        family(
+        encode_gauges(
             encoder,
             Metric::new("controller_runtime_active_workers", "Number of currently used workers per controller"),
             all.iter().map(|(spec, queue)| (labels(&spec.name), queue.processing())),
         )?;
-        family(
+        encode_gauges(
             encoder,
             Metric::new(
                 "controller_runtime_max_concurrent_reconciles",
@@ -208,7 +208,7 @@ impl Scrape {
             ),
             all.iter().map(|(spec, _)| (labels(&spec.name), spec.concurrency)),
         )?;
-        family(
+        encode_gauges(
             encoder,
             Metric::new("kctl_failing_keys", "Keys whose last reconcile failed, per controller"),
             all.iter().map(|(spec, queue)| (labels(&spec.name), queue.n_failing())),
@@ -220,7 +220,7 @@ impl Scrape {
         let stats: Vec<(&str, QueueStats)> =
             self.0.controllers().iter().map(|(spec, queue)| (spec.name.as_str(), queue.stats())).collect();
         let depths = stats.iter().flat_map(|(name, stats)| depths(name, stats));
-        family(encoder, Metric::new("workqueue_depth", "Current depth of the work queue by priority"), depths)?;
+        encode_gauges(encoder, Metric::new("workqueue_depth", "Current depth of the work queue by priority"), depths)?;
         let gauge =
             |read: fn(&QueueStats) -> f64| stats.iter().map(move |(name, stats)| (queue_labels(name), read(stats)));
         let count =
@@ -235,7 +235,7 @@ impl Scrape {
             Metric::new("workqueue_retries", "Total number of retries handled by the work queue"),
             count(|stats| stats.retries),
         )?;
-        family(
+        encode_gauges(
             encoder,
             Metric::new(
                 "workqueue_unfinished_work_seconds",
@@ -243,7 +243,7 @@ impl Scrape {
             ),
             gauge(|stats| stats.unfinished_work.as_secs_f64()),
         )?;
-        family(
+        encode_gauges(
             encoder,
             Metric::new(
                 "workqueue_longest_running_processor_seconds",
@@ -251,12 +251,12 @@ impl Scrape {
             ),
             gauge(|stats| stats.longest_running.as_secs_f64()),
         )?;
-        family(
+        encode_gauges(
             encoder,
             Metric::new("kctl_workqueue_oldest_waiting_seconds", "Seconds that the oldest ready key has been waiting"),
             gauge(|stats| stats.oldest_waiting.as_secs_f64()),
         )?;
-        family(
+        encode_gauges(
             encoder,
             Metric::new("kctl_workqueue_delayed", "Keys with a delay"),
             stats.iter().map(|(name, stats)| (queue_labels(name), stats.delayed)),
@@ -267,7 +267,7 @@ impl Scrape {
     fn caches(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let caches = self.label_caches();
         let users = caches.iter().map(|cache| (cache.labels.clone(), cache.n_users));
-        family(encoder, Metric::new("kctl_cache_users", "Controllers and watches that share a cache"), users)?;
+        encode_gauges(encoder, Metric::new("kctl_cache_users", "Controllers and watches that share a cache"), users)?;
         contents(encoder, &caches)?;
         sources(encoder, &caches)
     }
@@ -278,7 +278,7 @@ impl Scrape {
             vec![("controller", spawned.controller().to_owned()), ("relation", spawned.relation().to_owned())]
         };
         let spawned_handlers = self.0.spawned_handlers();
-        family(
+        encode_gauges(
             encoder,
             Metric::new(
                 "kctl_handler_lag_seconds",
@@ -286,7 +286,7 @@ impl Scrape {
             ),
             spawned_handlers.iter().map(|spawned| (labels(spawned), spawned.lag().as_secs_f64())),
         )?;
-        family(
+        encode_gauges(
             encoder,
             Metric::new("kctl_handler_waiting", "Changes that wait for `map` and `when` of a relation"),
             spawned_handlers.iter().map(|spawned| (labels(spawned), spawned.waiting())),
@@ -326,12 +326,12 @@ impl Scrape {
         ];
         bounds.extend(self.0.bounds().iter().map(|bound| (bound.name, (bound.used)(), bound.limit)));
         let labels = |bound: &str| vec![("bound", bound.to_owned())];
-        family(
+        encode_gauges(
             encoder,
             Metric::new("kctl_bound_used", "Usage of a bound of the control loop"),
             bounds.iter().map(|(name, used, _)| (labels(name), *used)),
         )?;
-        family(
+        encode_gauges(
             encoder,
             Metric::new("kctl_bound_limit", "A bound of the control loop"),
             bounds.iter().map(|(name, _, limit)| (labels(name), *limit)),
@@ -348,12 +348,12 @@ impl Scrape {
     fn shards(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let Some(shards) = self.0.shards() else { return Ok(()) };
         let n_owned = u32::try_from(shards.n_owned()).unwrap_or(u32::MAX);
-        family(
+        encode_gauges(
             encoder,
             Metric::new("kctl_slots", "Number of slots of the program"),
             [(vec![], shards.config().slots().count())],
         )?;
-        family(
+        encode_gauges(
             encoder,
             Metric::new("kctl_slots_owned", "Number of slots that this replica owns"),
             [(vec![], n_owned)],
@@ -363,7 +363,7 @@ impl Scrape {
         // The readiness check has the same condition: replicas with other settings hold the common Lease.
         let is_rejected = shards.disagreement().is_some();
         let help = "1 while this replica does not work because others run with other settings or with leader election";
-        family(encoder, Metric::new("kctl_slots_rejected", help), [(vec![], u32::from(is_rejected))])
+        encode_gauges(encoder, Metric::new("kctl_slots_rejected", help), [(vec![], u32::from(is_rejected))])
     }
 
     /// Writes the hand-overs of a shard of a controller ring. Each shard counts the objects that it gave back.
@@ -379,7 +379,7 @@ impl Scrape {
         let Some(leadership) = self.0.leadership().filter(|_| self.0.shards().is_none()) else { return Ok(()) };
         let labels = || vec![("name", leadership.config().name.clone())];
         let help = "1 if this process is the leader, 0 if it is a candidate";
-        family(
+        encode_gauges(
             encoder,
             Metric::new("leader_election_master_status", help),
             [(labels(), u32::from(leadership.is_leading()))],

@@ -71,13 +71,13 @@ impl Format {
                 open += "# EOF\n";
                 open
             }
-            Self::Prometheus => plain(&open),
+            Self::Prometheus => prometheus_text(&open),
         }
     }
 }
 
 /// Converts to 0.0.4, where a counter's family is named like its samples, without units and exemplars.
-fn plain(open: &str) -> String {
+fn prometheus_text(open: &str) -> String {
     let mut text = String::with_capacity(open.len());
     let mut lines = open.lines().peekable();
     while let Some(line) = lines.next() {

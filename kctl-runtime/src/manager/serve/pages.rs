@@ -32,13 +32,13 @@ pub(crate) fn health(health: Arc<Health>) -> Pages {
         if one.is_empty() {
             all(root, &checks, request.uri().query().unwrap_or_default())
         } else {
-            single(one, &checks)
+            check_page(one, &checks)
         }
     })
 }
 
 /// Returns the page of one check. An unknown name is answered with the names that exist.
-fn single(name: &str, checks: &[Check]) -> Page {
+fn check_page(name: &str, checks: &[Check]) -> Page {
     match checks.iter().find(|check| check.name == name) {
         Some(Check { result: Ok(_), .. }) => text(StatusCode::OK, "ok"),
         Some(Check { result: Err(reason), .. }) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("{reason}\n")),

@@ -328,7 +328,7 @@ impl Coordinator {
                 biased;
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
                 Some(ended) = tasks.join_next() => {
-                    let slot = unless_panicked(ended);
+                    let slot = resume_panic(ended);
                     let removed = held.remove(&slot);
                     debug_assert!(removed.is_some(), "a task ends once");
                     self.shared.lock().elections.remove(&slot_name(self.config.name(), slot));
@@ -456,7 +456,7 @@ async fn handlers_ready(envs: &[Arc<Env>]) {
 
 /// Returns the result of a task. A panic goes on in the coordinator, so that the process ends: the Lease of the slot
 /// expires, and other replicas own it while this one does not know.
-fn unless_panicked<T>(ended: Result<T, JoinError>) -> T {
+fn resume_panic<T>(ended: Result<T, JoinError>) -> T {
     match ended.map_err(JoinError::into_panic) {
         Ok(output) => output,
         Err(panic) => std::panic::resume_unwind(panic),

@@ -81,7 +81,7 @@ impl ShardSettings {
     }
 
     /// Returns the names of what sets the values that differ.
-    fn differing(&self, other: &Self) -> Vec<&'static str> {
+    fn differing_settings(&self, other: &Self) -> Vec<&'static str> {
         let values = [
             ("--shards", self.slots.count() != other.slots.count()),
             ("`App::sharded`", self.slots.shard_by() != other.slots.shard_by()),
@@ -111,7 +111,7 @@ pub(super) fn disagreement(own: &str, holder: &str) -> String {
             "another replica ({holder}) runs with --leader-elect: stop all replicas, then start them with one mode"
         );
     };
-    let differing = ShardSettings::parse(own).map(|own| own.differing(&others)).unwrap_or_default();
+    let differing = ShardSettings::parse(own).map(|own| own.differing_settings(&others)).unwrap_or_default();
     let options = if differing.is_empty() { "options".to_owned() } else { differing.join(" and the same ") };
     format!("other replicas run as `{holder}` and this one as `{own}`: use the same {options} in all")
 }

@@ -94,7 +94,7 @@ impl Holder {
                 true
             }
             Some(period) => {
-                timeout(period, self.wait_until_idle(slot)).await.is_ok() || self.cut_off(slot, period).await
+                timeout(period, self.wait_until_idle(slot)).await.is_ok() || self.abort_reconciles(slot, period).await
             }
         };
         finish_writes(tenure.permit()).await;
@@ -103,7 +103,7 @@ impl Holder {
 
     /// Cuts off the reconciles of a slot. Returns `false` if one of them goes on: it blocks its thread, so it is not
     /// polled.
-    async fn cut_off(&self, slot: u32, period: Duration) -> bool {
+    async fn abort_reconciles(&self, slot: u32, period: Duration) -> bool {
         tracing::warn!(
             slot,
             "cutting off reconciles that still run {period:?} after the hand-over of their slot began"

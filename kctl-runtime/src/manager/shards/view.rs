@@ -168,7 +168,7 @@ impl ShardView {
     }
 
     /// Returns `true` if no slot is on its way to or from this replica, and these controllers work on all that it owns.
-    pub(crate) fn is_settled(&self, gates: &[Gate]) -> bool {
+    pub(crate) fn has_no_moving_slots(&self, gates: &[Gate]) -> bool {
         let moves = |phase: &Phase| matches!(phase, Phase::Waiting | Phase::HandingOver);
         let is_open = |tenure: &Arc<Tenure>| gates.iter().all(|gate| gate.is_open(tenure));
         !self.tenures.phases().iter().any(moves) && self.tenures.serving().iter().all(is_open)

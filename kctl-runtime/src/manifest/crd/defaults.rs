@@ -77,7 +77,7 @@ fn check_value(schema: &Value, given: &Value, path: &str, role: SchemaRole, foun
         push("it is not one of the allowed values".to_owned());
     }
     check_size(schema, given, &mut push);
-    if let Some(what) = formats::wrong(schema, given) {
+    if let Some(what) = formats::format_error(schema, given) {
         push(what);
     }
     if let Some(what) = wrong_alternative(schema, given) {

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 /// Returns why a value does not have the format of its schema.
-pub(super) fn wrong(schema: &Value, given: &Value) -> Option<String> {
+pub(super) fn format_error(schema: &Value, given: &Value) -> Option<String> {
     let format = schema["format"].as_str()?;
     let fits = match given {
         Value::String(text) => fits_text(format, text),

@@ -12,8 +12,8 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 pub(super) fn shorten(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => {
-            if let Some(whole) = number.as_f64().and_then(whole) {
-                *number = whole.into();
+            if let Some(integer) = number.as_f64().and_then(to_integer) {
+                *number = integer.into();
             }
         }
         Value::Array(items) => items.iter_mut().for_each(shorten),
@@ -23,7 +23,7 @@ pub(super) fn shorten(value: &mut Value) {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "checked: it is whole and within what is exact")]
-fn whole(number: f64) -> Option<i64> {
+fn to_integer(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= EXACT_MAX).then_some(number as i64)
 }
 

@@ -59,7 +59,7 @@ fn check_column(column: &Value, schema: &Value, rejected: &mut Vec<Problem>, use
         let inner = path.strip_prefix('{').and_then(|path| path.strip_suffix('}')).unwrap_or(path);
         let written = inner.trim_start_matches('.');
         rejected.push(problem(what, &format!("write `json_path = \".{written}\"`")));
-    } else if let Some(what) = leads_nowhere(path, schema) {
+    } else if let Some(what) = path_error(path, schema) {
         useless.push(problem(what, "write it from the object, as `.spec.name`, with the names of JSON"));
     }
 }
@@ -67,7 +67,7 @@ fn check_column(column: &Value, schema: &Value, rejected: &mut Vec<Problem>, use
 /// Returns why a path cannot be read or leads to no field. Only paths of names are followed.
 ///
 /// The search ends without a problem where the schema ends: at `metadata`, in a map, and where unknown fields are kept.
-fn leads_nowhere(path: &str, schema: &Value) -> Option<String> {
+fn path_error(path: &str, schema: &Value) -> Option<String> {
     let count = |chars: &[char]| path.matches(chars).count();
     if count(&['[', '(', '{']) != count(&[']', ')', '}']) || count(&['\'', '"']) % 2 != 0 || path.contains("[]") {
         return Some(format!("the path `{path}` is not closed"));
@@ -118,7 +118,7 @@ fn check_scale(scale: &Value, schema: &Value, rejected: &mut Vec<Problem>, usele
         if !roots.iter().any(|root| path.starts_with(root)) {
             let what = format!("`{path}` is not a path below {}", roots.join(" or ").trim_end_matches('.'));
             rejected.push(Problem::new(&option_path, what, help));
-        } else if let Some(what) = leads_nowhere(path, schema) {
+        } else if let Some(what) = path_error(path, schema) {
             useless.push(Problem::new(&option_path, what, help));
         } else if path.contains(['[', '(', '{']) || path.contains("..") || path.ends_with('.') {
             useless.push(Problem::new(&option_path, format!("`{path}` is not made of names"), help));

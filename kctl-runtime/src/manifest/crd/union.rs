@@ -213,7 +213,7 @@ fn join(schema: &mut Map<String, Value>) -> Result<(), FieldConflict> {
         }
     }
     for key in LISTS {
-        schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().for_each(seal);
+        schema.get_mut(key).and_then(Value::as_array_mut).into_iter().flatten().for_each(hide_restrictions);
     }
     schema.insert("type".into(), "object".into());
     schema.insert("properties".into(), joined.into());
@@ -261,7 +261,7 @@ fn text_of(value: &Value) -> String {
 }
 
 /// Hides the restrictions of a variant.
-fn seal(variant: &mut Value) {
+fn hide_restrictions(variant: &mut Value) {
     if variant["properties"].is_object() {
         *variant = json!({ SEALED: variant.take() });
     }
@@ -312,7 +312,7 @@ fn describe_tag(field: &mut Value, sources: &[Source], comments: &[((&'static st
     }
     let mut lines = Vec::new();
     for source in sources {
-        let Some(value) = only_value(&source.schema) else { return };
+        let Some(value) = single_tag_value(&source.schema) else { return };
         let comment =
             comments.iter().find(|(variant, _)| Some(*variant) == source.variant).and_then(|(_, text)| text.as_str());
         if let Some(comment) = comment {
@@ -325,7 +325,7 @@ fn describe_tag(field: &mut Value, sources: &[Source], comments: &[((&'static st
 }
 
 /// Returns the single value of a tag in a variant.
-fn only_value(schema: &Value) -> Option<&Value> {
+fn single_tag_value(schema: &Value) -> Option<&Value> {
     match schema["enum"].as_array().map(Vec::as_slice) {
         Some([value]) => Some(value),
         _ => schema.get("const"),

@@ -108,8 +108,8 @@ fn integers(schema: &mut Map<String, Value>) {
     }
     let format = schema.get("format").and_then(Value::as_str).unwrap_or_default();
     if let Some((low, high, json_format)) = integer(format) {
-        narrow(schema, "minimum", "exclusiveMinimum", low, f64::lt);
-        narrow(schema, "maximum", "exclusiveMaximum", high, f64::gt);
+        tighten_bound(schema, "minimum", "exclusiveMinimum", low, f64::lt);
+        tighten_bound(schema, "maximum", "exclusiveMaximum", high, f64::gt);
         schema.insert("format".into(), json_format.into());
     }
     let is_int32 = schema.get("format").is_some_and(|format| format == "int32");
@@ -133,7 +133,7 @@ fn integers(schema: &mut Map<String, Value>) {
 
 /// Sets a bound unless a narrower one is present.
 #[expect(clippy::cast_precision_loss, reason = "bounds of types of up to 32 bits are exact")]
-fn narrow(
+fn tighten_bound(
     schema: &mut Map<String, Value>,
     key: &str,
     exclusive: &str,

@@ -231,7 +231,7 @@ impl Permissions {
     ///
     /// The larger one takes over the reasons of the smaller one, but not `framework`: kctl may need only a part of a
     /// permission.
-    fn minimal(self) -> Vec<Permission> {
+    fn without_covered(self) -> Vec<Permission> {
         let all: Vec<Permission> = self.0.into_values().collect();
         let is_needed: Vec<bool> =
             all.iter().map(|one| !all.iter().any(|other| other != one && other.covers(one))).collect();
@@ -266,7 +266,7 @@ impl Permissions {
 /// assert!(needed.contains(&"create events.events.k8s.io".to_owned()));
 /// ```
 pub fn permissions(specs: &[ControllerSpec], cluster: &str) -> Vec<Permission> {
-    collect(specs, cluster).minimal()
+    collect(specs, cluster).without_covered()
 }
 
 /// Returns the same with covered ones, which remain when the larger one is removed.

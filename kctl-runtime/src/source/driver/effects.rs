@@ -38,7 +38,7 @@ impl Source {
     /// the wait if the request is over.
     pub(super) fn apply_input(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
         if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
-            if self.lacks_optional(error) {
+            if self.is_optional_kind_missing(error) {
                 self.condition.record_absent(&self.config, reflector.scope());
             } else if !error.is_expired() {
                 self.condition.record_failure(&self.config, reflector.scope(), Activity::Follow, error);
@@ -92,7 +92,7 @@ impl Source {
     }
 
     /// Returns `true` if the error says that the API server does not serve a kind that is optional.
-    pub(in crate::source) fn lacks_optional(&self, error: &ApiError) -> bool {
+    pub(in crate::source) fn is_optional_kind_missing(&self, error: &ApiError) -> bool {
         self.config.presence == Presence::Optional && error.is_not_found()
     }
 }

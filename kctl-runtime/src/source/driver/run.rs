@@ -107,7 +107,7 @@ impl Source {
                 }
                 Request::Probe => Box::pin(self.list(&mut reflector, &scope, &mut begun)).await,
                 Request::Stream | Request::Watch { .. } => {
-                    self.watch(&mut reflector, &scope, jitter.life(WATCH_LIFE_MIN), &mut permit).await
+                    self.watch(&mut reflector, &scope, jitter.watch_timeout(WATCH_LIFE_MIN), &mut permit).await
                 }
             };
             if let Some(wait) = wait {

@@ -42,7 +42,7 @@ pub enum Delta {
     /// Everything of a scope up to this `resourceVersion` has been reported.
     Bookmark(NamespaceScope, String),
     /// The objects of a namespace at a `resourceVersion`, from a list beside the watch.
-    Present(NamespaceScope, Vec<Arc<Stored>>, String),
+    ListBesideWatch(NamespaceScope, Vec<Arc<Stored>>, String),
     /// The whole scope is about to be listed beside the watch. Until [`Join`](Self::Join), the store remembers which
     /// objects the watch reports as deleted.
     Listing(NamespaceScope),

@@ -15,7 +15,7 @@ impl Cache {
     }
 
     /// Empties a scope whose kind the API server does not serve. It is complete, and nothing is written there.
-    pub(super) fn absent(&mut self, scope: NamespaceScope) -> Vec<Change<Stored>> {
+    pub(super) fn mark_not_served(&mut self, scope: NamespaceScope) -> Vec<Change<Stored>> {
         if !self.scopes.has(&scope) {
             return Vec::new();
         }

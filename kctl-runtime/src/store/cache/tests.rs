@@ -354,8 +354,9 @@ fn restored_state_is_the_truth_whatever_was_known() {
 
 #[test]
 fn refresh_adds_and_deletes_by_version() {
-    let read =
-        |objects: &[Arc<Stored>], version: &str| Delta::Present(Some("a".into()), objects.to_vec(), version.into());
+    let read = |objects: &[Arc<Stored>], version: &str| {
+        Delta::ListBesideWatch(Some("a".into()), objects.to_vec(), version.into())
+    };
     let begin = || list(&[pod("x", "1", 5), pod("y", "2", 4)], "5");
     // Watch events older than the read change nothing, and later ones are applied.
     let late = [
@@ -373,7 +374,7 @@ fn refresh_adds_and_deletes_by_version() {
     // An object newer than the read stays.
     check(vec![begin(), Delta::Apply(pod("x", "1", 11)), read(&[], "10")], "+x@5 +y@4 ~x@11 -y@4");
     // A read of another namespace changes nothing here.
-    let elsewhere = Delta::Present(Some("b".into()), Vec::new(), "10".into());
+    let elsewhere = Delta::ListBesideWatch(Some("b".into()), Vec::new(), "10".into());
     let cache = check(vec![begin(), elsewhere.clone(), Delta::Apply(pod("z", "4", 6))], "+x@5 +y@4 +z@6");
     assert_eq!(cache.read.len(), 1);
     let cache = check(vec![begin(), elsewhere.clone(), Delta::Bookmark(None, "10".into())], "+x@5 +y@4");

@@ -133,7 +133,7 @@ impl Correlator {
         let detail = (text(&event.note), text(&event.action), event.related.as_ref().map(which).unwrap_or_default());
         let combined = self.is_aggregated(&kind, &detail, now);
         if combined {
-            event.note = Some(super::fitting(format!("{COMBINED}{}", detail.0)));
+            event.note = Some(super::truncate_note(format!("{COMBINED}{}", detail.0)));
             // The combined Event stands for several related objects.
             event.related = None;
         }
@@ -197,7 +197,7 @@ impl Correlator {
 }
 
 /// Identifies a related object by its uid, or by its name if it has none.
-fn which(object: &ObjectReference) -> String {
+fn related_id(object: &ObjectReference) -> String {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
     let by = object.uid.clone().unwrap_or_else(|| {
         format!(

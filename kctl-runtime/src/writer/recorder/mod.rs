@@ -208,7 +208,7 @@ impl Recorder {
             action: Some(action),
             reason: Some(reason.clone()),
             type_: Some(format!("{kind:?}")),
-            note: Some(fitting(note)),
+            note: Some(truncate_note(note)),
             regarding: Some(ObjectReference {
                 api_version: Some(about_kind.api_version()),
                 kind: Some(about_kind.kind.clone()),
@@ -234,7 +234,7 @@ impl Recorder {
 /// Returns a note that the API server accepts; a cut one ends with `…`.
 ///
 /// The cut is between characters: a note is never invalid UTF-8.
-fn fitting(mut note: String) -> String {
+fn truncate_note(mut note: String) -> String {
     if note.len() > NOTE_LEN_MAX {
         let most = NOTE_LEN_MAX - CUT.len_utf8();
         let end = (0..=most).rev().find(|index| note.is_char_boundary(*index)).unwrap_or(0);

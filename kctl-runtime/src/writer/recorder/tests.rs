@@ -176,6 +176,6 @@ fn long_note_is_cut_with_an_ellipsis() {
         ("ü".repeat(2_000), "ü".repeat(510) + "…"),
     ];
     for (note, expected) in cases {
-        assert_eq!(super::fitting(note.clone()), expected, "{} bytes", note.len());
+        assert_eq!(super::truncate_note(note.clone()), expected, "{} bytes", note.len());
     }
 }

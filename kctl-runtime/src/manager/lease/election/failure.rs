@@ -105,7 +105,7 @@ impl Election {
         };
         let deadline = term.deadline.unwrap_or(term.until);
         if now >= deadline {
-            return self.lose(effects);
+            return self.lose_lease(effects);
         }
         self.step = Step::Wait((now + period).min(deadline));
     }

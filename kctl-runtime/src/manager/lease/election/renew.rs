@@ -30,7 +30,7 @@ impl Election {
         let Some(term) = &mut self.leading else { return self.send(LeaseRequest::Get, now) };
         let deadline = *term.deadline.get_or_insert(renewal.min(term.until));
         if now >= deadline {
-            return self.lose(effects);
+            return self.lose_lease(effects);
         }
         match (&self.lease, self.observed.record()) {
             (Some(lease), Some(record)) if self.holders != Holders::Together => {
@@ -74,7 +74,7 @@ impl Election {
     }
 
     /// Ends the election because the renew deadline has passed.
-    pub(super) fn lose(&mut self, effects: &mut Vec<Effect>) {
+    pub(super) fn lose_lease(&mut self, effects: &mut Vec<Effect>) {
         let within = self.config.renew_deadline;
         let cause = self.failure.take().map_or_else(|| "no answer".into(), |failure| failure.text);
         self.end(End::Lost(format!("{} was not renewed within {within:?}: {cause}", self.lease_name())), effects);

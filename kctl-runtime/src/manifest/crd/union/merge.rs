@@ -66,7 +66,7 @@ pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, FieldConflict> {
         all.push(schema);
     }
     let mut merged = Map::new();
-    same(&mut all, &mut merged, &["type"], |values| {
+    merge_equal_keywords(&mut all, &mut merged, &["type"], |values| {
         format!("it is of type {} in another", values.join(" in one variant and of type "))
     })?;
     let mut rests = vec![Map::new(); all.len()];
@@ -76,7 +76,7 @@ pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, FieldConflict> {
     }
     merge_fields(&mut all, &mut merged, &mut rests)?;
     merge_items(&mut all, &mut merged, &mut rests)?;
-    widen(&mut all);
+    widen_number_formats(&mut all);
     for keys in RESTRICTIONS {
         merge_restriction(keys, &mut all, &mut merged, &mut rests);
     }
@@ -95,7 +95,9 @@ pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, FieldConflict> {
     let mut left: Vec<String> = all.iter().flat_map(|schema| schema.keys().cloned()).collect();
     left.dedup();
     for key in left {
-        same(&mut all, &mut merged, &[&key], |_| format!("its `{key}` is not the same in all variants"))?;
+        merge_equal_keywords(&mut all, &mut merged, &[&key], |_| {
+            format!("its `{key}` is not the same in all variants")
+        })?;
     }
     let rests = rests.into_iter().map(|rest| (!rest.is_empty()).then_some(Value::Object(rest))).collect();
     Ok((Value::Object(merged), rests))
@@ -133,7 +135,7 @@ fn without_null(mut schema: Map<String, Value>) -> (Map<String, Value>, bool) {
 ///
 /// # Errors
 /// [`FieldConflict`] with the message that `differ` returns for the different values.
-fn same(
+fn merge_equal_keywords(
     all: &mut [Map<String, Value>],
     merged: &mut Map<String, Value>,
     keys: &[&str],
@@ -210,7 +212,7 @@ fn merge_fields(
 /// Gives numbers of several sizes the format of the largest.
 ///
 /// API servers do not know the format of a number without a type, so the smaller ones get bounds instead.
-fn widen(all: &mut [Map<String, Value>]) {
+fn widen_number_formats(all: &mut [Map<String, Value>]) {
     for (small, large) in [("int32", "int64"), ("float", "double")] {
         let format = |schema: &Map<String, Value>| schema.get("format").map(text_of);
         let is_mixed = all.iter().any(|schema| format(schema).as_deref() == Some(small))

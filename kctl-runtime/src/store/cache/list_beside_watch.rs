@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// The newest state in the API server, compared with the store while it was read.
-pub(crate) struct Present {
+pub(crate) struct ListedVersions {
     /// The keys of all objects.
     pub(crate) keys: HashSet<ObjectKey, FixedState>,
     /// Key, uid and version of the objects that the store did not have at that moment.
@@ -35,7 +35,7 @@ impl Cache {
 
     /// Returns `true` if the cache has everything that `present` lists, or a newer state of it, and nothing that it
     /// lacks.
-    pub(crate) fn has_all(&self, scope: &NamespaceScope, present: &Present) -> bool {
+    pub(crate) fn has_all(&self, scope: &NamespaceScope, present: &ListedVersions) -> bool {
         let is_there = |cached: &Arc<Stored>| {
             let is_newer =
                 || cached.meta().revision().zip(present.version).is_some_and(|(revision, list)| revision > list);
@@ -47,7 +47,7 @@ impl Cache {
     }
 
     /// Applies a list of one namespace beside the watch. Objects that are not in it are deleted, unless they are newer.
-    pub(super) fn present(
+    pub(super) fn apply_list_beside_watch(
         &mut self,
         scope: NamespaceScope,
         objects: Vec<Arc<Stored>>,
