@@ -23,9 +23,7 @@ pub(super) fn follow<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>
         if let Some(value) = value {
             schema = value;
         }
-        let Some(target) = schema["$ref"].as_str().and_then(|text| text.strip_prefix("#/$defs/")) else {
-            return (name, schema);
-        };
+        let Some(target) = type_of_ref(&schema["$ref"]) else { return (name, schema) };
         if steps == 0 {
             return (name, schema);
         }
@@ -33,6 +31,11 @@ pub(super) fn follow<'a>(root: &'a Value, schema: &'a Value) -> (Option<&'a str>
         name = Some(target);
         schema = &root["$defs"][target];
     }
+}
+
+/// Returns the name of the type that the value of a `$ref` refers to.
+pub(super) fn type_of_ref(reference: &Value) -> Option<&str> {
+    reference.as_str()?.strip_prefix("#/$defs/")
 }
 
 /// Returns type and field of a place such as `spec.hosts[].name` or `spec.labels{}`.
