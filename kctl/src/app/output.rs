@@ -106,44 +106,38 @@ pub(super) struct Owned<'a> {
 pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, owned: &Owned<'_>) -> Result<()> {
     hint_at_size(manifests);
     let Some(folder) = options.folder() else { return super::cli::print(&manifest::stream(manifests)) };
-    check_folder(if options.check.is_some() { "--check" } else { "--out" }, folder)?;
-    if options.check.is_some() && !folder.is_dir() {
-        let shown = folder.display();
-        return Err(Error::from(format!(
-            "{shown}: there is no such folder\nhelp: run the same with --out {shown} instead of --check"
-        )));
+    if options.is_check() {
+        check_folder("--check", folder)?;
+        return compare_files(manifests, folder, owned);
     }
-    let mut different = Vec::new();
+    check_folder("--out", folder)?;
     for manifest in manifests {
         let file = folder.join(&manifest.file);
-        if options.check.is_some() {
-            match std::fs::read_to_string(&file) {
-                Ok(text) if text == manifest.yaml => {}
-                Ok(_other) => different.push(file.display().to_string()),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                    different.push(format!("{} (missing)", file.display()));
-                }
-                Err(error) => different.push(format!("{} ({error})", file.display())),
-            }
-            continue;
-        }
         std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(folder.display())?;
         std::fs::write(&file, &manifest.yaml).context(file.display())?;
         say!("{}", file.display());
     }
-    let left = left_over(manifests, folder, owned)?;
-    if options.check.is_none() {
-        for file in &left {
-            say!("{file}: left over, these options do not make it: remove it yourself");
-        }
-        return Ok(());
+    for file in left_over(manifests, folder, owned)? {
+        say!("{file}: left over, these options do not make it: remove it yourself");
     }
+    Ok(())
+}
+
+/// Compares manifests with the files of a folder.
+///
+/// # Errors
+/// The folder is missing, or files differ, are missing or are stale. All files are reported at once.
+fn compare_files(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Result<()> {
+    let shown = folder.display();
+    let help = format!("help: run the same with --out {shown} instead of --check");
+    if !folder.is_dir() {
+        return Err(Error::from(format!("{shown}: there is no such folder\n{help}")));
+    }
+    let different: Vec<String> = manifests.iter().filter_map(|manifest| difference(manifest, folder)).collect();
+    let left = left_over(manifests, folder, owned)?;
     let mut wrong = Vec::new();
     if !different.is_empty() {
-        let (files, folder) = (different.join(", "), folder.display());
-        wrong.push(format!(
-            "not what the declarations say: {files}\nhelp: run the same with --out {folder} instead of --check"
-        ));
+        wrong.push(format!("not what the declarations say: {}\n{help}", different.join(", ")));
     }
     if !left.is_empty() {
         wrong.push(format!(
@@ -152,6 +146,17 @@ pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, o
         ));
     }
     if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong.join("\n"))) }
+}
+
+/// Returns the file of a manifest if its content is another one, with the reason if it can't be read.
+fn difference(manifest: &Manifest, folder: &Path) -> Option<String> {
+    let file = folder.join(&manifest.file);
+    let shown = file.display();
+    match std::fs::read_to_string(&file) {
+        Ok(text) => (text != manifest.yaml).then(|| shown.to_string()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(format!("{shown} (missing)")),
+        Err(error) => Some(format!("{shown} ({error})")),
+    }
 }
 
 /// Fails if a folder, or one that contains it, is a file. A missing folder is created later.
