@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::shape::{FieldPosition, Position, Scalar, Shape};
 use crate::{decode::misfit, json_path::JsonPath, schema::ListType};
@@ -61,27 +61,38 @@ fn visit(
         }
         (Shape::List(_), _) => "a list",
         (Shape::Map { .. }, Value::Object(fields)) => {
-            let is_metadata = matches!(path, JsonPath::Field(JsonPath::Root, "metadata"));
-            for (name, value) in fields {
-                // The server wrote `managedFields` itself.
-                let is_own = is_metadata && name == "managedFields" && is_list_of_objects(value);
-                let checked = checked.and_then(|checked| checked.get(name));
-                if is_own || checked == Some(value) {
-                    continue;
-                }
-                let path = JsonPath::Field(path, name);
-                match position.field(name) {
-                    FieldPosition::Named(position) | FieldPosition::Entry(position) => {
-                        visit(position, value, checked, duplicates, &path)?;
-                    }
-                    FieldPosition::Undeclared => return Err(format!("{path}: field not declared in schema")),
-                }
-            }
-            return Ok(());
+            return visit_fields(position, fields, checked, duplicates, path);
         }
         (Shape::Map { .. }, _) => "an object",
     };
     Err(misfit(&path.to_string(), expected, value))
+}
+
+/// Validates the fields of an object that differ from those validated before.
+fn visit_fields(
+    position: Position<'_>,
+    fields: &Map<String, Value>,
+    checked: Option<&Value>,
+    duplicates: Duplicates,
+    path: &JsonPath<'_>,
+) -> Result<(), String> {
+    let is_metadata = matches!(path, JsonPath::Field(JsonPath::Root, "metadata"));
+    for (name, value) in fields {
+        // The server wrote `managedFields` itself.
+        let is_own = is_metadata && name == "managedFields" && is_list_of_objects(value);
+        let checked = checked.and_then(|checked| checked.get(name));
+        if is_own || checked == Some(value) {
+            continue;
+        }
+        let path = JsonPath::Field(path, name);
+        match position.field(name) {
+            FieldPosition::Named(position) | FieldPosition::Entry(position) => {
+                visit(position, value, checked, duplicates, &path)?;
+            }
+            FieldPosition::Undeclared => return Err(format!("{path}: field not declared in schema")),
+        }
+    }
+    Ok(())
 }
 
 /// Returns the expected type if a value does not have it. Int-or-string and quantities accept every scalar.
