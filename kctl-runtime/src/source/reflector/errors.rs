@@ -36,7 +36,6 @@ impl Reflector {
         if error.is_not_found() {
             return self.kind_not_served();
         }
-        let wait = error.retry_after().unwrap_or_default();
         match &self.request {
             // The server does not support streams: list from now on.
             Request::Stream if matches!(error.code(), Some(400 | 405 | 422)) => {
@@ -45,7 +44,7 @@ impl Reflector {
             }
             Request::Stream => {
                 self.objects.clear();
-                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
+                self.wait_after(error)
             }
             Request::Whole { version } if wants_pages(error) => {
                 let version = version.clone();
@@ -53,42 +52,46 @@ impl Reflector {
                 self.relist(version);
                 vec![Effect::Next]
             }
-            Request::Whole { version } if error.is_expired() || is_ahead(error) => {
-                let can_continue = version.is_some();
-                self.relist(None);
-                if can_continue { vec![Effect::Next] } else { vec![Effect::Wait(self.backoff.next_wait())] }
-            }
-            Request::List { version, token } if error.is_expired() || is_ahead(error) => {
-                // The page or version has expired, or this server has not reached it. The newest state is always available.
-                let can_continue = version.is_some() || token.is_some();
-                self.relist(None);
-                if can_continue { vec![Effect::Next] } else { vec![Effect::Wait(self.backoff.next_wait())] }
-            }
+            Request::Whole { .. } | Request::List { .. } if error.is_expired() || is_ahead(error) => self.list_newest(),
             Request::Whole { .. } | Request::List { .. } => {
                 // Pages of different lists have different versions, so the list starts again.
                 self.relist(self.last.clone());
-                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
+                self.wait_after(error)
             }
             Request::Watch { .. } if error.is_expired() => {
                 self.relist(self.last.clone());
                 // The list after the last 410 was of no use, and the next one may be as well.
                 self.expired = self.expired.saturating_add(1);
-                vec![if self.expired > 1 { Effect::Wait(self.backoff.next_wait().max(wait)) } else { Effect::Next }]
+                if self.expired > 1 { self.wait_after(error) } else { vec![Effect::Next] }
             }
             Request::Watch { .. } if matches!(error, ApiError::NoResponse { .. }) => {
                 // The server may have been restored from a backup. A watch from a version in its future would stay silent.
                 self.request = Request::Probe;
-                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
+                self.wait_after(error)
             }
-            Request::Watch { .. } if error.code() == Some(429) || error.code().is_none() => {
-                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
-            }
-            Request::Probe => vec![Effect::Wait(self.backoff.next_wait().max(wait))],
+            Request::Watch { .. } if error.code() == Some(429) || error.code().is_none() => self.wait_after(error),
+            Request::Probe => self.wait_after(error),
             Request::Watch { .. } => {
                 self.relist(self.last.clone());
-                vec![Effect::Wait(self.backoff.next_wait().max(wait))]
+                self.wait_after(error)
             }
         }
+    }
+
+    /// Returns the next wait of the backoff, or the `Retry-After` of the response if that is longer.
+    fn wait_after(&mut self, error: &ApiError) -> Vec<Effect> {
+        let asked = error.retry_after().unwrap_or_default();
+        vec![Effect::Wait(self.backoff.next_wait().max(asked))]
+    }
+
+    /// Requests the newest state, because the page or version has expired, or this server has not reached it.
+    ///
+    /// The newest state is always available. If just that was requested, a wait comes first.
+    fn list_newest(&mut self) -> Vec<Effect> {
+        let was_newest =
+            matches!(self.request, Request::Whole { version: None } | Request::List { version: None, token: None });
+        self.relist(None);
+        vec![if was_newest { Effect::Wait(self.backoff.next_wait()) } else { Effect::Next }]
     }
 
     /// Handles a 404: the server does not serve the kind.
