@@ -59,12 +59,7 @@ impl Shared {
                     let shared = self.clone();
                     tasks.spawn(async move {
                         tokio::time::sleep_until(start + time).await;
-                        match what {
-                            Timed::LeaseDeleted { slot } => shared.delete_lease(slot).await,
-                            Timed::RollingUpdate => shared.update_replicas().await,
-                            Timed::Freeze(freeze) => shared.freeze(freeze).await,
-                            what => shared.at_time(what),
-                        }
+                        shared.at_time(what).await;
                     });
                 }
             }
@@ -188,9 +183,11 @@ impl Shared {
     }
 
     /// Injects a fault that is bound to a time rather than to a request.
-    fn at_time(&self, what: Timed) {
+    async fn at_time(self: Arc<Self>, what: Timed) {
         match what {
-            Timed::LeaseDeleted { .. } | Timed::RollingUpdate | Timed::Freeze(_) => {}
+            Timed::LeaseDeleted { slot } => self.delete_lease(slot).await,
+            Timed::RollingUpdate => self.update_replicas().await,
+            Timed::Freeze(freeze) => self.freeze(freeze).await,
             Timed::Crash { instance } => self.crash(instance),
             Timed::Stop { instance, downtime } => self.stop(instance, downtime),
             Timed::Partition { instance, length } => {
