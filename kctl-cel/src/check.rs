@@ -322,6 +322,20 @@ impl<'a> Checker<'a> {
         found
     }
 
+    /// Checks the last argument of a macro, which makes an item of the result.
+    fn last_within(&mut self, declared: &[(&String, Type)], arguments: &[Node]) -> Type {
+        arguments.last().map_or(Type::Error, |node| self.within(declared, node))
+    }
+
+    /// Returns the type of the map that `transformMapEntry` fills with one map per entry.
+    fn map_of_entries(&mut self, at: usize, entry: Type) -> Type {
+        let before = Type::map(self.substitution.new_parameter(), self.substitution.new_parameter());
+        match self.resolve(at, "cel.@mapInsert", &[before.clone(), entry], CallStyle::Function) {
+            Type::Error => before,
+            map => map,
+        }
+    }
+
     /// Returns the types of the keys and values that a macro iterates over, and `true` for a map.
     fn range(&mut self, ty: &Type, at: usize) -> (Type, Type, bool) {
         match self.substitution.substitute(ty) {
@@ -366,24 +380,16 @@ impl<'a> Checker<'a> {
                 return Type::Bool;
             }
             "filter" => Type::list(item),
-            last => {
-                let made = arguments.last().map_or(Type::Error, |node| self.within(&scope, node));
-                match last {
-                    "sortBy" => {
-                        let keys = Type::list(made);
-                        return self.resolve(at, "@sortByAssociatedKeys", &[iterated, keys], CallStyle::Method);
-                    }
-                    "transformMap" => Type::map(key, made),
-                    "transformMapEntry" => {
-                        let before = Type::map(self.substitution.new_parameter(), self.substitution.new_parameter());
-                        match self.resolve(at, "cel.@mapInsert", &[before.clone(), made], CallStyle::Function) {
-                            Type::Error => before,
-                            made => made,
-                        }
-                    }
-                    _ => Type::list(made),
-                }
+            "sortBy" => {
+                let keys = Type::list(self.last_within(&scope, arguments));
+                return self.resolve(at, "@sortByAssociatedKeys", &[iterated, keys], CallStyle::Method);
             }
+            "transformMap" => Type::map(key, self.last_within(&scope, arguments)),
+            "transformMapEntry" => {
+                let entry = self.last_within(&scope, arguments);
+                self.map_of_entries(at, entry)
+            }
+            _ => Type::list(self.last_within(&scope, arguments)),
         };
         // The result keeps its type even if the filter has the wrong type.
         if let Some(test) = test {
