@@ -35,14 +35,7 @@ impl Project {
         if !is_version(version) {
             return Err(AddFailure::Version(version.into()));
         }
-        let kind = match (kind, self.kinds.as_slice()) {
-            (Some(kind), _) => self.kind(kind)?,
-            (None, [first, others @ ..]) if others.iter().all(|other| other.name == first.name) => {
-                self.kind(&first.name)?
-            }
-            (None, []) => return Err(AddFailure::NoKinds),
-            (None, _) => return Err(AddFailure::WhichKind(self.names())),
-        };
+        let kind = self.kind_or_only(kind)?;
         if let Some(same) = self.kinds.iter().find(|known| known.name == kind.name && known.version == version) {
             let (kind, version, file) = (same.name.clone(), version.to_owned(), self.file_of(same));
             return Err(AddFailure::HasVersion { kind, version, file });
@@ -86,6 +79,21 @@ impl Project {
             features: &["webhook"],
             next: "cargo test".into(),
         })
+    }
+
+    /// Returns the kind with this name, or the project's only one.
+    ///
+    /// # Errors
+    /// The kind is unknown or ambiguous, or the project declares no kind.
+    fn kind_or_only(&self, name: Option<&str>) -> Result<&Kind, AddFailure> {
+        match (name, self.kinds.as_slice()) {
+            (Some(name), _) => self.kind(name),
+            (None, [first, others @ ..]) if others.iter().all(|other| other.name == first.name) => {
+                self.kind(&first.name)
+            }
+            (None, []) => Err(AddFailure::NoKinds),
+            (None, _) => Err(AddFailure::WhichKind(self.names())),
+        }
     }
 }
 
