@@ -47,60 +47,228 @@ pub(super) type Merged = (Value, Vec<Option<Value>>);
 /// # Errors
 /// [`FieldConflict`] if they have different types, or a keyword that can't be a restriction differs.
 pub(super) fn merge(mut schemas: Vec<Value>) -> Result<Merged, FieldConflict> {
+    debug_assert!(!schemas.is_empty(), "no variant has the field");
     if schemas.iter().all(|schema| *schema == schemas[0]) {
         let rests = vec![None; schemas.len()];
         return Ok((schemas.swap_remove(0), rests));
     }
-    let mut all = Vec::new();
-    let mut n_nullable = 0;
-    for schema in schemas {
-        let Value::Object(schema) = schema else { return Err(FieldConflict::new("a variant takes any value")) };
-        let (mut schema, is_nullable) = without_null(schema);
-        n_nullable += usize::from(is_nullable);
-        if let Some(value) = schema.remove("const") {
-            schema.insert("enum".into(), json!([value]));
-        }
-        if LISTS.iter().any(|key| schema.get(*key).and_then(Value::as_array).into_iter().flatten().any(has_fields)) {
-            join(&mut schema)?;
-        }
-        all.push(schema);
-    }
-    let mut merged = Map::new();
-    merge_equal_keywords(&mut all, &mut merged, &["type"], |values| {
-        format!("it is of type {} in another", values.join(" in one variant and of type "))
-    })?;
-    let mut rests = vec![Map::new(); all.len()];
-    // Nullable only if all variants are. The others lose nothing, because `None` is left out when they are serialized.
-    if n_nullable == all.len() {
-        merged.insert("nullable".into(), true.into());
-    }
-    merge_fields(&mut all, &mut merged, &mut rests)?;
-    merge_items(&mut all, &mut merged, &mut rests)?;
-    widen_number_formats(&mut all);
+    let mut merge = Merge::from_schemas(schemas)?;
+    merge.merge_fields()?;
+    merge.merge_items()?;
+    merge.widen_number_formats();
     for keys in RESTRICTIONS {
-        merge_restriction(keys, &mut all, &mut merged, &mut rests);
+        merge.merge_restriction(keys);
     }
-    for key in WORDS {
-        let found = all.iter_mut().find_map(|schema| schema.remove(key));
-        merged.extend(found.map(|text| (key.to_owned(), text)));
-        for schema in &mut all {
-            schema.remove(key);
+    merge.merge_words();
+    merge.merge_default();
+    merge.finish()
+}
+
+/// The merge of several schemas. Each step moves keywords out of all of them.
+struct Merge {
+    /// The schemas, with the keywords that are still to be merged.
+    all: Vec<Map<String, Value>>,
+    merged: Map<String, Value>,
+    /// What remains of each schema, in the same order.
+    rests: Vec<Map<String, Value>>,
+}
+
+/// The steps, in their order.
+impl Merge {
+    /// Begins with the keywords that must be equal: `type`, and `nullable` if all variants have it.
+    ///
+    /// A value that may be `null` in only some variants loses nothing, because `None` is left out when it is serialized.
+    fn from_schemas(schemas: Vec<Value>) -> Result<Self, FieldConflict> {
+        let mut all = Vec::new();
+        let mut n_nullable = 0;
+        for schema in schemas {
+            let Value::Object(schema) = schema else { return Err(FieldConflict::new("a variant takes any value")) };
+            let (mut schema, is_nullable) = without_null(schema);
+            n_nullable += usize::from(is_nullable);
+            if let Some(value) = schema.remove("const") {
+                schema.insert("enum".into(), json!([value]));
+            }
+            if LISTS.iter().any(|key| schema.get(*key).and_then(Value::as_array).into_iter().flatten().any(has_fields))
+            {
+                join(&mut schema)?;
+            }
+            all.push(schema);
+        }
+        let mut merge = Self { rests: vec![Map::new(); all.len()], all, merged: Map::new() };
+        merge.merge_equal_keyword("type", |values| {
+            format!("it is of type {} in another", values.join(" in one variant and of type "))
+        })?;
+        if n_nullable == merge.all.len() {
+            merge.merged.insert("nullable".into(), true.into());
+        }
+        Ok(merge)
+    }
+
+    /// Moves a keyword that must be equal in all schemas.
+    ///
+    /// # Errors
+    /// [`FieldConflict`] with the message that `differ` returns for the different values.
+    fn merge_equal_keyword(&mut self, key: &str, differ: impl Fn(&[String]) -> String) -> Result<(), FieldConflict> {
+        let values: Vec<Option<Value>> = self.all.iter_mut().map(|schema| schema.remove(key)).collect();
+        if values.iter().any(|value| *value != values[0]) {
+            let mut shown: Vec<String> =
+                values.iter().map(|value| value.as_ref().map_or_else(|| "any".to_owned(), text_of)).collect();
+            shown.dedup();
+            return Err(FieldConflict::new(differ(&shown)));
+        }
+        self.merged.extend(values[0].clone().map(|value| (key.to_owned(), value)));
+        Ok(())
+    }
+
+    /// Merges the fields of objects, and which of them are required.
+    fn merge_fields(&mut self) -> Result<(), FieldConflict> {
+        let mut names: Vec<String> = Vec::new();
+        let fields: Vec<Map<String, Value>> = self.all.iter_mut().map(fields_of).collect();
+        for name in fields.iter().flat_map(Map::keys) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        let mut joined = Map::new();
+        for name in names {
+            let with_field: Vec<usize> = (0..fields.len()).filter(|index| fields[*index].contains_key(&name)).collect();
+            let schemas = with_field.iter().map(|index| fields[*index][&name].clone()).collect();
+            let (field, left) = merge(schemas).map_err(|conflict| conflict.below(&name))?;
+            joined.insert(name.clone(), field);
+            for (index, left) in with_field.into_iter().zip(left) {
+                if let Some(left) = left {
+                    let restricted = self.rests[index].entry("properties").or_insert_with(|| json!({}));
+                    restricted[&name] = left;
+                }
+            }
+        }
+        if !joined.is_empty() {
+            self.merged.insert("properties".into(), joined.into());
+            // An API server rejects `properties` beside `additionalProperties`.
+            for schema in &mut self.all {
+                if schema.get("additionalProperties").is_some_and(|more| more == false) {
+                    schema.remove("additionalProperties");
+                }
+            }
+        }
+        self.merge_required();
+        Ok(())
+    }
+
+    /// Requires a field in the merged schema if all require it. The others require it in their rest.
+    fn merge_required(&mut self) {
+        let required: Vec<Vec<Value>> = self
+            .all
+            .iter_mut()
+            .map(|schema| schema.remove("required").and_then(|all| all.as_array().cloned()).unwrap_or_default())
+            .collect();
+        let common: Vec<Value> =
+            required[0].iter().filter(|name| required.iter().all(|all| all.contains(name))).cloned().collect();
+        for (rest, names) in self.rests.iter_mut().zip(required) {
+            let own: Vec<Value> = names.into_iter().filter(|name| !common.contains(name)).collect();
+            if !own.is_empty() {
+                rest.insert("required".into(), own.into());
+            }
+        }
+        if !common.is_empty() {
+            self.merged.insert("required".into(), common.into());
         }
     }
-    // API servers apply defaults before they know the variant, so only a default that all variants share is kept.
-    let defaults: Vec<Option<Value>> = all.iter_mut().map(|schema| schema.remove("default")).collect();
-    if let Some(default) = defaults[0].clone().filter(|first| defaults.iter().all(|one| one.as_ref() == Some(first))) {
-        merged.insert("default".into(), default);
+
+    /// Merges the items of lists. If one of the lists does not describe its items, none is merged.
+    fn merge_items(&mut self) -> Result<(), FieldConflict> {
+        let items: Option<Vec<Value>> = self.all.iter().map(|schema| schema.get("items").cloned()).collect();
+        let Some(items) = items else { return Ok(()) };
+        for schema in &mut self.all {
+            schema.remove("items");
+        }
+        let (items, left) = merge(items).map_err(|conflict| conflict.below("[]"))?;
+        self.merged.insert("items".into(), items);
+        for (rest, left) in self.rests.iter_mut().zip(left) {
+            rest.extend(left.map(|left| ("items".to_owned(), left)));
+        }
+        Ok(())
     }
-    let mut left: Vec<String> = all.iter().flat_map(|schema| schema.keys().cloned()).collect();
-    left.dedup();
-    for key in left {
-        merge_equal_keywords(&mut all, &mut merged, &[&key], |_| {
-            format!("its `{key}` is not the same in all variants")
-        })?;
+
+    /// Gives numbers of several sizes the format of the largest.
+    ///
+    /// API servers do not know the format of a number without a type, so the smaller ones get bounds instead.
+    fn widen_number_formats(&mut self) {
+        let format = |schema: &Map<String, Value>| schema.get("format").map(text_of);
+        for (small, large) in [("int32", "int64"), ("float", "double")] {
+            let n_small = self.all.iter().filter(|schema| format(schema).as_deref() == Some(small)).count();
+            if n_small == 0 || n_small == self.all.len() {
+                continue;
+            }
+            for schema in &mut self.all {
+                if format(schema).as_deref() == Some(small) {
+                    let (low, high) = if small == "int32" {
+                        (json!(i32::MIN), json!(i32::MAX))
+                    } else {
+                        (json!(f32::MIN), json!(f32::MAX))
+                    };
+                    schema.entry("minimum").or_insert(low);
+                    schema.entry("maximum").or_insert(high);
+                }
+                schema.insert("format".into(), large.into());
+            }
+        }
     }
-    let rests = rests.into_iter().map(|rest| (!rest.is_empty()).then_some(Value::Object(rest))).collect();
-    Ok((Value::Object(merged), rests))
+
+    /// Moves a restriction to the merged schema if all have it, and leaves it to each of them otherwise.
+    ///
+    /// Different enums also restrict the merged schema, to the values of all of them.
+    fn merge_restriction(&mut self, keys: &[&str]) {
+        let is_same = |key: &&str| self.all.iter().all(|schema| schema.get(*key) == self.all[0].get(*key));
+        let into_merged = keys.iter().all(is_same);
+        if keys == ["enum"] && !into_merged {
+            let lists: Option<Vec<&Vec<Value>>> =
+                self.all.iter().map(|schema| schema.get("enum")?.as_array()).collect();
+            let mut values: Vec<Value> = Vec::new();
+            for value in lists.into_iter().flatten().flatten() {
+                if !values.contains(value) {
+                    values.push(value.clone());
+                }
+            }
+            if !values.is_empty() {
+                self.merged.insert("enum".into(), values.into());
+            }
+        }
+        for (schema, rest) in self.all.iter_mut().zip(&mut self.rests) {
+            let into = if into_merged { &mut self.merged } else { rest };
+            into.extend(keys.iter().filter_map(|key| Some(((*key).to_owned(), schema.remove(*key)?))));
+        }
+    }
+
+    /// Moves the descriptive keywords of the first schema that has them.
+    fn merge_words(&mut self) {
+        for key in WORDS {
+            let found: Vec<Value> = self.all.iter_mut().filter_map(|schema| schema.remove(key)).collect();
+            self.merged.extend(found.into_iter().next().map(|text| (key.to_owned(), text)));
+        }
+    }
+
+    /// Moves a default that all variants share. API servers apply defaults before they know the variant, so others are
+    /// dropped.
+    fn merge_default(&mut self) {
+        let defaults: Vec<Option<Value>> = self.all.iter_mut().map(|schema| schema.remove("default")).collect();
+        if defaults.iter().all(|one| *one == defaults[0]) {
+            self.merged.extend(defaults[0].clone().map(|default| ("default".to_owned(), default)));
+        }
+    }
+
+    /// Moves the keywords without a rule, which must be equal.
+    fn finish(mut self) -> Result<Merged, FieldConflict> {
+        let mut left: Vec<String> = self.all.iter().flat_map(|schema| schema.keys().cloned()).collect();
+        left.dedup();
+        for key in left {
+            self.merge_equal_keyword(&key, |_| format!("its `{key}` is not the same in all variants"))?;
+        }
+        debug_assert!(self.all.iter().all(Map::is_empty), "keywords were not merged: {:?}", self.all);
+        debug_assert_eq!(self.all.len(), self.rests.len(), "one rest for each schema");
+        let rests = self.rests.into_iter().map(|rest| (!rest.is_empty()).then_some(Value::Object(rest))).collect();
+        Ok((Value::Object(self.merged), rests))
+    }
 }
 
 fn has_fields(variant: &Value) -> bool {
@@ -129,156 +297,4 @@ fn without_null(mut schema: Map<String, Value>) -> (Map<String, Value>, bool) {
     }
     let is_nullable = schema.remove("nullable").is_some_and(|nullable| nullable == true);
     (schema, is_nullable)
-}
-
-/// Moves keywords that must be equal in all schemas.
-///
-/// # Errors
-/// [`FieldConflict`] with the message that `differ` returns for the different values.
-fn merge_equal_keywords(
-    all: &mut [Map<String, Value>],
-    merged: &mut Map<String, Value>,
-    keys: &[&str],
-    differ: impl Fn(&[String]) -> String,
-) -> Result<(), FieldConflict> {
-    for key in keys {
-        let values: Vec<Option<Value>> = all.iter_mut().map(|schema| schema.remove(*key)).collect();
-        if values.iter().any(|value| *value != values[0]) {
-            let mut shown: Vec<String> =
-                values.iter().map(|value| value.as_ref().map_or_else(|| "any".to_owned(), text_of)).collect();
-            shown.dedup();
-            return Err(FieldConflict::new(differ(&shown)));
-        }
-        merged.extend(values[0].clone().map(|value| ((*key).to_owned(), value)));
-    }
-    Ok(())
-}
-
-/// Merges the fields of objects.
-///
-/// A field is required in the merged schema if all require it; the others require it in their rest.
-fn merge_fields(
-    all: &mut [Map<String, Value>],
-    merged: &mut Map<String, Value>,
-    rests: &mut [Map<String, Value>],
-) -> Result<(), FieldConflict> {
-    let mut names: Vec<String> = Vec::new();
-    let fields: Vec<Map<String, Value>> = all.iter_mut().map(fields_of).collect();
-    for name in fields.iter().flat_map(Map::keys) {
-        if !names.contains(name) {
-            names.push(name.clone());
-        }
-    }
-    let mut joined = Map::new();
-    for name in names {
-        let with_field: Vec<usize> = (0..fields.len()).filter(|index| fields[*index].contains_key(&name)).collect();
-        let schemas = with_field.iter().map(|index| fields[*index][&name].clone()).collect();
-        let (field, left) = merge(schemas).map_err(|conflict| conflict.below(&name))?;
-        joined.insert(name.clone(), field);
-        for (index, left) in with_field.into_iter().zip(left) {
-            if let Some(left) = left {
-                let restricted = rests[index].entry("properties").or_insert_with(|| json!({}));
-                restricted[&name] = left;
-            }
-        }
-    }
-    if !joined.is_empty() {
-        merged.insert("properties".into(), joined.into());
-        // An API server rejects `properties` beside `additionalProperties`.
-        for schema in all.iter_mut() {
-            if schema.get("additionalProperties").is_some_and(|more| more == false) {
-                schema.remove("additionalProperties");
-            }
-        }
-    }
-    let required: Vec<Vec<Value>> = all
-        .iter_mut()
-        .map(|schema| schema.remove("required").and_then(|all| all.as_array().cloned()).unwrap_or_default())
-        .collect();
-    let common: Vec<Value> =
-        required[0].iter().filter(|name| required.iter().all(|all| all.contains(name))).cloned().collect();
-    for (rest, names) in rests.iter_mut().zip(required) {
-        let own: Vec<Value> = names.into_iter().filter(|name| !common.contains(name)).collect();
-        if !own.is_empty() {
-            rest.insert("required".into(), own.into());
-        }
-    }
-    if !common.is_empty() {
-        merged.insert("required".into(), common.into());
-    }
-    Ok(())
-}
-
-/// Gives numbers of several sizes the format of the largest.
-///
-/// API servers do not know the format of a number without a type, so the smaller ones get bounds instead.
-fn widen_number_formats(all: &mut [Map<String, Value>]) {
-    for (small, large) in [("int32", "int64"), ("float", "double")] {
-        let format = |schema: &Map<String, Value>| schema.get("format").map(text_of);
-        let is_mixed = all.iter().any(|schema| format(schema).as_deref() == Some(small))
-            && all.iter().any(|schema| format(schema).as_deref() != Some(small));
-        if !is_mixed {
-            continue;
-        }
-        for schema in all.iter_mut() {
-            if format(schema).as_deref() == Some(small) {
-                let (low, high) = if small == "int32" {
-                    (json!(i32::MIN), json!(i32::MAX))
-                } else {
-                    (json!(f32::MIN), json!(f32::MAX))
-                };
-                schema.entry("minimum").or_insert(low);
-                schema.entry("maximum").or_insert(high);
-            }
-            schema.insert("format".into(), large.into());
-        }
-    }
-}
-
-/// Merges the items of lists. If one of the lists does not describe its items, none is merged.
-fn merge_items(
-    all: &mut [Map<String, Value>],
-    merged: &mut Map<String, Value>,
-    rests: &mut [Map<String, Value>],
-) -> Result<(), FieldConflict> {
-    let items: Option<Vec<Value>> = all.iter().map(|schema| schema.get("items").cloned()).collect();
-    let Some(items) = items else { return Ok(()) };
-    for schema in all.iter_mut() {
-        schema.remove("items");
-    }
-    let (items, left) = merge(items).map_err(|conflict| conflict.below("[]"))?;
-    merged.insert("items".into(), items);
-    for (rest, left) in rests.iter_mut().zip(left) {
-        rest.extend(left.map(|left| ("items".to_owned(), left)));
-    }
-    Ok(())
-}
-
-/// Moves a restriction to the merged schema if all have it, and leaves it to each of them otherwise.
-fn merge_restriction(
-    keys: &[&str],
-    all: &mut [Map<String, Value>],
-    merged: &mut Map<String, Value>,
-    rests: &mut [Map<String, Value>],
-) {
-    let is_same = |key: &&str| all.iter().all(|schema| schema.get(*key) == all[0].get(*key));
-    let into_merged = keys.iter().all(is_same);
-    if keys == ["enum"] && !into_merged {
-        let lists: Option<Vec<&Vec<Value>>> = all.iter().map(|schema| schema.get("enum")?.as_array()).collect();
-        let mut values: Vec<Value> = Vec::new();
-        for value in lists.into_iter().flatten().flatten() {
-            if !values.contains(value) {
-                values.push(value.clone());
-            }
-        }
-        if !values.is_empty() {
-            merged.insert("enum".into(), values.into());
-        }
-    }
-    for (schema, rest) in all.iter_mut().zip(rests) {
-        for key in keys {
-            let into = if into_merged { &mut *merged } else { &mut *rest };
-            into.extend(schema.remove(*key).map(|value| ((*key).to_owned(), value)));
-        }
-    }
 }
