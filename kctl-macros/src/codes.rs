@@ -93,7 +93,7 @@ codes! {
     /// An option that no code would ever use, such as `index` on a kind without a cache.
     WITHOUT_EFFECT = 28, "an option that would have no effect";
     /// Options of serde and field attributes have their own attributes.
-    SCHEMA_WITH_OPTIONS = 29, "`#[schema]` takes no options";
+    SCHEMA_WITH_OPTIONS = 29, "`#[schema]` takes no option but `crate`";
     /// A spec, a `DynamicObject`, or a struct without `#[resource]`. Traits of the runtime report other types with
     /// the same code.
     NOT_A_KIND = 30, "not a Kubernetes kind";

@@ -14,6 +14,19 @@ use syn::{ExprPath, Path, TypePath};
 #[derive(Clone, Default)]
 pub(crate) struct CratePath(pub(crate) Option<ExprPath>);
 
+impl CratePath {
+    /// Returns the path of the module that generated code names.
+    pub(crate) fn private_module(&self) -> TokenStream {
+        let krate = self;
+        quote!(#krate::__private_0_1)
+    }
+
+    /// Returns that path as text, for options of other derives that are strings.
+    pub(crate) fn private_module_text(&self) -> String {
+        self.private_module().to_string().replace(' ', "")
+    }
+}
+
 impl ToTokens for CratePath {
     fn to_tokens(&self, tokens: &mut TokenStream) {
         match &self.0 {

@@ -527,6 +527,7 @@ pub use kctl_macros::conversion;
 /// | `rule("…", message = "…")` | a CEL rule over the whole object |
 /// | `storage = false`, `served = false`, `deprecated = "…"` | for one of several versions |
 /// | `conversion(…)` | the address of a converter in another program |
+/// | `crate = path` | path of the `kctl` crate, also of `#[schema]`; without it `::kctl` |
 ///
 /// On fields and types, `#[kctl(…)]` adds what the Rust type does not say: `minimum`, `max_length`,
 /// `pattern`, `default`, `immutable`, `list = map("name")` and

@@ -1,14 +1,14 @@
 //! The attribute and the type → `Model`; all mistakes are reported at once.
 //!
-//! Only two mistakes leave no model, because there is nothing to derive for: an item that is neither a struct nor an enum,
-//! and `#[schema]` with options (K0029). Every other mistake is recorded in `Model::errors`.
+//! Only one mistake leaves no model, because there is nothing to derive for: an item that is neither a struct nor an enum.
+//! Every other mistake is recorded in `Model::errors`.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Attribute, Data, DeriveInput, Field, Type, punctuated::Punctuated};
 
 use super::{
-    derive_order, flattened,
+    crate_option, derive_order, flattened,
     generics::{self, BorrowedFields},
     json_names, kube_options, left_out,
     markers::{self, Markers},
@@ -17,12 +17,13 @@ use super::{
     none::NonePolicy,
     unstorable,
 };
-use crate::{codes, diagnostics::Errors, source_file};
+use crate::{codes, crate_path::CratePath, diagnostics::Errors, source_file};
 
 /// Reads `#[resource(…)]` and the spec below it.
 pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result<Model> {
     let mut errors = Errors::default();
-    let (root, options) = markers::split_root(options, &mut errors);
+    let (krate, options) = crate_option::take(options, &mut errors);
+    let (root, options) = markers::split_root(&options, &mut errors);
     let mut item: DeriveInput = syn::parse2(item.clone())?;
     generics::check_kind(&mut item, &mut errors);
     let options = kube_options::check(&options, &item.ident, &mut errors);
@@ -31,7 +32,7 @@ pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result
     }
     let status = kube_options::status(&options);
     let schema = kube_options::schema_source(&options);
-    let mut model = describe(item, "resource", status, errors);
+    let mut model = describe(item, "resource", krate, status, errors);
     model.derives.push(Derive::CustomResource);
     model.resource = Some(Resource { options, root, schema });
     Ok(model)
@@ -39,22 +40,28 @@ pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result
 
 /// Reads `#[schema]` and the type below it.
 pub(super) fn schema(options: &TokenStream, item: &TokenStream) -> syn::Result<Model> {
+    let mut errors = Errors::default();
+    let (krate, options) = crate_option::take(options, &mut errors);
     if !options.is_empty() {
-        let mut errors = Errors::default();
         let help = "write `#[schema]`, and field attributes as `#[kctl(…)]` below it";
-        errors.push(options, codes::SCHEMA_WITH_OPTIONS, "`#[schema]` takes no options", help);
-        return Err(errors.into_error());
+        errors.push(options, codes::SCHEMA_WITH_OPTIONS, "`#[schema]` takes no option but `crate`", help);
     }
-    Ok(describe(syn::parse2(item.clone())?, "schema", None, Errors::default()))
+    Ok(describe(syn::parse2(item.clone())?, "schema", krate, None, errors))
 }
 
 /// Reads what both attributes have in common. `status` is the type that `status = …` names: it is a part of the kind, too.
-fn describe(mut item: DeriveInput, attribute: &str, status: Option<Type>, mut errors: Errors) -> Model {
+fn describe(
+    mut item: DeriveInput,
+    attribute: &str,
+    krate: CratePath,
+    status: Option<Type>,
+    mut errors: Errors,
+) -> Model {
     let file = source_file::read();
     let stubs = missing_schema::check(&item, status, file.as_deref(), &mut errors);
     let derived_above = derive_order::check(&item, attribute, file.as_deref(), &mut errors);
     let n_errors = errors.len();
-    unstorable::check(&mut item, &mut errors);
+    unstorable::check(&mut item, &krate, &mut errors);
     let reported = if errors.len() > n_errors { BorrowedFields::Reported } else { BorrowedFields::Unreported };
     generics::check_lifetimes(&mut item, reported, &mut errors);
     let rename = rename(&item);
@@ -87,6 +94,7 @@ fn describe(mut item: DeriveInput, attribute: &str, status: Option<Type>, mut er
     Model {
         derives: missing_derives(&item.attrs, &derived_above),
         flattened: flattened::parts(&item, rename),
+        krate,
         rename,
         item,
         resource: None,

@@ -52,8 +52,8 @@ fn may_be_above(text: &str, name: &Ident, attribute: &str) -> bool {
 /// Returns the traits of all derives above the attribute of a type. `None` for another item.
 fn above(item: &Item, name: &Ident, attribute: &str) -> Option<Vec<String>> {
     let (ident, attributes): (&Ident, &[Attribute]) = match item {
-        Item::Struct(item) => (&item.ident, &item.attrs),
-        Item::Enum(item) => (&item.ident, &item.attrs),
+        Item::Struct(item) => (&item.ident, item.attrs.as_slice()),
+        Item::Enum(item) => (&item.ident, item.attrs.as_slice()),
         _ => return None,
     };
     let at = attributes.iter().position(|candidate| has_name(candidate, &[attribute]))?;

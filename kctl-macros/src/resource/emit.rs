@@ -33,39 +33,42 @@ use super::{
     model::{Annotations, Derive, FlattenedParts, KubeOption, Model, Rename, Resource, SchemaSource},
     none::NonePolicy,
 };
+use crate::crate_path::CratePath;
 
 /// Emits the item with its derives and attributes, stubs of parts that lack `#[schema]`, and the mistakes.
 pub(super) fn emit(model: Model) -> TokenStream {
-    let Model { mut item, resource, derives, rename, flattened, on_type, on_fields, on_variants, stubs, errors } =
+    let Model { mut item, krate, resource, derives, rename, flattened, on_type, on_fields, on_variants, stubs, errors } =
         model;
-    annotate(&mut item.attrs, &on_type);
-    annotate_fields(&mut item.data, &on_fields);
+    let krate = &krate;
+    annotate(&mut item.attrs, &on_type, krate);
+    annotate_fields(&mut item.data, &on_fields, krate);
     if let Data::Enum(data) = &mut item.data {
-        data.variants.iter_mut().zip(&on_variants).for_each(|(variant, on)| annotate(&mut variant.attrs, on));
+        data.variants.iter_mut().zip(&on_variants).for_each(|(variant, on)| annotate(&mut variant.attrs, on, krate));
     }
     remove_external_derives(&mut item.attrs);
     let has_json = derives.iter().any(|derive| derive.reads_json_attributes());
     if !has_json {
         remove_json_attributes(&mut item);
     }
-    let derives = derives.into_iter().map(path);
+    let derives = derives.into_iter().map(|derive| path(derive, krate));
     let rename = rename.map(camel_case);
-    let kube = resource.as_ref().map(kube);
+    let kube = resource.as_ref().map(|resource| kube(resource, krate));
     let unserved_status = resource.as_ref().and_then(unserved_status);
     let root = resource.filter(|resource| !resource.root.is_empty()).map(|Resource { root, .. }| {
-        let transform = transform(vec![("root".to_owned(), Json::Object(root.into_fields()))]);
+        let transform = transform(vec![("root".to_owned(), Json::Object(root.into_fields()))], krate);
         quote!(#[schemars(transform = #transform)])
     });
-    let flattened = flattened.as_ref().map(comparison);
+    let flattened = flattened.as_ref().map(|parts| comparison(parts, krate));
     let json = has_json.then(|| {
+        let [serde, schemars] = ["serde", "schemars"].map(|name| format!("{}::{name}", krate.private_module_text()));
         quote! {
-            #[serde(crate = "::kctl::__private_0_1::serde" #rename)]
-            #[schemars(crate = "::kctl::__private_0_1::schemars")]
+            #[serde(crate = #serde #rename)]
+            #[schemars(crate = #schemars)]
             #root
             #flattened
         }
     });
-    let stubs = stubs.iter().map(|stub| stub_traits(&stub.name, &stub.derives));
+    let stubs = stubs.iter().map(|stub| stub_traits(&stub.name, &stub.derives, krate));
     let errors = errors.map(|errors| errors.to_compile_error());
     quote! {
         #[derive(#(#derives),*)]
@@ -85,19 +88,21 @@ fn camel_case(rename: Rename) -> TokenStream {
 }
 
 /// Emits the attribute of kube's derive. All of its paths lead into kctl, so that the user's crate depends on kctl alone.
-fn kube(Resource { options, schema, .. }: &Resource) -> TokenStream {
-    let options = options.iter().map(kube_option);
+fn kube(Resource { options, schema, .. }: &Resource, krate: &CratePath) -> TokenStream {
+    let (options, private) = (options.iter().map(kube_option), krate.private_module());
     // `attr` puts an attribute on the type that kube's derive makes. It accepts no attribute named `schemars`, hence `cfg_attr`.
-    let structure = (*schema == SchemaSource::Derived)
-        .then(|| quote!(attr = "cfg_attr(all(), schemars(transform = ::kctl::__private_0_1::Structure))",));
+    let structure = (*schema == SchemaSource::Derived).then(|| {
+        let attribute = format!("cfg_attr(all(), schemars(transform = {}::Structure))", krate.private_module_text());
+        quote!(attr = #attribute,)
+    });
     quote! {
         #[kube(#(#options,)* #structure crates(
-            kube = ::kctl::__private_0_1::kube,
-            kube_core = ::kctl::__private_0_1::kube::core,
-            k8s_openapi = ::kctl::__private_0_1::k8s_openapi,
-            schemars = ::kctl::__private_0_1::schemars,
-            serde = ::kctl::__private_0_1::serde,
-            serde_json = ::kctl::__private_0_1::serde_json,
+            kube = #private::kube,
+            kube_core = #private::kube::core,
+            k8s_openapi = #private::k8s_openapi,
+            schemars = #private::schemars,
+            serde = #private::serde,
+            serde_json = #private::serde_json,
         ))]
     }
 }
@@ -125,18 +130,18 @@ fn kube_option(option: &KubeOption) -> TokenStream {
 }
 
 /// Adds the attributes of all fields, in the order in which `check` read them.
-fn annotate_fields(data: &mut Data, on_fields: &[Annotations]) {
+fn annotate_fields(data: &mut Data, on_fields: &[Annotations], krate: &CratePath) {
     let fields: Vec<_> = match data {
         Data::Struct(data) => data.fields.iter_mut().collect(),
         Data::Enum(data) => data.variants.iter_mut().flat_map(|variant| &mut variant.fields).collect(),
         Data::Union(_) => Vec::new(),
     };
     debug_assert_eq!(fields.len(), on_fields.len(), "`check` reads the markers of each field");
-    fields.into_iter().zip(on_fields).for_each(|(field, on)| annotate(&mut field.attrs, on));
+    fields.into_iter().zip(on_fields).for_each(|(field, on)| annotate(&mut field.attrs, on, krate));
 }
 
 /// Adds the attributes of serde and schemars that do what the markers say.
-fn annotate(attributes: &mut Vec<Attribute>, Annotations { markers, none }: &Annotations) {
+fn annotate(attributes: &mut Vec<Attribute>, Annotations { markers, none }: &Annotations, krate: &CratePath) {
     if *none != NonePolicy::AsSerde {
         attributes.push(parse_quote!(#[serde(skip_serializing_if = "::core::option::Option::is_none")]));
     }
@@ -145,37 +150,39 @@ fn annotate(attributes: &mut Vec<Attribute>, Annotations { markers, none }: &Ann
         fields.push(("omitted".to_owned(), Json::Bool(true)));
     }
     if !fields.is_empty() {
-        let transform = transform(fields);
+        let transform = transform(fields, krate);
         attributes.push(parse_quote!(#[schemars(transform = #transform)]));
     }
 }
 
 /// Emits the transform of schemars. The markers are one JSON string: an expression for each of them would be twenty lines.
-fn transform(markers: Vec<(String, Json)>) -> TokenStream {
-    let mut text = String::new();
+fn transform(markers: Vec<(String, Json)>, krate: &CratePath) -> TokenStream {
+    let (mut text, private) = (String::new(), krate.private_module());
     Json::Object(markers).write(&mut text);
-    quote!(::kctl::__private_0_1::Markers(#text))
+    quote!(#private::Markers(#text))
 }
 
 /// Emits the transform that compares the fields of flattened parts with each other and with those of the struct.
-fn comparison(FlattenedParts { names, parts }: &FlattenedParts) -> TokenStream {
+fn comparison(FlattenedParts { names, parts }: &FlattenedParts, krate: &CratePath) -> TokenStream {
+    let private = krate.private_module();
     let parts = parts.iter().map(|part| {
         let (name, ty) = (part.ident.as_ref().map(|name| name.unraw().to_string()), &part.ty);
         quote!(.with::<#ty>(#name))
     });
-    quote!(#[schemars(transform = ::kctl::__private_0_1::Flattened::new(&[#(#names),*])#(#parts)*)])
+    quote!(#[schemars(transform = #private::Flattened::new(&[#(#names),*])#(#parts)*)])
 }
 
 /// Emits the path of a derive. Derives of other crates are reached through kctl.
-fn path(derive: Derive) -> TokenStream {
+fn path(derive: Derive, krate: &CratePath) -> TokenStream {
+    let private = krate.private_module();
     match derive {
         Derive::Clone => quote!(::core::clone::Clone),
         Derive::Debug => quote!(::core::fmt::Debug),
         Derive::PartialEq => quote!(::core::cmp::PartialEq),
-        Derive::Serialize => quote!(::kctl::__private_0_1::serde::Serialize),
-        Derive::Deserialize => quote!(::kctl::__private_0_1::serde::Deserialize),
-        Derive::JsonSchema => quote!(::kctl::__private_0_1::schemars::JsonSchema),
-        Derive::CustomResource => quote!(::kctl::__private_0_1::kube::CustomResource),
+        Derive::Serialize => quote!(#private::serde::Serialize),
+        Derive::Deserialize => quote!(#private::serde::Deserialize),
+        Derive::JsonSchema => quote!(#private::schemars::JsonSchema),
+        Derive::CustomResource => quote!(#private::kube::CustomResource),
     }
 }
 
@@ -217,7 +224,8 @@ fn remove_json_attributes(item: &mut DeriveInput) {
 
 /// Emits implementations for a type that lacks `#[schema]`: those traits that the derives of its user require and `derives`
 /// does not name. They compile and are never called, because the mistake fails the build.
-pub(crate) fn stub_traits(ty: &Ident, derives: &[String]) -> TokenStream {
+pub(crate) fn stub_traits(ty: &Ident, derives: &[String], krate: &CratePath) -> TokenStream {
+    let private = krate.private_module();
     let lacks = |name: &str| !derives.iter().any(|derived| derived == name);
     let clone = lacks("Clone")
         .then(|| quote!(impl ::core::clone::Clone for #ty { fn clone(&self) -> Self { ::core::unreachable!() } }));
@@ -233,8 +241,8 @@ pub(crate) fn stub_traits(ty: &Ident, derives: &[String]) -> TokenStream {
     );
     let serialize = lacks("Serialize").then(|| {
         quote! {
-            impl ::kctl::__private_0_1::serde::Serialize for #ty {
-                fn serialize<S: ::kctl::__private_0_1::serde::Serializer>(
+            impl #private::serde::Serialize for #ty {
+                fn serialize<S: #private::serde::Serializer>(
                     &self,
                     _: S,
                 ) -> ::core::result::Result<S::Ok, S::Error> {
@@ -245,8 +253,8 @@ pub(crate) fn stub_traits(ty: &Ident, derives: &[String]) -> TokenStream {
     });
     let deserialize = lacks("Deserialize").then(|| {
         quote! {
-            impl<'de> ::kctl::__private_0_1::serde::Deserialize<'de> for #ty {
-                fn deserialize<D: ::kctl::__private_0_1::serde::Deserializer<'de>>(
+            impl<'de> #private::serde::Deserialize<'de> for #ty {
+                fn deserialize<D: #private::serde::Deserializer<'de>>(
                     _: D,
                 ) -> ::core::result::Result<Self, D::Error> {
                     ::core::unreachable!()
@@ -256,11 +264,11 @@ pub(crate) fn stub_traits(ty: &Ident, derives: &[String]) -> TokenStream {
     });
     let schema = lacks("JsonSchema").then(|| {
         quote! {
-            impl ::kctl::__private_0_1::schemars::JsonSchema for #ty {
+            impl #private::schemars::JsonSchema for #ty {
                 fn schema_name() -> ::std::borrow::Cow<'static, str> { ::core::unreachable!() }
                 fn json_schema(
-                    _: &mut ::kctl::__private_0_1::schemars::SchemaGenerator,
-                ) -> ::kctl::__private_0_1::schemars::Schema {
+                    _: &mut #private::schemars::SchemaGenerator,
+                ) -> #private::schemars::Schema {
                     ::core::unreachable!()
                 }
             }

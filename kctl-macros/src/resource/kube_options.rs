@@ -39,7 +39,7 @@ use crate::{
 const STRINGS: [&str; 11] =
     ["group", "version", "kind", "doc", "root", "plural", "singular", "derive", "category", "shortname", "selectable"];
 /// All options, including those of kctl, in the order in which messages list them.
-const KNOWN: [&str; 31] = [
+const KNOWN: [&str; 32] = [
     "group",
     "version",
     "kind",
@@ -71,6 +71,7 @@ const KNOWN: [&str; 31] = [
     "schema",
     "no_spec",
     "cel",
+    "crate",
 ];
 /// Options that a kind needs, each with an example.
 const REQUIRED: [(&str, &str); 3] = [("group", "example.com"), ("version", "v1"), ("kind", "Web")];
@@ -231,7 +232,7 @@ const OTHER_OPTIONS: [(&str, &str); 14] = [
     ("cluster", CLUSTER_SCOPED),
     ("cluster_scoped", CLUSTER_SCOPED),
     ("columns", PRINTCOLUMN),
-    ("crates", "remove it: `#[resource]` knows its crates"),
+    ("crates", "remove it; `crate = path` is the path of kctl, which leads to all crates"),
     ("description", "write it as a doc comment above the struct, or `doc = \"…\"`"),
     ("name", "write `kind = \"…\"`; `plural` and `singular` are its other names"),
     ("names", "write `kind = \"…\"`; `plural`, `singular`, `shortname` and `category` are options, too"),

@@ -10,6 +10,7 @@
 //! | `kube_options` | options of kube's derive | K0024, K0025, K0028, K0043–K0045, K0117 |
 //! | `nested_options`, `nested_values` | the parentheses of `printcolumn(…)` and `scale(…)` | K0018, K0025, K0044, K0045, K0074, K0083 |
 //! | `option_values` | options that take `true`, `false` or one of a few words | K0044, K0083 |
+//! | `crate_option` | `crate = path` | K0010, K0022 |
 //! | `crd_options` | options of the CRD that kube's derive does not have | K0080, K0089 |
 //! | `markers` | `#[kctl(…)]`, and the options of `#[resource]` that are markers of the object as a whole | K0024, K0080–K0086 |
 //! | `bounds` | markers of one place that contradict each other | K0087, K0088 |
@@ -28,6 +29,7 @@
 
 mod bounds;
 mod check;
+mod crate_option;
 mod crd_options;
 mod derive_order;
 mod emit;
@@ -83,5 +85,30 @@ mod tests {
     fn resource_expands_as_recorded() {
         let expand = |options: TokenStream, item: &TokenStream| expand_resource(&options, item);
         Expander { attribute: "resource", expand }.check("resource");
+    }
+
+    #[test]
+    fn paths_lead_into_the_given_crate() {
+        let options = quote!(
+            group = "a.b",
+            version = "v1",
+            kind = "Web",
+            rule("true"),
+            status_subresource = false,
+            crate = ::other
+        );
+        let item = quote!(
+            struct WebSpec {
+                #[kctl(min_length = 1)]
+                host: Option<String>,
+                #[serde(flatten)]
+                size: Size,
+                since: Instant,
+            }
+        );
+        for text in [expand_resource(&options, &item), expand_schema(&quote!(crate = ::other), &item)] {
+            let text = text.to_string().replace("kctl::k8s::apimachinery", "");
+            assert!(text.contains("\"::other::__private_0_1::serde\"") && !text.contains("kctl"), "{text}");
+        }
     }
 }

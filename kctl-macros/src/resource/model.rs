@@ -4,6 +4,7 @@ use proc_macro2::TokenTree;
 use syn::{DeriveInput, Error, Field, Ident};
 
 use super::{json::Json, markers::Markers, none::NonePolicy};
+use crate::crate_path::CratePath;
 
 /// A struct or an enum with everything that the attribute adds to it.
 ///
@@ -13,6 +14,8 @@ pub(super) struct Model {
     /// The user's item without its `#[kctl(…)]` attributes. Its derives are as the user wrote them: `emit` removes those that
     /// it adds with other paths.
     pub(super) item: DeriveInput,
+    /// The path of kctl.
+    pub(super) krate: CratePath,
     /// `None` for `#[schema]`, which makes no kind.
     pub(super) resource: Option<Resource>,
     /// The derives to add, in the order of emission.

@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn other_values_get_the_allowed_ones() {
         for (option, expected) in [
-            ("served = no", "`served` is `true` or `false`, not `no` / help: write `served = false` / code: K0083"),
+            ("served = no", "`served` is `true` or `false`, not `no` / help: write `served = false`"),
             ("storage = \"off\"", "not `\"off\"` / help: write `storage = false`"),
             ("namespaced = 1", "not `1` / help: write `namespaced = true`"),
             ("served = maybe", "not `maybe` / help: write `served = true` or `served = false`"),
@@ -128,8 +128,8 @@ mod tests {
                 "deprecated = true",
                 "takes no value or a string / help: write `deprecated`, or `deprecated = \"use v1\"`",
             ),
-            ("schema = manual", "`schema` takes a string / help: write `schema = \"manual\"` / code: K0044"),
-            ("schema = \"Manual\"", "is not a source of schemas / help: write `schema = \"manual\"` / code: K0083"),
+            ("schema = manual", "`schema` takes a string / help: write `schema = \"manual\"`"),
+            ("schema = \"Manual\"", "is not a source of schemas / help: write `schema = \"manual\"`"),
             ("schema = \"none\"", "help: write one of `schema = \"derived\"`, `schema = \"disabled\"`"),
         ] {
             let found = reported(option);

@@ -8,14 +8,14 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Data, DeriveInput, Field, Fields, GenericArgument, PathArguments, Type};
 
-use crate::{codes, diagnostics::Errors, function::type_text};
+use crate::{codes, crate_path::CratePath, diagnostics::Errors, function::type_text};
 
 /// The type of Kubernetes for a point in time.
 const TIME: &str = "kctl::k8s::apimachinery::pkg::apis::meta::v1::Time";
 
 /// Reports each such field, and changes it so that the derives accept it.
-pub(super) fn check(input: &mut DeriveInput, errors: &mut Errors) {
-    let mut of_fields = |fields: &mut Fields| fields.iter_mut().for_each(|field| check_field(field, errors));
+pub(super) fn check(input: &mut DeriveInput, krate: &CratePath, errors: &mut Errors) {
+    let mut of_fields = |fields: &mut Fields| fields.iter_mut().for_each(|field| check_field(field, krate, errors));
     match &mut input.data {
         Data::Struct(data) => of_fields(&mut data.fields),
         Data::Enum(data) => data.variants.iter_mut().for_each(|variant| of_fields(&mut variant.fields)),
@@ -24,7 +24,7 @@ pub(super) fn check(input: &mut DeriveInput, errors: &mut Errors) {
 }
 
 /// Checks one field. With options of serde it is left alone: it may be skipped, or written in another way.
-fn check_field(field: &mut Field, errors: &mut Errors) {
+fn check_field(field: &mut Field, krate: &CratePath, errors: &mut Errors) {
     // With options of serde the field may be written in another way.
     if field.attrs.iter().any(|attribute| attribute.path().is_ident("serde")) {
         return;
@@ -32,7 +32,8 @@ fn check_field(field: &mut Field, errors: &mut Errors) {
     if let Some(instant) = find_type(&field.ty, &is_instant) {
         let what = format!("`{}` is a moment of this process's clock: no object can store it", type_text(instant));
         errors.push(instant, codes::TYPE_NOT_STORABLE, &what, &format!("write `{TIME}`"));
-        field.attrs.push(syn::parse_quote!(#[serde(skip, default = "::kctl::__private_0_1::never")]));
+        let never = format!("{}::never", krate.private_module_text());
+        field.attrs.push(syn::parse_quote!(#[serde(skip, default = #never)]));
         return;
     }
     if let Some(Type::Reference(reference)) = find_type(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {
@@ -122,7 +123,7 @@ mod tests {
         ] {
             let mut input: DeriveInput = syn::parse_str(&format!("struct Spec {{ field: {ty} }}")).unwrap();
             let mut errors = Errors::default();
-            check(&mut input, &mut errors);
+            check(&mut input, &CratePath::default(), &mut errors);
             let message = errors.into_result(()).err().map(|error| error.to_string());
             assert_eq!(message.is_some(), expected.is_some(), "{ty}");
             assert!(message.unwrap_or_default().contains(expected.unwrap_or_default()), "{ty}");
@@ -134,7 +135,7 @@ mod tests {
         let text = "struct Spec { #[serde(skip)] since: Option<Instant> }";
         let mut input: DeriveInput = syn::parse_str(text).unwrap();
         let mut errors = Errors::default();
-        check(&mut input, &mut errors);
+        check(&mut input, &CratePath::default(), &mut errors);
         assert!(errors.into_result(()).is_ok());
     }
 }

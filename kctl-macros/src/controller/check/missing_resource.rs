@@ -9,6 +9,7 @@ use syn::{Attribute, FnArg, Item, ItemStruct, Type};
 
 use crate::{
     codes,
+    crate_path::CratePath,
     diagnostics::Errors,
     function::{generic_argument, strip_pointers, with_span},
     resource,
@@ -167,7 +168,7 @@ impl MissingResource {
             }
         });
         let derives: &[String] = if self.is_kind { &self.derives } else { &[] };
-        let traits = resource::stub_traits(&kind, derives);
+        let traits = resource::stub_traits(&kind, derives, &CratePath::default());
         quote! {
             #definition
             const _: () = {

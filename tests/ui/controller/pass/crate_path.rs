@@ -1,4 +1,4 @@
-//! `crate = path`: kctl under another name, and both forms.
+//! `crate = path`: kctl under another name, both forms, and a kind.
 use kctl::prelude::*;
 
 pub(crate) mod renamed {
@@ -11,6 +11,31 @@ pub(crate) async fn reconcile(_config: Arc<ConfigMap>, cx: Context<reconcile>) -
     Ok(Action::await_change())
 }
 
+#[resource(
+    group = "example.com",
+    version = "v1",
+    kind = "Renamed",
+    status = "RenamedStatus",
+    status_subresource = false,
+    crate = self::renamed::other
+)]
+pub(crate) struct RenamedSpec {
+    #[kctl(min_length = 1)]
+    pub(crate) host: Option<String>,
+    #[serde(flatten)]
+    pub(crate) size: RenamedSize,
+}
+
+#[schema(crate = self::renamed::other)]
+pub(crate) struct RenamedSize {
+    pub(crate) replicas: u8,
+}
+
+#[schema(crate = renamed::other)]
+pub(crate) struct RenamedStatus {
+    pub(crate) ready: bool,
+}
+
 #[controller(of = Secret, crate = renamed::other)]
 pub(crate) struct Secrets;
 
@@ -21,5 +46,5 @@ impl Reconcile for Secrets {
 }
 
 pub(crate) fn app() -> App {
-    App::new("renamed").controller::<reconcile>().controller_with(|_env| async { Ok(Secrets) })
+    App::new("renamed").kind::<Renamed>().controller::<reconcile>().controller_with(|_env| async { Ok(Secrets) })
 }

@@ -1,4 +1,4 @@
-//! `#[schema]` has no options.
+//! `#[schema]` has no option but `crate`.
 use kctl::prelude::*;
 
 #[schema(rename_all = "camelCase")]
