@@ -63,6 +63,8 @@ pub(crate) struct Cache {
     /// Scopes in which nothing may be written, because their objects are not known completely. Invariant: none of them
     /// is listed, unless the API server does not serve the kind there.
     blocked: BTreeSet<NamespaceScope>,
+    /// Number of lists that showed that the API server's state went back.
+    n_restores: u64,
 }
 
 impl Default for Cache {
@@ -85,6 +87,7 @@ impl Cache {
             read: BTreeMap::new(),
             concurrent_lists: ConcurrentLists::default(),
             blocked: BTreeSet::new(),
+            n_restores: 0,
         }
     }
 
@@ -96,6 +99,11 @@ impl Cache {
     /// Returns the number of own deletes that the watch has not reported.
     pub(crate) fn n_tombstones(&self) -> usize {
         self.tombstones.len()
+    }
+
+    /// Returns how often the API server's state went back, so that versions from before say nothing about later ones.
+    pub(crate) fn n_restores(&self) -> u64 {
+        self.n_restores
     }
 
     /// Returns `true` if every scope has been listed.

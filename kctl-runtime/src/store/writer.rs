@@ -112,8 +112,6 @@ pub struct SharedStore {
     advances: Notify,
     /// Number of applied deltas since the start.
     applied: AtomicU64,
-    /// Number of applied [`Delta::Restore`]s.
-    restores: AtomicU64,
     processing: Durations,
     inbox: Inbox<Message>,
 }
@@ -189,7 +187,6 @@ impl SharedStore {
             served_changes: Notify::new(),
             advances: Notify::new(),
             applied: AtomicU64::new(0),
-            restores: AtomicU64::new(0),
             processing: Durations::default(),
             inbox: Inbox::new(DELTAS_MAX),
         }
@@ -237,13 +234,20 @@ impl SharedStore {
     }
 
     fn apply(&self, delta: Delta, subscribers: &mut Subscribers) {
+        // The source has logged that it follows an older list.
+        let (is_logged, n_restores) = (matches!(delta, Delta::Restore(..)), self.n_restores());
         let (origin, changes, complete, served) = {
             let mut cache = self.cache.write();
             let origin = if cache.is_initial(&delta) { Origin::InitialList } else { Origin::Live };
-            // Under the lock, so that a reader of a restored object sees the new number.
-            self.restores.fetch_add(u64::from(matches!(delta, Delta::Restore(..))), Ordering::Relaxed);
             (origin, cache.apply(delta), cache.is_complete(), cache.is_served())
         };
+        if !is_logged && self.n_restores() != n_restores {
+            let object = changes.first().map(|change| change.latest().key().to_string()).unwrap_or_default();
+            tracing::warn!(
+                object,
+                "the API server listed older versions of objects (restored from a backup?): the cache follows it"
+            );
+        }
         subscribers.all.retain(Subscriber::is_alive);
         for change in &changes {
             for subscriber in &subscribers.all {
@@ -431,9 +435,9 @@ impl SharedStore {
         self.applied.load(Ordering::Relaxed)
     }
 
-    /// Returns how often the API server's state went back, so that versions that were seen say nothing about later ones.
+    /// Returns how often the API server's state went back, so that versions from before say nothing about later ones.
     pub(crate) fn n_restores(&self) -> u64 {
-        self.restores.load(Ordering::Relaxed)
+        self.cache.read().n_restores()
     }
 
     /// Returns the durations of applying a delta, including the handlers.

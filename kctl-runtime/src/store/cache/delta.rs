@@ -18,7 +18,8 @@ pub type NamespaceScope = Option<Arc<str>>;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Delta {
-    /// The complete state of a scope at a `resourceVersion`, from a list. Objects that are not in it were deleted.
+    /// The complete state of a scope at a `resourceVersion`, from a list. Objects that are not in it were deleted. An object
+    /// that is older than the cached one was restored from a backup, if the list is not older.
     Replace(NamespaceScope, Vec<Arc<Stored>>, String),
     /// The complete state of a scope from an API server whose state went back, for example after the restore of a
     /// backup of etcd. It replaces everything, even newer versions.

@@ -42,6 +42,12 @@ impl Cache {
         let Some(watermark) = self.scopes.get(scope).map(|watermark| watermark.revision) else { return Vec::new() };
         // The list of one namespace proves nothing about deletes in another one.
         let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
+        let went_back = objects.iter().any(|object| self.is_undone_by(object, list));
+        if went_back {
+            self.n_restores += 1;
+            self.tombstones.forget(listed_here);
+            self.tombstones.forget_ended();
+        }
         if !self.tombstones.is_empty() {
             let uids: HashSet<&Uid> = objects.iter().map(|object| &object.meta().uid).collect();
             self.tombstones.apply_list(&uids, list, listed_here);
@@ -54,13 +60,25 @@ impl Cache {
             changes.push(Change::Deleted { last });
         }
         for object in objects {
-            changes.extend(self.below_watermark(scope, |cache| cache.upsert(object)));
+            let is_undone = went_back && self.is_undone_by(&object, list);
+            let store = |cache: &mut Self| if is_undone { cache.put(object) } else { cache.upsert(object) };
+            changes.extend(self.below_watermark(scope, store));
         }
         self.set_watermark(scope, watermark.max(list.unwrap_or(0)));
         // The list reports all own writes up to its version: an object that it lacks is gone.
         let reported = list.unwrap_or(0);
         self.unreported.retain(|revision, key| *revision > reported || (scope.is_some() && key.namespace != *scope));
         changes
+    }
+
+    /// Returns `true` if a listed object is older than the cached one, although the list is not.
+    ///
+    /// Then the API server was restored from a backup with `etcdutl snapshot restore --bump-revision`, as the documentation of
+    /// Kubernetes recommends: objects have earlier versions again, and lists have later ones.
+    fn is_undone_by(&self, listed: &Stored, list: Option<u64>) -> bool {
+        let cached = self.get(listed.key()).and_then(|cached| cached.meta().revision());
+        let versions = cached.zip(listed.meta().revision()).zip(list);
+        versions.is_some_and(|((cached, listed), list)| listed < cached && cached <= list)
     }
 
     /// Returns the objects of a scope that a list would contain if they still existed.
@@ -86,6 +104,7 @@ impl Cache {
         if !self.scopes.has(scope) {
             return Vec::new();
         }
+        self.n_restores += 1;
         self.concurrent_lists.end(scope);
         let here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         self.tombstones.forget(here);

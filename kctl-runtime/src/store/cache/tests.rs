@@ -352,6 +352,31 @@ fn restored_state_is_the_truth_whatever_was_known() {
     }
 }
 
+/// With `etcdutl snapshot restore --bump-revision`, objects have earlier versions again, and lists have later ones.
+#[test]
+fn later_list_of_earlier_versions_is_a_backup() {
+    let begin = || list(&[pod("x", "1", 50), pod("y", "2", 60), pod("z", "3", 61)], "70");
+    let backup = || list(&[pod("x", "1", 40), pod("z", "4", 30)], "1000");
+    let (added, key) = ("+x@50 +y@60 +z@61", pod("z", "3", 61).key().clone());
+    let cases = [
+        (vec![begin(), backup(), Delta::Apply(pod("x", "1", 1001))], "-y@60 ~x@40 -z@61 +z@30 ~x@1001"),
+        // An own delete is undone.
+        (
+            vec![begin(), Delta::Gone(key, "3".into()), list(&[pod("x", "1", 40), pod("z", "3", 30)], "1000")],
+            "-z@61 -y@60 ~x@40 +z@30",
+        ),
+        // Own writes after the list stay.
+        (vec![begin(), Delta::Written(pod("x", "1", 1002)), backup()], "~x@1002 -y@60 -z@61 +z@30"),
+        (vec![begin(), Delta::Written(pod("w", "5", 1003)), backup()], "+w@1003 -y@60 ~x@40 -z@61 +z@30"),
+    ];
+    for (deltas, expected) in cases {
+        assert_eq!(check(deltas, &format!("{added} {expected}")).n_restores(), 1);
+    }
+    let older = list(&[pod("x", "1", 50), pod("y", "2", 60), pod("z", "3", 61)], "71");
+    let unchanged = check(vec![begin(), Delta::Written(pod("x", "1", 72)), older], &format!("{added} ~x@72"));
+    assert_eq!(unchanged.n_restores(), 0, "the list is older than the own write");
+}
+
 #[test]
 fn refresh_adds_and_deletes_by_version() {
     let read = |objects: &[Arc<Stored>], version: &str| {
