@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn own_record_of_a_backup_does_not_end_another_holder() {
+    fn own_record_of_backup_ends_no_holder() {
         let (mut seen, start) = (ObservedLeases::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         for name in ["held", "released", "expired"] {
