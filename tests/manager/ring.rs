@@ -5,6 +5,7 @@ mod failing;
 mod frozen;
 mod leases;
 mod permissions;
+mod restores;
 mod scope;
 mod sharder;
 mod tenures;
