@@ -77,7 +77,7 @@ impl Applied {
         }
         objects.make_room(desired.len());
         objects.n_objects += desired.len();
-        objects.of(primary, tenure).insert(config.clone(), desired);
+        objects.states(primary, tenure).insert(config.clone(), desired);
     }
 
     /// Records one object in addition to the others of its kind.
@@ -100,7 +100,7 @@ impl Applied {
         }
         objects.make_room(1);
         objects.n_objects += 1;
-        objects.of(primary, tenure).entry(config.clone()).or_default().insert(uid, state);
+        objects.states(primary, tenure).entry(config.clone()).or_default().insert(uid, state);
     }
 
     pub(crate) fn forget(&self, primary: &ObjectKey) {
@@ -161,7 +161,7 @@ impl AppliedObjects {
     }
 
     /// Returns the states of a primary, after [`enter`](Self::enter).
-    fn of(&mut self, primary: &ObjectKey, tenure: u64) -> &mut HashMap<WatchConfig, AppliedStates> {
+    fn states(&mut self, primary: &ObjectKey, tenure: u64) -> &mut HashMap<WatchConfig, AppliedStates> {
         let begin = || AppliedInTenure { tenure, kinds: HashMap::new() };
         let applied = self.by_primary.entry(primary.clone()).or_insert_with(begin);
         debug_assert_eq!(applied.tenure, tenure, "states of two tenures would be taken for those of one");

@@ -54,7 +54,7 @@ async fn spawned_task_writes_nothing_once_its_key_moved() {
 }
 
 /// Applies a Secret with one field. The reconcile of the key `busy` takes long once it has changed.
-#[controller(owns = Secret(apply))]
+#[controller(owns = Secret(apply), name = "applying")]
 async fn applying(config: Arc<ConfigMap>, cx: Context<applying>) -> Result<Action> {
     let name = config.name_any();
     if name == BUSY && state_of(&config) > 0 {
@@ -65,7 +65,7 @@ async fn applying(config: Arc<ConfigMap>, cx: Context<applying>) -> Result<Actio
 }
 
 /// Has nothing to do, and so is free to hand keys over.
-#[controller]
+#[controller(name = "idle")]
 async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
     Ok(Action::await_change())
 }
