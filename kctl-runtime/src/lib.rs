@@ -77,7 +77,7 @@
 //! shared.push(Delta::Replace(None, vec![Arc::new(pod)], "7".into())).await;
 //! handled.wait_until_delivered().await;
 //!
-//! // A worker takes the key, reads the newest state and settles the key.
+//! // A worker takes the key, reads the newest state, decides and returns the key.
 //! let item = queue.get().await.ok_or("the queue is shut down")?;
 //! let key = Key::<Pod>::from(item.key);
 //! let pod = pods.get(&key).ok_or("the pod is gone")?;

@@ -54,7 +54,7 @@ const PAUSE_MS: std::ops::Range<u64> = 1_000..5_000;
 /// Maximum time until a killed replica is replaced, in milliseconds.
 const ABSENT_MS: u64 = 5_000;
 /// Maximum time after the last disturbance until every set has its Pods.
-const SETTLES_WITHIN: Duration = Duration::from_secs(600);
+const COMPLETE_WITHIN: Duration = Duration::from_secs(600);
 /// Time at the end during which no object may be written.
 const QUIET_FOR: Duration = Duration::from_secs(10);
 /// Maximum number of violations to print.
@@ -180,7 +180,7 @@ pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
     disturbed?;
     replicas.restore().await?;
     let took = begun.elapsed();
-    let settled = settle(&cluster, &mut replicas).await?;
+    let settled = wait_until_complete(&cluster, &mut replicas).await?;
     let versions = cluster.versions().await?;
     sleep(QUIET_FOR).await;
     if cluster.versions().await? != versions {
@@ -278,8 +278,8 @@ fn program(server: &Server, options: &ChaosOptions, folder: &Path) -> Result<Pro
 /// counts.
 ///
 /// # Errors
-/// [`SETTLES_WITHIN`] has passed. The error lists the first ten problems.
-async fn settle(cluster: &Cluster, replicas: &mut Replicas) -> Result<Duration, Failure> {
+/// [`COMPLETE_WITHIN`] has passed. The error lists the first ten problems.
+async fn wait_until_complete(cluster: &Cluster, replicas: &mut Replicas) -> Result<Duration, Failure> {
     let begun = Instant::now();
     loop {
         replicas.counts.collected += cluster.collect_terminating().await?;
@@ -287,7 +287,7 @@ async fn settle(cluster: &Cluster, replicas: &mut Replicas) -> Result<Duration, 
         if wrong.is_empty() {
             return Ok(begun.elapsed());
         }
-        if begun.elapsed() > SETTLES_WITHIN {
+        if begun.elapsed() > COMPLETE_WITHIN {
             return Err(format!("{} wrong, such as {:#?}", wrong.len(), &wrong[..wrong.len().min(10)]).into());
         }
         replicas.look()?;

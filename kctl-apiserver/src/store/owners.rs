@@ -96,7 +96,7 @@ pub(crate) fn is_blocked_by(reference: &Value, uid: &str) -> bool {
 }
 
 /// Returns `true` for an object without owners that is not being deleted: the graph only has its uid.
-fn is_settled(object: &Value) -> bool {
+fn has_only_uid(object: &Value) -> bool {
     let meta = &object["metadata"];
     !meta["ownerReferences"].is_array() && !meta["deletionTimestamp"].is_string()
 }
@@ -126,7 +126,7 @@ impl Owners {
         // The common case: a write that changes neither owners nor deletion queues nothing.
         if let (Some(before), Some(after)) = (before, after)
             && before["metadata"]["uid"] == after["metadata"]["uid"]
-            && [before, after].iter().all(|object| is_settled(object))
+            && [before, after].iter().all(|object| has_only_uid(object))
         {
             return;
         }

@@ -31,7 +31,7 @@ const NAMESPACES: [&str; NAMES as usize] = ["a", "a", "b", "c"];
 /// Short, so that lists have several pages. Pages are requested only after a whole list broke off twice.
 const PAGE_LEN: usize = 1;
 /// Number of responses without faults within which the cache must equal the server.
-const SETTLED_WITHIN: usize = 200;
+const FAULTLESS_TURNS: usize = 200;
 /// Number of events that the server keeps when it compacts.
 const KEPT: usize = 2;
 
@@ -419,8 +419,8 @@ impl Run {
     }
 
     /// Ends all faults. The cache then has to become equal to the server's state.
-    fn settle(&mut self) -> Result<(), TestCaseError> {
-        for turn in 0..SETTLED_WITHIN * self.followers.len() {
+    fn end_faults(&mut self) -> Result<(), TestCaseError> {
+        for turn in 0..FAULTLESS_TURNS * self.followers.len() {
             let response = self.respond(turn, 0);
             self.deliver(turn, response)?;
         }
@@ -465,6 +465,6 @@ proptest! {
         for step in steps {
             run.step(step)?;
         }
-        run.settle()?;
+        run.end_faults()?;
     }
 }

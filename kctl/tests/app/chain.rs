@@ -72,7 +72,7 @@ fn definitions() -> Vec<CustomResourceDefinition> {
 }
 
 /// Waits until the watches have delivered recent events.
-async fn settle() {
+async fn wait_for_watches() {
     tokio::time::sleep(Duration::from_secs(1)).await;
 }
 
@@ -81,7 +81,7 @@ async fn applied_customizations_and_webhooks_answer_until_deleted() {
     let chain = Arc::new(Registry::new(Chain::native()));
     let app = App::new("chained").controller::<idle>().interpreter_chain(&chain);
     let server = TestServer::start(app).await.unwrap();
-    settle().await;
+    wait_for_watches().await;
     assert!(chain.is_ready());
     assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 1);
 
@@ -90,14 +90,14 @@ async fn applied_customizations_and_webhooks_answer_until_deleted() {
     create(&customizations, customization("b", "Deployment", "return 6, nil")).await;
     create(&customizations, customization("c", "StatefulSet", "return")).await;
     create(&customizations, customization("d", "ReplicaSet", "retrn")).await;
-    settle().await;
+    wait_for_watches().await;
     assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 5);
     assert!(replicas(&chain, "StatefulSet").await.is_err(), "it returns no number, and is final");
     let error = replicas(&chain, "ReplicaSet").await.unwrap_err();
     assert!(matches!(error, ChainError::LayerFailed { layer_kind: LayerKind::Configurable, .. }), "{error}");
 
     customizations.delete("a", &DeleteParams::default()).await.unwrap();
-    settle().await;
+    wait_for_watches().await;
     assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 6);
 
     let configurations = api(&server, "ResourceInterpreterWebhookConfiguration");
@@ -117,12 +117,12 @@ async fn applied_customizations_and_webhooks_answer_until_deleted() {
         "spec": { "ports": [{ "port": 8443 }] },
     });
     services.create(&PostParams::default(), &kctl::from_json(service).unwrap()).await.unwrap();
-    settle().await;
+    wait_for_watches().await;
     let error = chain.interpret::<InterpretHealth>(object("Deployment")).await.unwrap_err();
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert!(cause.ends_with("failed to call webhook: no service port 443 found for service \"hooks\""), "{cause}");
     configurations.delete("hooks", &DeleteParams::default()).await.unwrap();
-    settle().await;
+    wait_for_watches().await;
     let kind = Gvk { group: "apps".into(), version: "v1".into(), kind: "Deployment".into() };
     assert!(chain.hook_enabled(Operation::InterpretHealth, &kind), "the built-in rule is left");
     let error = chain.interpret::<InterpretHealth>(object("Deployment")).await;
@@ -151,7 +151,7 @@ async fn interpreter_chain_starts_without_crds_and_detects_installation() {
     for definition in definitions() {
         installed.create(&PostParams::default(), &definition).await.unwrap();
     }
-    settle().await;
+    wait_for_watches().await;
     let customizations = api(&server, "ResourceInterpreterCustomization");
     create(&customizations, customization("a", "Deployment", "return 5, nil")).await;
     // A missing kind is looked for every five seconds.
@@ -189,10 +189,10 @@ async fn own_layer_behind_the_control_plane_answers() {
     );
     let chain = Arc::new(Registry::new(Chain::native().with(LayerKind::ThirdParty, layer)));
     let server = TestServer::start(App::new("chained").controller::<idle>().interpreter_chain(&chain)).await.unwrap();
-    settle().await;
+    wait_for_watches().await;
     assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 9);
     create(&api(&server, "ResourceInterpreterCustomization"), customization("theirs", "Deployment", "return 4")).await;
-    settle().await;
+    wait_for_watches().await;
     assert_eq!(replicas(&chain, "Deployment").await.unwrap(), 4);
 }
 

@@ -59,16 +59,16 @@ impl Rollout {
         let started = self.world.start_by(replica, set_up).await;
         self.views.push(started.view.shards().unwrap().clone());
         self.running.push(started);
-        self.settle().await;
+        self.wait_until_balanced().await;
     }
 
     async fn stop_oldest(&mut self) {
         self.running.remove(0).stop().await.unwrap();
-        self.settle().await;
+        self.wait_until_balanced().await;
     }
 
     /// Waits until each running replica has its share of the slots, and notes how many slots were gained until then.
-    async fn settle(&mut self) {
+    async fn wait_until_balanced(&mut self) {
         seconds(5).await;
         let owned: Vec<usize> = self.running.iter().map(Replica::n_owned).collect();
         let n_slots = self.n_slots as usize;

@@ -57,7 +57,7 @@ impl World {
     }
 
     /// Returns the status of the Job once nothing changes any more, without its times.
-    async fn settled(&self) -> Value {
+    async fn wait_until_settled(&self) -> Value {
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(self.workloads.observed_revision() >= self.server.revision_of("", "pods"));
         let revision = self.server.revision();
@@ -97,7 +97,7 @@ async fn job_completes_after_enough_successes() {
     world.create(json!({ "completions": 5, "parallelism": 2 }), "").await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(world.pods().await.len(), 2, "at a time");
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!((&status["succeeded"], &status["active"], &status["failed"]), (&json!(5), &Value::Null, &Value::Null));
     assert_eq!(status["conditions"], json!(COMPLETE));
     assert!(status["startTime"].as_str().unwrap() < status["completionTime"].as_str().unwrap(), "{status}");
@@ -112,7 +112,7 @@ async fn job_without_completions_ends_after_one_success() {
     let world = World::new();
     world.create(json!({ "parallelism": 3 }), "").await;
     world.patch(json!({ "completions": null })).await;
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!((&status["succeeded"], &status["conditions"]), (&json!(3), &json!(COMPLETE)));
 }
 
@@ -120,7 +120,7 @@ async fn job_without_completions_ends_after_one_success() {
 async fn job_fails_beyond_its_backoff_limit() {
     let world = World::new();
     world.create(json!({ "backoffLimit": 2 }), "failing").await;
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!((&status["failed"], &status["succeeded"]), (&json!(3), &Value::Null));
     assert_eq!(status["conditions"], json!(["FailureTarget BackoffLimitExceeded", "Failed BackoffLimitExceeded"]));
 }
@@ -153,7 +153,7 @@ async fn suspended_job_has_no_pods_until_resumed() {
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(world.pods().await.len(), 3);
     world.patch(json!({ "suspend": true })).await;
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!(status["conditions"], json!(["Suspended JobSuspended"]));
     assert_eq!((&status["startTime"], &status["failed"]), (&Value::Null, &Value::Null));
     assert!(world.pods().await.is_empty());
@@ -168,7 +168,7 @@ async fn suspended_job_has_no_pods_until_resumed() {
 async fn each_index_has_one_pod_that_succeeds() {
     let world = World::new();
     world.create(json!({ "completions": 4, "parallelism": 2, "completionMode": "Indexed" }), "").await;
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!((&status["completedIndexes"], &status["succeeded"]), (&json!("0-3"), &json!(4)));
     assert_eq!(status["conditions"], json!(COMPLETE));
     let pods = world.pods().await;
@@ -183,7 +183,7 @@ async fn each_index_has_one_pod_that_succeeds() {
 async fn job_exceeding_deadline_fails_and_ttl_deletes_it() {
     let world = World::new();
     world.create(json!({ "activeDeadlineSeconds": 20, "ttlSecondsAfterFinished": 300 }), "unpullable").await;
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!(status["conditions"], json!(["FailureTarget DeadlineExceeded", "Failed DeadlineExceeded"]));
     assert_eq!(status["failed"], 1, "a pod that ran has failed with its job");
     assert!(world.pods().await.is_empty(), "its pod was deleted");
@@ -210,7 +210,7 @@ async fn index_fails_at_its_own_backoff_limit() {
     let world = World::new();
     let spec = json!({ "completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1 });
     world.create(spec, "failing").await;
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!((&status["failedIndexes"], &status["failed"]), (&json!("0,1"), &json!(4)));
     assert_eq!(status["conditions"], json!(["FailureTarget FailedIndexes", "Failed FailedIndexes"]));
     let mut counts: Vec<_> = world.pods().await.iter().map(|pod| indexes::Failures::before(pod).counted).collect();
@@ -225,7 +225,7 @@ async fn too_many_failed_indexes_end_a_job() {
         "completions": 4, "parallelism": 1, "completionMode": "Indexed", "backoffLimitPerIndex": 0, "maxFailedIndexes": 1,
     });
     world.create(spec, "failing").await;
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!(status["failedIndexes"], "0,1");
     let told = json!(["FailureTarget MaxFailedIndexesExceeded", "Failed MaxFailedIndexesExceeded"]);
     assert_eq!(status["conditions"], told);
@@ -239,7 +239,7 @@ async fn pod_failure_policy_decides_about_failed_pod() {
     };
     let world = World::new();
     world.create(rule("FailJob", "In"), "failing").await;
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!(status["conditions"], json!(["FailureTarget PodFailurePolicy", "Failed PodFailurePolicy"]));
     let pod = world.pods().await.remove(0).name_any();
     let job = world.jobs.get("work").await.unwrap().status.unwrap();
@@ -250,14 +250,14 @@ async fn pod_failure_policy_decides_about_failed_pod() {
     // No rule matches, so the failure counts.
     let world = World::new();
     world.create(rule("FailJob", "NotIn"), "failing").await;
-    assert_eq!(world.settled().await["failed"], 7);
+    assert_eq!(world.wait_until_settled().await["failed"], 7);
 
     let world = World::new();
     let mut ignored = rule("Ignore", "In");
     ignored["backoffLimit"] = json!(0);
     ignored["activeDeadlineSeconds"] = json!(20);
     world.create(ignored, "failing").await;
-    let status = world.settled().await;
+    let status = world.wait_until_settled().await;
     assert_eq!(status["conditions"], json!(["FailureTarget DeadlineExceeded", "Failed DeadlineExceeded"]));
     assert!(world.pods().await.len() > 2, "those that failed were replaced, and did not count");
 }
@@ -274,7 +274,7 @@ async fn success_policy_completes_a_job_early() {
             "completions": 4, "parallelism": 1, "completionMode": "Indexed", "successPolicy": { "rules": [rule] },
         });
         world.create(spec, "").await;
-        let status = world.settled().await;
+        let status = world.wait_until_settled().await;
         assert_eq!(status["completedIndexes"], done);
         assert_eq!(status["conditions"], json!(["SuccessCriteriaMet SuccessPolicy", "Complete SuccessPolicy"]));
     }

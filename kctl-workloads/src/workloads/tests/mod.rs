@@ -61,7 +61,7 @@ impl World {
     }
 
     /// Returns the replicas, the ready ones and those of the newest template, once nothing changes any more.
-    async fn settled(&self) -> (i32, i32, i32) {
+    async fn wait_until_settled(&self) -> (i32, i32, i32) {
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(self.workloads.observed_revision() >= self.server.revision_of("", "pods"));
         let deployment = self.deployments.get("web").await.unwrap();
@@ -86,7 +86,7 @@ impl Drop for World {
 async fn deployment_gets_its_ready_replicas() {
     let world = World::new();
     world.create(3).await;
-    assert_eq!(world.settled().await, (3, 3, 3));
+    assert_eq!(world.wait_until_settled().await, (3, 3, 3));
     let conditions = json!(world.deployments.get("web").await.unwrap().status.unwrap().conditions);
     for (n, kind) in ["Available", "Progressing"].into_iter().enumerate() {
         assert_eq!((&conditions[n]["type"], &conditions[n]["status"]), (&json!(kind), &json!("True")));
@@ -94,24 +94,24 @@ async fn deployment_gets_its_ready_replicas() {
     assert_eq!(conditions.as_array().unwrap().len(), 2);
     for replicas in [5, 0, 2] {
         world.patch(json!({ "replicas": replicas })).await;
-        assert_eq!(world.settled().await, (replicas, replicas, replicas));
+        assert_eq!(world.wait_until_settled().await, (replicas, replicas, replicas));
         assert_eq!(i32::try_from(world.pods().await.len()), Ok(replicas));
     }
     let one = world.pods().await[0].name_any();
     world.pods.delete(&one, &DeleteParams::default()).await.unwrap();
-    assert_eq!(world.settled().await, (2, 2, 2));
+    assert_eq!(world.wait_until_settled().await, (2, 2, 2));
 }
 
 #[tokio::test(start_paused = true)]
 async fn new_template_replaces_pods_once_ready() {
     let world = World::new();
     world.create(2).await;
-    world.settled().await;
+    world.wait_until_settled().await;
     let image = json!({ "template": { "spec": { "containers": [{ "name": "web", "image": "nginx:2" }] } } });
     world.patch(image).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(world.pods().await.len(), 3, "the old ones stay until a new one is ready, which is one at a time");
-    assert_eq!(world.settled().await, (2, 2, 2));
+    assert_eq!(world.wait_until_settled().await, (2, 2, 2));
     let images: Vec<_> =
         world.pods().await.iter().map(|pod| pod.spec.clone().unwrap().containers[0].image.clone()).collect();
     assert_eq!(images, [Some("nginx:2".to_owned()), Some("nginx:2".to_owned())]);
@@ -122,9 +122,9 @@ async fn new_template_replaces_pods_once_ready() {
 async fn settled_deployment_causes_no_writes_and_is_collected() {
     let world = World::new();
     world.create(2).await;
-    world.settled().await;
+    world.wait_until_settled().await;
     let revision = world.server.revision();
-    world.settled().await;
+    world.wait_until_settled().await;
     assert_eq!(world.server.revision(), revision);
     world.deployments.delete("web", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(Duration::from_secs(10)).await;
@@ -136,10 +136,10 @@ async fn settled_deployment_causes_no_writes_and_is_collected() {
 async fn revisions_count_templates_and_rollbacks() {
     let world = World::new();
     world.create(1).await;
-    world.settled().await;
+    world.wait_until_settled().await;
     let image = |image: &str| json!({ "template": { "spec": { "containers": [{ "name": "web", "image": image }] } } });
     let numbers = async || {
-        world.settled().await;
+        world.wait_until_settled().await;
         let told = |annotations: &std::collections::BTreeMap<String, String>, name: &str| {
             annotations.get(&format!("deployment.kubernetes.io/{name}")).cloned().unwrap_or_default()
         };
@@ -165,13 +165,13 @@ async fn revisions_count_templates_and_rollbacks() {
 async fn new_template_of_paused_deployment_waits() {
     let world = World::new();
     world.create(1).await;
-    world.settled().await;
+    world.wait_until_settled().await;
     let image = json!({ "spec": { "containers": [{ "name": "web", "image": "nginx:2" }] } });
     world.patch(json!({ "paused": true, "template": image })).await;
-    assert_eq!(world.settled().await, (1, 1, 0));
+    assert_eq!(world.wait_until_settled().await, (1, 1, 0));
     assert_eq!(world.sets.list(&ListParams::default()).await.unwrap().items.len(), 1);
     world.patch(json!({ "paused": false })).await;
-    assert_eq!(world.settled().await, (1, 1, 1));
+    assert_eq!(world.wait_until_settled().await, (1, 1, 1));
 }
 
 /// Creates a `ReplicaSet` with two Pods.
@@ -206,7 +206,7 @@ async fn rejected_pod_sets_condition_of_deployment() {
     };
     assert_eq!(reason().await, Some(json!("FailedCreate")));
     quotas.delete("q", &DeleteParams::default()).await.unwrap();
-    assert_eq!(world.settled().await, (2, 2, 2));
+    assert_eq!(world.wait_until_settled().await, (2, 2, 2));
     assert_eq!(reason().await, None);
 }
 

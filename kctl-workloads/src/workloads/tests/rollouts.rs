@@ -57,12 +57,12 @@ async fn rollback_gets_new_revision_and_history_is_limited() {
     world.patch(json!({ "revisionHistoryLimit": 2 })).await;
     for tag in ["nginx:1", "nginx:2", "nginx:1", "nginx:2", "nginx:3"] {
         world.patch(image(tag)).await;
-        assert_eq!(world.settled().await, (2, 2, 2));
+        assert_eq!(world.wait_until_settled().await, (2, 2, 2));
     }
     assert_eq!(world.revisions().await, [at("3", Some("1"), 0), at("4", Some("2"), 0), at("5", None, 2)]);
     assert_eq!(world.deployments.get("web").await.unwrap().annotations()[REVISION], "5");
     world.patch(image("nginx:4")).await;
-    world.settled().await;
+    world.wait_until_settled().await;
     assert_eq!(world.revisions().await, [at("4", Some("2"), 0), at("5", None, 0), at("6", None, 2)]);
 }
 
@@ -70,10 +70,10 @@ async fn rollback_gets_new_revision_and_history_is_limited() {
 async fn replica_set_copies_annotations_of_its_deployment() {
     let world = World::new();
     world.create(4).await;
-    world.settled().await;
+    world.wait_until_settled().await;
     let note = Patch::Merge(json!({ "metadata": { "annotations": { "kubernetes.io/change-cause": "why" } } }));
     world.deployments.patch("web", &PatchParams::default(), &note).await.unwrap();
-    world.settled().await;
+    world.wait_until_settled().await;
     let set = world.sets.list(&ListParams::default()).await.unwrap().items.remove(0);
     let said = |name: &str| set.annotations().get(name).map(String::as_str);
     assert_eq!(said("kubernetes.io/change-cause"), Some("why"));
@@ -86,14 +86,14 @@ async fn recreate_ends_old_pods_before_new_ones() {
     let world = World::new();
     world.create(3).await;
     world.patch(json!({ "strategy": { "type": "Recreate", "rollingUpdate": null } })).await;
-    world.settled().await;
+    world.wait_until_settled().await;
     world.patch(image("nginx:2")).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     let pods = world.pods().await;
     assert_eq!(pods.len(), 3);
     assert!(pods.iter().all(|pod| pod.metadata.deletion_timestamp.is_some()), "they end, and none has come");
     assert_eq!(world.sets.list(&ListParams::default()).await.unwrap().items.len(), 1);
-    assert_eq!(world.settled().await, (3, 3, 3));
+    assert_eq!(world.wait_until_settled().await, (3, 3, 3));
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn stuck_rollout_is_reported_and_keeps_availability() {
     world.create(5).await;
     let rolling = json!({ "maxSurge": 0, "maxUnavailable": 2 });
     world.patch(json!({ "progressDeadlineSeconds": 6, "strategy": { "rollingUpdate": rolling } })).await;
-    assert_eq!(world.settled().await, (5, 5, 5));
+    assert_eq!(world.wait_until_settled().await, (5, 5, 5));
     world.patch(slow()).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(world.progress().await, told("True", "ReplicaSetUpdated"));
@@ -114,7 +114,7 @@ async fn stuck_rollout_is_reported_and_keeps_availability() {
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(world.revisions().await, [at("1", None, 5), at("2", None, 3)]);
     world.patch(json!({ "template": { "metadata": { "annotations": null } } })).await;
-    assert_eq!(world.settled().await, (8, 8, 8));
+    assert_eq!(world.wait_until_settled().await, (8, 8, 8));
     assert_eq!(world.progress().await, told("True", "NewReplicaSetAvailable"));
 }
 
@@ -122,15 +122,15 @@ async fn stuck_rollout_is_reported_and_keeps_availability() {
 async fn paused_deployment_does_not_roll_out() {
     let world = World::new();
     world.create(2).await;
-    world.settled().await;
+    world.wait_until_settled().await;
     world.patch(json!({ "paused": true })).await;
     world.patch(image("nginx:2")).await;
     world.patch(json!({ "replicas": 3 })).await;
-    assert_eq!(world.settled().await, (3, 3, 0));
+    assert_eq!(world.wait_until_settled().await, (3, 3, 0));
     assert_eq!(world.progress().await, told("Unknown", "DeploymentPaused"));
     assert_eq!(world.revisions().await, [at("1", None, 3)]);
     world.patch(json!({ "paused": false })).await;
-    assert_eq!(world.settled().await, (3, 3, 3));
+    assert_eq!(world.wait_until_settled().await, (3, 3, 3));
     assert_eq!(world.progress().await, told("True", "NewReplicaSetAvailable"));
     assert_eq!(world.revisions().await, [at("1", None, 0), at("2", None, 3)]);
 }

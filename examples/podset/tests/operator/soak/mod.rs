@@ -28,7 +28,7 @@ const LIFE: std::ops::Range<u64> = 10_000..15_000;
 /// Number of API server crashes, evenly distributed over the run.
 const CRASHES: u32 = 2;
 /// Maximum time after the last kill until every set is settled.
-const SETTLES_WITHIN: Duration = Duration::from_secs(600);
+const COMPLETE_WITHIN: Duration = Duration::from_secs(600);
 /// Time at the end during which no object may be written.
 const QUIET_FOR: Duration = Duration::from_secs(15);
 /// Interval between two changes of sets.
@@ -231,7 +231,7 @@ async fn wrong(server: &Server) -> Vec<String> {
 }
 
 /// Waits until there is no problem, and returns how long that took.
-async fn settle(server: &Server) -> Duration {
+async fn wait_until_complete(server: &Server) -> Duration {
     let begun = Instant::now();
     loop {
         let rests = server.ledger.lock().unwrap().all_rest();
@@ -240,7 +240,7 @@ async fn settle(server: &Server) -> Duration {
             return begun.elapsed();
         }
         assert!(
-            begun.elapsed() < SETTLES_WITHIN,
+            begun.elapsed() < COMPLETE_WITHIN,
             "{} wrong, such as {:#?}",
             wrong.len(),
             &wrong[..wrong.len().min(10)]
@@ -267,7 +267,7 @@ async fn sets_keep_their_pods_through_repeated_crashes() {
     creating.await.unwrap();
     assert_all_was_done(&size, &ended, &disturbing.await.unwrap());
     let chaos = begun.elapsed();
-    let settled = settle(&server).await;
+    let settled = wait_until_complete(&server).await;
     assert_eq!(server.all_sets().await.len(), size.sets, "not every set was made");
     let versions = server.versions().await;
     tokio::time::sleep(QUIET_FOR).await;
