@@ -62,9 +62,9 @@ pub(crate) fn aggregate_containers(spec: &Value, side: Side) -> Amounts {
         } else {
             add(&mut own, &staying);
         }
-        raise(&mut greatest, &own);
+        raise_to_maximum(&mut greatest, &own);
     }
-    raise(&mut sum, &greatest);
+    raise_to_maximum(&mut sum, &greatest);
     sum
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn add(sum: &mut Amounts, more: &Amounts) {
 }
 
 /// Raises amounts to the maximum of both maps.
-fn raise(highest: &mut Amounts, other: &Amounts) {
+fn raise_to_maximum(highest: &mut Amounts, other: &Amounts) {
     for (name, amount) in other {
         if highest.get(name).is_none_or(|highest| amount > highest) {
             highest.insert(name.clone(), *amount);

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub(crate) use self::{
     duplicates::duplicates,
     wrong::misfit,
-    yaml::{is_other_in_yaml, yaml},
+    yaml::{is_other_in_yaml, parse_yaml},
 };
 use crate::{go, json_path::JsonPath, proto, schema::Schema};
 
@@ -38,7 +38,7 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
     }
     let value = if media == "application/yaml" {
         let text = std::str::from_utf8(bytes).map_err(|error| unrecognized(error.to_string()))?;
-        yaml(text).map_err(unrecognized)?.value
+        parse_yaml(text).map_err(unrecognized)?.value
     } else {
         json(bytes).map_err(unrecognized)?
     };

@@ -59,7 +59,7 @@ impl FieldError {
     }
 
     /// Returns an error without a field, which upstream prints with the path `<nil>`.
-    pub(crate) fn nameless(detail: &str) -> Self {
+    pub(crate) fn without_field(detail: &str) -> Self {
         Self::new("FieldValueInvalid", "<nil>", format!("Invalid value: {detail}"))
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn validate_metadata(meta: &Value, scope: Scope, name_rule: NameRule)
         name(meta, name_rule);
         namespace(&meta.at("namespace"), scope);
         meta.at("generation").not_negative();
-        texts(meta);
+        validate_labels(meta);
         owner_references(&meta.at("ownerReferences"));
         finalizers(&meta.at("finalizers"));
     })
@@ -48,7 +48,7 @@ fn collect(meta: &Value, rules: impl FnOnce(&Field<'_>)) -> Errors {
 /// Validates labels and annotations only. Used by the conversion of custom objects, where a webhook may not change any
 /// other metadata.
 pub(crate) fn validate_texts(meta: &Value) -> Errors {
-    collect(meta, texts)
+    collect(meta, validate_labels)
 }
 
 /// Validates metadata of an object within another, whose kind is unknown: any name is valid, and the name may be
@@ -58,7 +58,7 @@ pub(crate) fn validate_embedded(meta: &Value) -> Errors {
     collect(meta, |meta| {
         meta.at("namespace").name_if_set(NameRule::Label);
         meta.at("generation").not_negative();
-        texts(meta);
+        validate_labels(meta);
         owner_references(&meta.at("ownerReferences"));
         qualified_names(&meta.at("finalizers"));
         managed_fields(meta);
@@ -120,7 +120,7 @@ fn namespace(namespace: &Field<'_>, scope: Scope) {
 
 /// Validates labels, and keys of annotations and their total size (`ValidateAnnotations`). Values of annotations may
 /// have any contents: only the size counts.
-fn texts(meta: &Field<'_>) {
+fn validate_labels(meta: &Field<'_>) {
     meta.at("labels").labels();
     let annotations = meta.at("annotations");
     annotations.annotations();

@@ -301,19 +301,19 @@ impl PolicyScope {
     ///
     /// # Errors
     /// Fails if the cost exceeds a limit.
-    fn pay(&mut self, expression: &str) -> Result<(), CostExceeded> {
+    fn charge_cost(&mut self, expression: &str) -> Result<(), CostExceeded> {
         let mut open = vec![expression.to_owned()];
         while let Some(expression) = open.pop() {
             let used: Vec<String> =
                 self.unpaid.keys().filter(|name| names_variable(&expression, name)).cloned().collect();
             for name in used {
                 let Some(Unpaid { expression, cost }) = self.unpaid.remove(&name) else { continue };
-                self.budget.pay(cost)?;
+                self.budget.charge_cost(cost)?;
                 open.push(expression);
             }
         }
         let cost = self.scope.cost(expression)?;
-        self.budget.pay(cost)
+        self.budget.charge_cost(cost)
     }
 
     /// Evaluates an expression.
@@ -321,7 +321,7 @@ impl PolicyScope {
     /// # Errors
     /// The expression fails or exceeds a cost limit. `BudgetExceeded` is the limit of the whole policy.
     pub(super) fn evaluate(&mut self, expression: &str) -> Result<Cel, EvaluationError> {
-        self.pay(expression)?;
+        self.charge_cost(expression)?;
         self.evaluate_uncharged(expression)
     }
 
@@ -369,7 +369,7 @@ fn violations(
     let mut judged = Vec::new();
     // An exhausted budget denies the request: earlier results do not count.
     let payments: Vec<Result<(), CostExceeded>> =
-        validations.iter().map(|rule| scope.pay(&text(rule, "expression"))).collect();
+        validations.iter().map(|rule| scope.charge_cost(&text(rule, "expression"))).collect();
     if payments.contains(&Err(CostExceeded::Budget)) {
         return failed(EvaluationError::BudgetExceeded.to_string());
     }

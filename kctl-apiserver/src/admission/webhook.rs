@@ -237,7 +237,7 @@ impl Mutating {
                 continue;
             }
             let Some(resource) = matched_resource(state, webhook, attributes)? else { continue };
-            if ask_mutating(state, webhook, attributes, &resource)? {
+            if call_mutating_webhook(state, webhook, attributes, &resource)? {
                 self.due.extend(self.called.drain(..));
                 any = true;
             }
@@ -251,7 +251,7 @@ impl Mutating {
 
 /// Calls a webhook. Returns `true` if its patch changed the object. A patch that does not decode is a failed call; one
 /// that does not apply, or that has no object, is an error.
-fn ask_mutating(
+fn call_mutating_webhook(
     state: &State,
     webhook: &Webhook,
     attributes: &mut Attributes<'_>,

@@ -15,7 +15,7 @@ use super::{Request, field_set::FieldSet, managed::Managed, shape::Position};
 ///
 /// # Errors
 /// Fails if the object cannot be converted to the version of a manager.
-pub(super) fn fit(request: &Request<'_>, live: &Value, mut managed: Managed) -> Result<Managed, String> {
+pub(super) fn adapt_managers(request: &Request<'_>, live: &Value, mut managed: Managed) -> Result<Managed, String> {
     if !request.versions.may_have_changed() {
         return Ok(managed);
     }

@@ -226,7 +226,7 @@ fn encode_entry(manager: &Manager, owned: &Owned) -> Value {
 
 /// Returns the fields that no manager owns (`NewStripMetaManager` upstream): `apiVersion`, `kind`, and the metadata
 /// that identify an object or that the server sets.
-pub(crate) fn never_owned() -> &'static FieldSet {
+pub(crate) fn stripped_fields() -> &'static FieldSet {
     static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
         let metadata = json!({
             ".": {}, "f:name": {}, "f:namespace": {}, "f:creationTimestamp": {}, "f:selfLink": {}, "f:uid": {},

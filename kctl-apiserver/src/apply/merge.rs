@@ -85,7 +85,7 @@ fn merge_same_items(position: Position<'_>, list: ListType<'_>, live: &mut Value
 /// has reported them.
 fn in_order<'v>(position: Position<'_>, list: ListType<'_>, value: Option<&'v Value>) -> Vec<(PathElement, &'v Value)> {
     let items = value.and_then(Value::as_array).into_iter().flatten().enumerate();
-    items.filter_map(|(index, item)| Some((position.element(list, index, item).ok()?, item))).collect()
+    items.filter_map(|(index, item)| Some((position.path_element(list, index, item).ok()?, item))).collect()
 }
 
 /// Applied items keep their order; live items that are not applied keep their place before the shared item that follows
@@ -148,12 +148,12 @@ pub(crate) fn remove_items(position: Position<'_>, value: &Value, set: &FieldSet
         (Shape::Scalar(_), _) => value.clone(),
         (Shape::List(list), Value::Array(_)) if list != ListType::Atomic => {
             let left = in_order(position, list, Some(value)).into_iter();
-            let left = left.filter_map(|(element, item)| rest_of(position.items(), item, &element, set));
+            let left = left.filter_map(|(element, item)| without_fields(position.items(), item, &element, set));
             Some(left.collect::<Vec<_>>()).filter(|left| !left.is_empty()).map_or(Value::Null, Value::Array)
         }
         (Shape::Map { is_atomic: false }, Value::Object(fields)) => {
             let left = fields.iter().filter_map(|(name, value)| {
-                let rest = rest_of(position.field_position(name), value, &PathElement::field(name), set)?;
+                let rest = without_fields(position.field_position(name), value, &PathElement::field(name), set)?;
                 Some((name.clone(), rest))
             });
             Some(left.collect::<Map<_, _>>()).filter(|left| !left.is_empty()).map_or(Value::Null, Value::Object)
@@ -164,11 +164,11 @@ pub(crate) fn remove_items(position: Position<'_>, value: &Value, set: &FieldSet
 
 /// Returns the value of an element without the fields of the set, or `None` if it is removed. The element itself may be
 /// in the set, or only paths below it.
-fn rest_of(position: Position<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
+fn without_fields(position: Position<'_>, value: &Value, element: &PathElement, set: &FieldSet) -> Option<Value> {
     if set.contains(std::slice::from_ref(element)) {
         return None;
     }
-    let Some(below) = set.below(element) else { return Some(value.clone()) };
+    let Some(below) = set.with_prefix(element) else { return Some(value.clone()) };
     Some(remove_items(position, value, below))
 }
 

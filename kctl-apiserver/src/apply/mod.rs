@@ -45,8 +45,8 @@ use serde_json::{Map, Value};
 
 use self::{
     field_set::path_text,
-    fit::fit,
-    managed::{Managed, Manager, Operation, Owned, never_owned},
+    fit::adapt_managers,
+    managed::{Managed, Manager, Operation, Owned, stripped_fields},
     merge::merge_into,
     prune::prune,
     shape::Position,
@@ -176,13 +176,13 @@ pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value
     let live = live.unwrap_or(&nothing);
     if managed.is_empty() && live.as_object().is_some_and(|live| !live.is_empty()) {
         let before = Request { manager: BEFORE_FIRST_APPLY, ..*request };
-        let written = written_through(request, live);
+        let written = written_part(request, live);
         managed = own_changes(&before, &zero(request.schema, &written), &written, managed)
             .map_err(ApplyError::Unconverted)?;
     }
     validate_types(request, "patch", applied, None, Duplicates::Rejected)?;
     validate_types(request, "live", live, Some(applied), Duplicates::Allowed)?;
-    let managed = fit(request, live, managed).map_err(ApplyError::Unconverted)?;
+    let managed = adapt_managers(request, live, managed).map_err(ApplyError::Unconverted)?;
     let (mut object, managed) = apply_typed(request, live, applied, managed)?;
     last_applied::refresh(request, &mut object, applied);
     managed.write(&mut object);
@@ -190,7 +190,7 @@ pub(crate) fn apply(request: &Request<'_>, live: Option<&Value>, applied: &Value
 }
 
 /// Returns the part of the object that the request writes: the status through its subresource, or everything else.
-fn written_through(request: &Request<'_>, live: &Value) -> Value {
+fn written_part(request: &Request<'_>, live: &Value) -> Value {
     let Value::Object(fields) = live else { return live.clone() };
     let is_status = request.subresource.is_status();
     let is_written = |name: &str| match name {
@@ -268,7 +268,7 @@ fn apply_typed(
         }
     }
     changes.take_from_others(&mut managed, Some(&manager));
-    owned.set = owned.set.difference(never_owned());
+    owned.set = owned.set.difference(stripped_fields());
     // A manager that gains fields without a change of the object keeps its time, or gets none.
     if !is_equal_but_managers(live, &object) {
         owned.time = Some(request.now.to_owned());
@@ -350,11 +350,11 @@ fn own_changes(request: &Request<'_>, old: &Value, new: &Value, managed: Managed
     let position = request.position();
     validate(position, new, None, Duplicates::Allowed)?;
     validate(position, old, Some(new), Duplicates::Allowed)?;
-    let mut managed = fit(request, old, managed)?;
+    let mut managed = adapt_managers(request, old, managed)?;
     let changes = Changes::between(request, old, new, &managed, None)?;
     changes.take_from_others(&mut managed, None);
 
-    let taken = changes.changed_fields().difference(never_owned());
+    let taken = changes.changed_fields().difference(stripped_fields());
     if !taken.is_empty() {
         let manager = Manager::updater(request.manager, request.api_version, request.subresource.as_str());
         let set = managed.get(&manager).map_or_else(|| taken.clone(), |before| before.set.union(&taken));

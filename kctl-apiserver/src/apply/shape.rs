@@ -78,7 +78,8 @@ fn is_keyed(keys: &[Value], item: &Value) -> bool {
 
 /// The shapes of all positions in built-in types. Computed once, because reading them is most of the cost of a
 /// comparison.
-static DECLARED: LazyLock<PerPlace<Option<Shape<'static>>>> = LazyLock::new(|| PerPlace::new(Position::declared_by));
+static DECLARED: LazyLock<PerPlace<Option<Shape<'static>>>> =
+    LazyLock::new(|| PerPlace::new(Position::shape_from_schema));
 
 /// The schema of `apiVersion` and `kind` of a custom object.
 static TEXT: LazyLock<Value> = LazyLock::new(|| json!({ "type": "string" }));
@@ -121,12 +122,12 @@ impl<'a> Position<'a> {
         let schema = self.schema?;
         match DECLARED.get(&schema) {
             Some(position) => *position,
-            None => Self::declared_by(schema),
+            None => Self::shape_from_schema(schema),
         }
     }
 
     /// Returns the shape that a schema declares.
-    fn declared_by(schema: Schema<'a>) -> Option<Shape<'a>> {
+    fn shape_from_schema(schema: Schema<'a>) -> Option<Shape<'a>> {
         let reference = schema.text("$ref").unwrap_or_default();
         // An unknown type is left to the decoder, which reports it.
         if schema.format() == Some("int-or-string") || schema.flag("x-kubernetes-int-or-string") {
@@ -239,7 +240,7 @@ impl<'a> Position<'a> {
     ///
     /// # Errors
     /// Returns a message if the item has no key or an invalid one.
-    pub(crate) fn element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<PathElement, String> {
+    pub(crate) fn path_element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<PathElement, String> {
         match list {
             ListType::Atomic => Ok(PathElement::index(index)),
             ListType::Set => match item {
@@ -253,11 +254,11 @@ impl<'a> Position<'a> {
     /// Checks that an item has a valid path element, without creating one. The common case needs no string.
     ///
     /// # Errors
-    /// Returns the errors of [`element`](Self::element).
+    /// Returns the errors of [`path_element`](Self::path_element).
     pub(crate) fn check_element(&self, list: ListType<'_>, index: usize, item: &Value) -> Result<(), String> {
         match list {
             ListType::Map(keys) if is_keyed(keys, item) => Ok(()),
-            _ => self.element(list, index, item).map(drop),
+            _ => self.path_element(list, index, item).map(drop),
         }
     }
 

@@ -56,7 +56,7 @@ fn set_of_fields(position: Position<'_>, value: &Value) -> FieldSet {
 /// Returns the set of a list's items.
 fn set_of_items(position: Position<'_>, list: ListType<'_>, value: &Value) -> FieldSet {
     let items = value.as_array().into_iter().flatten().enumerate();
-    let found = items.filter_map(|(index, item)| Some((position.element(list, index, item).ok()?, item)));
+    let found = items.filter_map(|(index, item)| Some((position.path_element(list, index, item).ok()?, item)));
     let mut found: Vec<(PathElement, &Value)> = found.collect();
     found.sort_by(|(left, _), (right, _)| left.cmp(right));
     let steps = found.chunk_by(|(left, _), (right, _)| left == right).filter_map(|same| {
@@ -76,7 +76,7 @@ pub(super) fn by_element<'v>(
 ) -> BTreeMap<PathElement, Vec<&'v Value>> {
     let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for (index, item) in value.and_then(Value::as_array).into_iter().flatten().enumerate() {
-        if let Ok(element) = position.element(list, index, item) {
+        if let Ok(element) = position.path_element(list, index, item) {
             found.entry(element).or_default().push(item);
         }
     }
@@ -234,7 +234,7 @@ impl Comparer {
     fn visit_pairs(&mut self, position: Position<'_>, list: ListType<'_>, old: &[Value], new: &[Value]) {
         for (index, (old, new)) in old.iter().zip(new).enumerate() {
             if old != new
-                && let Ok(element) = position.element(list, index, new)
+                && let Ok(element) = position.path_element(list, index, new)
             {
                 self.path.push(element);
                 self.visit(position.items(), Some(old), Some(new));

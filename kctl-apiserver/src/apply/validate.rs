@@ -123,7 +123,7 @@ fn visit_items(
             position.check_element(list, index, item).map_err(|why| format!("{path}: element {index}: {why}"))?;
         }
         if may_repeat
-            && let Ok(element) = position.element(list, index, item)
+            && let Ok(element) = position.path_element(list, index, item)
             && !seen.insert(element.clone())
         {
             return Err(format!("{path}: duplicate entries for key {element}"));

@@ -289,7 +289,8 @@ pub(crate) fn fits(conditions: &Value, scope: impl FnOnce() -> Scope) -> MatchRe
     let scope = scope();
     let mut budget = Budget::OF_CONDITIONS;
     let expressions = all.iter().map(|condition| condition["expression"].as_str().unwrap_or_default());
-    let paid: Vec<_> = expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.pay(cost)))).collect();
+    let paid: Vec<_> =
+        expressions.map(|text| (text, scope.cost(text).and_then(|cost| budget.charge_cost(cost)))).collect();
     // If the budget is exhausted, no condition is evaluated.
     if paid.iter().any(|(_, paid)| *paid == Err(CostExceeded::Budget)) {
         return MatchResult::Failed(EvaluationError::BudgetExceeded.to_string());

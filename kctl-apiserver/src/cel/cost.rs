@@ -63,7 +63,7 @@ impl Budget {
     ///
     /// # Errors
     /// Fails if it would exceed the budget.
-    pub(crate) fn pay(&mut self, cost: usize) -> Result<(), CostExceeded> {
+    pub(crate) fn charge_cost(&mut self, cost: usize) -> Result<(), CostExceeded> {
         self.left = self.left.checked_sub(cost).ok_or(CostExceeded::Budget)?;
         Ok(())
     }
@@ -265,8 +265,8 @@ mod tests {
     fn only_loops_cost_and_budgets_stay_spent() {
         assert_eq!(cost_for("object.data.a == 'b'", 1000), Ok(0));
         let mut budget = Budget::OF_CONDITIONS;
-        assert_eq!(budget.pay(CONDITIONS_COST_MAX), Ok(()));
-        assert_eq!(budget.pay(0), Ok(()));
-        assert_eq!(budget.pay(1), Err(CostExceeded::Budget));
+        assert_eq!(budget.charge_cost(CONDITIONS_COST_MAX), Ok(()));
+        assert_eq!(budget.charge_cost(0), Ok(()));
+        assert_eq!(budget.charge_cost(1), Err(CostExceeded::Budget));
     }
 }

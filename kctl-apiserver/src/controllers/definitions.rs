@@ -47,7 +47,7 @@ pub(crate) fn name(store: &mut Store, key: &Key) {
 }
 
 /// Checks the CRDs of a group again whose names are not accepted, because another CRD may have freed the names.
-pub(super) fn name_again(store: &mut Store, group: &Value) {
+pub(super) fn recheck_names(store: &mut Store, group: &Value) {
     for (key, _) in definitions_of_group(store, group) {
         name(store, &key);
     }

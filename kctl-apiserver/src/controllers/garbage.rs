@@ -116,7 +116,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     let propagation = if states.contains(&OwnerState::Waiting) && !dependents.is_empty() {
         if dependents.iter().any(|(group_resource, dependent_key)| waits(store, group_resource, dependent_key)) {
             // Both are in foreground deletion and block each other: unblocking breaks the cycle.
-            unblock(store, &resource.id, key);
+            clear_block_owner_deletion(store, &resource.id, key);
         }
         Propagation::Foreground
     } else if has_finalizer(object, ORPHAN) {
@@ -139,7 +139,7 @@ fn waits(store: &Store, resource: &GroupResource, key: &Key) -> bool {
 
 /// Sets `blockOwnerDeletion: false` in all references of an object. Without it, two objects that own each other would
 /// wait for each other forever.
-fn unblock(store: &mut Store, resource: &GroupResource, key: &Key) {
+fn clear_block_owner_deletion(store: &mut Store, resource: &GroupResource, key: &Key) {
     WRITER.edit(store, resource, key, |object| {
         let references = object["metadata"]["ownerReferences"].as_array_mut().into_iter().flatten();
         for reference in references.filter(|reference| reference["blockOwnerDeletion"] == true) {

@@ -46,7 +46,7 @@ pub(super) enum TokenWork {
 
 /// Returns the work that a change causes. A new account causes no work: a Secret that names no existing account is
 /// deleted as soon as it is created.
-pub(super) fn caused_work(resource: &GroupResource, event: &Event) -> Option<TokenWork> {
+pub(super) fn work_for_event(resource: &GroupResource, event: &Event) -> Option<TokenWork> {
     if service_account::KIND.is_of(resource) {
         return event.deleted.then(|| TokenWork::Account(event.key.clone()));
     }

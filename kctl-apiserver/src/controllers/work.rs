@@ -132,7 +132,7 @@ impl Controllers {
                 self.namespaces_touched.extend(accounts::affected_namespace(&resource, &event));
             }
             if self.runs(Controller::ServiceAccountToken) {
-                self.tokens_touched.extend(tokens::caused_work(&resource, &event));
+                self.tokens_touched.extend(tokens::work_for_event(&resource, &event));
             }
             self.api_services_touched |=
                 resource == *API_SERVICES || (has_remote && api_services::depend_on(&resource));
@@ -191,7 +191,7 @@ impl Controllers {
         } else if self.api_services_touched {
             self.after_request(store);
         } else if let Some(group) = self.names_freed.pop_first() {
-            definitions::name_again(store, &group.into());
+            definitions::recheck_names(store, &group.into());
         } else if let Some(namespace) = self.quotas_touched.pop_first() {
             if self.runs(Controller::ResourceQuota) {
                 quotas::recount(store, &namespace);

@@ -15,14 +15,14 @@ use crate::{limits::BODY_LEN_MAX, schema::Schema};
 /// The schema must be structural: it has no defaults inside `anyOf` and the like. A root value that is not an object (a
 /// scalar or `null`) stays unchanged.
 pub(crate) fn default(schema: Schema, object: &mut Value) {
-    fill(schema, object, &mut Filling::new(Nulls::Removed));
+    apply_defaults(schema, object, &mut Filling::new(Nulls::Removed));
 }
 
 /// Fills in defaults like [`default`], and keeps nulls, because an applied object is validated with them.
 ///
 /// Server-side apply keeps explicit nulls until the merged object has been validated.
 pub(crate) fn default_with_nulls(schema: Schema, object: &mut Value) {
-    fill(schema, object, &mut Filling::new(Nulls::Kept));
+    apply_defaults(schema, object, &mut Filling::new(Nulls::Kept));
 }
 
 /// Maximum bytes of JSON that all defaults of one object add: a long default for each item of a list could exhaust
@@ -66,7 +66,7 @@ enum Nulls {
 
 /// Fills in an object or a list. Defaults are inserted first, and then everything below is filled in, including those
 /// defaults. A null that is not `nullable` counts as absent.
-fn fill(schema: Schema, object: &mut Value, filling: &mut Filling) {
+fn apply_defaults(schema: Schema, object: &mut Value, filling: &mut Filling) {
     match object {
         Value::Object(fields) => {
             for (name, field) in schema.properties().filter(|(_, field)| default_of(*field).is_some()) {
@@ -100,7 +100,7 @@ fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
     {
         *value = replacement;
     }
-    fill(schema, value, filling);
+    apply_defaults(schema, value, filling);
 }
 
 /// Returns the default of a schema. A null default counts as absent, also for `nullable` schemas.

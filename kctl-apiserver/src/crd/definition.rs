@@ -42,8 +42,8 @@ pub(crate) fn default_definition_spec(object: &mut Value) {
     if let Some(names) = spec.get_mut("names").and_then(Value::as_object_mut) {
         let kind = names.get("kind").and_then(Value::as_str).unwrap_or_default().to_owned();
         if !kind.is_empty() {
-            fill(names, "singular", &kind.to_lowercase());
-            fill(names, "listKind", &format!("{kind}List"));
+            set_if_empty(names, "singular", &kind.to_lowercase());
+            set_if_empty(names, "listKind", &format!("{kind}List"));
         }
     }
     if spec.get("conversion").is_none_or(Value::is_null) {
@@ -52,7 +52,7 @@ pub(crate) fn default_definition_spec(object: &mut Value) {
 }
 
 /// Sets a string field that is missing or empty.
-fn fill(names: &mut Map<String, Value>, name: &str, text: &str) {
+fn set_if_empty(names: &mut Map<String, Value>, name: &str, text: &str) {
     if names.get(name).and_then(Value::as_str).is_none_or(str::is_empty) {
         names.insert(name.to_owned(), text.into());
     }

@@ -66,7 +66,7 @@ fn walk(
         Value::Object(fields) => {
             for (name, value) in fields {
                 if let Some(field) = schema.field(name) {
-                    walk(field, value, &below(schema, path, name), visit)?;
+                    walk(field, value, &child_path(schema, path, name), visit)?;
                 }
             }
         }
@@ -78,7 +78,7 @@ fn walk(
 /// Returns the path of a field. Map keys are in brackets.
 ///
 /// Without a property of that name the field is a map entry.
-pub(super) fn below(schema: Schema<'_>, path: &str, name: &str) -> String {
+pub(super) fn child_path(schema: Schema<'_>, path: &str, name: &str) -> String {
     match (path.is_empty(), schema.property(name).is_some()) {
         (true, _) => name.to_owned(),
         (false, true) => format!("{path}.{name}"),

@@ -54,7 +54,7 @@ fn node(schema: &Field<'_>, position: SchemaPosition) {
     list_type(schema);
     map_keys(schema);
     keys_are_there(schema);
-    statements::texts(schema);
+    statements::validate_rule_fields(schema);
 }
 
 /// Rejects unknown types, and keywords that are unsupported or not allowed at this position. Zero values that Go omits

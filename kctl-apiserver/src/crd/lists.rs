@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::{definition_rules::check_kind, embedded::below};
+use super::{definition_rules::check_kind, embedded::child_path};
 use crate::{
     field::Field,
     field_errors::{Errors, FieldError},
@@ -27,7 +27,7 @@ fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMu
         Value::Object(fields) => {
             for (name, value) in fields {
                 let Some(field) = schema.field(name) else { continue };
-                walk(field, value, &below(schema, path, name), visit);
+                walk(field, value, &child_path(schema, path, name), visit);
             }
         }
         _ => {}

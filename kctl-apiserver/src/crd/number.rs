@@ -128,7 +128,7 @@ impl Range<'_> {
             _ => true,
         };
         let format = self.format.or(self.r#type).unwrap_or_default();
-        (!fits).then(|| FieldError::nameless(&format!("{}: {value} is out of the range of {format}", self.path)))
+        (!fits).then(|| FieldError::without_field(&format!("{}: {value} is out of the range of {format}", self.path)))
     }
 }
 

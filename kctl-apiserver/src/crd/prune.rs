@@ -61,7 +61,7 @@ impl Pruned {
     fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, kind: ValueKind) {
         match value {
             Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {
-                self.below_kept(schema, value, path);
+                self.prune_below_preserved(schema, value, path);
             }
             Value::Array(items) => {
                 let schema = schema.and_then(|schema| schema.items());
@@ -84,12 +84,12 @@ impl Pruned {
 
     /// Prunes the declared fields below a value that preserves unknown ones. Items of its lists preserve theirs, too
     /// (`skipPrune`).
-    fn below_kept(&mut self, schema: Option<Schema>, value: &mut Value, path: &str) {
+    fn prune_below_preserved(&mut self, schema: Option<Schema>, value: &mut Value, path: &str) {
         let Some(schema) = schema else { return };
         match value {
             Value::Array(items) => {
                 for (i, item) in items.iter_mut().enumerate() {
-                    self.below_kept(schema.items(), item, &format!("{path}[{i}]"));
+                    self.prune_below_preserved(schema.items(), item, &format!("{path}[{i}]"));
                 }
             }
             Value::Object(fields) => {

@@ -148,8 +148,9 @@ impl Rules {
             return forgiven;
         }
         if errors.iter().any(|error| BLOCKING.contains(&error.reason)) {
-            errors
-                .push(FieldError::nameless("the validation rules are not evaluated until the other errors are fixed"));
+            errors.push(FieldError::without_field(
+                "the validation rules are not evaluated until the other errors are fixed",
+            ));
             return forgiven;
         }
         let lineage = Lineage::root(old.map(|old| CorrelatedValue::new(schema, object, old)));
@@ -218,7 +219,7 @@ impl Rules {
             }
             found.scope.set("oldSelf", rule.old(old.clone()));
             let Some(budget) = &mut found.budget else { return };
-            if let Err(excess) = rule.pay(&found.scope, budget) {
+            if let Err(excess) = rule.charge_cost(&found.scope, budget) {
                 found.errors.push(rule.too_expensive(excess, path));
                 found.budget = None;
                 return;
@@ -298,16 +299,16 @@ impl Rule {
     /// that it is also evaluated, and reported, on creation.
     fn compile_unjudged(schema: Schema, rule: &Value, schema_of: SchemaOf) -> Self {
         let compiled = Self::compile(schema, rule);
-        match statements::wrong(rule, schema.json(), schema_of) {
+        match statements::rule_compile_error(rule, schema.json(), schema_of) {
             Some(why) => Self { code: Err(why), names_old: false, ..compiled },
             None => compiled,
         }
     }
 
     /// Charges the estimated cost of the rule and its message, which is charged even if the rule holds.
-    fn pay(&self, scope: &Scope, budget: &mut Budget) -> Result<(), CostExceeded> {
+    fn charge_cost(&self, scope: &Scope, budget: &mut Budget) -> Result<(), CostExceeded> {
         let all = self.code.iter().chain(&self.message_expression);
-        all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.pay(cost?))
+        all.map(|code| scope.cost_of(code)).try_for_each(|cost| budget.charge_cost(cost?))
     }
 
     /// Returns the error of a rule that exceeds its limit or the budget.

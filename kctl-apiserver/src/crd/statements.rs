@@ -79,7 +79,7 @@ impl StatementCheck<'_> {
         let is_below_rules = position.is_below_rules || !rules.is_empty();
         let is_in_unknown = position.is_in_unknown || (is_below_rules && !Environment::has_type(schema));
         let inner = RulePosition { is_below_rules, is_in_unknown, schema_of: SchemaOf::Value, ..position };
-        self.below(schema, path, inner);
+        self.visit_children(schema, path, inner);
         if rules.is_empty() || self.is_wrong(path) {
             return;
         }
@@ -95,8 +95,8 @@ impl StatementCheck<'_> {
     }
 
     /// Visits nested schemas. `allOf`, `anyOf`, `oneOf` and `not` have no rules: `structural` forbids them there.
-    fn below(&mut self, schema: &Value, path: &str, position: RulePosition<'_>) {
-        let position = RulePosition { count: position.count.below(schema), ..position };
+    fn visit_children(&mut self, schema: &Value, path: &str, position: RulePosition<'_>) {
+        let position = RulePosition { count: position.count.visit_children(schema), ..position };
         if schema["additionalProperties"].is_object() {
             self.node(&schema["additionalProperties"], &format!("{path}.additionalProperties"), position);
         }
@@ -120,7 +120,7 @@ impl StatementCheck<'_> {
 ///
 /// `messageExpression` may be empty, but not blank. `fieldPath` is one line and must resolve in the
 /// schema. Reasons are those of `REASONS`.
-pub(super) fn texts(schema: &Field<'_>) {
+pub(super) fn validate_rule_fields(schema: &Field<'_>) {
     for rule in schema.at("x-kubernetes-validations").items() {
         if rule.at("rule").text().trim().is_empty() {
             rule.at("rule").required_with("rule is not specified");
@@ -184,13 +184,13 @@ enum CompileStage {
 /// Returns why a rule does not compile for the values of a schema; `None` if it does.
 ///
 /// The message is without path and value. An empty rule counts as compiled, and is reported as missing elsewhere.
-pub(super) fn wrong(rule: &Value, schema: &Value, schema_of: SchemaOf) -> Option<String> {
-    wrong_expression(Expression::Rule, rule, schema, schema_of).map(|(_, why)| why)
+pub(super) fn rule_compile_error(rule: &Value, schema: &Value, schema_of: SchemaOf) -> Option<String> {
+    find_compile_error(Expression::Rule, rule, schema, schema_of).map(|(_, why)| why)
 }
 
 /// Returns why an expression does not compile and the stage that it reaches upstream; `None` if it compiles. A rule
 /// must be a boolean, a message a string, or of an unknown type (`dyn`).
-fn wrong_expression(
+fn find_compile_error(
     which: Expression,
     rule: &Value,
     schema: &Value,
@@ -227,7 +227,7 @@ fn compile(
 ) -> CompileStage {
     let expression = rule[which.field()].as_str().unwrap_or_default();
     let path = format!("{path}.{}", which.field());
-    if let Some((compiled, why)) = wrong_expression(which, rule, schema, position.schema_of) {
+    if let Some((compiled, why)) = find_compile_error(which, rule, schema, position.schema_of) {
         let message = format!("Invalid value: {rule}: {why}");
         errors.push(FieldError::new("FieldValueInvalid", &path, message));
         return compiled;

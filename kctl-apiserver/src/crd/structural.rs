@@ -245,16 +245,16 @@ fn alternative(schema: &Field<'_>, free: &dyn Fn(&str, usize, &Value) -> bool) {
 /// (`validateNestedValueValidationCompleteness`). `alternative` starts as the schema itself.
 fn complete(alternative: &Value, schema: &Field<'_>) {
     if alternative["not"].is_object() {
-        below(&alternative["not"], schema);
+        complete_children(&alternative["not"], schema);
     }
     for nested in ALTERNATIVES.iter().filter_map(|key| alternative[*key].as_array()).flatten() {
-        below(nested, schema);
+        complete_children(nested, schema);
     }
 }
 
 /// Applies `complete` to an alternative and its nested items and properties. Nothing is reported below a missing
 /// declaration.
-fn below(alternative: &Value, schema: &Field<'_>) {
+fn complete_children(alternative: &Value, schema: &Field<'_>) {
     complete(alternative, schema);
     let items = Some(&alternative["items"]).filter(|items| items.is_object());
     let items = items.map(|items| (items, schema.at("items")));
@@ -262,7 +262,7 @@ fn below(alternative: &Value, schema: &Field<'_>) {
     let fields = fields.map(|(name, field)| (field, schema.at("properties").at_key(name)));
     for (nested, declared) in items.into_iter().chain(fields) {
         if declared.is_object() {
-            below(nested, &declared);
+            complete_children(nested, &declared);
         } else {
             declared
                 .required_with("must be declared outside of anyOf, oneOf, allOf and not, because one of them uses it");

@@ -58,7 +58,7 @@ pub(crate) fn validate_status(schema: Schema, object: &Value, old: Option<&Value
 fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Errors {
     let errors = node(schema, value, "", None).errors;
     match old.filter(|_| !errors.is_empty()) {
-        Some(old) => forgiven(schema, CorrelatedValue::new(schema, value, old), "").errors,
+        Some(old) => validate_ratcheting(schema, CorrelatedValue::new(schema, value, old), "").errors,
         None => errors,
     }
 }
@@ -100,7 +100,7 @@ impl Outcome {
 
 /// Validates a value and drops its errors if it is unchanged. `path` is the field path of the value and of its old
 /// value.
-fn forgiven(schema: Schema, past: CorrelatedValue, path: &str) -> Outcome {
+fn validate_ratcheting(schema: Schema, past: CorrelatedValue, path: &str) -> Outcome {
     let mut outcome = node(schema, past.value, path, Some(past));
     if !outcome.errors.is_empty() && past.is_unchanged() {
         outcome.errors.clear();
@@ -253,7 +253,7 @@ fn validate_list(schema: Schema, items: &[Value], path: &str, past: Option<Corre
         for (i, item) in items.iter().enumerate() {
             let path = format!("{path}[{i}]");
             outcome.merge(match pasts.get(i).copied().flatten() {
-                Some(past) => forgiven(schema, past, &path),
+                Some(past) => validate_ratcheting(schema, past, &path),
                 None => node(schema, item, &path, None),
             });
         }
@@ -276,7 +276,7 @@ fn validate_object(schema: Schema, value: &Value, path: &str, past: Option<Corre
             // Both objects are converted to one version, so these fields cannot show whether they changed.
             let is_meta = path.is_empty() && ["apiVersion", "kind", "metadata"].contains(&name.as_str());
             outcome.merge(match past.filter(|_| !is_meta).and_then(|past| past.field(name)) {
-                Some(past) => forgiven(field, past, &join(name)),
+                Some(past) => validate_ratcheting(field, past, &join(name)),
                 None => node(field, value, &join(name), None),
             });
         }
@@ -331,19 +331,19 @@ fn validate_alternatives(schema: Schema, value: &Value, path: &str, outcome: &mu
         let alternatives = schema.json()[key].as_array().into_iter().flatten();
         alternatives.map(|schema| node(Schema::structural(schema), value, path, None)).collect::<Vec<_>>()
     };
-    let nameless = |text: &str| FieldError::nameless(&format!("{path:?} must {text}"));
+    let nameless = |text: &str| FieldError::without_field(&format!("{path:?} must {text}"));
     let is_valid = |alternative: &&Outcome| alternative.errors.is_empty();
     let any_of = all("anyOf");
     if !any_of.is_empty() && any_of.iter().filter(is_valid).count() == 0 {
         outcome.errors.push(nameless("validate at least one schema of anyOf"));
-        outcome.merge(closest(any_of));
+        outcome.merge(select_failure(any_of));
     }
     let one_of = all("oneOf");
     let n_valid = one_of.iter().filter(is_valid).count();
     if n_valid != 1 && !one_of.is_empty() {
         outcome.errors.push(nameless(&format!("validate one schema of oneOf, but validates {n_valid}")));
         if n_valid == 0 {
-            outcome.merge(closest(one_of));
+            outcome.merge(select_failure(one_of));
         }
     }
     let all_of = all("allOf");
@@ -361,7 +361,7 @@ fn validate_alternatives(schema: Schema, value: &Value, path: &str, outcome: &mu
 }
 
 /// Returns the failure to report: the first one with the most checks, since it matched further.
-fn closest(failures: Vec<Outcome>) -> Outcome {
+fn select_failure(failures: Vec<Outcome>) -> Outcome {
     failures
         .into_iter()
         .reduce(|best, failure| if failure.n_checks > best.n_checks { failure } else { best })

@@ -6,10 +6,10 @@ use std::borrow::Cow;
 /// the input if nothing has to be replaced.
 pub(super) fn repair_json(json: &[u8]) -> Cow<'_, [u8]> {
     let text = valid(json);
-    let Some(start) = first_half(&text, 0) else { return text };
+    let Some(start) = unpaired_surrogate(&text, 0) else { return text };
     let mut mended = text[..start].to_vec();
     let mut position = start;
-    while let Some(next) = first_half(&text, position) {
+    while let Some(next) = unpaired_surrogate(&text, position) {
         mended.extend_from_slice(&text[position..next]);
         mended.extend_from_slice(b"\\ufffd");
         position = next + ESCAPE_LEN;
@@ -37,7 +37,7 @@ fn valid(json: &[u8]) -> Cow<'_, [u8]> {
 }
 
 /// Returns the offset of the next escape of an unpaired surrogate. Pairs of surrogates are skipped together.
-fn first_half(text: &[u8], from: usize) -> Option<usize> {
+fn unpaired_surrogate(text: &[u8], from: usize) -> Option<usize> {
     let mut position = from;
     while position < text.len() {
         if text[position] != b'\\' {

@@ -76,7 +76,7 @@ fn has_strange_escape(quoted: impl Iterator<Item = char>) -> bool {
 ///
 /// # Errors
 /// Fails if the document is invalid YAML, or if JSON cannot express it.
-pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
+pub(crate) fn parse_yaml(text: &str) -> Result<Yaml, String> {
     if text.chars().any(is_control) {
         return Err("yaml: control characters are not allowed".into());
     }
@@ -88,7 +88,7 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
             None => break,
             Some(Ok(read)) => read,
             Some(Err(error)) => {
-                if let Some(Ok(read)) = before_stray(text, error.marker().index()).map(yaml) {
+                if let Some(Ok(read)) = document_before_stray(text, error.marker().index()).map(yaml) {
                     return Ok(read);
                 }
                 return Err(format!("yaml: {}", first_line(&error)));
@@ -114,7 +114,7 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
             Event::SequenceStart(_, anchor, _) => reader.open(Content::List(Vec::new()), anchor)?,
             Event::MappingStart(_, anchor, _) => reader.open(Content::Map(Fields::default()), anchor)?,
             Event::SequenceEnd | Event::MappingEnd => reader.close()?,
-            Event::Alias(anchor) => reader.alias(anchor)?,
+            Event::Alias(anchor) => reader.insert_alias(anchor)?,
             Event::DocumentEnd => break,
             _ => {}
         }
@@ -128,7 +128,7 @@ pub(crate) fn yaml(text: &str) -> Result<Yaml, String> {
 /// Returns the object or list in braces that ends before a stray bracket or comma. Go reads the first document only,
 /// and the document ends with its last bracket: `{"a":1}}` is `{"a":1}`. In a document without braces such a bracket is
 /// an error, as recorded from kube-apiserver.
-fn before_stray(text: &str, index: usize) -> Option<&str> {
+fn document_before_stray(text: &str, index: usize) -> Option<&str> {
     let (offset, stray) = text.char_indices().nth(index)?;
     let is_in_braces = text.trim_start().starts_with(['{', '[']);
     (is_in_braces && ['}', ']', ','].contains(&stray)).then(|| &text[..offset])
@@ -234,9 +234,9 @@ impl Reader {
     }
 
     /// Inserts the value of an anchor. Each use of an alias counts with the full size of its value.
-    fn alias(&mut self, anchor: usize) -> Result<(), String> {
+    fn insert_alias(&mut self, anchor: usize) -> Result<(), String> {
         let Some(value) = self.anchors.get(&anchor) else { return Err("yaml: anchor value contains itself".into()) };
-        let (n_values, n_bytes) = extent(value);
+        let (n_values, n_bytes) = measure(value);
         self.n_aliased += n_values;
         self.n_bytes += n_bytes;
         if self.n_aliased > ALIASED_LEN_MAX || self.n_bytes > ALIASED_BYTES_MAX {
@@ -259,7 +259,7 @@ impl Reader {
     /// Adds a value to the innermost open list or map, or makes it the document.
     fn take(&mut self, value: Value, anchor: usize) -> Result<(), String> {
         if anchor > 0 {
-            self.n_bytes += extent(&value).1;
+            self.n_bytes += measure(&value).1;
             if self.n_bytes > ALIASED_BYTES_MAX {
                 return Err(EXCESSIVE.into());
             }
@@ -324,12 +324,12 @@ impl Fields {
 }
 
 /// Returns the number of values in a value, and the bytes of its strings. Strings include keys.
-fn extent(value: &Value) -> (usize, usize) {
+fn measure(value: &Value) -> (usize, usize) {
     let both = |(values, bytes), (more_values, more_bytes)| (values + more_values, bytes + more_bytes);
     match value {
-        Value::Array(items) => items.iter().map(extent).fold((1, 1), both),
+        Value::Array(items) => items.iter().map(measure).fold((1, 1), both),
         Value::Object(fields) => {
-            let field = |(name, value): (&String, &Value)| both(extent(value), (0, name.len()));
+            let field = |(name, value): (&String, &Value)| both(measure(value), (0, name.len()));
             fields.iter().map(field).fold((1, 1), both)
         }
         Value::String(text) => (1, text.len()),
@@ -345,7 +345,7 @@ mod tests {
 
     /// Checks the decoded value; `None` expects an error.
     fn check(text: &str, expected: impl Into<Option<Value>>) {
-        assert_eq!(yaml(text).ok().map(|read| read.value), expected.into(), "{text}");
+        assert_eq!(parse_yaml(text).ok().map(|read| read.value), expected.into(), "{text}");
     }
 
     #[test]
@@ -367,7 +367,7 @@ mod tests {
         }
         check("[1]]", json!([1]));
         for text in ["a: {b: 1}}\nc: 2", "a: 1\n}", "{a: 1"] {
-            assert!(yaml(text).is_err(), "{text}");
+            assert!(parse_yaml(text).is_err(), "{text}");
         }
     }
 
@@ -379,7 +379,7 @@ mod tests {
         );
         check("{null: a}", None);
         check("{? [a] : b}", None);
-        let read = yaml("a: 1\nb: {on: 1, yes: 2}\na: 3\n").unwrap();
+        let read = parse_yaml("a: 1\nb: {on: 1, yes: 2}\na: 3\n").unwrap();
         assert_eq!(read.value, json!({ "a": 3, "b": { "true": 2 } }));
         assert_eq!(read.repeated, [r#"duplicate field "true""#, r#"duplicate field "a""#]);
     }
@@ -403,7 +403,7 @@ mod tests {
         let long = "x".repeat(1_000_000);
         check(&format!("a: &a {long}\nb: [{}]", ["*a"; 20].join(", ")), None);
         check(&format!("{}{long}{}", "&a [".repeat(20), "]".repeat(20)), None);
-        assert!(yaml(&format!("a: &a {long}\nb: [{}]", ["*a"; 5].join(", "))).is_ok());
+        assert!(parse_yaml(&format!("a: &a {long}\nb: [{}]", ["*a"; 5].join(", "))).is_ok());
         let deep = format!("{}1{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
         check(&deep, None);
     }

@@ -103,7 +103,7 @@ fn has_defaults_of(kind: &Kind, stored: &Value, object: &Value) -> bool {
 
 /// Fields that Go leaves out of JSON if they are zero (`omitempty`), by type.
 static LEFT_OUT: LazyLock<PerPlace<Vec<&'static str>>> =
-    LazyLock::new(|| PerPlace::new(|position| position.name().map(crate::proto::left_out).unwrap_or_default()));
+    LazyLock::new(|| PerPlace::new(|position| position.name().map(crate::proto::omitted_if_zero).unwrap_or_default()));
 
 /// Fields whose feature gates are off, by type.
 static DISABLED: LazyLock<PerPlace<Vec<&'static str>>> =
@@ -127,7 +127,7 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
             }
         }
         Value::Object(fields) => {
-            let left_out = LEFT_OUT.get(&schema).map_or(&[] as &[&str], Vec::as_slice);
+            let omitted_if_zero = LEFT_OUT.get(&schema).map_or(&[] as &[&str], Vec::as_slice);
             let disabled = DISABLED.get(&schema).map_or(&[] as &[&str], Vec::as_slice);
             fields.retain(|name, value| {
                 if disabled.contains(&name.as_str()) {
@@ -139,7 +139,7 @@ fn decode(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
                     return true;
                 }
                 let is_zero = *value == false || *value == 0 || *value == "";
-                if is_zero && left_out.contains(&name.as_str()) {
+                if is_zero && omitted_if_zero.contains(&name.as_str()) {
                     return false;
                 }
                 schema.field(name).is_none_or(|field| decode_field(schema, name, field, value, stored))

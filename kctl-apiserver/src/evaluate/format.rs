@@ -115,7 +115,7 @@ fn float(value: &Cel) -> Option<f64> {
 }
 
 /// Returns the spelling of NaN and infinities in upstream's locale; `None` for finite numbers.
-fn odd(number: f64) -> Option<&'static str> {
+fn non_finite(number: f64) -> Option<&'static str> {
     match number {
         f64::INFINITY => Some("∞"),
         f64::NEG_INFINITY => Some("-∞"),
@@ -130,7 +130,7 @@ fn unsigned_if_zero(number: f64) -> f64 {
 
 /// Formats a number for `%f`, with a comma between groups of three digits.
 fn format_fixed(number: f64, precision: usize) -> String {
-    if let Some(odd) = odd(number) {
+    if let Some(odd) = non_finite(number) {
         return odd.to_owned();
     }
     let text = format!("{:.precision$}", unsigned_if_zero(number));
@@ -143,7 +143,7 @@ fn format_fixed(number: f64, precision: usize) -> String {
 
 /// Formats a number for `%e`, with a superscript exponent of at least two digits such as `×10⁰³`.
 fn scientific(number: f64) -> String {
-    if let Some(odd) = odd(number) {
+    if let Some(odd) = non_finite(number) {
         return odd.to_owned();
     }
     let text = format!("{:.PRECISION$e}", unsigned_if_zero(number));

@@ -13,8 +13,8 @@ use super::{EvalResult, NO_OVERLOAD, operators, type_name};
 pub(super) fn call(name: &str, items: &[Cel], arguments: &[Cel]) -> Option<EvalResult> {
     Some(match (name, arguments) {
         ("sum", []) => sum(items),
-        ("min", []) => extreme(name, items, Ordering::Less),
-        ("max", []) => extreme(name, items, Ordering::Greater),
+        ("min", []) => min_or_max(name, items, Ordering::Less),
+        ("max", []) => min_or_max(name, items, Ordering::Greater),
         ("isSorted", []) => {
             let is_over = |two: &[Cel]| operators::order(&two[0], &two[1]) == Some(Ordering::Greater);
             Ok(Cel::Bool(!items.windows(2).any(is_over)))
@@ -49,7 +49,7 @@ fn sum(items: &[Cel]) -> EvalResult {
 
 /// Returns the first item that no other item precedes (`min`) or follows (`max`). Items that cannot be compared count
 /// as equal.
-fn extreme(name: &str, items: &[Cel], direction: Ordering) -> EvalResult {
+fn min_or_max(name: &str, items: &[Cel], direction: Ordering) -> EvalResult {
     let mut all = items.iter();
     let first = all.next().ok_or_else(|| format!("{name} called on empty list"))?;
     let found =

@@ -45,7 +45,7 @@ impl<'a> Evaluator<'a> {
     /// The parser makes no other folds, so another shape has no overload.
     pub(super) fn comprehension(&mut self, inner: &'a ComprehensionExpr) -> EvalResult {
         let Expr::Call(step) = &inner.loop_step.expr else { return Err(NO_OVERLOAD.into()) };
-        let rounds = self.rounds(&inner.iter_range, &[inner.iter_var.as_str()])?;
+        let rounds = self.iterations(&inner.iter_range, &[inner.iter_var.as_str()])?;
         match (step.func_name.as_str(), step.args.as_slice()) {
             ("_&&_", [_, test]) => self.all(&rounds, test, Logic::And),
             ("_||_", [_, test]) => self.all(&rounds, test, Logic::Or),
@@ -68,7 +68,9 @@ impl<'a> Evaluator<'a> {
         let target = call.target.as_deref()?;
         let name = call.func_name.as_str();
         if let ("sortBy", [Expr::Ident(variable), _]) = (name, exprs(&call.args).as_slice()) {
-            return Some(self.rounds(target, &[variable]).and_then(|rounds| self.sort_by_key(rounds, &call.args[1])));
+            return Some(
+                self.iterations(target, &[variable]).and_then(|rounds| self.sort_by_key(rounds, &call.args[1])),
+            );
         }
         let [first, second, rest @ ..] = call.args.as_slice() else { return None };
         let is_known = matches!(
@@ -79,7 +81,7 @@ impl<'a> Evaluator<'a> {
         let (Expr::Ident(first), Expr::Ident(second), true) = (&first.expr, &second.expr, is_known) else {
             return None;
         };
-        Some(self.rounds(target, &[first, second]).and_then(|rounds| self.pairs(name, rounds, rest)))
+        Some(self.iterations(target, &[first, second]).and_then(|rounds| self.pairs(name, rounds, rest)))
     }
 
     /// Evaluates a two-variable macro. `rest` has the filter, if there is one, and the value.
@@ -101,7 +103,7 @@ impl<'a> Evaluator<'a> {
 
     /// Evaluates the range and returns the variables of each iteration. A one-variable macro over a map sees the keys.
     /// Maps are iterated in the order of their keys.
-    fn rounds(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> EvalResult<Vec<Round<'a>>> {
+    fn iterations(&mut self, range: &'a IdedExpr, names: &[&'a str]) -> EvalResult<Vec<Round<'a>>> {
         let range = self.evaluate(range)?;
         let round = |key: Cel, value: &Cel| match names {
             [name] => vec![(*name, if matches!(range, Cel::Map(_)) { key } else { value.clone() })],

@@ -140,7 +140,7 @@ impl<'a> Evaluator<'a> {
             Expr::Literal(literal) => Ok(value_of(literal)),
             Expr::Ident(name) => match self.variable(name) {
                 Some(value) => Ok(value.clone()),
-                None => Cel::resolve(tree, self.functions).map_err(words),
+                None => Cel::resolve(tree, self.functions).map_err(error_message),
             },
             Expr::Select(select) => self.select(select),
             Expr::List(list) => self.list(list),
@@ -229,14 +229,14 @@ impl<'a> Evaluator<'a> {
         if let Some(why) = overloads::overload_error(name, &target, &arguments) {
             return Err(why.into());
         }
-        if let Some(said) = own(name, &target, &arguments) {
+        if let Some(said) = call_own(name, &target, &arguments) {
             return said;
         }
-        self.plain(name, target, arguments)
+        self.call_kube_cel(name, target, arguments)
     }
 
     /// Calls a function that only `kube-cel` implements, with the evaluated values bound to reserved variables.
-    fn plain(&self, name: &str, target: Target<'_>, arguments: Vec<Cel>) -> EvalResult {
+    fn call_kube_cel(&self, name: &str, target: Target<'_>, arguments: Vec<Cel>) -> EvalResult {
         let ident = |name: &str| IdedExpr { id: 0, expr: Expr::Ident(name.to_owned()) };
         let mut scope = self.functions.new_inner_scope();
         if arguments.len() > ARGUMENTS.len() {
@@ -255,13 +255,13 @@ impl<'a> Evaluator<'a> {
             Target::Library(library) => Some(Box::new(ident(library))),
         };
         let call = CallExpr { func_name: name.to_owned(), target, args };
-        Cel::resolve(&IdedExpr { id: 0, expr: Expr::Call(call) }, &scope).map_err(words)
+        Cel::resolve(&IdedExpr { id: 0, expr: Expr::Call(call) }, &scope).map_err(error_message)
     }
 }
 
 /// Returns the result of a function that this module or its submodules implement, or `None` if `kube-cel` has to
 /// evaluate it. Conversions and member functions by the type of the receiver are tried before the libraries.
-fn own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
+fn call_own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
     let of_libraries =
         [patterns::call, quantities::call, versions::call, urls::call, formats::call, addresses::call, optional::call];
     let built_in = match (target, arguments) {
@@ -370,7 +370,7 @@ fn part(container: &Cel, key: &Cel) -> EvalResult<Option<Cel>> {
 }
 
 /// Returns the message of an error of `kube-cel`.
-fn words(error: ExecutionError) -> EvaluationError {
+fn error_message(error: ExecutionError) -> EvaluationError {
     match error {
         ExecutionError::FunctionError { message, .. } => message.into(),
         other => other.to_string().into(),

@@ -191,19 +191,19 @@ impl Rule {
     pub(super) fn request_fault(&mut self, request: &RequestSummary, rng: &mut Rng) -> Option<RequestFault> {
         let Picks::Request(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(request), *fault);
-        (fits && self.acts(rng)).then_some(fault)
+        (fits && self.should_inject(rng)).then_some(fault)
     }
 
     /// Returns the fault of an event, if the rule acts on it.
     pub(super) fn event_fault(&mut self, event: &EventSummary, rng: &mut Rng) -> Option<EventFault> {
         let Picks::Event(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(event), *fault);
-        (fits && self.acts(rng)).then_some(fault)
+        (fits && self.should_inject(rng)).then_some(fault)
     }
 
     /// Counts a match. Returns `true` if the rule acts on it. A random number is drawn only if the other limits allow
     /// the injection and the probability is below 1,000: rules without one do not shift the sequence of others.
-    fn acts(&mut self, rng: &mut Rng) -> bool {
+    fn should_inject(&mut self, rng: &mut Rng) -> bool {
         self.n_picked += 1;
         let acts = self.times > 0
             && self.nth.is_none_or(|nth| nth == self.n_picked)

@@ -36,7 +36,7 @@ pub struct ConnectionResetError;
 
 /// Returns the state that a read gets under this fault, if the fault is about reads. An outdated server answers with an
 /// old state even where the request demands a newer one, which a correct server never does.
-fn stale_of(fault: RequestFault) -> Option<Stale> {
+fn stale_state(fault: RequestFault) -> Option<Stale> {
     match fault {
         RequestFault::Stale { past, lag } => Some(Stale { past, lag, is_outdated: false }),
         RequestFault::Outdated { past, lag } => Some(Stale { past, lag, is_outdated: true }),
@@ -85,10 +85,10 @@ where
             alive(&connection).await;
             let summary = RequestSummary::new(&connection, &request);
             let fault = summary.as_ref().and_then(|summary| connection.faults.decide_request(summary));
-            if let Some(response) = before(fault, &connection).await {
+            if let Some(response) = inject_before(fault, &connection).await {
                 return response;
             }
-            if let Some(stale) = fault.and_then(stale_of) {
+            if let Some(stale) = fault.and_then(stale_state) {
                 request.extensions_mut().insert(stale);
             }
             if let Some(RequestFault::Bookmarks { every, lasts }) = fault {
@@ -97,14 +97,14 @@ where
             request.extensions_mut().insert(connection.clone());
             let performed = server.call(request);
             let response = match fault {
-                Some(RequestFault::Late(time)) => late(performed, time).await?,
+                Some(RequestFault::Late(time)) => call_after_delay(performed, time).await?,
                 Some(RequestFault::CrashLate(time)) => {
                     connection.cut();
-                    late(performed, time).await?
+                    call_after_delay(performed, time).await?
                 }
                 _ => performed.await.unwrap_or_else(|never| match never {}),
             };
-            after(fault, &connection, response).await
+            inject_after(fault, &connection, response).await
         })
     }
 }
@@ -118,7 +118,7 @@ async fn alive(connection: &Connection) {
 }
 
 /// Performs a fault before the server sees the request. Returns the response if the server never sees it.
-async fn before(
+async fn inject_before(
     fault: Option<RequestFault>,
     connection: &Connection,
 ) -> Option<Result<Response<Body>, ConnectionResetError>> {
@@ -139,7 +139,7 @@ async fn before(
 }
 
 /// Performs a request after a delay, even if the client no longer waits.
-async fn late(
+async fn call_after_delay(
     performed: impl Future<Output = Result<Response<Body>, Infallible>> + Send + 'static,
     time: Duration,
 ) -> Result<Response<Body>, ConnectionResetError> {
@@ -151,7 +151,7 @@ async fn late(
 }
 
 /// Performs a fault after the server has responded.
-async fn after(
+async fn inject_after(
     fault: Option<RequestFault>,
     connection: &Connection,
     response: Response<Body>,
@@ -161,7 +161,7 @@ async fn after(
             return Ok(status_error(code, retry_after));
         }
         Some(RequestFault::Reset(Moment::After)) => return Err(ConnectionResetError),
-        Some(RequestFault::Half) => return Ok(half(response).await),
+        Some(RequestFault::Half) => return Ok(truncate_body(response).await),
         Some(RequestFault::DelayResponse(time)) => tokio::time::sleep(time).await,
         Some(RequestFault::Crash(Moment::After)) => connection.cut(),
         _ => {}
@@ -172,7 +172,7 @@ async fn after(
 
 /// Returns a response whose body is shorter than its `Content-Length`. The body must not report its length: in debug
 /// builds, hyper panics if the body contradicts the header before anything is sent.
-async fn half(response: Response<Body>) -> Response<Body> {
+async fn truncate_body(response: Response<Body>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
     let Some(length) = body.size_hint().exact() else { return Response::from_parts(parts, body) };
     let bytes = body.collect().await.unwrap_or_else(|never| match never {}).to_bytes();
@@ -209,7 +209,7 @@ mod tests {
     #[tokio::test]
     async fn truncated_response_keeps_its_content_length_header() {
         let whole = Response::new(Full::from("0123456789").boxed_unsync());
-        let half = half(whole).await;
+        let half = truncate_body(whole).await;
         assert_eq!(half.headers()[header::CONTENT_LENGTH], "10");
         assert_eq!(half.body().size_hint().exact(), None);
         assert_eq!(half.into_body().collect().await.unwrap().to_bytes(), "01234");

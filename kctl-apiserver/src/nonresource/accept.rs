@@ -36,7 +36,7 @@ pub(super) fn accept(parts: &Parts) -> &str {
 
 /// Returns the first of these forms that the header names, or the first form without a header. Several names may select
 /// one form. `forms` are pairs of the name in the header and the form that it selects. Wildcards select the first form.
-pub(super) fn first_of<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&'a str> {
+pub(super) fn preferred_form<'a>(parts: &Parts, forms: &[(&str, &'a str)]) -> Option<&'a str> {
     let accept = accept(parts);
     if accept.trim().is_empty() {
         return forms.first().map(|(_, form)| *form);

@@ -24,7 +24,7 @@ pub(super) fn handle(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
         return error_response(parts, &StatusError::method_not_allowed());
     }
     let form = if path[0] == "openid" { KEYS } else { "application/json" };
-    if accept::first_of(parts, &[(form, form)]).is_none() {
+    if accept::preferred_form(parts, &[(form, form)]).is_none() {
         return error_response(parts, &StatusError::not_acceptable(form).with_empty_details());
     }
     let document = match form {

@@ -49,7 +49,7 @@ pub(crate) fn handle(state: &State, user: &User, parts: &Parts) -> Response<Body
         return text(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n");
     }
     let path: Vec<&str> = path.trim_matches('/').split('/').collect();
-    if let Some(response) = beside_kinds(state, &path, parts) {
+    if let Some(response) = respond_beside_kinds(state, &path, parts) {
         return response;
     }
     let Some(document) = document(registry, &path) else {
@@ -69,11 +69,11 @@ pub(crate) fn handle(state: &State, user: &User, parts: &Parts) -> Response<Body
 
 /// Handles requests for health, metrics, `OpenAPI` and token keys; `None` for discovery. `names` is the path without
 /// slashes at its ends, split. Paths below a document, and paths with doubled slashes, are 404 as in Go's router.
-fn beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response<Body>> {
+fn respond_beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<Response<Body>> {
     let path = parts.uri.path();
     // These documents have nothing below them.
     if path.ends_with('/') && path.starts_with("/openapi/v3/") {
-        return Some(schemas::nothing(StatusCode::NOT_FOUND));
+        return Some(schemas::empty_response(StatusCode::NOT_FOUND));
     }
     let is_below =
         ["/healthz/", "/livez/", "/readyz/", "/openapi/", "/metrics/"].iter().any(|root| path.starts_with(root));
@@ -139,7 +139,7 @@ fn discovery_response(
             let tag = schemas::tag(&bytes);
             let known = parts.headers.get(header::IF_NONE_MATCH);
             let response = if known.is_some_and(|known| *known == *format!("{tag:?}")) {
-                schemas::nothing(StatusCode::NOT_MODIFIED)
+                schemas::empty_response(StatusCode::NOT_MODIFIED)
             } else {
                 respond(StatusCode::OK, form, full(bytes))
             };

@@ -35,13 +35,13 @@ const PROTOBUF_3_BEFORE: &str = "application/com.github.proto-openapi.spec.v3@v1
 /// Returns the response to `/openapi/v2`. 406 if the header names no form of the document.
 pub(super) fn v2(registry: &Registry, parts: &Parts) -> Response<Body> {
     let forms = [(JSON, JSON), (PROTOBUF, PROTOBUF), (PROTOBUF_BEFORE, PROTOBUF)];
-    let Some(form) = accept::first_of(parts, &forms) else { return by_encoding(unacceptable()) };
+    let Some(form) = accept::preferred_form(parts, &forms) else { return by_encoding(unacceptable()) };
     let document = openapi::v2(registry);
     let bytes = if form == JSON { document.to_string().into_bytes() } else { openapi::protobuf(&document) };
     let tag = tag(&bytes);
     let is_known = is_known(parts, &tag);
     let response =
-        if is_known { nothing(StatusCode::NOT_MODIFIED) } else { respond(StatusCode::OK, form, full(bytes)) };
+        if is_known { empty_response(StatusCode::NOT_MODIFIED) } else { respond(StatusCode::OK, form, full(bytes)) };
     by_encoding(with_etag(response, &tag, "no-cache, private"))
 }
 
@@ -66,10 +66,10 @@ pub(super) fn index(registry: &Registry) -> Response<Body> {
 /// hash the client must revalidate each time. A document that the client already has is not rendered.
 pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<Body> {
     if !openapi::is_described(registry, root) {
-        return nothing(StatusCode::NOT_FOUND);
+        return empty_response(StatusCode::NOT_FOUND);
     }
     let forms = [(JSON, JSON), (PROTOBUF_3, PROTOBUF_3), (PROTOBUF_3_BEFORE, PROTOBUF_3)];
-    let Some(form) = accept::first_of(parts, &forms) else { return unacceptable() };
+    let Some(form) = accept::preferred_form(parts, &forms) else { return unacceptable() };
     let tag = tag_of(registry, &root.join("/"));
     let params = Params::parse(parts.uri.query().unwrap_or_default());
     let cache = match params.text("hash") {
@@ -84,7 +84,7 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
         }
     };
     if is_known(parts, &tag) {
-        return with_etag(nothing(StatusCode::NOT_MODIFIED), &tag, cache);
+        return with_etag(empty_response(StatusCode::NOT_MODIFIED), &tag, cache);
     }
     let document = openapi::v3(registry, root);
     let bytes = if form == JSON { document.to_string().into_bytes() } else { openapi::protobuf_three(&document) };
@@ -93,7 +93,7 @@ pub(super) fn v3(registry: &Registry, root: &[&str], parts: &Parts) -> Response<
 
 /// Returns 406. Unlike other errors, the response has no body.
 fn unacceptable() -> Response<Body> {
-    let mut response = nothing(StatusCode::NOT_ACCEPTABLE);
+    let mut response = empty_response(StatusCode::NOT_ACCEPTABLE);
     set_header(&mut response, VARY, "Accept");
     response
 }
@@ -108,7 +108,7 @@ pub(super) fn as_file(mut response: Response<Body>, now: Timestamp) -> Response<
 }
 
 /// Returns a response without a body and content type. Go's handler writes only the status there.
-pub(super) fn nothing(code: StatusCode) -> Response<Body> {
+pub(super) fn empty_response(code: StatusCode) -> Response<Body> {
     let mut response = respond(code, JSON, full(Vec::new()));
     response.headers_mut().remove(CONTENT_TYPE);
     response

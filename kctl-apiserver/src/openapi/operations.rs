@@ -92,14 +92,14 @@ pub(super) fn discovery(root: &str) -> PathItem {
         _ => ("APIResources", "get available resources", "APIResourceList"),
     };
     let response_type = format!("{META}.{kind}");
-    let operation = plain(root, names::operation(root, "get", rest), description, FORMS, response_type);
+    let operation = read_operation(root, names::operation(root, "get", rest), description, FORMS, response_type);
     PathItem::new(format!("/{root}/"), vec![operation])
 }
 
 /// Returns the path `/version`.
 pub(super) fn version() -> PathItem {
     let (description, response_type) = ("get the version information for this server", types::VERSION.to_owned());
-    let operation = plain("version", "getCodeVersion".into(), description, &[JSON], response_type);
+    let operation = read_operation("version", "getCodeVersion".into(), description, &[JSON], response_type);
     PathItem::new("/version/".into(), vec![operation])
 }
 
@@ -108,7 +108,7 @@ pub(super) fn version() -> PathItem {
 /// Their responses are strings in the document.
 pub(super) fn token_paths() -> [PathItem; 2] {
     let text = |root: &str, tag: &str, id: &str, what: &str, forms| {
-        let plain = plain(root, id.into(), what, forms, String::new());
+        let plain = read_operation(root, id.into(), what, forms, String::new());
         let operation = OpenApiOperation { tag: tag.into(), consumes: &[], response_type: None, ..plain };
         PathItem::new(format!("/{root}/"), vec![operation])
     };
@@ -121,7 +121,7 @@ pub(super) fn token_paths() -> [PathItem; 2] {
 }
 
 /// Returns a read without parameters.
-fn plain(
+fn read_operation(
     root: &str,
     id: String,
     what: &str,

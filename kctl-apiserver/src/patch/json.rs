@@ -67,7 +67,7 @@ pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPat
         let operation: PatchOperation =
             serde_json::from_value(normalize_operation(object, operation)).map_err(|_| JsonPatchError::Rejected)?;
         // `test` of an absent value compares with null.
-        if matches!(&operation, PatchOperation::Test(test) if test.value.is_null() && could_have(object, test.path.as_str()))
+        if matches!(&operation, PatchOperation::Test(test) if test.value.is_null() && can_add(object, test.path.as_str()))
         {
             continue;
         }
@@ -83,7 +83,7 @@ const FIELDS: [&str; 4] = ["op", "path", "from", "value"];
 
 /// Returns warnings about unknown and duplicate fields of the operations. Reported by `fieldValidation`. Duplicates of
 /// unknown fields are not.
-pub(crate) fn strange_fields(patch: &[u8]) -> Vec<String> {
+pub(crate) fn unknown_and_duplicate_fields(patch: &[u8]) -> Vec<String> {
     let parsed = crate::decode::json(patch).unwrap_or_default();
     let operations = parsed.as_array().into_iter().flatten().enumerate();
     let unknown = operations.flat_map(|(index, operation)| {
@@ -151,16 +151,14 @@ fn with_absolute_indexes(object: &Value, path: &str, location: Location) -> Stri
 pub(crate) fn lenient(object: &Value, operation: PatchOperation) -> PatchOperation {
     let add = |path: PointerBuf, value: Value| PatchOperation::Add(AddOperation { path, value });
     match operation {
-        PatchOperation::Replace(replace) if could_have(object, replace.path.as_str()) => {
-            add(replace.path, replace.value)
-        }
-        PatchOperation::Copy(copy) if could_have(object, copy.from.as_str()) => add(copy.path, Value::Null),
+        PatchOperation::Replace(replace) if can_add(object, replace.path.as_str()) => add(replace.path, replace.value),
+        PatchOperation::Copy(copy) if can_add(object, copy.from.as_str()) => add(copy.path, Value::Null),
         other => other,
     }
 }
 
 /// Returns `true` if the path has no value, but its parent is a map.
-fn could_have(object: &Value, path: &str) -> bool {
+fn can_add(object: &Value, path: &str) -> bool {
     let parent = path.rsplit_once('/').and_then(|(parent, _)| object.pointer(parent));
     object.pointer(path).is_none() && parent.is_some_and(Value::is_object)
 }

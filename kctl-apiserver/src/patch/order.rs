@@ -80,7 +80,7 @@ pub(super) fn no_merge_key(item: &Map<String, Value>, key: &str) -> String {
 ///
 /// # Errors
 /// Fails if an item has no identity.
-pub(super) fn arrange(
+pub(super) fn order_items(
     items: Vec<Value>,
     patch: &[Value],
     server: &[Value],

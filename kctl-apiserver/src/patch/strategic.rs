@@ -176,7 +176,7 @@ fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Mer
             united.push(item.clone());
         }
     }
-    Ok((order::arrange(united, new, &old, Identity::Itself)?, old))
+    Ok((order::order_items(united, new, &old, Identity::Itself)?, old))
 }
 
 /// Checks that the items of a list and of its patch are of one type (`sliceElementType`).
@@ -221,7 +221,7 @@ fn merge_objects(
     if is_replaced {
         // Upstream arranges the new list by itself: it moves items with the same key together.
         let order = changes.clone();
-        return Ok((order::arrange(changes, &[], &order, by)?, old));
+        return Ok((order::order_items(changes, &[], &order, by)?, old));
     }
     by.check(&changes)?;
     let n_kept = old.len();
@@ -234,7 +234,7 @@ fn merge_objects(
         }
     }
     let server: Vec<Value> = old.iter().take(n_stored).map(|item| by.handle(item)).collect();
-    Ok((order::arrange(old, &changes, &server[..n_kept], by)?, server))
+    Ok((order::order_items(old, &changes, &server[..n_kept], by)?, server))
 }
 
 /// Merges a list with `$setElementOrder`. The order list may name items that the patch does not change. Without items
@@ -263,7 +263,7 @@ fn merge_ordered_list(
         (None, Some(new)) => (new.iter().filter_map(additions).collect(), Vec::new()),
         (Some(old), Some(new)) => merge_list(Some(schema), old.clone(), new)?,
     };
-    let arranged = order::arrange(merged, order, &server, by)?;
+    let arranged = order::order_items(merged, order, &server, by)?;
     original.insert(name.to_owned(), Value::Array(arranged));
     Ok(())
 }

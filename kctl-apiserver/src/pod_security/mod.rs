@@ -90,7 +90,7 @@ impl Policy {
             }
             let mode = format!("{mode}-version");
             if let Some(text) = label(labels, &mode) {
-                standard.minor = minor(text).unwrap_or_else(|| {
+                standard.minor = parse_minor(text).unwrap_or_else(|| {
                     errors.push(invalid(&mode, text, "must be \"latest\" or \"v1.x\""));
                     None
                 });
@@ -124,7 +124,7 @@ fn invalid(label: &str, text: &str, why: &str) -> FieldError {
 
 /// Parses a version: a minor version, `Some(None)` for `latest`, or `None` if it is invalid. Leading zeros are invalid.
 #[expect(clippy::option_option, reason = "no version at all is another thing than the latest one")]
-fn minor(text: &str) -> Option<Option<u32>> {
+fn parse_minor(text: &str) -> Option<Option<u32>> {
     if text == "latest" {
         return Some(None);
     }
@@ -197,7 +197,7 @@ pub(crate) fn in_detail(violations: &[Violation]) -> String {
 }
 
 /// Returns the rules without places, for a message about many Pods. Pods with the same violations can thus be grouped.
-pub(crate) fn in_short(violations: &[Violation]) -> String {
+pub(crate) fn summarize(violations: &[Violation]) -> String {
     violations.iter().map(|violation| violation.rule).collect::<Vec<_>>().join(", ")
 }
 
@@ -220,7 +220,7 @@ mod tests {
             ("1.1", None),
             ("v1.99999999999999999999", None),
         ] {
-            assert_eq!(minor(text), expected, "{text}");
+            assert_eq!(parse_minor(text), expected, "{text}");
         }
     }
 

@@ -9,7 +9,7 @@ mod special;
 mod table;
 mod wire;
 
-pub(crate) use self::table::{always, left_out, omitempty_fields};
+pub(crate) use self::table::{always, omitempty_fields, omitted_if_zero};
 use std::{borrow::Cow, collections::BTreeMap};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
@@ -78,7 +78,7 @@ fn last<'a>(sent: &BTreeMap<u32, Vec<Wire<'a>>>, number: u32) -> Result<&'a [u8]
     match sent.get(&number).and_then(|wires| wires.last()) {
         None => Ok(&[]),
         Some(Wire::Bytes(bytes)) => Ok(bytes),
-        Some(other) => Err(wrong(other)),
+        Some(other) => Err(wire_type_error(other)),
     }
 }
 
@@ -117,7 +117,7 @@ fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<S
 fn join_bytes<'a>(wires: &[Wire<'a>]) -> Result<Cow<'a, [u8]>, String> {
     let mut all = Cow::Borrowed(&[][..]);
     for wire in wires {
-        let Wire::Bytes(bytes) = wire else { return Err(wrong(wire)) };
+        let Wire::Bytes(bytes) = wire else { return Err(wire_type_error(wire)) };
         if all.is_empty() {
             all = Cow::Borrowed(bytes);
         } else {
@@ -128,7 +128,7 @@ fn join_bytes<'a>(wires: &[Wire<'a>]) -> Result<Cow<'a, [u8]>, String> {
 }
 
 /// Returns the error of an unexpected wire type.
-fn wrong(wire: &Wire<'_>) -> String {
+fn wire_type_error(wire: &Wire<'_>) -> String {
     format!("unexpected protobuf value {wire:?}")
 }
 
@@ -156,7 +156,7 @@ fn scalar(kind: &FieldType, wire: Option<&Wire<'_>>) -> Result<Value, String> {
             i32::try_from(value.cast_signed()).map_err(|_| "must be a 32-bit integer")?.into()
         }
         (FieldType::Double, Some(Wire::Fixed64(bytes))) => number(f64::from_le_bytes(*bytes)),
-        (_, Some(other)) => return Err(wrong(other)),
+        (_, Some(other)) => return Err(wire_type_error(other)),
     })
 }
 
@@ -190,7 +190,7 @@ fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>
 fn entries(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
     for wire in wires {
-        let Wire::Bytes(entry) = wire else { return Err(wrong(wire)) };
+        let Wire::Bytes(entry) = wire else { return Err(wire_type_error(wire)) };
         let entry = read_fields(entry)?;
         let value = match singular(kind, entry.get(&2).map_or(&[], Vec::as_slice), depth)? {
             Value::Null if *kind == FieldType::Bytes => "".into(),

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{fields, last, read_fields, table::Message, wire::Wire, wrong};
+use super::{fields, last, read_fields, table::Message, wire::Wire, wire_type_error};
 
 /// Returns a message as JSON, in the form of the `MarshalJSON` of its Go type, if it has one. Upstream: `MarshalJSON`
 /// of the types in `k8s.io/apimachinery`.
@@ -24,7 +24,7 @@ pub(super) fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, S
             Ok(either(map, "schema", "allows"))
         }
         _ => match Message::find(name).and_then(|message| message.items) {
-            Some(number) => texts(number, bytes),
+            Some(number) => decode_strings(number, bytes),
             None => fields(name, bytes, depth).map(Value::Object),
         },
     }
@@ -62,10 +62,10 @@ fn time(name: &str, bytes: &[u8], depth: usize, format: fn(Timestamp) -> String)
 }
 
 /// Returns the list of strings that a message represents.
-fn texts(number: u32, bytes: &[u8]) -> Result<Value, String> {
+fn decode_strings(number: u32, bytes: &[u8]) -> Result<Value, String> {
     let mut texts = Vec::new();
     for wire in read_fields(bytes)?.remove(&number).unwrap_or_default() {
-        let Wire::Bytes(text) = wire else { return Err(wrong(&wire)) };
+        let Wire::Bytes(text) = wire else { return Err(wire_type_error(&wire)) };
         texts.push(String::from_utf8_lossy(text).into());
     }
     Ok(Value::Array(texts))

@@ -102,9 +102,9 @@ impl Message {
 
 /// Returns the fields of a type that are omitted if they are zero: strings, numbers and booleans that are not pointers
 /// in Go. Inline messages are included.
-pub(crate) fn left_out(name: &str) -> Vec<&'static str> {
+pub(crate) fn omitted_if_zero(name: &str) -> Vec<&'static str> {
     let paths = |field: &'static MessageField| match (&field.r#type, field.form) {
-        (FieldType::Message(name), FieldForm::Inline) => left_out(name),
+        (FieldType::Message(name), FieldForm::Inline) => omitted_if_zero(name),
         (FieldType::Message(_) | FieldType::Double, _) => Vec::new(),
         (_, FieldForm::Value) => vec![field.name.as_str()],
         _ => Vec::new(),

@@ -32,7 +32,7 @@ pub(crate) use self::{
     verb::{Verb, requested_verb},
 };
 use self::{
-    path::{path_behind, wrong_segment},
+    path::{path_behind, segment_error},
     routing::{check_allowed, is_elsewhere},
     verb::performed_verb,
 };
@@ -122,7 +122,7 @@ impl RequestInfo {
         };
         // If there is a body, upstream reads it first; it contains the name as well.
         let is_by_name = matches!(verb, Verb::Get | Verb::Delete);
-        if let Some(why) = wrong_segment(resource_path.name).filter(|_| is_by_name) {
+        if let Some(why) = segment_error(resource_path.name).filter(|_| is_by_name) {
             return Some(Err(StatusError::bad_request(format!("name {:?} {why}", resource_path.name))));
         }
         // Discovery lists the subresource, so it is known.

@@ -76,7 +76,7 @@ pub(super) fn path_behind(path: &str, resource_path: &ResourcePath<'_>) -> Strin
 /// Returns the reason why a name cannot be a path segment (`IsValidPathSegmentName`); `None` if it can. Upstream also
 /// rejects slashes; the path is decoded before it is split here, so none can be left. Upstream:
 /// `k8s.io/apimachinery/pkg/api/validation/path`.
-pub(super) fn wrong_segment(name: &str) -> Option<&'static str> {
+pub(super) fn segment_error(name: &str) -> Option<&'static str> {
     (["..", "."].contains(&name) || name.contains('%')).then_some("must not be '.' or '..' or contain '%'")
 }
 

@@ -132,7 +132,7 @@ impl<'a> Schema<'a> {
     }
 
     /// Follows a `$ref` to its type.
-    fn follow(usage: &'a Value) -> Self {
+    fn resolve_ref(usage: &'a Value) -> Self {
         let Some(name) = usage.get("$ref").and_then(Value::as_str) else { return Self::structural(usage) };
         // Nothing is known about a missing type.
         let node = BUILT_IN.types.get(name).unwrap_or(&Value::Null);
@@ -143,7 +143,7 @@ impl<'a> Schema<'a> {
     pub(crate) fn property(&self, name: &str) -> Option<Self> {
         match self.built_in_type {
             Some(node) => node.field(name),
-            None => self.node.get("properties")?.get(name).map(Self::follow),
+            None => self.node.get("properties")?.get(name).map(Self::resolve_ref),
         }
     }
 
@@ -152,7 +152,7 @@ impl<'a> Schema<'a> {
         let (built_in_type, fields) = (self.built_in_type, self.node.get("properties").and_then(Value::as_object));
         let field = move |(name, node): (&'a String, &'a Value)| {
             let built_in_type = built_in_type.and_then(|built_in_type| built_in_type.field(name));
-            (name.as_str(), built_in_type.unwrap_or_else(|| Self::follow(node)))
+            (name.as_str(), built_in_type.unwrap_or_else(|| Self::resolve_ref(node)))
         };
         fields.into_iter().flatten().map(field)
     }
@@ -175,7 +175,7 @@ impl<'a> Schema<'a> {
     pub(crate) fn additional_properties(&self) -> Option<Self> {
         match self.built_in_type {
             Some(node) => node.additional(),
-            None => self.node.get("additionalProperties").filter(|node| node.is_object()).map(Self::follow),
+            None => self.node.get("additionalProperties").filter(|node| node.is_object()).map(Self::resolve_ref),
         }
     }
 
@@ -186,7 +186,7 @@ impl<'a> Schema<'a> {
 
     /// Returns the schema of the items of a list.
     pub(crate) fn items(&self) -> Option<Self> {
-        if let Some(node) = self.built_in_type { node.items() } else { self.node.get("items").map(Self::follow) }
+        if let Some(node) = self.built_in_type { node.items() } else { self.node.get("items").map(Self::resolve_ref) }
     }
 
     /// Returns the name of a referenced type without its package, such as `PodSpec`.
@@ -208,18 +208,18 @@ impl<'a> Schema<'a> {
     }
 
     /// Returns a keyword beside a `$ref`, or else of its type.
-    fn beside(&self, key: &str) -> Option<&'a Value> {
+    fn keyword_at_usage(&self, key: &str) -> Option<&'a Value> {
         self.usage.get(key).or_else(|| self.node.get(key))
     }
 
     /// Returns a string keyword of the schema, by its key.
     pub(crate) fn text(&self, key: &str) -> Option<&'a str> {
-        self.beside(key)?.as_str()
+        self.keyword_at_usage(key)?.as_str()
     }
 
     /// Returns a boolean keyword of the schema, by its key; `false` if it is absent.
     pub(crate) fn flag(&self, key: &str) -> bool {
-        self.beside(key).and_then(Value::as_bool).unwrap_or(false)
+        self.keyword_at_usage(key).and_then(Value::as_bool).unwrap_or(false)
     }
 
     /// Returns the way in which server-side apply merges this list. A map list without keys, which validation rejects,
@@ -230,7 +230,7 @@ impl<'a> Schema<'a> {
         }
         match self.text("x-kubernetes-list-type") {
             Some("set") => ListType::Set,
-            Some("map") => match self.beside("x-kubernetes-list-map-keys").and_then(Value::as_array) {
+            Some("map") => match self.keyword_at_usage("x-kubernetes-list-map-keys").and_then(Value::as_array) {
                 Some(keys) => ListType::Map(keys),
                 None => ListType::Atomic,
             },

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     /// Returns the client's end of a connection on which `sent` was written.
-    async fn begun(version: HttpVersion, sent: &[u8]) -> DuplexStream {
+    async fn connect_and_send(version: HttpVersion, sent: &[u8]) -> DuplexStream {
         let (mut client, server) = tokio::io::duplex(4096);
         let service = service_fn(|_request: http::Request<Incoming>| async {
             Ok::<_, std::convert::Infallible>(http::Response::new(Full::new(Bytes::from_static(b"answered"))))
@@ -136,7 +136,7 @@ mod tests {
             (HttpVersion::Two, ""),
             (HttpVersion::Two, "PRI * HTTP/2.0\r\n"),
         ] {
-            let mut client = begun(version, sent.as_bytes()).await;
+            let mut client = connect_and_send(version, sent.as_bytes()).await;
             let start = Instant::now();
             let mut received = Vec::new();
             client.read_to_end(&mut received).await.unwrap();
@@ -146,7 +146,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn h2_connection_without_ping_reply_is_closed() {
-        let mut client = begun(HttpVersion::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        let mut client =
+            connect_and_send(HttpVersion::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
         let start = Instant::now();
         let mut received = Vec::new();
         client.read_to_end(&mut received).await.unwrap();
@@ -172,7 +173,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn idle_h2_connection_gets_goaway() {
-        let mut client = begun(HttpVersion::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
+        let mut client =
+            connect_and_send(HttpVersion::Two, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0").await;
         let start = Instant::now();
         let ended = timeout(Duration::from_secs(3_600), answer_pings(&mut client)).await;
         assert_eq!((ended, start.elapsed()), (Ok(true), IDLE_MAX));
@@ -201,12 +203,12 @@ mod tests {
     async fn incomplete_requests_do_not_delay_other_clients() {
         let mut others = Vec::new();
         for _ in 0..500 {
-            others.push(begun(HttpVersion::One, b"GET / HT").await);
+            others.push(connect_and_send(HttpVersion::One, b"GET / HT").await);
         }
         let whole = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         let start = Instant::now();
         let mut received = String::new();
-        begun(HttpVersion::One, whole).await.read_to_string(&mut received).await.unwrap();
+        connect_and_send(HttpVersion::One, whole).await.read_to_string(&mut received).await.unwrap();
         assert!(received.starts_with("HTTP/1.1 200 OK") && received.ends_with("answered"), "{received}");
         assert_eq!(start.elapsed(), Duration::ZERO);
         drop(others);

@@ -53,7 +53,7 @@ async fn listen_on_last_port(options: ServeOptions, last_port: u16) -> io::Resul
 
 /// Listens on an address and port.
 async fn listen(options: ServeOptions) -> io::Result<TcpListener> {
-    TcpListener::bind((options.address, options.port)).await.map_err(|error| advise(options, &error))
+    TcpListener::bind((options.address, options.port)).await.map_err(|error| with_advice(options, &error))
 }
 
 /// Reads the port of the last start. An empty file or the number 0 is an error and does not select a free port. The
@@ -69,7 +69,7 @@ fn read(file: &Path) -> io::Result<Option<u16>> {
 }
 
 /// Returns the error with advice for the user.
-fn advise(options: ServeOptions, error: &io::Error) -> io::Error {
+fn with_advice(options: ServeOptions, error: &io::Error) -> io::Error {
     let ServeOptions { address, port } = options;
     let problem = match error.kind() {
         io::ErrorKind::AddrInUse => "in use; stop what uses it, or choose another one: 0 is any free one".into(),

@@ -26,7 +26,7 @@ const PIECE_LEN: usize = 64 * 1024;
 pub(super) fn compress(request: &Parts, response: Response<Body>) -> Response<Body> {
     // The body of a watch has no length yet.
     let is_large = response.body().size_hint().exact().is_some_and(|len| len > PLAIN_LEN_MAX);
-    if !is_large || !takes_gzip(&request.headers) || request.uri.path().starts_with("/openapi/v3") {
+    if !is_large || !accepts_gzip(&request.headers) || request.uri.path().starts_with("/openapi/v3") {
         return response;
     }
     let (mut head, body) = response.into_parts();
@@ -61,7 +61,7 @@ fn gzip(plain: Bytes) -> impl Stream<Item = Result<Frame<Bytes>, Infallible>> {
 /// Returns `true` if `Accept-Encoding` contains the word `gzip`. Only the first header counts, weights are not parsed,
 /// and upper case does not match, as in `negotiateContentEncoding`
 /// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/writers.go`).
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok());
     accepted.is_some_and(|accepted| accepted.split(',').any(|encoding| encoding.trim() == "gzip"))
 }

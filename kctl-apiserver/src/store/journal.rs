@@ -256,7 +256,7 @@ impl Journal {
     }
 
     /// Returns an object whose last change is not in the file.
-    pub(super) fn first_missed(&self) -> Option<(GroupResource, Key)> {
+    pub(super) fn first_unwritten(&self) -> Option<(GroupResource, Key)> {
         self.missed.first().cloned()
     }
 
@@ -469,12 +469,12 @@ mod tests {
         let (mut journal, _, _) = Journal::open(&folder).unwrap();
         journal.append(&resource, &key("one"), 1, Some(br#"{"n":1}"#));
         journal.append(&resource, &key("two"), 2, Some(br#"{"n":2}"#));
-        assert_eq!(journal.first_missed(), None);
+        assert_eq!(journal.first_unwritten(), None);
         journal.fail_writes();
         journal.append(&resource, &key("one"), 3, None);
         journal.append(&resource, &key("three"), 4, Some(br#"{"n":3}"#));
         journal.compact_if_needed(0);
-        let missed = journal.first_missed().unwrap();
+        let missed = journal.first_unwritten().unwrap();
         assert_eq!(missed.1, key("one"));
         let error = journal.write_missed(&missed.0, &missed.1, 4, None).unwrap_err().to_string();
         assert!(error.contains(FILE), "{error}");
@@ -483,10 +483,10 @@ mod tests {
         journal.accept_writes();
         journal.append(&resource, &key("two"), 5, None);
         for (name, object) in [("one", None), ("three", Some(&br#"{"n":5}"#[..])), ("two", None)] {
-            assert_eq!(journal.first_missed(), Some((resource.clone(), key(name))), "in an order");
+            assert_eq!(journal.first_unwritten(), Some((resource.clone(), key(name))), "in an order");
             journal.write_missed(&resource, &key(name), 5, object).unwrap();
         }
-        assert_eq!(journal.first_missed(), None);
+        assert_eq!(journal.first_unwritten(), None);
         drop(journal);
         let (_journal, objects, revision) = Journal::open(&folder).unwrap();
         assert_eq!((objects, revision), (JournalObjects::from([((resource, key("three")), json!({ "n": 5 }))]), 5));
@@ -507,7 +507,7 @@ mod tests {
     }
 
     /// Returns the lines of a journal after these Pods were written, one at a time.
-    fn written(folder: &Path, names: &[&str]) -> Vec<String> {
+    fn journal_lines(folder: &Path, names: &[&str]) -> Vec<String> {
         let (mut journal, _, _) = Journal::open(folder).unwrap();
         for (index, name) in names.iter().enumerate() {
             let (resource, key) = (GroupResource::new("", "pods"), ("a".to_owned(), (*name).to_owned()));
@@ -520,7 +520,7 @@ mod tests {
     #[test]
     fn damaged_lines_are_rejected_by_number() {
         let folder = TestFolder::new("journal-sums");
-        let whole = written(&folder, &["one", "two", "three", "four"]);
+        let whole = journal_lines(&folder, &["one", "two", "three", "four"]);
         let changed = |change: &dyn Fn(&mut Vec<String>)| {
             let mut lines = whole.clone();
             change(&mut lines);
@@ -548,7 +548,7 @@ mod tests {
     #[test]
     fn truncated_last_line_and_old_files_are_read() {
         let folder = TestFolder::new("journal-cut");
-        let whole = written(&folder, &["one", "two"]);
+        let whole = journal_lines(&folder, &["one", "two"]);
         let last = whole[1].len();
         let old = r#"{"revision":5,"group":"","resource":"pods","key":["a","one"],"object":{"n":1}}"#;
         let cuts = (0..=last).map(|len| (whole[0].clone() + &whole[1][..len], if len == last { 2 } else { 1 }));

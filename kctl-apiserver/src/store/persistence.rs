@@ -112,7 +112,7 @@ impl Store {
     /// Fails if the disk still rejects them: further changes would be lost when the process ends.
     pub(crate) fn write_missed(&mut self) -> io::Result<()> {
         let Some(journal) = &mut self.journal else { return Ok(()) };
-        while let Some((resource, key)) = journal.first_missed() {
+        while let Some((resource, key)) = journal.first_unwritten() {
             let object = self.tables.get(&resource).and_then(|table| table.objects.get(&key));
             journal.write_missed(&resource, &key, self.revision, object.map(|object| object.written_json()))?;
         }

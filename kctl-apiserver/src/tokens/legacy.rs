@@ -61,7 +61,7 @@ pub(crate) fn sign_secret_token(signer: &SharedSigner, account: &Value, secret: 
 impl Claims {
     /// Checks that the Secret still contains the token, and that the account is still the one for which the token was
     /// issued.
-    pub(super) fn still_hold(&self, store: &Store, token: &str) -> Result<(), String> {
+    pub(super) fn check_secret(&self, store: &Store, token: &str) -> Result<(), String> {
         let Self { namespace, secret, account, .. } = self;
         if self.sub != format!("system:serviceaccount:{namespace}:{account}") {
             return Err("the claim sub is not the name of the ServiceAccount".into());

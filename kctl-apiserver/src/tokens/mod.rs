@@ -126,12 +126,12 @@ pub(crate) fn bearer(
     if payload["iss"] == legacy::ISSUER {
         let claims: legacy::Claims = serde_json::from_value(payload).map_err(|why| invalid(why.to_string()))?;
         let audiences = fitting(&own)?;
-        claims.still_hold(store, token).map_err(invalid)?;
+        claims.check_secret(store, token).map_err(invalid)?;
         return Ok(Bearer { caller: claims.caller(), audiences, secret: Some(claims.secret()) });
     }
     let claims: Claims = serde_json::from_value(payload).map_err(|why| invalid(why.to_string()))?;
     let audiences = fitting(&claims.aud)?;
-    still_holds(store, &claims).map_err(invalid)?;
+    check_claims(store, &claims).map_err(invalid)?;
     Ok(Bearer { caller: caller(&claims), audiences, secret: None })
 }
 
@@ -156,7 +156,7 @@ fn signed_claims(signer: &SharedSigner, token: &str) -> Option<Value> {
 
 /// Checks the times of a token, and that the account and the bound object still exist. Bounds are inclusive, with a
 /// leeway of 60 seconds on both sides.
-fn still_holds(store: &Store, claims: &Claims) -> Result<(), String> {
+fn check_claims(store: &Store, claims: &Claims) -> Result<(), String> {
     let now = store.clock.now().as_second();
     if now > claims.exp + LEEWAY_SECONDS || now < claims.nbf - LEEWAY_SECONDS {
         return Err("the token has expired or is not valid yet".into());

@@ -47,7 +47,7 @@ pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource
         Some(behind) => ListScope { revision: Some(behind), compacted: 0, ..scope },
         None => scope,
     };
-    let past = scope.past_table(info, table, revision)?;
+    let past = scope.table_at_revision(info, table, revision)?;
     let table = past.as_ref().unwrap_or(table);
     let list_revision = scope.revision.unwrap_or(revision);
     let (limit, start) = (scope.limit, scope.after.as_ref());
@@ -111,7 +111,7 @@ impl CollectionToDelete {
         let scope = ListScope::from_options(state, info, options)?;
         let revision = state.revision;
         let table = state.table(&info.resource.id);
-        let past = scope.past_table(info, table, revision)?;
+        let past = scope.table_at_revision(info, table, revision)?;
         let table = past.as_ref().unwrap_or(table);
         let start = scope.after.as_ref();
         let converts_first = conversion::uses_webhook(&info.resource) && !selector.is_empty();

@@ -65,7 +65,7 @@ pub(super) fn check_syntax(info: &RequestInfo) -> Result<(), StatusError> {
     if info.applies() {
         let text = std::str::from_utf8(&info.body).map_err(|error| decode_error(&error.to_string()))?;
         if parse_plain_json(text).is_none() {
-            decode::yaml(text).map_err(|why| decode_error(&why))?;
+            decode::parse_yaml(text).map_err(|why| decode_error(&why))?;
         }
     } else {
         serde_json::from_slice::<serde::de::IgnoredAny>(&info.body)
@@ -221,7 +221,7 @@ fn decode_applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusErro
     let (mut applied, repeated) = if let Some(applied) = parse_plain_json(text) {
         (applied, Vec::new())
     } else {
-        let read = decode::yaml(text).map_err(|why| decode_error(&why))?;
+        let read = decode::parse_yaml(text).map_err(|why| decode_error(&why))?;
         (read.value, read.repeated)
     };
     if !applied.is_object() && !applied.is_null() {

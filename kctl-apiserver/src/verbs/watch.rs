@@ -84,7 +84,7 @@ pub(crate) struct Start {
 /// Fails for invalid options. A version that is too old is reported by an event of the watch.
 pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<VerbResponse, StatusError> {
     let options = list::ListOptions::read(info)?;
-    let life = life(options.seconds);
+    let life = watch_duration(options.seconds);
     let requested = WatchOptions::from_request(info);
     requested.check(info)?;
     let selector = options.selector(info)?;
@@ -135,7 +135,7 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
 
 /// Returns the duration for `timeoutSeconds`. Go multiplies it to nanoseconds, which may overflow to a negative number.
 /// A negative timeout ends the watch at once.
-fn life(seconds: i64) -> Duration {
+fn watch_duration(seconds: i64) -> Duration {
     match seconds.wrapping_mul(1_000_000_000) {
         0 => LIFE_DEFAULT,
         nanos => Duration::from_nanos(u64::try_from(nanos).unwrap_or(0)),

@@ -35,20 +35,20 @@ pub(super) fn allocate(state: &mut State, info: &RequestInfo, write: &mut Write)
         check(state, info, allocator, write)?;
     }
     let name = name_of(&write.object);
-    let allocated = (allocator.allocate)(&mut write.object, Box::new(others(state, info, &name)));
+    let allocated = (allocator.allocate)(&mut write.object, Box::new(other_objects(state, info, &name)));
     allocated.map_err(|errors| reject(info, &name, &errors))
 }
 
 /// Checks the requested values. A dry run compares them with no other object, as upstream
 /// (`dryRunAllocateService` of `pkg/registry/core/service/ipallocator`).
 fn check(state: &State, info: &RequestInfo, allocator: &Allocator, write: &Write) -> Result<(), StatusError> {
-    let others = others(state, info, &info.name).take_while(|_| !info.dry_run());
+    let others = other_objects(state, info, &info.name).take_while(|_| !info.dry_run());
     let checked = (allocator.check)(write.old(), &write.object, Box::new(others));
     checked.map_err(|errors| reject(info, &name_of(&write.object), &errors))
 }
 
 /// Iterates over the objects of the kind, without the one that has this name in the namespace of the request.
-fn others(state: &State, info: &RequestInfo, name: &str) -> impl Iterator<Item = Arc<Value>> {
+fn other_objects(state: &State, info: &RequestInfo, name: &str) -> impl Iterator<Item = Arc<Value>> {
     state.objects(&info.resource.id, None).filter(move |other| {
         let meta = &other["metadata"];
         meta["name"] != name || meta["namespace"] != info.namespace.as_str()

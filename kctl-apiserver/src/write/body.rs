@@ -36,12 +36,12 @@ pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
         return Err(StatusError::unsupported_media_type("application/json, application/yaml"));
     }
     let object = read_built_in(info, info.resource.kind_name())?;
-    let fitted = fit_and_report(info, object, None, sent_json(info));
+    let fitted = fit_and_report(info, object, None, json_body(info));
     fitted.map(|(object, _dropped)| object).map_err(|misfit| misfit.into_body_error(info.resource.kind_name()))
 }
 
 /// Returns the body if it is JSON, in which duplicate fields can be found.
-fn sent_json(info: &RequestInfo) -> &[u8] {
+fn json_body(info: &RequestInfo) -> &[u8] {
     if media_type(info) == "application/json" { &info.body } else { &[] }
 }
 
@@ -149,7 +149,7 @@ pub(crate) fn fit_and_report(
 fn check_fields(info: &RequestInfo, sent: &[u8], unknown: &[String]) -> Result<(), Misfit> {
     let mut messages = duplicate_fields(info, sent);
     if media_type(info) == "application/json-patch+json" {
-        messages.extend(patch::json::strange_fields(&info.body));
+        messages.extend(patch::json::unknown_and_duplicate_fields(&info.body));
     }
     messages.extend(unknown.iter().map(|path| format!("unknown field \"{path}\"")));
     report_fields(info, messages).map_err(Misfit::Content)
@@ -173,7 +173,7 @@ fn duplicate_fields(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
     if media_type(info) != "application/yaml" {
         return decode::duplicates(sent).iter().map(|path| format!("duplicate field \"{path}\"")).collect();
     }
-    let read = std::str::from_utf8(&info.body).ok().and_then(|text| decode::yaml(text).ok());
+    let read = std::str::from_utf8(&info.body).ok().and_then(|text| decode::parse_yaml(text).ok());
     read.map(|read| read.repeated).unwrap_or_default()
 }
 
@@ -188,7 +188,7 @@ pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Resu
     if info.subresource == Subresource::Eviction && object["apiVersion"] == "policy/v1beta1" {
         object["apiVersion"] = api_version.into();
     }
-    fit_type(info, &mut object, kind, api_version, sent_json(info)).map_err(|misfit| misfit.into_body_error(kind))?;
+    fit_type(info, &mut object, kind, api_version, json_body(info)).map_err(|misfit| misfit.into_body_error(kind))?;
     Ok(object)
 }
 

@@ -46,7 +46,7 @@ pub(super) struct Entries(Option<Arc<Vec<Entry>>>);
 
 impl Entries {
     /// Returns the entries for a change, which copies them if they are shared.
-    pub(super) fn edit(&mut self) -> &mut Vec<Entry> {
+    pub(super) fn make_mut(&mut self) -> &mut Vec<Entry> {
         Arc::make_mut(self.0.get_or_insert_default())
     }
 

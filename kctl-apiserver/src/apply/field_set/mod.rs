@@ -67,7 +67,7 @@ impl FieldSet {
             Some(last) if last.element >= *element => self.entries.binary_search_by(|entry| entry.element.cmp(element)),
             _ => Err(self.entries.len()),
         };
-        let entries = self.entries.edit();
+        let entries = self.entries.make_mut();
         let index = index.unwrap_or_else(|index| {
             entries.insert(index, Entry::new(element.clone()));
             index
@@ -103,14 +103,14 @@ impl FieldSet {
     }
 
     /// Returns the paths of the set below an element.
-    pub(crate) fn below(&self, element: &PathElement) -> Option<&FieldSet> {
+    pub(crate) fn with_prefix(&self, element: &PathElement) -> Option<&FieldSet> {
         self.find(element).map(|entry| &entry.below).filter(|below| !below.is_empty())
     }
 
     /// Replaces the paths below an element.
     pub(crate) fn replace_below(&mut self, element: &PathElement, below: FieldSet) {
         self.entry(element).below = below;
-        self.entries.edit().retain(|entry| !entry.is_empty());
+        self.entries.make_mut().retain(|entry| !entry.is_empty());
     }
 
     /// Iterates over the elements that have paths below them.
@@ -119,7 +119,7 @@ impl FieldSet {
     }
 
     /// Iterates over the entries of this set, with those of the other set for the same elements.
-    fn beside<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Entry, Option<&'a Entry>)> {
+    fn zip_entries<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Entry, Option<&'a Entry>)> {
         let mut rest = &*other.entries;
         self.entries.iter().map(move |entry| {
             while let Some((first, later)) = rest.split_first() {
@@ -174,7 +174,7 @@ impl FieldSet {
         if other.is_empty() {
             return self.clone();
         }
-        let rest = self.beside(other).map(|(mine, theirs)| match theirs {
+        let rest = self.zip_entries(other).map(|(mine, theirs)| match theirs {
             None => mine.clone(),
             Some(theirs) => Entry {
                 element: mine.element.clone(),
@@ -208,10 +208,10 @@ impl FieldSet {
             return;
         };
         if rest.is_empty() {
-            self.entries.edit().remove(index);
+            self.entries.make_mut().remove(index);
         } else {
-            self.entries.edit()[index].below.remove(rest);
-            self.entries.edit().retain(|entry| !entry.is_empty());
+            self.entries.make_mut()[index].below.remove(rest);
+            self.entries.make_mut().retain(|entry| !entry.is_empty());
         }
     }
 
@@ -219,7 +219,7 @@ impl FieldSet {
     #[must_use]
     pub(crate) fn is_subset(&self, other: &Self) -> bool {
         self.entries.is_shared_with(&other.entries)
-            || self.beside(other).all(|(mine, theirs)| {
+            || self.zip_entries(other).all(|(mine, theirs)| {
                 theirs.is_some_and(|theirs| mine.is_member <= theirs.is_member && mine.below.is_subset(&theirs.below))
             })
     }
@@ -227,7 +227,7 @@ impl FieldSet {
     /// Returns `true` if the sets have no path in common.
     #[must_use]
     pub(crate) fn is_disjoint(&self, other: &Self) -> bool {
-        self.beside(other).all(|(mine, theirs)| {
+        self.zip_entries(other).all(|(mine, theirs)| {
             theirs.is_none_or(|theirs| !(mine.is_member && theirs.is_member) && mine.below.is_disjoint(&theirs.below))
         })
     }
@@ -235,7 +235,7 @@ impl FieldSet {
     /// Returns the paths that are in both sets.
     #[must_use]
     pub(crate) fn intersection(&self, other: &Self) -> Self {
-        let both = self.beside(other).filter_map(|(mine, theirs)| {
+        let both = self.zip_entries(other).filter_map(|(mine, theirs)| {
             let theirs = theirs?;
             let (element, below) = (mine.element.clone(), mine.below.intersection(&theirs.below));
             Some(Entry { element, is_member: mine.is_member && theirs.is_member, below })

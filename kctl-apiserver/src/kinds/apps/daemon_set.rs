@@ -36,7 +36,7 @@ pub(crate) static KIND: Kind = Kind {
     strategy: Strategy {
         new_status: NewStatus::Empty,
         prepare_create,
-        prepare_update: |_, old, new| count_template(old, new),
+        prepare_update: |_, old, new| increment_template_generation(old, new),
         ..Strategy::DEFAULT
     },
     validation: Validation {
@@ -98,7 +98,7 @@ fn prepare_create(_: &mut dyn Environment, object: &mut Value) {
 
 /// Increments the generation of the template if the template has changed. An update cannot set it
 /// (`daemonSetStrategy.PrepareForUpdate`). A stored object without a valid generation starts again from 0.
-fn count_template(old: &Value, new: &mut Value) {
+fn increment_template_generation(old: &Value, new: &mut Value) {
     let previous = old["metadata"]["annotations"][TEMPLATE_COUNT].as_str().and_then(|count| count.parse::<i64>().ok());
     let is_another = old["spec"]["template"] != new["spec"]["template"];
     let count = previous.unwrap_or(0).wrapping_add(i64::from(is_another));

@@ -100,7 +100,7 @@ impl ListScope {
     /// # Errors
     /// `Expired` if that revision is compacted. For a continued list, the error has a token to continue in the newest
     /// state.
-    pub(in crate::verbs) fn past_table(
+    pub(in crate::verbs) fn table_at_revision(
         &self,
         info: &RequestInfo,
         table: &Table,

@@ -19,7 +19,7 @@ use crate::{
     admission::Attributes,
     field_errors::text,
     kinds::core::{namespace, pod},
-    pod_security::{Level, PREFIX, Policy, Standard, in_detail, in_short, violations},
+    pod_security::{Level, PREFIX, Policy, Standard, in_detail, summarize, violations},
     registry::kind::Subresource,
     request::Operation,
     state::State,
@@ -148,7 +148,7 @@ fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<S
     for pod in pods.iter().take(PODS_LEN_MAX) {
         let violations = violations(standard, pod);
         if !violations.is_empty() {
-            found.entry(in_short(&violations)).or_default().push(text(&pod["metadata"]["name"]).to_owned());
+            found.entry(summarize(&violations)).or_default().push(text(&pod["metadata"]["name"]).to_owned());
         }
     }
     let mut warnings = Vec::new();

@@ -66,7 +66,7 @@ impl Shape {
     }
 
     /// Returns the value that `read` returns, treating a wrong type as absent.
-    fn read_some(self, value: &Value) -> Option<Value> {
+    fn read_valid(self, value: &Value) -> Option<Value> {
         self.read(value).ok().flatten()
     }
 }
@@ -127,7 +127,7 @@ pub(super) fn conditions(annotation: &str) -> Option<Value> {
     let read_condition = |condition: &Value| {
         let mut read = json!({ "lastTransitionTime": condition["lastTransitionTime"] });
         for field in ["type", "status", "reason", "message"] {
-            let value = Shape::Text.read_some(&condition[field])?;
+            let value = Shape::Text.read_valid(&condition[field])?;
             if value != "" || ["type", "status"].contains(&field) {
                 read[field] = value;
             }
@@ -197,7 +197,7 @@ fn scaling_rules(written: &Value) -> Option<Value> {
     for (name, shape) in shapes {
         let value = field(written, name);
         if !value.is_null() {
-            rules[name] = shape.read_some(value)?;
+            rules[name] = shape.read_valid(value)?;
         }
     }
     let policies = field(written, "policies");
@@ -205,9 +205,9 @@ fn scaling_rules(written: &Value) -> Option<Value> {
         let read = |policy: &Value| {
             let number = |name: &str| match field(policy, name) {
                 Value::Null => Some(0.into()),
-                number => Shape::MaybeNumber.read_some(number),
+                number => Shape::MaybeNumber.read_valid(number),
             };
-            let kind = Shape::Text.read_some(field(policy, "type"))?;
+            let kind = Shape::Text.read_valid(field(policy, "type"))?;
             Some(json!({ "type": kind, "value": number("value")?, "periodSeconds": number("periodSeconds")? }))
         };
         let policies: Option<Vec<Value>> = policies.as_array()?.iter().map(read).collect();

@@ -119,7 +119,7 @@ fn parse_metric(metric: &Value, values: MetricValues) -> Option<Value> {
             }
         }
         if values == MetricValues::Target {
-            aim(field, &mut converted["target"]);
+            set_target_type(field, &mut converted["target"]);
         }
         object[*field] = converted;
     }
@@ -134,7 +134,7 @@ fn parse_metric(metric: &Value, values: MetricValues) -> Option<Value> {
 /// | External | `Value` with a value, otherwise `AverageValue` |
 /// | Resource, `ContainerResource` | `Utilization` with a utilization, otherwise `AverageValue` |
 /// | Pods | `AverageValue` |
-fn aim(source: &str, target: &mut Value) {
+fn set_target_type(source: &str, target: &mut Value) {
     let has = |field: &str| !target[field].is_null();
     let kind = match source {
         "object" if !has("averageValue") => "Value",
