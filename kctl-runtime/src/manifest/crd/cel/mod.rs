@@ -24,6 +24,9 @@ use super::Problem;
 /// The remedy for rules that cost too much.
 const TOO_DEAR: &str = "say how many there can be: `max_items`, `max_properties` and `max_length` on the fields that it reads and on the lists above";
 
+/// What is wrong with a rule, and the remedy.
+type Finding = (String, String);
+
 /// The context of a rule in the schema.
 #[derive(Clone, Copy)]
 struct RuleScope {
@@ -52,11 +55,11 @@ fn check_node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, pro
     let rules = schema["x-kubernetes-validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     if !rules.is_empty() {
         for rule in rules {
-            let mut found = Vec::new();
-            match Environment::for_rule(schema, scope.of, OldSelf::from_rule(rule)) {
-                Some(environment) => check_rule(rule, &environment, schema, scope, total, &mut found),
-                None => found.push(("a rule about a value whose type is unknown".into(), "leave it out".into())),
-            }
+            let (cost, found) = match Environment::for_rule(schema, scope.of, OldSelf::from_rule(rule)) {
+                Some(environment) => check_rule(rule, &environment, schema, scope),
+                None => (0, vec![("a rule about a value whose type is unknown".into(), "leave it out".into())]),
+            };
+            *total = total.saturating_add(cost);
             let display_path = if path.is_empty() { "the object" } else { path };
             let source = rule["rule"].as_str().unwrap_or_default();
             problems.extend(
@@ -91,17 +94,14 @@ fn check_node(schema: &Value, path: &str, scope: RuleScope, total: &mut u64, pro
     }
 }
 
-/// Checks one rule. Found problems are pairs of the problem and the remedy.
-fn check_rule(
-    rule: &Value,
-    environment: &Environment,
-    schema: &Value,
-    scope: RuleScope,
-    total: &mut u64,
-    found: &mut Vec<(String, String)>,
-) {
+/// Checks one rule. Returns its cost, 0 if it can't be estimated, and what is wrong with the rule.
+fn check_rule(rule: &Value, environment: &Environment, schema: &Value, scope: RuleScope) -> (u64, Vec<Finding>) {
     let source = rule["rule"].as_str().unwrap_or_default();
-    let Some(expression) = compile_expression(source, environment, &Type::Bool, "a rule", found) else { return };
+    let expression = match compile_expression(source, environment, &Type::Bool, "a rule") {
+        Ok(expression) => expression,
+        Err(found) => return (0, found),
+    };
+    let mut found: Vec<Finding> = Vec::new();
     let uses_old = kctl_cel::names(source, "oldSelf");
     if uses_old && scope.forbids_old {
         let what = "`oldSelf` is used where old and new items of a list cannot be told apart";
@@ -112,16 +112,18 @@ fn check_rule(
     }
     let mut costs = vec![estimate(&expression, schema, scope.of)];
     if let Some(source) = rule["messageExpression"].as_str().filter(|text| !text.trim().is_empty()) {
-        let mut inner = Vec::new();
-        let message = compile_expression(source, environment, &Type::Text, "a message", &mut inner);
-        costs.extend(message.map(|expression| estimate(&expression, schema, scope.of)));
-        found
-            .extend(inner.into_iter().map(|(what, help)| (format!("its message expression `{source}`: {what}"), help)));
+        match compile_expression(source, environment, &Type::Text, "a message") {
+            Ok(expression) => costs.push(estimate(&expression, schema, scope.of)),
+            Err(wrong) => found.extend(
+                wrong.into_iter().map(|(what, help)| (format!("its message expression `{source}`: {what}"), help)),
+            ),
+        }
     }
     if !found.is_empty() {
-        return;
+        return (0, found);
     }
     let cardinality = scope.cardinality.unwrap_or_else(|| max_in_request(schema));
+    let mut total: u64 = 0;
     for (index, cost) in costs.into_iter().enumerate() {
         // A message expression is evaluated once, for the value that failed.
         let times = if index > 0 { 1 } else { cardinality };
@@ -130,8 +132,9 @@ fn check_rule(
             let what = format!("it costs {:.1} times what a rule may", factor(all, RULE_MAX));
             found.push((what, TOO_DEAR.into()));
         }
-        *total = total.saturating_add(all);
+        total = total.saturating_add(all);
     }
+    (total, found)
 }
 
 /// Returns how many times a cost exceeds its limit.
@@ -140,42 +143,38 @@ fn factor(cost: u64, limit: u64) -> f64 {
     cost as f64 / limit as f64
 }
 
-fn parse(source: &str, found: &mut Vec<(String, String)>) -> Option<IdedExpr> {
-    match kctl_cel::read(source) {
-        Ok(expression) => Some(expression),
-        Err(errors) => {
-            let text = errors.to_string();
-            let first = text.lines().next().unwrap_or_default().trim_start_matches("ERROR: <input>:").trim();
-            found.push((format!("it is not valid CEL: {first}"), "write for example `self.min <= self.max`".into()));
-            None
-        }
-    }
+fn parse(source: &str) -> Result<IdedExpr, Finding> {
+    kctl_cel::read(source).map_err(|errors| {
+        let text = errors.to_string();
+        let first = text.lines().next().unwrap_or_default().trim_start_matches("ERROR: <input>:").trim();
+        (format!("it is not valid CEL: {first}"), "write for example `self.min <= self.max`".into())
+    })
 }
 
-/// Compiles an expression that has to be of the type `expected`; `None` after it reported a problem.
+/// Compiles an expression that has to be of the type `expected`.
+///
+/// # Errors
+/// All that is wrong with the expression, at least one finding.
 fn compile_expression(
     source: &str,
     environment: &Environment,
     expected: &Type,
     what: &str,
-    found: &mut Vec<(String, String)>,
-) -> Option<IdedExpr> {
-    let expression = parse(source, found)?;
+) -> Result<IdedExpr, Vec<Finding>> {
+    let expression = parse(source).map_err(|finding| vec![finding])?;
     match kctl_cel::type_of(source, environment) {
-        Err(issues) => found.extend(issues.iter().map(|issue| words::explain(&issue.kind, environment))),
-        Ok(Some(other)) if other != *expected => found.push((
-            format!("{what} is of type {expected}, and this is of type {}", words::name(&other)),
-            if *expected == Type::Text {
-                "write a string: `string(…)` converts numbers"
-            } else {
-                "compare something"
-            }
-            .into(),
-        )),
+        Err(issues) => Err(issues.iter().map(|issue| words::explain(&issue.kind, environment)).collect()),
+        Ok(Some(other)) if other != *expected => {
+            let help = match expected {
+                Type::Text => "write a string: `string(…)` converts numbers",
+                _ => "compare something",
+            };
+            let found = words::name(&other);
+            Err(vec![(format!("{what} is of type {expected}, and this is of type {found}"), help.into())])
+        }
         Ok(_) => match kctl_cel::instantiate(source) {
-            Ok(()) => return Some(expression),
-            Err(why) => found.push((why, "write a value that can be converted".into())),
+            Ok(()) => Ok(expression),
+            Err(why) => Err(vec![(why, "write a value that can be converted".into())]),
         },
     }
-    None
 }
