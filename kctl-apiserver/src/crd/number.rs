@@ -57,15 +57,8 @@ pub(super) fn equals(value: &Value, other: &Value) -> bool {
 /// Order of the errors: range of the value, `multipleOf`, `minimum`, `maximum`. A keyword that does
 /// not fit the type itself is reported each time a number is validated, without a field path, and
 /// the number is then compared as a float.
-pub(super) fn check(
-    schema: Schema,
-    r#type: Option<&str>,
-    format: Option<&str>,
-    value: &Value,
-    path: &str,
-    errors: &mut Errors,
-) {
-    let range = Range { r#type, format, path };
+pub(super) fn check(schema: Schema, range: &Range<'_>, value: &Value, errors: &mut Errors) {
+    let path = range.path;
     errors.extend(range.check(value));
     let json = schema.json();
     if let Some(factor) = json.get("multipleOf").filter(|factor| factor.is_number()) {
@@ -92,13 +85,13 @@ fn compare(value: &Value, bound: &Value) -> Option<Ordering> {
 }
 
 /// The type and format whose value range a number must fit.
-struct Range<'a> {
+pub(super) struct Range<'a> {
     /// The single type of the schema; `None` for int-or-string and for alternatives.
-    r#type: Option<&'a str>,
+    pub(super) r#type: Option<&'a str>,
     /// `int32`, `int64`, `float` or `double`; `None` for an unknown format.
-    format: Option<&'a str>,
+    pub(super) format: Option<&'a str>,
     /// The path of the number, part of the message.
-    path: &'a str,
+    pub(super) path: &'a str,
 }
 
 impl Range<'_> {

@@ -175,12 +175,12 @@ impl Rules {
         if value.is_null() {
             return;
         }
-        let Before { old, lineage } = before;
-        let old = old.filter(|old| !old.is_null());
-        self.check_own(value, old, &lineage, path, found);
+        let before = Before { old: before.old.filter(|old| !old.is_null()), ..before };
+        self.check_own(value, before, path, found);
         if found.budget.is_none() {
             return;
         }
+        let Before { old, lineage } = before;
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
@@ -206,12 +206,12 @@ impl Rules {
 
     /// Evaluates the rules of this schema until the budget is spent. A failure of a rule without `oldSelf` becomes a
     /// warning if the value is unchanged.
-    fn check_own(&self, value: &Value, old: Option<&Value>, lineage: &Lineage, path: &str, found: &mut Found) {
+    fn check_own(&self, value: &Value, before: Before, path: &str, found: &mut Found) {
         let Some(typed) = &self.typed else { return };
         let kinds = found.scope.kinds();
         kinds.clear();
         let own = typed.value(value, kinds);
-        let old = old.map(|old| typed.value(old, kinds));
+        let old = before.old.map(|old| typed.value(old, kinds));
         found.scope.set("self", own);
         for rule in &self.own {
             if rule.names_old && old.is_none() && !rule.is_old_optional {
@@ -228,7 +228,7 @@ impl Rules {
                 continue;
             };
             match kind {
-                RuleFailure::Fails if !rule.names_old && lineage.is_unchanged() => found.forgiven.push(error),
+                RuleFailure::Fails if !rule.names_old && before.lineage.is_unchanged() => found.forgiven.push(error),
                 RuleFailure::Fails | RuleFailure::NotEvaluated => found.errors.push(error),
                 RuleFailure::CostExceeded => {
                     found.errors.push(error);

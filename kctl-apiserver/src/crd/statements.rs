@@ -61,6 +61,17 @@ struct RulePosition<'a> {
     count: Count,
 }
 
+/// A rule and its place.
+#[derive(Clone, Copy)]
+struct RuleSite<'a> {
+    rule: &'a Value,
+    /// The schema that has the rule.
+    schema: &'a Value,
+    /// The path of the rule.
+    path: &'a str,
+    position: RulePosition<'a>,
+}
+
 /// The state of the traversal of a schema.
 struct StatementCheck<'a> {
     /// Errors of the schema so far, by whose paths rules are skipped.
@@ -90,7 +101,8 @@ impl StatementCheck<'_> {
             return;
         }
         for (index, rule) in rules.iter().enumerate() {
-            check_rule(rule, schema, &format!("{field_path}[{index}]"), position, &mut self.total, &mut self.errors);
+            let path = format!("{field_path}[{index}]");
+            self.check_rule(RuleSite { rule, schema, path: &path, position });
         }
     }
 
@@ -108,6 +120,46 @@ impl StatementCheck<'_> {
             let lost = position.lost.or((!keeps).then_some(path));
             self.node(&schema["items"], &format!("{path}.items"), RulePosition { lost, ..position });
         }
+    }
+
+    /// Checks the expressions of a rule, and that `oldSelf` is used only where old values can be correlated.
+    /// `optionalOldSelf` without `oldSelf` is an error, `false` included.
+    fn check_rule(&mut self, site: RuleSite<'_>) {
+        let RuleSite { rule, path, position, .. } = site;
+        let invalid = |field: &str, why: &str| FieldError::invalid(&format!("{path}.{field}"), &rule[field], why);
+        // The `messageExpression` is compiled only if the rule compiles.
+        let is_typed = match self.compile(Expression::Rule, site) {
+            CompileStage::Whole => {
+                self.compile(Expression::Message, site);
+                true
+            }
+            CompileStage::Typed => true,
+            CompileStage::Not => false,
+        };
+        let uses_old = is_typed && kctl_cel::names(rule["rule"].as_str().unwrap_or_default(), "oldSelf");
+        if uses_old && let Some(lost) = position.lost {
+            let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}");
+            self.errors.push(invalid("rule", &why));
+        }
+        if rule["optionalOldSelf"].is_boolean() && !uses_old {
+            self.errors.push(invalid("optionalOldSelf", "may not be set if oldSelf is not used in rule"));
+        }
+    }
+
+    /// Compiles an expression, adds its cost to the total, and reports its errors. The value in the error is the whole
+    /// rule as JSON, as upstream prints it. An expression above the cost limit counts as compiled.
+    fn compile(&mut self, which: Expression, site: RuleSite<'_>) -> CompileStage {
+        let RuleSite { rule, schema, path, position: RulePosition { schema_of, count, .. } } = site;
+        let path = format!("{path}.{}", which.field());
+        if let Some((compiled, why)) = find_compile_error(which, rule, schema, schema_of) {
+            let message = format!("Invalid value: {rule}: {why}");
+            self.errors.push(FieldError::new("FieldValueInvalid", &path, message));
+            return compiled;
+        }
+        let expression = rule[which.field()].as_str().unwrap_or_default();
+        let Ok(tree) = crate::cel::tree(expression) else { return CompileStage::Whole };
+        self.errors.extend(self.total.add(which, &tree, Values { schema, schema_of, count }, path));
+        CompileStage::Whole
     }
 
     /// Returns `true` if the schema at `path` or one below it already has an error, which compiling would only repeat.
@@ -135,39 +187,6 @@ pub(super) fn validate_rule_fields(schema: &Field<'_>) {
         let has_lines = path.text().contains(['\n', '\r']);
         let is_wrong = !path.is_empty() && (has_lines || field_path::resolve(path.text(), schema).is_none());
         path.invalid_if(is_wrong, "must be the path of a field, in one line");
-    }
-}
-
-/// Checks the expressions of a rule, and that `oldSelf` is used only where old values can be correlated.
-/// `optionalOldSelf` without `oldSelf` is an error, `false` included.
-fn check_rule(
-    rule: &Value,
-    schema: &Value,
-    path: &str,
-    position: RulePosition<'_>,
-    total: &mut Total,
-    errors: &mut Errors,
-) {
-    let text = |field: &str| rule[field].as_str().unwrap_or_default();
-    let expression = text("rule");
-    let invalid = |field: &str, value: &Value, why: &str| FieldError::invalid(&format!("{path}.{field}"), value, why);
-    // The `messageExpression` is compiled only if the rule compiles.
-    let is_typed = match compile(Expression::Rule, rule, schema, path, position, total, errors) {
-        CompileStage::Whole => {
-            compile(Expression::Message, rule, schema, path, position, total, errors);
-            true
-        }
-        CompileStage::Typed => true,
-        CompileStage::Not => false,
-    };
-    let uses_old = is_typed && kctl_cel::names(expression, "oldSelf");
-    if uses_old && let Some(lost) = position.lost {
-        let why = format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {lost}");
-        errors.push(invalid("rule", &rule["rule"], &why));
-    }
-    if rule["optionalOldSelf"].is_boolean() && !uses_old {
-        let why = "may not be set if oldSelf is not used in rule";
-        errors.push(invalid("optionalOldSelf", &rule["optionalOldSelf"], why));
     }
 }
 
@@ -212,30 +231,6 @@ fn find_compile_error(
         }
         Ok(_) => Some((CompileStage::Typed, kctl_cel::instantiate(expression).err()?)),
     }
-}
-
-/// Compiles an expression, adds its cost to the total, and reports its errors. The value in the error is the whole rule
-/// as JSON, as upstream prints it. An expression above the cost limit counts as compiled.
-fn compile(
-    which: Expression,
-    rule: &Value,
-    schema: &Value,
-    path: &str,
-    position: RulePosition<'_>,
-    total: &mut Total,
-    errors: &mut Errors,
-) -> CompileStage {
-    let expression = rule[which.field()].as_str().unwrap_or_default();
-    let path = format!("{path}.{}", which.field());
-    if let Some((compiled, why)) = find_compile_error(which, rule, schema, position.schema_of) {
-        let message = format!("Invalid value: {rule}: {why}");
-        errors.push(FieldError::new("FieldValueInvalid", &path, message));
-        return compiled;
-    }
-    let Ok(tree) = crate::cel::tree(expression) else { return CompileStage::Whole };
-    let values = Values { schema, schema_of: position.schema_of, count: position.count };
-    errors.extend(total.add(which, &tree, values, path));
-    CompileStage::Whole
 }
 
 /// Validates the static message, which a rule of several lines must have.

@@ -131,7 +131,8 @@ pub(super) fn node(schema: Schema, value: &Value, path: &str, past: Option<Corre
         }
         Value::Number(_) => {
             let format = types.format.filter(|_| !types.names.is_empty());
-            number::check(schema, types.single(), format, value, path, &mut outcome.errors);
+            let range = number::Range { r#type: types.single(), format, path };
+            number::check(schema, &range, value, &mut outcome.errors);
         }
         Value::Array(items) => validate_list(schema, items, path, past, &mut outcome),
         _ => {}
