@@ -120,12 +120,12 @@ impl Field {
     ) {
         let (rule, value, old) = (&self.rule, &object[self.name], old.map(|old| &old[self.name]));
         if let Some(old) = old {
-            let may_change = rule.no_modify && (old.is_null() || value.is_null());
-            if (rule.immutable || (rule.no_modify && !may_change)) && old != value {
-                return errors.invalid(&path.to_string(), value, "field is immutable");
-            }
-            // The value was validated when it was set.
-            if rule.immutable || (rule.no_modify && !may_change) {
+            let is_set_or_cleared = old.is_null() || value.is_null();
+            if rule.immutable || (rule.no_modify && !is_set_or_cleared) {
+                // An unchanged value was validated when it was set.
+                if old != value {
+                    errors.invalid(&path.to_string(), value, "field is immutable");
+                }
                 return;
             }
         }
@@ -149,6 +149,11 @@ impl Field {
         if !(rule.unset_when_empty && value == "") {
             rule.validate(value, path, errors);
         }
+        self.validate_inner(old, value, path, errors);
+    }
+
+    /// Validates the fields of the value, or of its items. Only a single object has an old value at its place.
+    fn validate_inner(&self, old: Option<&Value>, value: &Value, path: &JsonPath<'_>, errors: &mut Errors) {
         let Some(inner) = self.inner.and_then(|inner| TYPES.get(inner)) else { return };
         match self.shape {
             Cardinality::One if value.is_object() => inner.validate(old, value, path, errors),
