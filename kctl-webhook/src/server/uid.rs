@@ -14,11 +14,14 @@ const REQUEST_DEPTH: u32 = 2;
 /// and a document that is not JSON, or breaks off, yields what was found so far.
 #[derive(Default)]
 pub(crate) struct UidScanner {
+    /// The number of open objects and lists.
     depth: u32,
+    /// The position is in the object at `request`.
     in_request: bool,
     in_string: bool,
+    /// The next byte belongs to an escape. Only in a string.
     is_escaped: bool,
-    /// The last string, with its escapes.
+    /// The last string, with its escapes, at most one byte longer than [`TEXT_LEN_MAX`].
     text: Vec<u8>,
     /// The key whose value comes next; empty elsewhere.
     key: Vec<u8>,
@@ -61,6 +64,9 @@ impl UidScanner {
     }
 
     fn read_structure(&mut self, byte: u8) {
+        debug_assert!(!self.is_escaped, "a string does not end within an escape");
+        debug_assert!(!self.in_request || self.depth >= REQUEST_DEPTH, "the request ends with its object");
+        debug_assert!(self.text.len() <= TEXT_LEN_MAX + 1, "{} bytes of a string are kept", self.text.len());
         match byte {
             b'"' => {
                 self.in_string = true;
