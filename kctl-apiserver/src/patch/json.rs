@@ -39,25 +39,7 @@ pub(crate) enum JsonPatchError {
 /// # Errors
 /// Returns a [`JsonPatchError`]. The effects of earlier operations stay in the object.
 pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
-    let parsed = crate::decode::json(patch).map_err(JsonPatchError::Undecodable)?;
-    if !parsed.is_array() && !parsed.is_null() {
-        return Err(JsonPatchError::Undecodable(misfit("body", "a list of operations", &parsed)));
-    }
-    let Value::Array(operations) = parsed else { return Ok(()) };
-    for (index, operation) in operations.iter().enumerate() {
-        if !operation.is_object() && !operation.is_null() {
-            return Err(JsonPatchError::Undecodable(misfit(&format!("[{index}]"), "an object", operation)));
-        }
-        for field in ["op", "path", "from"] {
-            let value = &operation[field];
-            if !value.is_string() && !value.is_null() {
-                return Err(JsonPatchError::Undecodable(misfit(&format!("[{index}].{field}"), "a string", value)));
-            }
-        }
-    }
-    if operations.len() > PATCH_OPERATIONS_MAX {
-        return Err(JsonPatchError::TooManyOperations(operations.len()));
-    }
+    let operations = decode_operations(patch)?;
     let mut bounds = PatchBounds::for_object(object);
     for operation in operations {
         let reads = operation["op"] == "move" || operation["op"] == "copy";
@@ -76,6 +58,33 @@ pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPat
         json_patch::patch(object, &Patch(vec![operation])).map_err(|_| JsonPatchError::Rejected)?;
     }
     Ok(())
+}
+
+/// Returns the operations of a patch, each an object or null. `null` is an empty patch.
+fn decode_operations(patch: &[u8]) -> Result<Vec<Value>, JsonPatchError> {
+    let parsed = crate::decode::json(patch).map_err(JsonPatchError::Undecodable)?;
+    let misfit =
+        |path: &str, expected: &str, value: &Value| Err(JsonPatchError::Undecodable(misfit(path, expected, value)));
+    let operations = match parsed {
+        Value::Null => return Ok(Vec::new()),
+        Value::Array(operations) => operations,
+        other => return misfit("body", "a list of operations", &other),
+    };
+    for (index, operation) in operations.iter().enumerate() {
+        if !operation.is_object() && !operation.is_null() {
+            return misfit(&format!("[{index}]"), "an object", operation);
+        }
+        for field in ["op", "path", "from"] {
+            let value = &operation[field];
+            if !value.is_string() && !value.is_null() {
+                return misfit(&format!("[{index}].{field}"), "a string", value);
+            }
+        }
+    }
+    if operations.len() > PATCH_OPERATIONS_MAX {
+        return Err(JsonPatchError::TooManyOperations(operations.len()));
+    }
+    Ok(operations)
 }
 
 /// Fields of an operation.
