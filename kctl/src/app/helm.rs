@@ -386,16 +386,6 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
     let args: Vec<&str> = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let arg = |prefix: &str| arguments(args.iter().copied().filter(|arg| arg.starts_with(prefix)));
     let webhook_args = |of: &Issuance| arguments(of.args.iter().map(String::as_str));
-    let mut ports = String::new();
-    for port in container["ports"].as_array().into_iter().flatten() {
-        let is_optional = port["name"] == "metrics";
-        let text = lines(&json!([port]), 12)?;
-        ports += &if is_optional {
-            format!("            {{{{- if .Values.metrics.enabled }}}}\n{text}            {{{{- end }}}}\n")
-        } else {
-            text
-        };
-    }
     let probes = |of: &Issuance| lines(&json!({ "livenessProbe": of.liveness, "readinessProbe": of.readiness }), 10);
     let all = |values: &[Value], indent: usize| {
         if values.is_empty() { Ok(String::new()) } else { lines(&json!(values), indent) }
@@ -418,7 +408,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         ("KCTL-NO-SHARDS\n", no_shards.to_owned()),
         ("KCTL-METRICS-ARG\n", arg("--metrics-bind-address")),
         ("KCTL-WEBHOOK-ARGS\n", lines_for_issuers(webhook_args(own), webhook_args(by_cert_manager), 12)),
-        ("KCTL-PORTS\n", ports),
+        ("KCTL-PORTS\n", container_ports(container)?),
         ("KCTL-PROBES\n", lines_for_issuers(probes(own)?, probes(by_cert_manager)?, 10)),
         ("KCTL-MOUNTS\n", mounts),
         ("KCTL-VOLUMES\n", volumes),
@@ -433,6 +423,20 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         text = text.split_once("{{- end }}\n").map_or(text.clone(), |(_, rest)| rest.to_owned());
     }
     Ok(template.file(&text))
+}
+
+/// Returns the ports of the container. That of the metrics depends on a value of the chart.
+fn container_ports(container: &Value) -> Result<String> {
+    let mut ports = String::new();
+    for port in container["ports"].as_array().into_iter().flatten() {
+        let text = lines(&json!([port]), 12)?;
+        ports += &if port["name"] == "metrics" {
+            format!("            {{{{- if .Values.metrics.enabled }}}}\n{text}            {{{{- end }}}}\n")
+        } else {
+            text
+        };
+    }
+    Ok(ports)
 }
 
 /// Replaces the name in lines that have actions already.
