@@ -196,16 +196,7 @@ fn run_once(
     let is_own = !registry.is_remote(parts.uri.path());
     let parsed = is_own.then(|| RequestInfo::parse(&registry, caller.clone(), parts, body.clone(), round));
     let Some(info) = parsed.flatten() else {
-        // `/readyz` reports whether the disk works, so changes that it rejected earlier are written first.
-        if parts.uri.path().starts_with("/readyz") {
-            let _checked_below = locked.write_missed();
-        }
-        let document = match authorizer::authorize_unknown(&*locked, &caller.user, parts) {
-            Ok(()) => nonresource::handle(&locked, &caller.user, parts),
-            Err(status_error) => reject(&status_error),
-        };
-        audit_other(&mut locked, &parts.into(), Some(caller), document.status());
-        return RunOutcome::Done(document);
+        return RunOutcome::Done(run_nonresource(&mut locked, caller, parts));
     };
     let mut info = match info {
         Ok(info) => info,
@@ -235,6 +226,20 @@ fn run_once(
     debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");
     let with_uids = open.into_iter().map(|call| (call, locked.rng.uid())).collect();
     RunOutcome::Waits(locked.transport.clone(), with_uids)
+}
+
+/// Runs a request for a path without a resource of this server, such as `/version`, and audits it.
+fn run_nonresource(state: &mut State, caller: &Caller, parts: &Parts) -> Response<Body> {
+    // `/readyz` reports whether the disk works, so changes that it rejected earlier are written first.
+    if parts.uri.path().starts_with("/readyz") {
+        let _checked_below = state.write_missed();
+    }
+    let document = match authorizer::authorize_unknown(&*state, &caller.user, parts) {
+        Ok(()) => nonresource::handle(state, &caller.user, parts),
+        Err(status_error) => reject(&status_error),
+    };
+    audit_other(state, &parts.into(), Some(caller), document.status());
+    document
 }
 
 /// Records a completed request, and builds its response. Only watches use the state after this. The lock is released
