@@ -177,70 +177,51 @@ mod tests {
         line(&Row { object, applied: false, cluster: "" }, NOW.parse().unwrap())[2..5].to_vec()
     }
 
+    fn check(object: &Value, ready: &str, status: &str) {
+        assert_eq!(row(object)[..2], [ready, status], "{object}");
+    }
+
     #[test]
-    fn each_kind_shows_whether_it_is_ready() {
-        let containers = json!({ "containers": [{}, {}] });
-        let crash = json!({ "phase": "Running", "containerStatuses": [{ "ready": false, "state": { "waiting": { "reason": "CrashLoopBackOff" } } }] });
+    fn pods_show_their_ready_containers() {
+        let pod = |n_containers: usize, status: &Value| {
+            let spec = json!({ "containers": vec![json!({}); n_containers] });
+            json!({ "apiVersion": "v1", "kind": "Pod", "spec": spec, "status": status })
+        };
+        check(&pod(2, &json!({ "phase": "Pending" })), "0/2", "Pending");
+        let crash = json!({ "ready": false, "state": { "waiting": { "reason": "CrashLoopBackOff" } } });
+        check(&pod(2, &json!({ "phase": "Running", "containerStatuses": [crash] })), "0/2", "CrashLoopBackOff");
+        let end = json!({ "ready": false, "state": { "terminated": { "reason": "Completed" } } });
+        check(&pod(1, &json!({ "phase": "Succeeded", "containerStatuses": [end] })), "0/1", "Completed");
+    }
+
+    #[test]
+    fn workloads_show_their_ready_replicas() {
+        let deployment = |status: &Value| json!({ "kind": "Deployment", "spec": { "replicas": 3 }, "status": status });
+        check(&deployment(&json!({ "replicas": 3, "readyReplicas": 2 })), "2/3", "-");
+        check(&deployment(&json!({ "replicas": 3 })), "0/3", "-");
+        let job = |n_completions: u32, status: &Value| json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "completions": n_completions }, "status": status });
+        check(&job(2, &json!({ "succeeded": 1 })), "1/2", "Running");
+        let complete = json!([
+            { "type": "SuccessCriteriaMet", "status": "True" }, { "type": "Complete", "status": "True" },
+        ]);
+        let mut once = job(1, &json!({ "succeeded": 1, "conditions": complete }));
+        check(&once, "1/1", "Complete");
+        once["spec"].take();
+        check(&once, "1/1", "Complete");
+    }
+
+    #[test]
+    fn other_kinds_show_conditions_and_phases() {
+        let site = |status: &Value| json!({ "kind": "Site", "spec": { "replicas": 3 }, "status": status });
+        let ready = json!([{ "type": "Ready", "status": "True" }]);
         let not_ready = json!([{ "type": "Ready", "status": "False", "reason": "Pods", "message": "1 of 3" }]);
-        for (object, ready, status) in [
-            (
-                json!({ "apiVersion": "v1", "kind": "Pod", "spec": containers, "status": { "phase": "Pending" } }),
-                "0/2",
-                "Pending",
-            ),
-            (
-                json!({ "apiVersion": "v1", "kind": "Pod", "spec": containers, "status": crash }),
-                "0/2",
-                "CrashLoopBackOff",
-            ),
-            (json!({ "apiVersion": "v1", "kind": "ConfigMap" }), "-", "-"),
-            (
-                json!({ "kind": "Deployment", "spec": { "replicas": 3 }, "status": { "replicas": 3, "readyReplicas": 2 } }),
-                "2/3",
-                "-",
-            ),
-            (json!({ "kind": "Deployment", "spec": { "replicas": 3 }, "status": { "replicas": 3 } }), "0/3", "-"),
-            (
-                json!({ "kind": "Site", "status": { "conditions": [{ "type": "Ready", "status": "True" }] } }),
-                "True",
-                "Ready",
-            ),
-            (
-                json!({ "kind": "Site", "spec": { "replicas": 3 }, "status": { "replicas": 3, "conditions": [
-                    { "type": "Ready", "status": "True" },
-                ] } }),
-                "True",
-                "Ready",
-            ),
-            (
-                json!({ "kind": "Site", "spec": { "replicas": 3 }, "status": { "readyReplicas": 2, "conditions": not_ready } }),
-                "2/3",
-                "Pods: 1 of 3",
-            ),
-            (json!({ "kind": "Site", "status": { "conditions": not_ready } }), "False", "Pods: 1 of 3"),
-            (json!({ "kind": "Claim", "status": { "phase": "Bound" } }), "-", "Bound"),
-            (
-                json!({ "apiVersion": "batch/v1", "kind": "Job", "spec": { "completions": 2 }, "status": { "succeeded": 1 } }),
-                "1/2",
-                "Running",
-            ),
-            (
-                json!({ "apiVersion": "batch/v1", "kind": "Job", "status": { "succeeded": 1, "conditions": [
-                    { "type": "SuccessCriteriaMet", "status": "True" }, { "type": "Complete", "status": "True" },
-                ] } }),
-                "1/1",
-                "Complete",
-            ),
-            (
-                json!({ "apiVersion": "v1", "kind": "Pod", "spec": { "containers": [{}] }, "status": { "phase": "Succeeded",
-                    "containerStatuses": [{ "ready": false, "state": { "terminated": { "reason": "Completed" } } }] } }),
-                "0/1",
-                "Completed",
-            ),
-            (json!({ "kind": "Site", "metadata": { "deletionTimestamp": NOW } }), "-", "Terminating"),
-        ] {
-            assert_eq!(row(&object)[..2], [ready, status], "{object}");
-        }
+        check(&json!({ "kind": "Site", "status": { "conditions": ready } }), "True", "Ready");
+        check(&site(&json!({ "replicas": 3, "conditions": ready })), "True", "Ready");
+        check(&site(&json!({ "readyReplicas": 2, "conditions": not_ready })), "2/3", "Pods: 1 of 3");
+        check(&json!({ "kind": "Site", "status": { "conditions": not_ready } }), "False", "Pods: 1 of 3");
+        check(&json!({ "kind": "Claim", "status": { "phase": "Bound" } }), "-", "Bound");
+        check(&json!({ "apiVersion": "v1", "kind": "ConfigMap" }), "-", "-");
+        check(&json!({ "kind": "Site", "metadata": { "deletionTimestamp": NOW } }), "-", "Terminating");
     }
 
     #[test]
