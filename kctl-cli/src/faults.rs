@@ -216,6 +216,9 @@ impl FaultRule {
     }
 
     /// Rejects fields that don't apply to the fault, instead of ignoring them.
+    ///
+    /// # Errors
+    /// Names the first such field and the fault.
     fn check_fields(&self) -> Result<(), String> {
         let given = [
             ("verb", self.verb.is_some()),

@@ -127,6 +127,9 @@ fn without_paragraphs_about(absent: &[&str], page: &str) -> String {
 
 /// Checks that a project can be written into a folder: it does not exist, or has nothing but a repository. Other files are
 /// never mixed with a project.
+///
+/// # Errors
+/// The path is a file, or a folder with other files.
 fn check_free(path: &Path) -> Result<(), NewFailure> {
     let Ok(entries) = std::fs::read_dir(path) else {
         return if path.exists() { Err(NewFailure::IsFile(path.into())) } else { Ok(()) };
@@ -170,6 +173,9 @@ fn write(path: &Path, text: &str) -> Result<(), NewFailure> {
 /// Returns the paths of the project's files and their contents.
 ///
 /// Arguments are checked here, before anything is written.
+///
+/// # Errors
+/// A name, group or kind is not valid, or taken by Rust, Cargo or Kubernetes; or kctl is not in the folder of `--kctl`.
 fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     let (name, group) = (name_of(options)?, &options.group);
     if !is_name(&name) {

@@ -90,6 +90,9 @@ impl Project {
     }
 
     /// Checks that no file and no module has the names of the new ones.
+    ///
+    /// # Errors
+    /// A new file exists, the app's file declares a module with the name, or a folder in `src` has it.
     pub(super) fn check_names(&self, added: &Added, root: &str) -> Result<(), AddFailure> {
         for (file, _) in &added.files {
             if self.is_there(file)? {

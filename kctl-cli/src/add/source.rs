@@ -88,6 +88,9 @@ fn source_text(text: &str, tokens: impl ToTokens) -> String {
 }
 
 /// Returns the kinds that a file declares. `path` is its module.
+///
+/// # Errors
+/// The file does not parse as Rust.
 pub(super) fn kinds(text: &str, path: &str) -> Result<Vec<Kind>, String> {
     let file = syn::parse_file(text).map_err(|error| error.to_string())?;
     let names = Names::of(text, &file, path);

@@ -5,6 +5,9 @@ use std::path::Path;
 use super::error::NewFailure;
 
 /// Returns the kctl dependency for `Cargo.toml`: the given folder, or the source that this tool was built from.
+///
+/// # Errors
+/// The given folder is neither the crate `kctl` nor its repository.
 pub(super) fn dependency(folder: Option<&Path>) -> Result<String, NewFailure> {
     let Some(folder) = folder else { return Ok(source_of_build(Path::new(env!("CARGO_MANIFEST_DIR")))) };
     // The folder may be the repository or the crate in it.
