@@ -1,4 +1,4 @@
-//! Folders of unit tests.
+//! Temporary folders of unit tests, removed at their end.
 
 use std::{
     fs,

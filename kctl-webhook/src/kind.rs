@@ -1,4 +1,4 @@
-//! The kinds that functions can be about.
+//! The trait of kinds that admission and conversion functions can be about.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::core::GroupVersionKind;

@@ -1,4 +1,4 @@
-//! The message of a failed request.
+//! The message of a failed request, for logs and conditions.
 
 /// Returns the message of an error. For a rejected request it is that of the API server alone; kube's text repeats the
 /// whole `Status` object.

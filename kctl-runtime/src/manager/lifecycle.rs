@@ -1,4 +1,4 @@
-//! The order of start and stop.
+//! Starts and stops the parts of a manager in order.
 //!
 //! Caches fill before the Lease is acquired, and workers start after it. At the end workers finish, events
 //! are sent, and the Lease is released, so that the next leader starts at once:

@@ -1,4 +1,5 @@
-//! Parses a path.
+//! Parses the `JSONPath` of a printer column.
+//!
 //! Each function takes the rest of the path after the characters that selected it, appends nodes, and returns what it
 //! has not consumed. `None` is a syntax error.
 //! Upstream: `client-go/util/jsonpath/parser.go`; each function corresponds to the one of the same name there.

@@ -1,4 +1,4 @@
-//! The state of one key of a queue.
+//! The state of one key of a queue: whether it waits, is ready or runs, and its failures.
 
 use tokio::time::Instant;
 

@@ -1,4 +1,4 @@
-//! Waits after failures in a row.
+//! The waits between requests of a reflector that fail in a row.
 
 use std::time::Duration;
 

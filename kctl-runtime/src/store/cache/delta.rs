@@ -1,4 +1,4 @@
-//! The inputs of a store.
+//! Messages for a store: the changes that its source reports, and the results of own writes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! The row of a Job.
+//! The row of a Job in a table.
+//!
 //! Upstream: `printJob` in `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;

@@ -1,4 +1,5 @@
-//! The row of a Service.
+//! The row of a Service in a table.
+//!
 //! Upstream: `printService` and `getServiceExternalIP` in `pkg/printers/internalversion/printers.go`.
 
 use serde_json::Value;
