@@ -1,4 +1,5 @@
 //! Sums the resources that Pods request: reads their containers and returns sums by resource.
+//!
 //! Upstream: `k8s.io/component-helpers/resource/helpers.go`, and its copy in the admission plugin `LimitRanger`.
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
 //! Validates the fields of a custom object that its `scale` subresource exposes, at the JSON paths that the CRD names.
+//!
 //! Upstream: `ValidateScaleSpec` and `ValidateScaleStatus` of `pkg/registry/customresource/validator.go` in
 //! `k8s.io/apiextensions-apiserver`.
 //!

@@ -1,6 +1,7 @@
 //! CEL validation rules of a schema (`x-kubernetes-validations`). Compiles them once and evaluates them on objects.
 //!
 //! `kube-cel` evaluates the expressions; this module decides what a rule sees and how its errors are reported.
+//!
 //! Upstream: `pkg/apiserver/schema/cel/validation.go` of apiextensions-apiserver.
 //!
 //! Evaluation walks object and rules together. `self` is the value at the schema that has the rule, `oldSelf` the

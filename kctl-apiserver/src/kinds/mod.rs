@@ -1,4 +1,5 @@
 //! The rules of the built-in kinds, one file each: `kinds/<group>/<kind>.rs` has a `static KIND`.
+//!
 //! A kind is added by its file, the `mod` line of its group and its name in [`ALL`]. Fields that it does not name are
 //! as in [`Kind::DEFAULT`]. The code that handles requests rarely names a kind. It reads the static of the requested
 //! resource instead:

@@ -1,4 +1,5 @@
 //! Content negotiation of documents: reads the `Accept` header.
+//!
 //! Each document has a fixed set of forms; the first clause of the header, by quality, that names one of them is used.
 //! Errors are negotiated separately, since a client may accept a form of the document that an error does not have.
 

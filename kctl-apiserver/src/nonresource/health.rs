@@ -1,4 +1,5 @@
 //! `/livez`, `/readyz` and `/healthz`.
+//!
 //! Each of the three paths runs several checks, and each check also has a path below it. `?verbose` lists all results,
 //! and `?exclude=NAME` skips a check. The storage check of `readyz` is the only one that can fail here.
 //!

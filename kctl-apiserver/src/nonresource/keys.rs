@@ -1,4 +1,5 @@
 //! The `OpenID` Connect documents with which other servers verify service account tokens: issuer and public key.
+//!
 //! The paths are `/.well-known/openid-configuration` and `/openid/v1/jwks`. The public key is that of the state's
 //! signer, so tokens of one server are not valid for another one with another key.
 //!

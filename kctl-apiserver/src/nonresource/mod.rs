@@ -1,4 +1,5 @@
 //! Documents that are not objects: discovery, `OpenAPI`, version, health, metrics.
+//!
 //! `server::service` calls [`handle`] after authorization if the path of a request is not one of a resource.
 
 mod accept;

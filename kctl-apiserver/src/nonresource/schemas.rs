@@ -1,4 +1,5 @@
 //! The `OpenAPI` documents over HTTP: media types, `ETags` and the URLs of `/openapi/v3`.
+//!
 //! `openapi` renders the documents as JSON; this file decides about encoding, caching and redirects. Documents are
 //! rendered per request: they change with each CRD, and clients cache them by `ETag`.
 //!

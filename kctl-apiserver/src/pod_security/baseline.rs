@@ -1,4 +1,5 @@
 //! The checks of the level `baseline`, which prevents known privilege escalations.
+//!
 //! Each function returns `true` for a part of a Pod that breaks its rule. The spec of the Pod is a part, too: it has
 //! the fields of the Pod, and a security context like each container.
 

@@ -3,6 +3,7 @@
 //! The standards are cumulative: `restricted` has the checks of `baseline`, some in a stricter form, and more. A check
 //! sees a Pod or a Pod template alike. Exemptions by user, runtime class or namespace need a configuration file
 //! upstream, and do not exist here.
+//!
 //! Upstream: `k8s.io/pod-security-admission` (`api/helpers.go`, `policy/registry.go`).
 
 mod baseline;

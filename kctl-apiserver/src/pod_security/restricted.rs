@@ -1,4 +1,5 @@
 //! The checks of the level `restricted`, beyond those of `baseline`.
+//!
 //! Unlike `baseline`, these checks demand settings: an absent field breaks the rule.
 
 use super::{

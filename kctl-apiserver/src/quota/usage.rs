@@ -1,4 +1,5 @@
 //! Computes the usage of an object in a quota, by the rules of its kind.
+//!
 //! Upstream: `pkg/quota/v1/evaluator/core`, and `generic/evaluator.go` of `k8s.io/apiserver`.
 
 use jiff::Timestamp;

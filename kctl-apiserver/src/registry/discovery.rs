@@ -1,4 +1,5 @@
 //! Discovery documents: the groups, versions and resources that `/api` and `/apis` list.
+//!
 //! There are two forms. Aggregated discovery (`apidiscovery.k8s.io/v2`) consists of two documents; the older form has
 //! one document for the groups and one for each version. Clients choose by `Accept`. Both are computed from the
 //! registry at each request.

@@ -1,4 +1,5 @@
 //! The type of a kind's rules: all that differs between built-in kinds, as data and functions.
+//!
 //! The values are in `kinds/<group>/<kind>.rs`. A field that a kind does not name has the value of `DEFAULT`, so that
 //! the kind's file states only what differs.
 

@@ -1,4 +1,5 @@
 //! The registry of served resources: the built-in kinds, and those of established `CustomResourceDefinition`s.
+//!
 //! A registry is immutable. A change of a CRD or an `APIService` creates a new one, which replaces it; a request keeps
 //! the registry with which it began.
 

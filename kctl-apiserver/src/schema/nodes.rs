@@ -1,4 +1,5 @@
 //! The built-in types as a table: each field of each type leads to a node by one hash lookup, without reading JSON.
+//!
 //! There is a node for each use of a type, since keywords such as list types belong to the use and not to the type.
 //! Types refer to each other in cycles (JSON schemas), so nodes are linked by index.
 

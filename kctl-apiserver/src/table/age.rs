@@ -1,4 +1,5 @@
 //! Durations as the cells of a table have them: `3m5s`, `2d3h`, `<unknown>`, `<invalid>`.
+//!
 //! Upstream: `HumanDuration` of `apimachinery/pkg/util/duration` and `ConvertToHumanReadableDateType` of
 //! `apimachinery/pkg/api/meta/table`.
 

@@ -1,4 +1,5 @@
 //! The `additionalPrinterColumns` of a `CustomResourceDefinition` and their cells.
+//!
 //! Upstream: `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`. The cells of a custom resource are
 //! those of its paths, by the type of the column:
 //!

@@ -1,4 +1,5 @@
 //! Reads fields of an object without failing: a missing field, or one of another type, reads as empty.
+//!
 //! Cells are made from these functions, so an incomplete object yields a row instead of a panic.
 
 use serde_json::{Map, Value};

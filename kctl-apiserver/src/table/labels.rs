@@ -1,4 +1,5 @@
 //! Prints labels and label selectors.
+//!
 //! Upstream: `FormatLabels` and `FormatLabelSelector` of `apimachinery`.
 
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! `PartialObjectMetadata`: objects and lists for clients that read only metadata.
+//!
 //! Metadata informers, such as that of the garbage collector, request them by `as=PartialObjectMetadata`.
 
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
 //! The `scale` subresource as a table: desired and available replicas.
+//!
 //! Upstream: `printScale` of `pkg/printers/internalversion/printers.go`, and for custom kinds
 //! `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`.
 

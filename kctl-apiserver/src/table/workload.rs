@@ -1,4 +1,5 @@
 //! Cells that several workload kinds share.
+//!
 //! The columns Containers, Images and Selector have priority 1: kubectl shows them with `-o wide`.
 
 use serde_json::Value;

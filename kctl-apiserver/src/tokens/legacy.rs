@@ -1,4 +1,5 @@
 //! Legacy tokens in Secrets of type `kubernetes.io/service-account-token`.
+//!
 //! They do not expire, and are valid as long as their Secret (`pkg/serviceaccount/legacy.go`).
 
 use base64::{Engine, prelude::BASE64_STANDARD};

@@ -1,4 +1,5 @@
 //! The key that signs tokens: created for the first token, or stored in the folder of `--data`.
+//!
 //! Its public part is served at `/openid/v1/jwks`. Tokens are signed with ES256 (ECDSA on P-256 with SHA-256). The key
 //! is created lazily, because most servers in tests issue no token.
 

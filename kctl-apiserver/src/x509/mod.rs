@@ -1,4 +1,5 @@
 //! X.509 certificates and PKCS #10 requests, to the extent that kube-apiserver validates them.
+//!
 //! No chain is verified.
 //!
 //! The crate `x509-parser` reads them. This module adds checks of Go's `ParseCertificate` and `ParseCertificateRequest`

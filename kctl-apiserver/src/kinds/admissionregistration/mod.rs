@@ -1,4 +1,5 @@
 //! Kinds of `admissionregistration.k8s.io`.
+//!
 //! The objects configure admission: webhooks, and policies with their bindings in CEL. The module `admission` evaluates
 //! them; the files here complete, validate and print them. All of them are cluster-scoped and need a `resourceVersion`
 //! in an update.

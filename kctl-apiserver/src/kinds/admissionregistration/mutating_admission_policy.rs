@@ -1,4 +1,5 @@
 //! `MutatingAdmissionPolicy` of `admissionregistration.k8s.io`.
+//!
 //! A policy changes objects by CEL expressions that return apply configurations or JSON patches, without a webhook.
 //!
 //! - No admission policy sees policies, because a wrong one could otherwise not be repaired or deleted.

@@ -2,6 +2,7 @@
 //!
 //! A binding puts a policy into effect for some resources, with parameters if the policy has a `paramKind`.
 //! `spec.policyName` is required. The policy need not exist: the binding takes effect when it is created.
+//!
 //! Upstream: `pkg/registry/admissionregistration/mutatingadmissionpolicybinding/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 

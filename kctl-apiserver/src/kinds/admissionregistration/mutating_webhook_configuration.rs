@@ -2,6 +2,7 @@
 //!
 //! Its webhooks may change an object before validation. They are called one after the other. Admission policies apply
 //! to writes of this kind, but not to writes of admission policies.
+//!
 //! Upstream: `pkg/registry/admissionregistration/mutatingwebhookconfiguration/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 

@@ -1,4 +1,5 @@
 //! Cells of admission policies and their bindings.
+//!
 //! Upstream: `printValidatingAdmissionPolicy` and its neighbours in `pkg/printers/internalversion/printers.go`.
 
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! `ValidatingAdmissionPolicy` of `admissionregistration.k8s.io`.
+//!
 //! A policy rejects requests by CEL expressions, without a webhook.
 //!
 //! - A write of `status`, in which a controller reports type checking, leaves spec and metadata as they are.

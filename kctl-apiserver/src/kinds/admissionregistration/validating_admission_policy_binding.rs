@@ -1,4 +1,5 @@
 //! `ValidatingAdmissionPolicyBinding` of `admissionregistration.k8s.io`.
+//!
 //! A binding puts a policy into effect for some resources. `validationActions` determines if a failed validation
 //! rejects the request (`Deny`), adds a warning to the response (`Warn`), or is recorded in the audit log (`Audit`).
 //! The policy need not exist: the binding takes effect when it is created.

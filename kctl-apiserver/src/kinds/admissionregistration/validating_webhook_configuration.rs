@@ -1,5 +1,7 @@
 //! `ValidatingWebhookConfiguration` of `admissionregistration.k8s.io`.
+//!
 //! Its webhooks accept or reject a request after all mutations.
+//!
 //! Upstream: `pkg/registry/admissionregistration/validatingwebhookconfiguration/strategy.go` and
 //! `pkg/apis/admissionregistration/validation/validation.go`.
 

@@ -1,4 +1,5 @@
 //! Rules of the configurations of admission webhooks (`pkg/apis/admissionregistration/validation/validation.go`).
+//!
 //! Admission policies share the rules about selectors, rules with operations, match conditions and CEL expressions:
 //! their functions are visible in the crate. The paths of errors begin with `webhooks[i]`, because the fields of these
 //! kinds are at the top level.

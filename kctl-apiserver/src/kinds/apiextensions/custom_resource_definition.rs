@@ -1,4 +1,5 @@
 //! `CustomResourceDefinition` of `apiextensions.k8s.io`: declares a kind of custom resources.
+//!
 //! This file connects the kind to the rules in `crd/`: defaults, validation and the names and conditions of the status.
 //!
 //! - A delete marks the object and adds the finalizer `customresourcecleanup.apiextensions.k8s.io`, which keeps it

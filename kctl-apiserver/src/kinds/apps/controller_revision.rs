@@ -3,6 +3,7 @@
 //! The server requires `data` on create and rejects changes of it. `StatefulSet` and `DaemonSet` controllers store the
 //! history of their templates in it; `kubectl rollout undo` reads it. `revision` orders the snapshots and may change,
 //! for example when a rollback makes an old snapshot the newest one.
+//!
 //! Upstream: `pkg/registry/apps/controllerrevision/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use serde_json::Value;

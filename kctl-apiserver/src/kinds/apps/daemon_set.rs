@@ -1,6 +1,8 @@
 //! `DaemonSet` of `apps`: one Pod of a template on each eligible node.
+//!
 //! The server adds defaults, counts changes of the spec in `metadata.generation` and changes of the template in an
 //! annotation, and keeps the selector immutable.
+//!
 //! Upstream: `pkg/registry/apps/daemonset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use serde_json::Value;

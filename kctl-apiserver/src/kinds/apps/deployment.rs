@@ -1,6 +1,8 @@
 //! `Deployment` of `apps`: a replicated Pod template with rolling updates.
+//!
 //! The server adds defaults, counts changes of the spec and of the annotations in `metadata.generation`, and keeps the
 //! selector immutable.
+//!
 //! Upstream: `pkg/registry/apps/deployment/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! Kinds of `apps`.
+//!
 //! The workloads share the validation of selector, template and strategy (`validation`), and of the numbers in a status
 //! (`crate::validation::status`). Simulated controllers run them.
 

@@ -1,4 +1,5 @@
 //! `ReplicaSet` of `apps`: keeps a number of Pods of one template running.
+//!
 //! Upstream: `pkg/registry/apps/replicaset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 use serde_json::Value;

@@ -3,6 +3,7 @@
 //! The server adds defaults to the set, its Pod template and its claim templates, counts changes of the spec in
 //! `metadata.generation`, and validates names as DNS labels. Only replicas, ordinals, template, strategy, history
 //! limit, retention policy and `minReadySeconds` may change.
+//!
 //! Upstream: `pkg/registry/apps/statefulset/strategy.go` and `pkg/apis/apps/validation/validation.go`.
 
 mod validation;

@@ -1,4 +1,5 @@
 //! Kinds of `authorization.k8s.io`.
+//!
 //! All kinds are reviews: a `create` returns the decision of the authorizer, and nothing is stored.
 
 pub(crate) mod local_subject_access_review;

@@ -1,4 +1,5 @@
 //! Converts `HorizontalPodAutoscalers` between `autoscaling/v1` and `autoscaling/v2`.
+//!
 //! Version 2 is stored. Version 1 has one metric, the utilization of CPU. It keeps everything else in annotations
 //! (`pkg/apis/autoscaling/v1/conversion.go`) that only the conversion writes: version 2 drops them.
 //!

@@ -1,6 +1,8 @@
 //! `HorizontalPodAutoscaler` of `autoscaling`: scales a workload by metrics.
+//!
 //! The kind is served in versions 1 and 2. It is stored in version 2 and converted when version 1 is requested; see
 //! `conversion.rs` of the group.
+//!
 //! Upstream: `pkg/registry/autoscaling/horizontalpodautoscaler/strategy.go` and
 //! `pkg/apis/autoscaling/validation/validation.go`.
 

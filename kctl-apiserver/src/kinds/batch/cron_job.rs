@@ -1,6 +1,8 @@
 //! `CronJob` of `batch`: creates Jobs on a schedule.
+//!
 //! The server adds defaults, counts changes of the spec in `metadata.generation`, and validates schedule and time zone.
 //! Names have at most 52 bytes: the controller appends 11 characters for the names of the Jobs.
+//!
 //! Upstream: `pkg/registry/batch/cronjob/strategy.go` and `pkg/apis/batch/validation/validation.go`.
 
 mod schedule;

@@ -1,4 +1,5 @@
 //! `Job` of `batch`: runs Pods until a number of them has succeeded.
+//!
 //! The server generates the selector and the labels of the Pods, unless `manualSelector` is set, and adds defaults. It
 //! validates the transitions of the status, and warns if a deletion would leave the Pods behind.
 //!

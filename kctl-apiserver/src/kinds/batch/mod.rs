@@ -1,4 +1,5 @@
 //! Kinds of `batch`.
+//!
 //! The validation of a Job is shared with the Job template of a `CronJob`.
 
 pub(crate) mod cron_job;

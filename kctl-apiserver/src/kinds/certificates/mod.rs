@@ -1,4 +1,5 @@
 //! Kinds of `certificates.k8s.io`.
+//!
 //! Signers and approvers are clients; none is part of this server.
 
 pub(crate) mod certificate_signing_request;

@@ -1,5 +1,7 @@
 //! `ComponentStatus` of the core group.
+//!
 //! It reports the health of scheduler, controller manager and etcd.
+//!
 //! Upstream: `pkg/registry/core/componentstatus/rest.go`.
 
 use jiff::Timestamp;

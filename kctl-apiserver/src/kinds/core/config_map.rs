@@ -1,4 +1,5 @@
 //! `ConfigMap` of the core group: configuration as strings and binary values.
+//!
 //! Upstream: `pkg/registry/core/configmap/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! `Endpoints` of the core group.
+//!
 //! The kind is deprecated in favour of `EndpointSlice`: each response has a warning.
+//!
 //! Upstream: `pkg/registry/core/endpoint/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! `Event` of the core group.
+//!
 //! The same objects are served by `events.k8s.io`, whose file has the printer and the validation of both.
+//!
 //! Upstream: `pkg/registry/core/event/strategy.go` and `pkg/apis/core/validation/events.go`.
 
 use crate::{

@@ -3,6 +3,7 @@
 //! It bounds and defaults the resources of Pods, containers and claims of a namespace. The admission plugin
 //! `LimitRanger` applies it to new objects; this file is about the object itself. Defaults are per resource, and may
 //! come from different fields: see `default`.
+//!
 //! Upstream: `pkg/registry/core/limitrange/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! Kinds of the core group.
+//!
 //! This file has the rules that several kinds of the group share. Each kind has a file with its static `KIND`.
 
 pub(crate) mod binding;

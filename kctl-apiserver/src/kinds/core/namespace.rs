@@ -1,6 +1,8 @@
 //! `Namespace` of the core group: a scope for names, quotas and policies.
+//!
 //! The server adds the finalizer `kubernetes`, which keeps a deleted namespace until its content is gone, the label
 //! `kubernetes.io/metadata.name` and the phase. Only the subresource `finalize` writes `spec.finalizers`.
+//!
 //! Upstream: `pkg/registry/core/namespace/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use jiff::Timestamp;

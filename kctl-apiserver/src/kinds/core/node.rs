@@ -3,6 +3,7 @@
 //! The server keeps the status as the kubelet sends it, taints new nodes as not ready, aligns `podCIDR` with
 //! `podCIDRs`, and defaults `status.allocatable` to the capacity. `kubectl get nodes` shows the condition `Ready`,
 //! `SchedulingDisabled` for a cordoned node, and the roles by labels.
+//!
 //! Upstream: `pkg/registry/core/node/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 mod validation;

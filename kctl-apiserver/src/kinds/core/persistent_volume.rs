@@ -1,4 +1,5 @@
 //! `PersistentVolume` of the core group: storage of the cluster that a claim can bind.
+//!
 //! The server adds the protection finalizer, starts it as `Pending`, and records when the phase last changed.
 //!
 //! - The source of the storage, `volumeMode` and node affinity are immutable.

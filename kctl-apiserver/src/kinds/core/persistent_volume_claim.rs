@@ -1,4 +1,5 @@
 //! `PersistentVolumeClaim` of the core group: a request for storage that binds to a `PersistentVolume`.
+//!
 //! The server adds the protection finalizer, keeps `dataSource` and `dataSourceRef` equal, and counts claims and
 //! requested storage in quotas, in total and by storage class.
 //!

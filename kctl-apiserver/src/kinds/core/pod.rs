@@ -1,4 +1,5 @@
 //! `Pod` of the core group: containers that run together on one node.
+//!
 //! The server adds defaults, a `Pending` phase, the QoS class and the tolerations of `DefaultTolerationSeconds`.
 //!
 //! - Containers, apart from their images, and most of the spec are immutable. `resize` changes CPU and memory, and

@@ -1,5 +1,7 @@
 //! `PodTemplate` of the core group: a Pod template as an object.
+//!
 //! The template is at `template`, not below a spec.
+//!
 //! Upstream: `pkg/registry/core/podtemplate/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use crate::{

@@ -1,5 +1,7 @@
 //! `ReplicationController` of the core group.
+//!
 //! It keeps a number of Pods running, and is older than `ReplicaSet`. Its selector is a map of labels.
+//!
 //! Upstream: `pkg/registry/core/replicationcontroller/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::{Value, json};

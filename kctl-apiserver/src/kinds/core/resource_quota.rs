@@ -1,6 +1,8 @@
 //! `ResourceQuota` of the core group.
+//!
 //! It limits the total usage of a namespace. The admission plugin `ResourceQuota` rejects objects beyond it; a
 //! controller writes `status.used`. Scopes are immutable, because they decide which objects have been counted.
+//!
 //! Upstream: `pkg/registry/core/resourcequota/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 pub(crate) mod validation;

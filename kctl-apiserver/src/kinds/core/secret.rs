@@ -1,4 +1,5 @@
 //! `Secret` of the core group: small sensitive data, in base64.
+//!
 //! The server moves `stringData` to `data`, defaults the type to `Opaque`, and validates the keys that a type requires.
 //!
 //! - The type is immutable by a tag of the API. So is the data of an immutable Secret, by the rule of `ConfigMap`.

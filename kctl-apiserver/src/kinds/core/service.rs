@@ -1,7 +1,9 @@
 //! `Service` of the core group: one address for a set of Pods.
+//!
 //! The server allocates a cluster IP, fills in IP families and policy, and keeps allocated values that an update leaves
 //! out. Cluster IPs, IP families and load balancer class are immutable while the type still uses them; see
 //! `validation.rs`.
+//!
 //! Upstream: `pkg/registry/core/service/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 mod cluster_ips;

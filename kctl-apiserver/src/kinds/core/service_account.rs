@@ -1,6 +1,8 @@
 //! `ServiceAccount` of the core group: the identity of the processes in Pods.
+//!
 //! The server keeps only the names of its secrets, and warns about a deprecated annotation. The subresource `token`
 //! returns a `TokenRequest`, not an account. `kubectl create token` uses it.
+//!
 //! Upstream: `pkg/registry/core/serviceaccount/strategy.go` and `pkg/apis/core/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,6 +1,8 @@
 //! `EndpointSlice` of `discovery.k8s.io`: some of the endpoints of a Service.
+//!
 //! The generation counts changes of labels as well. The label `kubernetes.io/service-name` names the Service.
 //! `addressType` is immutable, by a rule that the schema declares.
+//!
 //! Upstream: `pkg/registry/discovery/endpointslice/strategy.go` and `pkg/apis/discovery/validation/validation.go`.
 
 pub(crate) mod validation;

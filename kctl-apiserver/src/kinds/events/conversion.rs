@@ -1,4 +1,5 @@
 //! Converts Events between the core group and `events.k8s.io`.
+//!
 //! Upstream both groups are versions of one internal type. Here the form of the core group is stored.
 
 use serde_json::{Map, Value};

@@ -1,6 +1,8 @@
 //! `Event` of `events.k8s.io`.
+//!
 //! It is the same object as an `Event` of the core group, with other names of the fields: `regarding` is
 //! `involvedObject`, and `note` is `message`. Only the series of an event may be changed.
+//!
 //! Upstream: `pkg/registry/core/event/strategy.go` and `pkg/apis/core/validation/events.go`.
 
 use jiff::Timestamp;

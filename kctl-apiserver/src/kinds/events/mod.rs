@@ -1,4 +1,5 @@
 //! Kinds of `events.k8s.io`.
+//!
 //! The only kind is `Event`. The core group serves the same kind of object with older names of the fields, so that both
 //! share their printer and parts of their validation.
 

@@ -1,6 +1,8 @@
 //! `FlowSchema` of `flowcontrol.apiserver.k8s.io`: assigns requests to a priority level.
+//!
 //! Requests are not queued in this server, so the objects have no effect; they exist for clients that write them. A
 //! lower `matchingPrecedence` is matched first. A table has its rows in this order.
+//!
 //! Upstream: `pkg/registry/flowcontrol/flowschema/strategy.go` and `pkg/apis/flowcontrol/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! Kinds of `flowcontrol.apiserver.k8s.io`.
+//!
 //! API priority and fairness: a `FlowSchema` assigns requests to a level, and a `PriorityLevelConfiguration` limits it.
 
 pub(crate) mod flow_schema;

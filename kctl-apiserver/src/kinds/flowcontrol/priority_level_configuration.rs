@@ -1,6 +1,8 @@
 //! `PriorityLevelConfiguration` of `flowcontrol.apiserver.k8s.io`: limits the concurrency of a class of requests.
+//!
 //! A level is `Exempt` from limits, or `Limited` to a share of the server's concurrency; the rest is queued or
 //! rejected.
+//!
 //! Upstream: `pkg/registry/flowcontrol/prioritylevelconfiguration/strategy.go` and
 //! `pkg/apis/flowcontrol/validation/validation.go`.
 

@@ -1,6 +1,8 @@
 //! `Ingress` of `networking.k8s.io`: routes HTTP requests from outside to Services.
+//!
 //! An Ingress needs a default backend or rules. A new one may name its class by field and by annotation only if both
 //! are equal.
+//!
 //! Upstream: `pkg/registry/networking/ingress/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
 pub(crate) mod validation;

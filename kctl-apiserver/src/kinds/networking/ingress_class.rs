@@ -1,5 +1,7 @@
 //! `IngressClass` of `networking.k8s.io`: names the controller that implements an Ingress.
+//!
 //! `spec.controller` is immutable; `spec.parameters` may change.
+//!
 //! Upstream: `pkg/registry/networking/ingressclass/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
 use serde_json::Value;

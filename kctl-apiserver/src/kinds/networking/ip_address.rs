@@ -1,6 +1,8 @@
 //! `IPAddress` of `networking.k8s.io`: a cluster IP in use, with a reference to its owner.
+//!
 //! The name is the address in its canonical form, so each address has at most one owner. `spec.parentRef` is required
 //! and immutable, by rules that the schema declares.
+//!
 //! Upstream: `pkg/registry/networking/ipaddress/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! Kinds of `networking.k8s.io`.
+//!
 //! The embedded server has no network. It allocates cluster IPs for Services; all other objects are for their
 //! controllers.
 

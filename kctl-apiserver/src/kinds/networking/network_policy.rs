@@ -1,5 +1,7 @@
 //! `NetworkPolicy` of `networking.k8s.io`: the traffic that is allowed to and from selected Pods.
+//!
 //! The embedded server has no network: policies are stored and validated, and have no effect.
+//!
 //! Upstream: `pkg/registry/networking/networkpolicy/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
 pub(crate) mod validation;

@@ -1,6 +1,8 @@
 //! `ServiceCIDR` of `networking.k8s.io`: a range from which Services get cluster IPs.
+//!
 //! The embedded server allocates from a fixed range. Objects of this kind are stored and validated, and do not extend
 //! it.
+//!
 //! Upstream: `pkg/registry/networking/servicecidr/strategy.go` and `pkg/apis/networking/validation/validation.go`.
 
 use serde_json::Value;

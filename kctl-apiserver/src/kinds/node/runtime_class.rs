@@ -1,6 +1,8 @@
 //! `RuntimeClass` of `node.k8s.io`: names a container runtime handler that Pods can choose.
+//!
 //! `overhead` and `scheduling` are added to each Pod that names the class. `handler` is immutable, by a rule that the
 //! schema declares.
+//!
 //! Upstream: `pkg/registry/node/runtimeclass/strategy.go` and `pkg/apis/node/validation/validation.go`.
 
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
 //! Kinds of `policy`.
+//!
 //! The only kind with a resource is `PodDisruptionBudget`. `Eviction`, of the same group, is the body of a request to
 //! the subresource `eviction` of a Pod.
 

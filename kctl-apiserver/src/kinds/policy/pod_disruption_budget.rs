@@ -1,5 +1,7 @@
 //! `PodDisruptionBudget` of `policy`: limits how many Pods evictions may take down at once.
+//!
 //! A controller writes the status. The eviction subresource of Pods reads `status.disruptionsAllowed`.
+//!
 //! Upstream: `pkg/registry/policy/poddisruptionbudget/strategy.go` and `pkg/apis/policy/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,5 +1,7 @@
 //! `ClusterRoleBinding` of `rbac.authorization.k8s.io`: grants a `ClusterRole` in the whole cluster.
+//!
 //! `roleRef` is immutable: to bind another role, delete the binding and create another.
+//!
 //! Upstream: `pkg/registry/rbac/clusterrolebinding/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
 use crate::{

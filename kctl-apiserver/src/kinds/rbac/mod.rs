@@ -1,4 +1,5 @@
 //! Kinds of `rbac.authorization.k8s.io`.
+//!
 //! The authorizer evaluates these objects; the files here validate and print them. Roles and bindings of the cluster
 //! and of namespaces share their rules.
 

@@ -1,5 +1,7 @@
 //! `Role` of `rbac.authorization.k8s.io`: permissions in one namespace.
+//!
 //! Rules for paths outside of the API (`nonResourceURLs`) are invalid: they are not in a namespace.
+//!
 //! Upstream: `pkg/registry/rbac/role/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
 use crate::{

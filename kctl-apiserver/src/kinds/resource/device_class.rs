@@ -1,5 +1,7 @@
 //! `DeviceClass` of `resource.k8s.io`: selects and configures devices for claims.
+//!
 //! All CEL selectors must hold for a device of the class; the configuration is passed to the driver.
+//!
 //! Upstream: `pkg/registry/resource/deviceclass/strategy.go` and `pkg/apis/resource/validation/validation.go`.
 
 use serde_json::Value;

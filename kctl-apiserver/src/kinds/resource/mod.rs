@@ -1,4 +1,5 @@
 //! Kinds of `resource.k8s.io`.
+//!
 //! Dynamic resource allocation: a driver publishes devices in a `ResourceSlice`, a `DeviceClass` selects some of them,
 //! and a `ResourceClaim` requests devices for Pods. The scheduler writes the allocation into the status of the claim. A
 //! `DeviceTaintRule` keeps Pods from devices.

@@ -1,5 +1,7 @@
 //! `ResourceClaimTemplate` of `resource.k8s.io`: the template of one `ResourceClaim` per Pod.
+//!
 //! The spec is immutable, because claims that were created from it would not change.
+//!
 //! Upstream: `pkg/registry/resource/resourceclaimtemplate/strategy.go` and
 //! `pkg/apis/resource/validation/validation.go`.
 

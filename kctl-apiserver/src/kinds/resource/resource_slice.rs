@@ -1,6 +1,8 @@
 //! `ResourceSlice` of `resource.k8s.io`: the devices of a pool that a driver publishes.
+//!
 //! Pool, driver and node are immutable. `spec.nodeName` and `spec.driver` are selectable: a kubelet watches only the
 //! slices of its node.
+//!
 //! Upstream: `pkg/registry/resource/resourceslice/strategy.go` and `pkg/apis/resource/validation/validation.go`.
 
 mod request_policy;

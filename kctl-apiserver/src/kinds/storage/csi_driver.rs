@@ -1,5 +1,7 @@
 //! `CSIDriver` of `storage.k8s.io`: the capabilities of a CSI driver.
+//!
 //! `attachRequired` and `volumeLifecycleModes` are immutable: nodes and volumes already depend on them.
+//!
 //! Upstream: `pkg/registry/storage/csidriver/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use std::collections::BTreeSet;

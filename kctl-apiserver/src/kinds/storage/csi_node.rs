@@ -1,5 +1,7 @@
 //! `CSINode` of `storage.k8s.io`: the CSI drivers that are installed on a node.
+//!
 //! The kubelet creates and changes it; its name is that of the Node. A driver's ID and topology keys are immutable.
+//!
 //! Upstream: `pkg/registry/storage/csinode/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use std::collections::{BTreeMap, BTreeSet};

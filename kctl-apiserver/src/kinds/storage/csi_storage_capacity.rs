@@ -1,6 +1,8 @@
 //! `CSIStorageCapacity` of `storage.k8s.io`.
+//!
 //! It reports how much storage of a class a driver can provide in a part of the topology. The scheduler reads it.
 //! Topology and class are immutable; the capacity changes.
+//!
 //! Upstream: `pkg/registry/storage/csistoragecapacity/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! Kinds of `storage.k8s.io`.
+//!
 //! The kinds describe storage to schedulers and CSI drivers. Volumes and claims themselves belong to the core group.
 
 pub(crate) mod csi_driver;

@@ -1,6 +1,8 @@
 //! `VolumeAttributesClass` of `storage.k8s.io`.
+//!
 //! It names parameters of a driver that can change while a volume exists, such as a number of operations per second.
 //! Driver and parameters are immutable: a claim changes its volume by naming another class.
+//!
 //! Upstream: `pkg/registry/storage/volumeattributesclass/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 
 use serde_json::Value;

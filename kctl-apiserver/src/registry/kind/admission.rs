@@ -1,4 +1,5 @@
 //! The admission plugins that handle writes of a kind.
+//!
 //! Upstream: `AllOrderedPlugins` in `pkg/kubeapiserver/options/plugins.go`.
 
 /// A built-in admission plugin of kube-apiserver, as it handles the objects of one kind. A plugin that treats its kinds

@@ -1,4 +1,5 @@
 //! The strategy of a kind for deletions.
+//!
 //! Upstream: `RESTDeleteStrategy` and `GarbageCollectionDeleteStrategy` in
 //! `k8s.io/apiserver/pkg/registry/rest/delete.go`.
 

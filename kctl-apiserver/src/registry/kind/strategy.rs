@@ -1,4 +1,5 @@
 //! The strategy of a kind: what the server changes in an object that a client creates or updates.
+//!
 //! Upstream: `RESTCreateStrategy` and `RESTUpdateStrategy` in `k8s.io/apiserver/pkg/registry/rest`.
 
 use std::sync::Arc;

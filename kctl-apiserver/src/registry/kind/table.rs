@@ -1,5 +1,7 @@
 //! The rows of a kind in a `Table`, as `kubectl get` prints them.
+//!
 //! The names of the columns are data (`data/columns.json`).
+//!
 //! Upstream: `print<Kind>` in `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;

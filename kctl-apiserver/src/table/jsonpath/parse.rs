@@ -2,6 +2,7 @@
 //!
 //! Each function takes the rest of the path after the characters that selected it, appends nodes, and returns what it
 //! has not consumed. `None` is a syntax error.
+//!
 //! Upstream: `client-go/util/jsonpath/parser.go`; each function corresponds to the one of the same name there.
 
 use super::{End, Node, Slice, Test};

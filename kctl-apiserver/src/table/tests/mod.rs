@@ -1,4 +1,5 @@
 //! Rows that a real kube-apiserver 1.36 returned for the same objects.
+//!
 //! Ages are relative to [`NOW`], the time of the request.
 
 use super::*;

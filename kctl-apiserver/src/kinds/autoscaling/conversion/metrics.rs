@@ -1,4 +1,5 @@
 //! Converts metrics between fields (version 2) and the annotation of version 1.
+//!
 //! One table names the fields of each source.
 
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
 //! The table row of a `HorizontalPodAutoscaler`.
+//!
 //! Upstream: `printHorizontalPodAutoscaler` and `formatHPAMetrics` in `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;

@@ -1,4 +1,5 @@
 //! The row of a `PersistentVolume`, and cells that it shares with that of a claim.
+//!
 //! Upstream: `printPersistentVolume` in `pkg/printers/internalversion/printers.go`.
 
 use serde_json::Value;

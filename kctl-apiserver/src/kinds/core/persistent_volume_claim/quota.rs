@@ -1,4 +1,5 @@
 //! Usage of quotas by `PersistentVolumeClaim` objects.
+//!
 //! Upstream: `pkg/quota/v1/evaluator/core/persistent_volume_claims.go`.
 //!
 //! ```text

@@ -1,4 +1,5 @@
 //! Writes through `resize` and `ephemeralcontainers`: the old Pod with one part of the new one.
+//!
 //! A client sends the whole Pod. Fields outside of the part are ignored, not rejected.
 
 use serde_json::{Value, json};

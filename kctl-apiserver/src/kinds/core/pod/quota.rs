@@ -1,4 +1,5 @@
 //! Usage of quotas by Pods.
+//!
 //! Behaviour: `k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go`.
 //!
 //! ```text

@@ -1,4 +1,5 @@
 //! Validation of writes to `pods/resize` and `pods/ephemeralcontainers`.
+//!
 //! Both compare the stored Pod with the one that would be stored, which `parts.rs` has put together.
 
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! Validation of Pod statuses: the values that a kubelet may report, and the transitions that it may not undo.
+//!
 //! A kubelet writes the status through `pods/<name>/status`. Phase and reasons are not validated; this file rejects
 //! contradictions.
 //! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`.

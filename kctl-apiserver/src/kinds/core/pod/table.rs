@@ -1,5 +1,7 @@
 //! The row of a Pod in a table.
+//!
 //! Its status is the most specific reason among those of the Pod and its containers.
+//!
 //! Upstream: `printPod` of `pkg/printers/internalversion/printers.go`.
 
 use jiff::Timestamp;

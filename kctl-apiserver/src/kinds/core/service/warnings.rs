@@ -1,4 +1,5 @@
 //! Warnings about Services (`pkg/api/service/warnings.go`).
+//!
 //! They are about fields without effect: the Service is valid and stored as it is.
 
 use serde_json::Value;

@@ -1,4 +1,5 @@
 //! Validation of the status of a `ResourceClaim`: allocation, consumers and device statuses.
+//!
 //! Behaviour: `ValidateResourceClaimStatusUpdate` in `pkg/apis/resource/validation/validation.go` and
 //! `pkg/registry/resource/resourceclaim/strategy.go`, compared with kube-apiserver 1.37.
 

@@ -1,4 +1,5 @@
 //! Validation of request policies: how much of a shared device one request may consume.
+//!
 //! A policy has a default for requests without an amount, and either a list of amounts or a range with steps.
 //! Behaviour: `validateRequestPolicy` in `pkg/apis/resource/validation/validation.go`.
 //!
