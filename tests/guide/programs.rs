@@ -9,6 +9,7 @@ mod options;
 mod prose;
 mod public_api;
 mod readme;
+mod recipes;
 mod renames;
 mod versions;
 
