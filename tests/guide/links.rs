@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     fs,
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 pub(crate) fn root() -> PathBuf {
@@ -91,6 +91,36 @@ fn readmes_of_packages_have_absolute_links() {
         relative.extend(links.map(|link| format!("{}: write {on_github}{link}", readme.display())));
     }
     assert!(relative.is_empty(), "{}", relative.join("\n"));
+}
+
+/// Returns `true` if a link on a page leads out of the book. The path of the page is relative to `guide`.
+fn leaves_the_book(page: &Path, link: &str) -> bool {
+    let n_up = Path::new(link).components().take_while(|part| *part == Component::ParentDir).count();
+    !link.contains("://") && n_up >= page.components().count()
+}
+
+/// The built book has only the pages in `guide`. A file elsewhere is linked on GitHub.
+#[test]
+fn links_of_the_book_stay_in_it() {
+    let (guide, on_github) = (root().join("guide"), files_on_github());
+    let (mut n_pages, mut outside) = (0, Vec::new());
+    for page in pages() {
+        let Ok(relative) = page.strip_prefix(&guide) else { continue };
+        n_pages += 1;
+        let text = fs::read_to_string(&page).unwrap();
+        let found = links(&text).into_iter().filter(|link| leaves_the_book(relative, link));
+        outside.extend(found.map(|link| format!("{}: {link}", page.display())));
+    }
+    assert!(n_pages > 30, "{n_pages} pages");
+    assert!(outside.is_empty(), "begin the links with {on_github}:\n{}", outside.join("\n"));
+}
+
+#[test]
+fn depth_of_a_page_counts_for_links() {
+    let cases = [("a.md", "b.md", false), ("a.md", "../b.md", true), ("recipes/a.md", "../b.md", false)];
+    for (page, link, expected) in cases {
+        assert_eq!(leaves_the_book(Path::new(page), link), expected, "{page}: {link}");
+    }
 }
 
 #[test]
