@@ -260,7 +260,8 @@ impl<C> Context<C> {
     }
 
     /// Returns the number of failures of this key in a row before this reconcile. It is 0 in the first reconcile, and again
-    /// after a success or a change of the object; conflicts do not count. Use it for logs and waits, not for decisions.
+    /// after a success or a change of the object's spec or data. A change of labels or annotations keeps it, and conflicts
+    /// do not count. Use it for logs and waits, not for decisions.
     pub fn attempt(&self) -> u32 {
         self.inner.attempt
     }

@@ -292,7 +292,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Deletes exactly this object. Its dependents are deleted in the background;
+    /// Deletes exactly this object. Returns `Ok` if it is gone already. Its dependents are deleted in the background;
     /// [`foreground`](DeleteRequest::foreground) and [`orphan`](DeleteRequest::orphan) select another propagation
     /// policy.
     // rustc shows this line, with its comment, to callers that pass `DeleteParams`.

@@ -197,7 +197,8 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     }
 
     /// Applies an object by [server-side apply](https://kubernetes.io/docs/reference/using-api/server-side-apply/):
-    /// creates it, or changes the given fields, and removes those that were given before and are not now.
+    /// creates it, or changes the given fields, and removes those that were given before and are not now. Fields that
+    /// another field manager owns are taken over (`force=true`).
     ///
     /// `object` is anything that serializes to the object, or to a part of it with its name. Nothing is sent if this
     /// process has applied the same form before and the cache shows that nothing would change.
@@ -241,7 +242,8 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         })
     }
 
-    /// Deletes an object that the primary owns: exactly this one, not a later one of its name.
+    /// Deletes an object that the primary owns: exactly this one, not a later one of its name. Returns `Ok` if it is gone
+    /// already.
     ///
     /// Its dependents are deleted in the background; [`foreground`](DeleteRequest::foreground) and
     /// [`orphan`](DeleteRequest::orphan) select another propagation policy.

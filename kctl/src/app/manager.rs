@@ -11,8 +11,9 @@ impl App {
     /// Creates a manager with all controllers, ready to run against a cluster.
     ///
     /// Use it in programs that parse the command line themselves. It connects the clusters of
-    /// [`App::cluster`] and creates the controllers, but checks no permissions, serves no webhooks
-    /// and installs no CRDs: [`App::main`] does that.
+    /// [`App::cluster`] and creates the controllers, but checks no permissions and serves no
+    /// webhooks: [`App::main`] does both. Neither installs CRDs in a cluster; the command
+    /// `generate-crds` prints them.
     ///
     /// ```no_run
     /// use kctl::prelude::*;
