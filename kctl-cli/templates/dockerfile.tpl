@@ -1,6 +1,6 @@
 # The image of {{name}}: docker build --build-arg COMMIT="$(git rev-parse --short HEAD)" -t registry.example.com/{{name}}:1 .
 # The version of rust-toolchain.toml.
-FROM rust:1.95-slim-trixie AS build
+FROM rust:1.95.0-slim-trixie AS build
 WORKDIR /src
 # The dependencies alone: this layer is reused until Cargo.toml or Cargo.lock changes.
 COPY Cargo.toml Cargo.lock ./
