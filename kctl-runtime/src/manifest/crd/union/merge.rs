@@ -69,7 +69,7 @@ struct Merge {
     /// The schemas, with the keywords that are still to be merged.
     all: Vec<Map<String, Value>>,
     merged: Map<String, Value>,
-    /// What remains of each schema, in the same order.
+    /// The remaining keywords of each schema, in the same order.
     rests: Vec<Map<String, Value>>,
 }
 
