@@ -8,6 +8,7 @@
 //! | [`quantity`] | `500m`, `1Gi` | `apimachinery/pkg/api/resource` |
 //! | [`validation`] | names, label keys and label values | `apimachinery/pkg/util/validation` |
 //! | [`labels`] | `app=web,tier in (a, b)` | `apimachinery/pkg/labels` |
+//! | [`fields`] | `spec.nodeName=a`: its syntax | `apimachinery/pkg/fields` |
 //! | [`strconv`] | `1e+06`, `1.5e-07`, `\n` | `strconv`, `fmt`, `encoding/json` |
 //! | [`fnv`] | the hash of a `shardSelector` | `hash/fnv`, `apimachinery/pkg/sharding` |
 //! | [`url`] | `https://user@host:8443/path?query` | `net/url` |
@@ -47,6 +48,7 @@
 
 #[cfg(feature = "time")]
 pub mod duration;
+pub mod fields;
 pub mod fnv;
 #[cfg(feature = "formats")]
 pub mod formats;

@@ -84,7 +84,6 @@ mod interpreter;
 mod marker_type;
 mod registered_function;
 mod resource;
-mod selectors;
 mod simulated_test;
 mod source_file;
 mod view;

@@ -1,6 +1,6 @@
 //! Checks the values of a declaration that are expressions, so that the attribute can't check them.
 
-use kctl_apimachinery::validation::is_dns1123_label;
+use kctl_apimachinery::{fields::is_field_selector, labels, validation::is_dns1123_label};
 
 use super::{ControllerSpec, RelationKind, RelationSpec};
 
@@ -11,6 +11,7 @@ const NAME_LEN_MAX: usize = 128;
 /// Returns the first contradiction in a declaration, and what to write instead. Contradictions are a kind with two
 /// relations, a status that is not served, a duration of zero and a backoff that begins above its maximum. So is a list
 /// of namespaces that is empty or has an invalid name, and a controller's name that is empty or too long for an `Event`.
+/// So is a selector that API servers can't parse: the cache would never be complete.
 ///
 /// `kctl::App` fails at the start with this message; a program that uses [`Manager`](crate::manager::Manager) checks it
 /// itself. `#[controller]` reports the same mistakes in literals.
@@ -35,7 +36,8 @@ const NAME_LEN_MAX: usize = 128;
 /// assert_eq!(problem, "`timeout` is zero");
 /// ```
 pub fn declaration_problem(spec: &ControllerSpec) -> Option<(String, String)> {
-    name(spec).or_else(|| kinds(spec)).or_else(|| status(spec)).or_else(|| durations(spec)).or_else(|| namespaces(spec))
+    let problem = name(spec).or_else(|| kinds(spec)).or_else(|| status(spec)).or_else(|| durations(spec));
+    problem.or_else(|| namespaces(spec)).or_else(|| selectors(spec))
 }
 
 /// Returns the problem of a name with which API servers reject each `Event` of the controller.
@@ -105,6 +107,25 @@ fn namespaces(spec: &ControllerSpec) -> Option<(String, String)> {
     let name = names.iter().find(|name| !is_dns1123_label(name))?;
     let help = "write names of namespaces: lower-case letters, digits and `-`";
     Some((format!("`{name}` in `namespaces` is not the name of a namespace"), help.to_owned()))
+}
+
+/// Returns the problem of a selector with which API servers reject each list of a cache.
+fn selectors(spec: &ControllerSpec) -> Option<(String, String)> {
+    std::iter::once(&spec.primary).chain(&spec.relations).find_map(|relation| {
+        let (option, invalid, example) = if labels::parse(&relation.labels).is_none() {
+            ("selector", &relation.labels, "selector = \"app=web,tier in (front, back),!legacy\"")
+        } else if is_field_selector(&relation.fields) {
+            return None;
+        } else {
+            ("fields", &relation.fields, "fields = \"metadata.namespace!=system,spec.nodeName=a\"")
+        };
+        let subject = match relation.declared_as {
+            RelationKind::Primary => "the primary".to_owned(),
+            _ => format!("`{}`", relation.text),
+        };
+        let what = format!("`{invalid}` in `{option}` of {subject} is not a selector");
+        Some((what, format!("write for example `{example}`")))
+    })
 }
 
 #[cfg(test)]
@@ -205,5 +226,18 @@ mod tests {
         let twice = builder().namespaces(["a", "b", "a"]).build();
         check(&twice, None);
         assert_eq!(twice.namespaces, ["a", "b"]);
+    }
+
+    #[test]
+    fn selectors_that_no_server_parses_are_reported() {
+        let owned = || builder().owns::<Secret>("owns = Secret");
+        let valid = owned().selector("app in (web)").fields("metadata.name!=a").build();
+        check(&valid, None);
+        let of_primary = "`app in web` in `selector` of the primary is not a selector";
+        check(&builder().primary_selector("app in web").build(), Some(of_primary));
+        let of_owned = "`app=web,` in `selector` of `owns = Secret` is not a selector";
+        check(&owned().selector("app=web,").build(), Some(of_owned));
+        let of_fields = "`spec.nodeName` in `fields` of `owns = Secret` is not a selector";
+        check(&owned().fields("spec.nodeName").build(), Some(of_fields));
     }
 }

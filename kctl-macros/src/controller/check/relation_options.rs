@@ -9,7 +9,7 @@
 //! | K0028 | an option that would have no effect |
 //! | K0105 | a selector that API servers can't parse |
 
-use kctl_apimachinery::labels;
+use kctl_apimachinery::{fields::is_field_selector, labels};
 use quote::ToTokens;
 use syn::{Expr, ExprLit, Ident, Lit, LitStr};
 
@@ -17,7 +17,6 @@ use super::super::model::{DeclaredOption, Relation, RelationKind, RelationOption
 use crate::{
     codes,
     diagnostics::{Errors, closest_match},
-    selectors::is_field_selector,
 };
 
 /// An option that stands in the parentheses, even if its value is wrong: it does not count as missing.

@@ -1,11 +1,21 @@
-//! Field selectors that API servers can parse, for literals in attributes.
+//! Field selectors in their string form, as in `kubectl get --field-selector`: their syntax.
 //!
 //! API servers know which fields a kind can be selected by.
+//!
+//! Upstream: `k8s.io/apimachinery/pkg/fields/selector.go`.
 
-/// Returns `true` for a field selector as for `kubectl get --field-selector`; empty terms count as nothing.
+/// Returns `true` for a field selector that an API server can parse; empty terms count as nothing.
 ///
-/// Upstream: `ParseSelector` of `k8s.io/apimachinery/pkg/fields/selector.go`. It keeps spaces, which no field's name has.
-pub(crate) fn is_field_selector(text: &str) -> bool {
+/// Upstream: `ParseSelector`. It keeps spaces, which no field's name has.
+///
+/// ```
+/// use kctl_apimachinery::fields::is_field_selector;
+///
+/// assert!(is_field_selector("metadata.namespace!=system,spec.nodeName=a"));
+/// assert!(!is_field_selector("spec.nodeName"));
+/// ```
+#[must_use]
+pub fn is_field_selector(text: &str) -> bool {
     terms(text).iter().all(|term| term.is_empty() || is_field_term(term))
 }
 
