@@ -35,7 +35,8 @@ pub trait Allows<V, C: ?Sized, K> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not own `{K}`",
     label = "`{K}` is not declared as `owns`",
-    note = "help: write `#[controller(owns = {K})]`; in a helper function, add the bound `Owns<{K}>`; watched and read kinds are changed by `cx.objects::<{K}>()`",
+    note = "help: write `#[controller(owns = {K})]`; in a helper function, add the bound `Owns<{K}>`",
+    note = "a kind has one relation: `watches` and `reads` are changed by `cx.objects::<{K}>()`, the primary by `cx.patch(…)` with `primary(patch)`, and `owns = Kind(metadata)` by `cx.owned::<PartialObjectMeta<Kind>>()`",
     note = "code: K0039"
 )]
 pub trait Declares<K>: Controller {
@@ -62,6 +63,7 @@ pub trait HasRules: Controller {
     message = "`{Self}` does not declare `{K}`",
     label = "`{K}` is not declared",
     note = "help: write `#[controller(owns = {K})]`, `reads = {K}` or `watches = {K}(map = …)`; in a helper function, add the bound `Reads<{K}>`",
+    note = "a kind has one relation: with `reads = {K}(live)` it is read by `cx.live::<{K}>()`; without `live` it is cached",
     note = "code: K0039"
 )]
 pub trait Caches<K>: Controller {
@@ -73,7 +75,8 @@ pub trait Caches<K>: Controller {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not declare `{K}` as `watches` or `reads`",
     label = "`{K}` is not declared as `watches` or `reads`",
-    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used, such as `reads = {K}(patch)`; owned kinds are changed by `cx.owned::<{K}>()`; a view is only read: write its kind, `cx.objects::<Kind>()`; in a helper function, add the bound `Writes<{K}, Verbs: MayPatch<C, {K}>>` of `kctl::reconcile`",
+    note = "help: write `#[controller(reads = {K}(verb))]` with the verbs that are used, such as `reads = {K}(patch)`; a view is only read: write its kind, `cx.objects::<Kind>()`; in a helper function, add the bound `Writes<{K}, Verbs: MayPatch<C, {K}>>` of `kctl::reconcile`",
+    note = "a kind has one relation: `owns` is changed by `cx.owned::<{K}>()`, and the primary by `cx.patch(…)` with `primary(patch)`; what is read `live` is not changed",
     note = "code: K0039"
 )]
 pub trait Writes<K>: Controller {
@@ -89,6 +92,7 @@ pub trait Writes<K>: Controller {
     message = "`{Self}` does not read `{K}` live",
     label = "`{K}` is not declared as `live`",
     note = "help: write `#[controller(reads = {K}(live))]`; in a helper function, add the bound `ReadsLive<{K}>`",
+    note = "a kind has one relation: a cached one is read by `cx.store::<{K}>()`, and the primary by `cx.get()` with `primary(get)`",
     note = "code: K0040"
 )]
 pub trait ReadsLive<K>: Controller {

@@ -5,7 +5,7 @@ use syn::{Expr, Ident, Type};
 
 use super::{
     super::{
-        model::{Form, Model, RelationKind},
+        model::{Form, Model, Relation, RelationKind},
         parse::Entry,
     },
     rbac::{NAME_CLUSTERS_BY_TYPES, rules_on},
@@ -26,7 +26,7 @@ pub(super) fn check(model: &Model, options: &[Entry], errors: &mut Errors) {
 fn check_unique_kinds(model: &Model, errors: &mut Errors) {
     let imports = Imports::for_model(model);
     let text = |kind: &Type| imports.as_ref().and_then(|all| all.path_of(kind)).unwrap_or_else(|| compact_text(kind));
-    let mut seen: Vec<(String, Option<String>, String)> = Vec::new();
+    let mut seen: Vec<(String, Option<String>, &Relation)> = Vec::new();
     let mut elsewhere: Vec<String> = Vec::new();
     for relation in &model.relations {
         let (kind, written) = (text(&relation.kind), compact_text(&relation.kind));
@@ -34,24 +34,36 @@ fn check_unique_kinds(model: &Model, errors: &mut Errors) {
         if relation.on().is_some() && relation.declared_as != RelationKind::Owns && cluster.is_none() {
             elsewhere.push(kind.clone());
         }
-        let help = |other| if elsewhere.contains(&kind) { NAME_CLUSTERS_BY_TYPES } else { other };
+        let help = |other: String| if elsewhere.contains(&kind) { NAME_CLUSTERS_BY_TYPES.to_owned() } else { other };
         if kind == text(&model.primary) && cluster.is_none() {
             let what = format!("`{written}` is the primary: it is cached and triggers already");
-            let help = help("remove it, or write `primary(…)` with the verbs that are used");
-            errors.push(&relation.kind, codes::DUPLICATE_KIND, &what, help);
+            errors.push(&relation.kind, codes::DUPLICATE_KIND, &what, &help(help_for_primary(relation)));
         } else if let Some((.., first)) = seen.iter().find(|(other, on, _)| *other == kind && *on == cluster) {
             let on = cluster.as_ref().map(|cluster| format!(" on `{cluster}`")).unwrap_or_default();
-            let other = if *first == written { String::new() } else { format!(": it is the kind `{first}`") };
+            let other = Some(compact_text(&first.kind)).filter(|first| *first != written);
+            let other = other.map(|first| format!(": it is the kind `{first}`")).unwrap_or_default();
             let what = format!("`{written}` is declared twice{on}{other}");
-            errors.push(
-                &relation.kind,
-                codes::DUPLICATE_KIND,
-                &what,
-                help("name it once: `owns = K(map = f)` has both triggers"),
-            );
+            errors.push(&relation.kind, codes::DUPLICATE_KIND, &what, &help(help_for_twice(first, relation)));
         }
-        seen.push((kind, cluster, written));
+        seen.push((kind, cluster, relation));
     }
+}
+
+/// Returns the help for the primary as a relation: the operation on the primary that reads as the relation does.
+fn help_for_primary(relation: &Relation) -> String {
+    if relation.declared_as.is_live() {
+        return "write `primary(get)`, and read it from the API server by `cx.get()`".to_owned();
+    }
+    "remove it, or write `primary(…)` with the verbs that are used".to_owned()
+}
+
+/// Returns the help for two relations of a kind. A kind is cached or read live: with both, no read would say which.
+fn help_for_twice(first: &Relation, second: &Relation) -> String {
+    if first.declared_as.is_live() == second.declared_as.is_live() {
+        return "name it once: `owns = K(map = f)` has both triggers".to_owned();
+    }
+    let kind = compact_text(&second.kind);
+    format!("remove the one that is `live`, and read the cache by `cx.store::<{kind}>()`")
 }
 
 /// Reports K0041 for an owned kind on another cluster than the primary: garbage collection looks for owners in the

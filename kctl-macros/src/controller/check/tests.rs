@@ -130,6 +130,34 @@ fn options_and_flags_are_given_once() {
 }
 
 #[test]
+fn kinds_declared_twice_get_the_operation_to_use() {
+    let twice = "`Pod` is declared twice / help: ";
+    let primary = "`ConfigMap` is the primary: it is cached and triggers already / help: ";
+    for (options, expected) in [
+        (
+            "owns = Pod, reads = Pod",
+            format!("{twice}name it once: `owns = K(map = f)` has both triggers / code: K0021"),
+        ),
+        (
+            "owns = Pod, reads = Pod(live)",
+            format!("{twice}remove the one that is `live`, and read the cache by `cx.store::<Pod>()` / code: K0021"),
+        ),
+        (
+            "reads = Pod(live(cluster)), reads = Pod",
+            format!("{twice}remove the one that is `live`, and read the cache"),
+        ),
+        ("reads = ConfigMap", format!("{primary}remove it, or write `primary(…)`")),
+        (
+            "reads = ConfigMap(live)",
+            format!("{primary}write `primary(get)`, and read it from the API server by `cx.get()`"),
+        ),
+    ] {
+        let messages = messages(options);
+        assert!(messages.len() == 1 && messages[0].starts_with(&expected), "{options}: {messages:?}");
+    }
+}
+
+#[test]
 fn all_verbs_that_do_not_fit_are_reported() {
     let whole = |verb| format!("`{verb}` needs a whole `Pod`, not its metadata alone");
     let not_owned = |verb| format!("`{verb}` is not an operation on owned objects");
