@@ -248,6 +248,7 @@ pub type ConvergedFn<C> = fn(&<C as Controller>::Primary, &Context<C>) -> bool;
     message = "`{Self}` is not a controller made from a function",
     label = "not a function with `#[controller]`",
     note = "help: register a struct by `App::controller_with(|env| async {{ Ok({Self} {{ … }}) }})`",
+    note = "controllers are registered one at a time: `.controller::<a>().controller::<b>()`; functions of other attributes are registered by `App::admission`, `App::conversion` or `App::interpreter`",
     note = "code: K0037"
 )]
 pub trait FunctionController: Reconcile {
