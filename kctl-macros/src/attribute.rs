@@ -135,6 +135,21 @@ pub(crate) fn parse_comma_separated<T: Parse>(input: ParseStream<'_>, mistakes: 
     found
 }
 
+/// Returns an expression without the invisible groups that surround fragments of `macro_rules!`, such as
+/// `$timeout:literal`. The checks of literals and paths see the fragment.
+pub(crate) fn without_groups(expr: Expr) -> Expr {
+    match expr {
+        Expr::Group(group) => without_groups(*group.expr),
+        Expr::Array(mut list) => {
+            for element in &mut list.elems {
+                *element = without_groups(element.clone());
+            }
+            Expr::Array(list)
+        }
+        other => other,
+    }
+}
+
 /// Reads a value. A lone `*`, by which people mean all of something, has its own message: as an expression it would
 /// be an unfinished dereference.
 pub(crate) fn parse_expression(input: ParseStream<'_>) -> Result<Expr> {
@@ -142,7 +157,7 @@ pub(crate) fn parse_expression(input: ParseStream<'_>) -> Result<Expr> {
     if ahead.parse::<Token![*]>().is_ok() && (ahead.is_empty() || ahead.peek(Token![,])) {
         return Err(input.error("`*` is not supported: list each one"));
     }
-    input.parse()
+    input.parse().map(without_groups)
 }
 
 impl Parse for Entry {
@@ -173,7 +188,8 @@ impl Parse for Item {
             let word: Ident = input.parse()?;
             (word.to_token_stream(), word.to_string())
         };
-        let value = if input.parse::<Option<Token![=]>>()?.is_some() { Some(input.parse()?) } else { None };
+        let has_value = input.parse::<Option<Token![=]>>()?.is_some();
+        let value = if has_value { Some(without_groups(input.parse()?)) } else { None };
         Ok(Self { name, text, value })
     }
 }

@@ -7,7 +7,8 @@
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
-    Attribute, FnArg, GenericArgument, Ident, PathArguments, Result, ReturnType, Signature, Type, Visibility,
+    Attribute, FnArg, GenericArgument, Ident, PathArguments, Result, ReturnType, Signature, Type, TypeGroup, TypeParen,
+    Visibility,
     ext::IdentExt,
     parse::{Parse, ParseStream},
     spanned::Spanned,
@@ -29,13 +30,27 @@ pub(crate) struct Function {
 
 impl Parse for Function {
     fn parse(input: ParseStream<'_>) -> Result<Self> {
-        let function = Self { attrs: input.call(Attribute::parse_outer)?, vis: input.parse()?, sig: input.parse()? };
+        let (attrs, vis) = (input.call(Attribute::parse_outer)?, input.parse()?);
+        let mut function = Self { attrs, vis, sig: input.parse()? };
+        function.remove_groups();
         let _body = input.parse::<TokenStream>()?;
         Ok(function)
     }
 }
 
 impl Function {
+    /// Removes the groups around types of the signature that are fragments of `macro_rules!`.
+    fn remove_groups(&mut self) {
+        for input in &mut self.sig.inputs {
+            if let FnArg::Typed(typed) = input {
+                remove_groups(&mut typed.ty);
+            }
+        }
+        if let ReturnType::Type(_, ty) = &mut self.sig.output {
+            remove_groups(ty);
+        }
+    }
+
     /// Returns `true` for a function that is not a method, and reports a method with `code`. An attribute on a method
     /// can emit nothing but methods, so it could not add the type of the function's name.
     pub(crate) fn check_free(&self, attribute: &str, code: Code, errors: &mut Errors) -> bool {
@@ -137,6 +152,33 @@ pub(crate) fn item_keyword(item: &TokenStream) -> Option<Ident> {
     })
 }
 
+/// Removes what surrounds a type without another meaning, at any depth: the invisible groups of fragments of
+/// `macro_rules!`, such as `$kind:ty`, and parentheses. Around `dyn A + B` they stay, because `&dyn A + B` is no type.
+pub(crate) fn remove_groups(ty: &mut Type) {
+    while let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
+        if matches!(**elem, Type::TraitObject(_) | Type::ImplTrait(_)) {
+            return;
+        }
+        let inner = (**elem).clone();
+        *ty = inner;
+    }
+    match ty {
+        Type::Reference(reference) => remove_groups(&mut reference.elem),
+        Type::Slice(slice) => remove_groups(&mut slice.elem),
+        Type::Path(path) => {
+            for segment in &mut path.path.segments {
+                let PathArguments::AngleBracketed(arguments) = &mut segment.arguments else { continue };
+                for argument in &mut arguments.args {
+                    if let GenericArgument::Type(inner) = argument {
+                        remove_groups(inner);
+                    }
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
 /// Returns the type behind references and `Arc`s: the kind that the user meant with `&Pod` or `Arc<Pod>`.
 pub(crate) fn strip_pointers(ty: &Type) -> &Type {
     match ty {
@@ -229,7 +271,7 @@ pub(crate) fn source_text(tokens: &TokenStream) -> String {
 mod tests {
     use quote::quote;
 
-    use super::{Function, compact_text, source_text, strip_any_pointer};
+    use super::{Function, compact_text, remove_groups, return_type, source_text, strip_any_pointer};
 
     #[test]
     fn functions_with_raw_names_are_called_by_them() {
@@ -280,6 +322,49 @@ mod tests {
             let ty = syn::parse_str(written).unwrap();
             assert_eq!(compact_text(strip_any_pointer(&ty)), expected, "{written}");
         }
+    }
+
+    /// Returns tokens as a fragment of `macro_rules!` contains them.
+    fn fragment(tokens: &str) -> proc_macro2::Group {
+        proc_macro2::Group::new(proc_macro2::Delimiter::None, tokens.parse().unwrap())
+    }
+
+    #[test]
+    fn fragments_in_types_are_seen_through() {
+        let (kind, object, context, result) =
+            (fragment("Pod"), fragment("(Arc<Pod>)"), fragment("Context<f>"), fragment("Result<bool>"));
+        let function: Function =
+            syn::parse2(quote!(fn f(a: #object, b: &#kind, c: &[Arc<#kind>], d: #context) -> #result {})).unwrap();
+        let types: Vec<_> = function.parameter_types().map(compact_text).collect();
+        assert_eq!(types, ["Arc<Pod>", "&Pod", "&[Arc<Pod>]", "Context<f>"]);
+        assert_eq!(return_type(&function.sig.output).map(compact_text).as_deref(), Some("Result<bool>"));
+        let mut both = syn::parse_str("&(dyn A + B)").unwrap();
+        remove_groups(&mut both);
+        assert_eq!(compact_text(&both), "&(dynA+B)");
+    }
+
+    #[test]
+    fn fragments_in_values_are_checked() {
+        let (short, word) = (fragment("\"1 x\""), fragment("\"a\""));
+        let item = quote!(
+            async fn f(a: Arc<Pod>, cx: Context<f>) -> Result<Action> {}
+        );
+        for (options, expected) in [
+            (quote!(resync = #short), "`1 x` is not a duration"),
+            (quote!(backoff(#short)), "`1 x` is not a duration"),
+            (quote!(owns = ConfigMap(selector = #short)), "`1 x` is not a label selector"),
+            (quote!(namespaces = [#word, #word]), "the namespace `a` is given twice"),
+        ] {
+            let text = crate::controller::expand(options.clone(), &item).to_string();
+            assert!(text.contains(expected), "{options}: {text}");
+        }
+        let (seconds, selector) = (fragment("5"), fragment("\"a in (b)\""));
+        let options = quote!(validate, timeout = #seconds, namespace_selector = #selector);
+        let function = quote!(
+            fn f(a: &Pod) -> Result<()> {}
+        );
+        let text = crate::admission::expand(options, &function).to_string();
+        assert!(!text.contains("compile_error"), "{text}");
     }
 
     #[test]

@@ -20,6 +20,8 @@ mod clusters;
 mod crate_path;
 #[path = "controller/pass/custom_error.rs"]
 mod custom_error;
+#[path = "controller/pass/fragments.rs"]
+mod fragments;
 #[path = "context/pass/help_texts.rs"]
 mod help_texts;
 #[path = "context/pass/helpers.rs"]
@@ -71,6 +73,7 @@ fn pass_files_compile_and_are_registered() {
         (clusters::app(), vec!["configmap", "edge"]),
         (crate_path::app(), vec!["configmap", "secret"]),
         (custom_error::app(), vec!["configmap"]),
+        (fragments::app(), vec!["configmap"]),
         (help_texts::app(), vec!["site", "configmap"]),
         (helpers::app(), vec!["configmap", "adder"]),
         (inside_a_function::app(), vec!["note", "cluster-scoped"]),

@@ -16,8 +16,8 @@ use syn::{
 };
 
 use crate::{
-    attribute::{parse_comma_separated, parse_expression},
-    function::Function,
+    attribute::{parse_comma_separated, parse_expression, without_groups},
+    function::{Function, remove_groups},
 };
 
 /// The attribute and the item below it.
@@ -143,7 +143,9 @@ fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     {
         last.arguments = PathArguments::AngleBracketed(input.parse()?);
     }
-    Ok(Some(Value::Kind(Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path }))))
+    let mut kind = Type::Path(syn::TypePath { attrs: Vec::new(), qself: None, path });
+    remove_groups(&mut kind);
+    Ok(Some(Value::Kind(kind)))
 }
 
 impl Parse for Argument {
@@ -151,19 +153,21 @@ impl Parse for Argument {
         if input.peek(Token![as]) {
             let word = input.parse()?;
             input.parse::<Token![=]>()?;
-            return Ok(Self::As(word, input.parse()?));
+            let mut view = input.parse()?;
+            remove_groups(&mut view);
+            return Ok(Self::As(word, view));
         }
         let ahead = input.fork();
         if ahead.parse::<Token![*]>().is_ok() && (ahead.is_empty() || ahead.peek(Token![,])) {
             return Ok(Self::Everything(input.parse()?));
         }
         if !input.peek(Ident) {
-            return Ok(Self::Expr(input.parse()?));
+            return Ok(Self::Expr(without_groups(input.parse()?)));
         }
         if input.peek2(Token![=]) {
             let name = input.parse()?;
             input.parse::<Token![=]>()?;
-            return Ok(Self::Option(name, input.parse()?));
+            return Ok(Self::Option(name, without_groups(input.parse()?)));
         }
         if input.peek2(Token![,]) || input.cursor().ident().is_some_and(|(_, rest)| rest.eof()) {
             return Ok(Self::Word(input.parse()?));
@@ -178,6 +182,6 @@ impl Parse for Argument {
         if nested(&ahead).is_ok() && (ahead.is_empty() || ahead.peek(Token![,])) {
             return nested(input);
         }
-        Ok(Self::Expr(input.parse()?))
+        Ok(Self::Expr(without_groups(input.parse()?)))
     }
 }

@@ -16,7 +16,7 @@ use syn::{
     Type, parse::Parser, punctuated::Punctuated, spanned::Spanned,
 };
 
-use crate::{codes, crate_path::CratePath, diagnostics::Errors};
+use crate::{codes, crate_path::CratePath, diagnostics::Errors, function::remove_groups};
 
 /// A valid view.
 pub(super) struct ViewStruct {
@@ -111,7 +111,9 @@ impl syn::parse::Parse for ViewOption {
     fn parse(input: syn::parse::ParseStream<'_>) -> syn::Result<Self> {
         let name = input.call(syn::ext::IdentExt::parse_any)?;
         input.parse::<Token![=]>()?;
-        Ok(Self { name, value: input.parse()? })
+        let mut value = input.parse()?;
+        remove_groups(&mut value);
+        Ok(Self { name, value })
     }
 }
 
