@@ -44,8 +44,11 @@ pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Pa
     let nearest = closest_match(&text, &parentheses.words().collect::<Vec<_>>());
     let help = match (parentheses.verbs_of_synonym(&text), nearest) {
         (Some(verbs), _) if verbs.is_empty() => {
-            "no operation of kctl on the primary uses it: write the rule in `rbac(rule())`, and use `cx.client()`"
-                .to_owned()
+            let object = if parentheses.subject == Subject::Primary { "the primary" } else { "owned objects" };
+            format!("no operation of kctl on {object} uses it: write the rule in `rbac(rule())`, and use `cx.client()`")
+        }
+        (Some(verbs), _) if text == "bind" => {
+            format!("write `{}({verbs})`; the verb `bind` of roles is written in `rbac(rule())`", parentheses.prefix)
         }
         (Some(verbs), _) => format!("write `{}({verbs})`", parentheses.prefix),
         (None, _) if UNSUPPORTED_VERBS.contains(&text.as_str()) => {
@@ -59,22 +62,25 @@ pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Pa
 }
 
 /// Words that are not verbs of Kubernetes, with the verbs to write.
-const VERB_SYNONYMS: [(&str, &str); 5] = [
+const VERB_SYNONYMS: [(&str, &str); 7] = [
     ("read", "get, list, watch"),
     ("write", "create, update, patch, delete"),
     ("remove", "delete"),
     ("evict", "eviction"),
+    ("bind", "binding"),
+    ("replace", "update"),
     ("deletecollections", "deletecollection"),
 ];
 /// Verbs and subresources of Kubernetes for which a `Context` has no operation.
-const UNSUPPORTED_VERBS: [&str; 12] = [
+const UNSUPPORTED_VERBS: [&str; 13] = [
     "approve",
     "attach",
-    "bind",
+    "ephemeralcontainers",
     "escalate",
     "exec",
     "impersonate",
     "log",
+    "logs",
     "portforward",
     "proxy",
     "resize",
@@ -115,7 +121,11 @@ impl Parentheses {
 
     /// Returns `true` for a verb with an operation on the object of these parentheses.
     fn has_verb(&self, word: &str) -> bool {
-        Verb::of(word).is_some_and(|verb| self.subject != Subject::Primary || verb.is_of_primary())
+        Verb::of(word).is_some_and(|verb| match self.subject {
+            Subject::Primary => verb.is_of_primary(),
+            Subject::Related(RelationKind::Owns) => verb.is_of_owned(),
+            Subject::Related(_) => true,
+        })
     }
 
     /// Returns the verbs to write for another word, as far as they have an operation here.
