@@ -35,6 +35,7 @@ fn verbs_in_other_forms_get_help() {
         ("owns = Pod(status(patch))", "`status` takes no parentheses / help: write `owns = Pod(status)`; `patch` beside it would be of the object itself".into()),
         ("reads = Secret(\"live\")", format!("{none}write `reads = Secret(live)`")),
         ("reads = Secret(live = true)", format!("{none}write `reads = Secret(live)`")),
+        ("reads = Secret(live = cluster)", format!("{none}write `reads = Secret(live(cluster))`")),
         ("reads = Secret(optional = true)", format!("{none}write `reads = Secret(optional)`")),
         ("reads = Secret(Optional)", "`Optional` is not a verb / help: did you mean `optional`?".into()),
         ("reads = Secret(optional, optional)", "`optional` is given twice / help: remove one of them".into()),
@@ -130,6 +131,26 @@ fn options_and_flags_are_given_once() {
         assert!(messages.contains(&expected), "{options}: {messages:?}");
         let is_duration = |text: &&String| text.contains("K0020");
         assert_eq!(messages.iter().filter(|text| !is_duration(text)).count(), 1, "{options}: {messages:?}");
+    }
+}
+
+#[test]
+fn quoted_values_are_in_the_help() {
+    let all = "remove `namespaces`: without it, all namespaces are watched / code: K0027";
+    for (options, expected) in [
+        ("namespaces = \"*\"", format!("`namespaces` is a list / help: {all}")),
+        ("namespaces = \"\"", format!("`namespaces` is a list / help: {all}")),
+        (
+            "namespaces = \"a, b\"",
+            "`namespaces` is a list / help: write `namespaces = [\"a\", \"b\"]` / code: K0027".into(),
+        ),
+        ("namespaces = [\"*\"]", format!("`*` is not the name of a namespace / help: {all}")),
+        ("retries = \"3\"", "`retries` is a number / help: write `retries = 3` / code: K0018".into()),
+        ("retries = \"0\"", "`retries` is a number / help: write `retries = 0` / code: K0018".into()),
+        ("retries = \"many\"", "`retries` is a number / help: write `retries = 4` / code: K0018".into()),
+        ("concurrency = \"0\"", "`concurrency` is a number / help: write `concurrency = 4` / code: K0018".into()),
+    ] {
+        assert_eq!(messages(options), [expected], "{options}");
     }
 }
 

@@ -101,10 +101,15 @@ pub(super) fn concurrency(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     Some(value)
 }
 
-/// Reads a number that is not negative, or an expression. K0018 for another literal.
+/// Reads a number that is not negative, or an expression. K0018 for another literal. The help has the number in quotes.
 pub(super) fn number(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     let (name, value) = (&entry.name, entry_value(entry, errors)?);
-    let help = format!("write `{name} = 4`");
+    let quoted = match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => text.value().trim().parse::<u32>().ok(),
+        _ => None,
+    };
+    let valid = quoted.filter(|number| *number > 0 || name == "retries");
+    let help = format!("write `{name} = {}`", valid.unwrap_or(4));
     match value {
         Expr::Lit(literal) if !matches!(literal.lit, Lit::Int(_)) => {
             errors.push(&literal.lit, codes::INVALID_NUMBER, &format!("`{name}` is a number"), &help);
@@ -122,15 +127,28 @@ pub(super) fn number(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
 /// that are invalid or repeated. `App` checks the value of an expression when it starts.
 pub(super) fn namespaces(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     let value = entry_value(entry, errors)?;
-    if let Expr::Lit(literal) = value {
-        let help = format!("write `namespaces = [{}]`", literal.to_token_stream());
-        errors.push(literal, codes::NAMESPACES_NOT_A_LIST, "`namespaces` is a list", &help);
+    if let Expr::Lit(ExprLit { lit, .. }) = value {
+        errors.push(lit, codes::NAMESPACES_NOT_A_LIST, "`namespaces` is a list", &list_help(lit));
         return None;
     }
     if let Expr::Array(list) = value {
         check_namespaces(list, errors);
     }
     Some(value.clone())
+}
+
+/// The help for `*` and an empty string, by which other tools mean all namespaces.
+const ALL_NAMESPACES: &str = "remove `namespaces`: without it, all namespaces are watched";
+
+/// Returns the help for a literal in the place of a list: the names in it, which stand between commas.
+fn list_help(literal: &Lit) -> String {
+    let Lit::Str(text) = literal else { return "write `namespaces = [\"default\"]`".to_owned() };
+    let text = text.value();
+    let names: Vec<_> = text.split(',').map(str::trim).filter(|name| !name.is_empty() && *name != "*").collect();
+    if names.is_empty() {
+        return ALL_NAMESPACES.to_owned();
+    }
+    format!("write `namespaces = [\"{}\"]`", names.join("\", \""))
 }
 
 /// Reports K0027 for a list that would be all namespaces, and for names in it that no namespace can have.
@@ -146,6 +164,7 @@ fn check_namespaces(list: &ExprArray, errors: &mut Errors) {
         if !is_dns1123_label(&name) {
             let what = format!("`{name}` is not the name of a namespace");
             let help = format!("write lower-case letters, digits and `-`, at most {LABEL_LEN_MAX} of them");
+            let help = if name.is_empty() || name == "*" { ALL_NAMESPACES.to_owned() } else { help };
             errors.push(text, codes::NAMESPACES_NOT_A_LIST, &what, &help);
         } else if names.contains(&name) {
             let what = format!("the namespace `{name}` is given twice");

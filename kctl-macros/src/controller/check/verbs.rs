@@ -173,6 +173,10 @@ impl Parentheses {
             let word = self.words().find(|allowed| word.eq_ignore_ascii_case(allowed));
             allowed.extend(word.filter(|word| !allowed.contains(word)));
         }
+        // `live = cluster`, or `"live(cluster)"`.
+        if words.iter().any(|word| word == "cluster") {
+            allowed.iter_mut().filter(|word| **word == LIVE).for_each(|word| *word = "live(cluster)");
+        }
         let Self { subject, prefix } = self;
         let example = if *subject == Subject::Related(RelationKind::Owns) { "create" } else { "patch" };
         let (start, verbs) =
