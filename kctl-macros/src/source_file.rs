@@ -10,7 +10,7 @@
 //! Most files need no parser: a search in the characters comes first, because parsing a file of a thousand lines takes
 //! longer than the rest of the macro.
 
-use syn::{Attribute, File, Ident, Item, LitStr, parse::ParseStream};
+use syn::{Attribute, File, Ident, Item, LitStr, Type, parse::ParseStream};
 
 /// Returns the contents of the file with the attribute. `None` outside of rustc, as in unit tests, and where the span has
 /// no file on disk, as in some editors.
@@ -99,6 +99,21 @@ pub(crate) fn unique_signature(text: &str, name: &Ident) -> Option<syn::Signatur
     found.next().is_none().then_some(signature)
 }
 
+/// Returns the type of the only alias of this name in the file: `Arc<Web>` for `type Shared = Arc<Web>;`. `None` for a
+/// generic alias, and if the name has another definition or is imported.
+pub(crate) fn unique_alias(text: &str, name: &Ident) -> Option<Type> {
+    if !text.contains(&format!("type {name}")) || definitions_of(text, name).next().is_some() {
+        return None;
+    }
+    let file = syn::parse_file(text).ok()?;
+    let mut found = items_of(&file).into_iter().filter_map(|item| match item {
+        Item::Type(item) if item.ident == *name && item.generics.params.is_empty() => Some(&*item.ty),
+        _ => None,
+    });
+    let ty = found.next()?.clone();
+    found.next().is_none().then_some(ty)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +127,18 @@ mod tests {
         assert_eq!(found("fn users_of() {} mod m { fn users_of(a: &A) {} }"), None);
         assert_eq!(found("fn users_of_all() {}"), None);
         assert_eq!(found("use elsewhere::users_of;"), None);
+    }
+
+    #[test]
+    fn alias_with_unique_name_is_found() {
+        let name = syn::parse_str::<Ident>("Shared").unwrap();
+        let found = |text: &str| unique_alias(text, &name).map(|ty| crate::function::compact_text(&ty));
+        assert_eq!(found("type Shared = Arc<Web>;").as_deref(), Some("Arc<Web>"));
+        assert_eq!(found("mod m { pub type Shared = Arc<Web>; }").as_deref(), Some("Arc<Web>"));
+        assert_eq!(found("type Shared = A; mod m { type Shared = B; }"), None);
+        assert_eq!(found("type Shared<K> = Arc<K>;"), None);
+        assert_eq!(found("type Shared = A; mod m { struct Shared; }"), None);
+        assert_eq!(found("type SharedWeb = Arc<Web>;"), None);
     }
 
     #[test]

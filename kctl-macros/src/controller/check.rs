@@ -34,9 +34,6 @@ use proc_macro2::Span;
 use quote::ToTokens;
 use syn::{Error, Expr, Ident};
 
-pub(super) use self::{
-    item::kind_of_spec, missing_resource::MissingResource, relation::is_dynamic, spellings::last_segment,
-};
 use self::{
     item::{function_form, signature, struct_form},
     primary::primary,
@@ -44,6 +41,12 @@ use self::{
     relation::relation,
     unknown_option::unknown_option,
     values::{backoff, concurrency, duration, entry_value, finalizer, name, namespaces, number},
+};
+pub(super) use self::{
+    item::{kind_of_alias, kind_of_spec},
+    missing_resource::MissingResource,
+    relation::is_dynamic,
+    spellings::last_segment,
 };
 use super::{
     model::{Form, Model, RelationKind, Setting},

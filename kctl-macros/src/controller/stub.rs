@@ -9,7 +9,7 @@ use quote::{ToTokens, quote};
 use syn::{Generics, Type};
 
 use super::{
-    check::{CheckErrors, MissingResource, is_dynamic, kind_of_spec},
+    check::{CheckErrors, MissingResource, is_dynamic, kind_of_alias, kind_of_spec},
     parse::{AnnotatedItem, Input, Value},
 };
 use crate::{
@@ -91,13 +91,16 @@ fn first_kind(function: &Function) -> Option<TokenStream> {
     kinds.next().filter(|kind| matches!(kind, Type::Path(_)) && !is_parameter(kind)).map(kind_or_kind_of_spec)
 }
 
-/// Returns the kind, or the kind whose spec was named. The mistake was reported; with the right kind, the function's
+/// Returns the kind, or the kind whose spec or alias was named. The mistake was reported; with the right kind, the function's
 /// body compiles.
 fn kind_or_kind_of_spec(kind: &Type) -> TokenStream {
     if is_dynamic(kind) {
         return placeholder_kind();
     }
-    kind_of_spec(kind).map_or_else(|| kind.to_token_stream(), |(_spec, kind)| kind.to_token_stream())
+    if let Some((_spec, kind)) = kind_of_spec(kind) {
+        return kind.to_token_stream();
+    }
+    kind_of_alias(kind).as_ref().unwrap_or(kind).to_token_stream()
 }
 
 /// Emits implementations of the permission traits for every kind. A generic struct gets them for all of its types

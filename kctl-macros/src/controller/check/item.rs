@@ -51,7 +51,8 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
     check_context(&function.sig.ident, context, errors);
     let kind = generic_argument(primary, "Arc");
     if kind.is_none() {
-        let inner = compact_text(strip_any_pointer(primary));
+        let written = strip_any_pointer(primary);
+        let inner = compact_text(kind_of_alias(written).as_ref().unwrap_or(written));
         let what = format!("the first parameter must be `Arc<{inner}>`: objects are shared with the cache");
         errors.push(primary, codes::NOT_AN_ARC, &what, &format!("write `Arc<{inner}>`"));
     }
@@ -146,6 +147,14 @@ pub(in crate::controller) fn kind_of_spec(ty: &Type) -> Option<(&Ident, Ident)> 
     let spec = path.path.get_ident().filter(|name| name.to_string().ends_with("Spec"))?;
     let kind = source_file::kind_of_spec(&source_file::read()?, spec)?;
     Some((spec, Ident::new(&kind, spec.span())))
+}
+
+/// Returns the kind of an alias in the same file: `Web` for `Shared` of `type Shared = Arc<Web>`. Generated code needs the
+/// kind, which an alias of its `Arc` hides.
+pub(in crate::controller) fn kind_of_alias(ty: &Type) -> Option<Type> {
+    let Type::Path(path) = ty else { return None };
+    let alias = source_file::unique_alias(&source_file::read()?, path.path.get_ident()?)?;
+    generic_argument(&alias, "Arc").cloned()
 }
 
 /// Checks a controller struct, and returns the kind of `of`.
