@@ -19,12 +19,14 @@ use crate::function::Function;
 /// Emits the struct of a function, with the function's docs and visibility.
 ///
 /// It has the span of the function's name: if the function is private, rustc shows the function that needs a `pub`.
-/// The lint about its name is silenced, because it can't be in camel case.
+/// Lints take it for the user's code for the same reason. Those that no user could satisfy are silenced.
 pub(crate) fn marker(docs: &[Attribute], vis: &Visibility, name: &Ident) -> TokenStream {
     let item = quote_spanned!(name.span()=> struct #name {});
     quote! {
         #(#docs)*
+        #[allow(missing_copy_implementations, missing_debug_implementations, reason = "a name")]
         #[allow(non_camel_case_types, reason = "it has the name of its function")]
+        #[allow(clippy::empty_structs_with_brackets, reason = "the function is the value")]
         #vis #item
     }
 }

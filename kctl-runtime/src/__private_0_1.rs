@@ -240,8 +240,10 @@ macro_rules! primary {
             }
         }
         #[allow(
+            missing_copy_implementations,
             missing_debug_implementations,
             missing_docs,
+            unnameable_types,
             unreachable_pub,
             reason = "generated code alone names it; it has the span of the kind"
         )]
@@ -259,8 +261,10 @@ macro_rules! primary {
 macro_rules! permission {
     ($public:tt $struct:tt $verbs:ident $end:tt $name:ident: $reads:ident<$read:ident $(@ $on:ident)?>, $($rest:tt)*) => {
         #[allow(
+            missing_copy_implementations,
             missing_debug_implementations,
             missing_docs,
+            unnameable_types,
             unreachable_pub,
             reason = "generated code alone names it; it has the span of the kind"
         )]

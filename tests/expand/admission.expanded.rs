@@ -7,7 +7,9 @@
 pub fn defaults(site: &mut Site, request: &Admission<Site>) {
     site.spec.replicas.get_or_insert(2);
 }
+#[allow(missing_copy_implementations, missing_debug_implementations, reason = "a name")]
 #[allow(non_camel_case_types, reason = "it has the name of its function")]
+#[allow(clippy::empty_structs_with_brackets, reason = "the function is the value")]
 pub struct defaults {}
 #[doc(hidden)]
 #[allow(

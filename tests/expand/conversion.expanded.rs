@@ -14,7 +14,9 @@ pub fn up(old: v1alpha1::Site) -> Result<v1::Site> {
     })
 }
 /// The old version had one host.
+#[allow(missing_copy_implementations, missing_debug_implementations, reason = "a name")]
 #[allow(non_camel_case_types, reason = "it has the name of its function")]
+#[allow(clippy::empty_structs_with_brackets, reason = "the function is the value")]
 pub struct up {}
 const _: () = {
     use ::kctl::conversion::__private_0_1 as __p;

@@ -9,7 +9,9 @@ pub fn is_healthy(site: &Site) -> Result<bool> {
     Ok(site.status.as_ref().is_some_and(|status| status.ready == site.spec.replicas))
 }
 /// A site is healthy when all of its replicas are ready.
+#[allow(missing_copy_implementations, missing_debug_implementations, reason = "a name")]
 #[allow(non_camel_case_types, reason = "it has the name of its function")]
+#[allow(clippy::empty_structs_with_brackets, reason = "the function is the value")]
 pub struct is_healthy {}
 #[doc(hidden)]
 #[allow(

@@ -3,7 +3,9 @@
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
     Ok(Action::await_change())
 }
+#[allow(missing_copy_implementations, missing_debug_implementations, reason = "a name")]
 #[allow(non_camel_case_types, reason = "it has the name of its function")]
+#[allow(clippy::empty_structs_with_brackets, reason = "the function is the value")]
 struct configs {}
 const _: () = {
     use ::kctl::__private_0_1 as __p;

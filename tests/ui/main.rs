@@ -30,6 +30,8 @@ mod helpers;
 mod inside_a_function;
 #[path = "interpreter/pass/operations.rs"]
 mod operations;
+#[path = "controller/pass/opt_in_lints.rs"]
+mod opt_in_lints;
 #[path = "controller/pass/options.rs"]
 mod options;
 #[path = "context/pass/owned_subresources.rs"]
@@ -77,6 +79,7 @@ fn pass_files_compile_and_are_registered() {
         (help_texts::app(), vec!["site", "configmap"]),
         (helpers::app(), vec!["configmap", "adder"]),
         (inside_a_function::app(), vec!["note", "cluster-scoped"]),
+        (opt_in_lints::app(), vec!["configmap"]),
         (options::app(), vec!["configs"]),
         (owned_subresources::app(), vec!["configmap"]),
         (predicates::app(), vec!["deployment"]),

@@ -121,7 +121,9 @@ fn emit_part_alias(index: usize, relation: &Relation) -> Option<TokenStream> {
     if let Part::View(_, ty) = &relation.part {
         return Some(quote_spanned!(ty.span()=> type #part = #ty;));
     }
-    Some(quote_spanned!(part.span()=> type #part = __p::PartialObjectMeta<#kind>;))
+    // With the span of the word, the path would be the user's, and longer than the prelude's for `unused_qualifications`.
+    let metadata = quote!(__p::PartialObjectMeta);
+    Some(quote_spanned!(part.span()=> type #part = #metadata<#kind>;))
 }
 
 /// Returns the name of that alias.

@@ -135,7 +135,9 @@ fn role_restriction(DeclaredOption { option, value, .. }: &DeclaredOption) -> Op
 pub(super) fn primary_on(on: &Expr) -> TokenStream {
     match on {
         Expr::Path(cluster) => {
-            let name = quote_spanned!(cluster.span()=> <#cluster as __p::Cluster>::NAME);
+            // With the span of the type, `unused_qualifications` would compare the path with the prelude's.
+            let implements = quote!(__p::Cluster);
+            let name = quote_spanned!(cluster.span()=> <#cluster as #implements>::NAME);
             quote!(.primary_on(#name))
         }
         text => quote!(.primary_on(#text)),
