@@ -14,7 +14,7 @@ use syn::{
     spanned::Spanned,
 };
 
-use crate::{codes::Code, diagnostics::Errors};
+use crate::{codes::Code, diagnostics::Errors, source_file};
 
 /// A function without its body. The body is not parsed, because a function that is half typed still has a name and a
 /// signature, and because the compiler parses it anyway.
@@ -54,10 +54,12 @@ impl Function {
     /// Returns `true` for a function that is not a method, and reports a method with `code`. An attribute on a method
     /// can emit nothing but methods, so it could not add the type of the function's name.
     pub(crate) fn check_free(&self, attribute: &str, code: Code, errors: &mut Errors) -> bool {
-        let Some(FnArg::Receiver(receiver)) = self.sig.inputs.first() else { return true };
-        let what = format!("`{attribute}` goes on a function, not on a method");
-        errors.push(receiver, code, &what, "move the function out of the `impl`");
-        false
+        let is_method = self.is_method();
+        if is_method {
+            let what = format!("`{attribute}` goes on a function, not on a method");
+            errors.push(self.receiver_or_name(), code, &what, "move the function out of the `impl`");
+        }
+        !is_method
     }
 
     /// Returns the part of the signature by which the function is generic: its type parameters, or the type of a parameter
@@ -67,11 +69,26 @@ impl Function {
         if !generics.params.is_empty() {
             return Some(generics.to_token_stream());
         }
-        self.parameter_types().map(ToTokens::to_token_stream).find(has_impl)
+        self.parameter_types().map(ToTokens::to_token_stream).find(|ty| has_word(ty, "impl"))
     }
 
+    /// Returns `true` for a function of an `impl` or a `trait`. Without a `self`, the type `Self` shows that, or the file
+    /// of the attribute. `Context<Self>` does not: people write it in a free function, too.
     pub(crate) fn is_method(&self) -> bool {
+        let names_self = |ty: &Type| {
+            generic_argument(strip_pointers(ty), "Context").is_none() && has_word(&ty.to_token_stream(), "Self")
+        };
         matches!(self.sig.inputs.first(), Some(FnArg::Receiver(_)))
+            || self.parameter_types().chain(return_type(&self.sig.output)).any(names_self)
+            || source_file::read().is_some_and(|text| source_file::is_associated(&text, &self.sig.ident))
+    }
+
+    /// Returns the smallest tokens that show a method: its `self`, or else its name.
+    pub(crate) fn receiver_or_name(&self) -> TokenStream {
+        match self.sig.inputs.first() {
+            Some(FnArg::Receiver(receiver)) => receiver.to_token_stream(),
+            _ => self.sig.ident.to_token_stream(),
+        }
     }
 
     /// Returns the types of the parameters, without a `self`.
@@ -134,11 +151,11 @@ pub(crate) fn with_span(name: &Ident, span: Span) -> Ident {
     name
 }
 
-/// Returns `true` for a type with `impl Trait` at any depth. The keyword has no other meaning in a type.
-fn has_impl(ty: &TokenStream) -> bool {
+/// Returns `true` for a type with a word at any depth, such as the keyword of `impl Trait`.
+fn has_word(ty: &TokenStream, word: &str) -> bool {
     ty.clone().into_iter().any(|token| match token {
-        TokenTree::Ident(word) => word == "impl",
-        TokenTree::Group(group) => has_impl(&group.stream()),
+        TokenTree::Ident(found) => found == word,
+        TokenTree::Group(group) => has_word(&group.stream(), word),
         _ => false,
     })
 }
@@ -379,6 +396,20 @@ mod tests {
             let function: Function = syn::parse_str(head).unwrap();
             let found = function.generic_part().map(|part| part.to_string());
             assert_eq!(found.as_deref(), expected, "{head}");
+        }
+    }
+
+    #[test]
+    fn functions_that_name_self_are_methods() {
+        for (head, expected) in [
+            ("fn f(&self, a: &Web)", true),
+            ("fn f(a: &Self)", true),
+            ("fn f(a: Arc<Web>) -> Result<Self>", true),
+            ("fn f(a: Arc<Web>, cx: Context<Self>)", false),
+            ("fn f(a: &Web)", false),
+        ] {
+            let function: Function = syn::parse_str(head).unwrap();
+            assert_eq!(function.is_method(), expected, "{head}");
         }
     }
 

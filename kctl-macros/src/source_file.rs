@@ -10,7 +10,10 @@
 //! Most files need no parser: a search in the characters comes first, because parsing a file of a thousand lines takes
 //! longer than the rest of the macro.
 
-use syn::{Attribute, File, Ident, Item, LitStr, Type, parse::ParseStream};
+use syn::{Attribute, File, Ident, ImplItem, Item, LitStr, Signature, TraitItem, Type, parse::ParseStream};
+
+/// The attributes of functions that declare a type of the function's name.
+const FUNCTION_ATTRIBUTES: [&str; 4] = ["admission", "controller", "conversion", "interpreter"];
 
 /// Returns the contents of the file with the attribute. `None` outside of rustc, as in unit tests, and where the span has
 /// no file on disk, as in some editors.
@@ -22,14 +25,16 @@ pub(crate) fn read() -> Option<String> {
 /// Returns the offsets at which a struct or an enum of this name may be defined. It searches characters, so comments
 /// and strings count, too: the parser decides afterwards.
 pub(crate) fn definitions_of<'a>(text: &'a str, name: &Ident) -> impl Iterator<Item = usize> + 'a {
-    ["struct", "enum"].map(|word| format!("{word} {name}")).into_iter().flat_map(move |definition| {
-        let starts: Vec<_> = text.match_indices(&definition).map(|(start, _)| start).collect();
-        let is_whole = move |start: &usize| {
-            let next = text[start + definition.len()..].chars().next();
-            !next.is_some_and(|next| next.is_alphanumeric() || next == '_')
-        };
-        starts.into_iter().filter(is_whole)
-    })
+    ["struct", "enum"].map(|keyword| places_of(text, &format!("{keyword} {name}"))).into_iter().flatten()
+}
+
+/// Returns the offsets of a phrase whose last word is whole: `fn site` is not found in `fn sites`.
+fn places_of(text: &str, phrase: &str) -> Vec<usize> {
+    let is_whole = |start: &usize| {
+        let next = text[start + phrase.len()..].chars().next();
+        !next.is_some_and(|next| next.is_alphanumeric() || next == '_')
+    };
+    text.match_indices(phrase).map(|(start, _)| start).filter(is_whole).collect()
 }
 
 /// Returns all items, including those of inline modules, in the order of the file. Items in function bodies are not
@@ -99,6 +104,30 @@ pub(crate) fn unique_signature(text: &str, name: &Ident) -> Option<syn::Signatur
     found.next().is_none().then_some(signature)
 }
 
+/// Returns `true` if the only function of this name stands in an `impl` or a `trait`, with one of the attributes.
+pub(crate) fn is_associated(text: &str, name: &Ident) -> bool {
+    let places = places_of(text, &format!("fn {name}"));
+    let [start] = places[..] else { return false };
+    // Most functions begin their line, so that they are in no block.
+    let line = text[..start].rfind('\n').map_or(0, |end| end + 1);
+    if !text[line..].starts_with(char::is_whitespace) {
+        return false;
+    }
+    let Ok(file) = syn::parse_file(text) else { return false };
+    let is_it = |sig: &Signature, attributes: &[Attribute]| {
+        sig.ident == *name && attributes.iter().any(|attribute| has_name(attribute, &FUNCTION_ATTRIBUTES))
+    };
+    items_of(&file).into_iter().any(|item| match item {
+        Item::Impl(block) => {
+            block.items.iter().any(|item| matches!(item, ImplItem::Fn(item) if is_it(&item.sig, &item.attrs)))
+        }
+        Item::Trait(block) => {
+            block.items.iter().any(|item| matches!(item, TraitItem::Fn(item) if is_it(&item.sig, &item.attrs)))
+        }
+        _ => false,
+    })
+}
+
 /// Returns the type of the only alias of this name in the file: `Arc<Web>` for `type Shared = Arc<Web>;`. `None` for a
 /// generic alias, and if the name has another definition or is imported.
 pub(crate) fn unique_alias(text: &str, name: &Ident) -> Option<Type> {
@@ -130,9 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn function_of_an_impl_is_found() {
+        let name = syn::parse_str::<Ident>("sites").unwrap();
+        for (file, expected) in [
+            ("impl S {\n    #[kctl::controller]\n    async fn sites(a: A) {}\n}", true),
+            ("mod m {\n    trait T {\n        #[admission(validate)]\n        fn sites(a: A) {}\n    }\n}", true),
+            ("impl S {\n    fn sites(a: A) {}\n}", false),
+            ("mod m {\n    #[controller]\n    fn sites(a: A) {}\n}", false),
+            ("#[controller]\nfn sites(a: A) {}\nimpl S {\n    #[controller]\n    fn sites(a: A) {}\n}", false),
+            ("impl S {\n    #[controller]\n    fn sites_of(a: A) {}\n}", false),
+        ] {
+            assert_eq!(is_associated(file, &name), expected, "{file}");
+        }
+    }
+
+    #[test]
     fn alias_with_unique_name_is_found() {
         let name = syn::parse_str::<Ident>("Shared").unwrap();
-        let found = |text: &str| unique_alias(text, &name).map(|ty| crate::function::compact_text(&ty));
+        let found = |text: &str| unique_alias(text, &name).map(|ty| quote::quote!(#ty).to_string().replace(' ', ""));
         assert_eq!(found("type Shared = Arc<Web>;").as_deref(), Some("Arc<Web>"));
         assert_eq!(found("mod m { pub type Shared = Arc<Web>; }").as_deref(), Some("Arc<Web>"));
         assert_eq!(found("type Shared = A; mod m { type Shared = B; }"), None);

@@ -6,7 +6,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{Generics, Type};
+use syn::{FnArg, Generics, Type};
 
 use super::{
     check::{CheckErrors, MissingResource, is_dynamic, kind_of_alias, kind_of_spec},
@@ -63,12 +63,20 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
 }
 
 /// Returns the function with `unreachable!()` as its body. In an editor, where no file can be read, the body stays
-/// for completion.
+/// for completion. A method gets no type of its name, so its `Context<name>` becomes a type that exists.
 fn with_unreachable_body(function: &Function, item: &TokenStream) -> TokenStream {
     if source_file::read().is_none() {
         return item.clone();
     }
     let Function { attrs, vis, sig } = function;
+    let (mut sig, is_method) = (sig.clone(), function.is_method());
+    for input in sig.inputs.iter_mut().filter(|_| is_method) {
+        if let FnArg::Typed(typed) = input
+            && mentions(&typed.ty.to_token_stream(), &function.sig.ident)
+        {
+            *typed.ty = syn::parse_quote!(());
+        }
+    }
     quote! {
         #[allow(unused_mut, clippy::unused_async, reason = "its head has mistakes")]
         #(#attrs)*

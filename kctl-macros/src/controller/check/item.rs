@@ -47,7 +47,7 @@ pub(super) fn function_form(function: &Function, of: Option<&Entry>, errors: &mu
         );
     }
     check_head(function, errors);
-    let (primary, context) = parameters(&function.sig, errors)?;
+    let (primary, context) = parameters(function, errors)?;
     check_context(&function.sig.ident, context, errors);
     let kind = generic_argument(primary, "Arc");
     if kind.is_none() {
@@ -84,12 +84,13 @@ fn check_head(function: &Function, errors: &mut Errors) {
 
 /// Returns the types of the object and of the context. Reports a method, another number of parameters, and the reverse
 /// order.
-fn parameters<'a>(signature: &'a syn::Signature, errors: &mut Errors) -> Option<(&'a Type, &'a Type)> {
-    let name = &signature.ident;
-    let inputs: Vec<_> = signature.inputs.iter().collect();
-    if let Some(FnArg::Receiver(receiver)) = inputs.first() {
+fn parameters<'a>(function: &'a Function, errors: &mut Errors) -> Option<(&'a Type, &'a Type)> {
+    let name = &function.sig.ident;
+    let inputs: Vec<_> = function.sig.inputs.iter().collect();
+    if function.is_method() {
         let help = "move the function out of the `impl`; for state, put `#[controller(of = Kind)]` on the struct and write `impl Reconcile`";
-        errors.push(receiver, codes::NOT_ON_A_CONTROLLER, "`#[controller]` goes on a function, not on a method", help);
+        let what = "`#[controller]` goes on a function, not on a method";
+        errors.push(function.receiver_or_name(), codes::NOT_ON_A_CONTROLLER, what, help);
         return None;
     }
     let [FnArg::Typed(primary), FnArg::Typed(context)] = inputs.as_slice() else {

@@ -1,0 +1,13 @@
+//! The attribute can't add a type beside an associated function.
+use kctl::prelude::*;
+
+struct Rules;
+
+impl Rules {
+    #[conversion]
+    fn convert(_old: ConfigMap) -> Result<Secret> {
+        Ok(Secret::default())
+    }
+}
+
+fn main() {}
