@@ -128,6 +128,15 @@ pub(crate) fn is_associated(text: &str, name: &Ident) -> bool {
     })
 }
 
+/// Returns `true` if the file has a struct of this name with `#[controller]`, or can't be parsed.
+pub(crate) fn is_controller(text: &str, name: &Ident) -> bool {
+    let Ok(file) = syn::parse_file(text) else { return true };
+    items_of(&file).into_iter().any(|item| match item {
+        Item::Struct(item) => item.ident == *name && item.attrs.iter().any(|a| has_name(a, &["controller"])),
+        _ => false,
+    })
+}
+
 /// Returns the type of the only alias of this name in the file: `Arc<Web>` for `type Shared = Arc<Web>;`. `None` for a
 /// generic alias, and if the name has another definition or is imported.
 pub(crate) fn unique_alias(text: &str, name: &Ident) -> Option<Type> {

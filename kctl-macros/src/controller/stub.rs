@@ -6,7 +6,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};
-use syn::{FnArg, Generics, Type};
+use syn::{FnArg, Generics, ImplItem, ItemImpl, Type};
 
 use super::{
     check::{CheckErrors, MissingResource, is_dynamic, kind_of_alias, kind_of_spec},
@@ -47,7 +47,7 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
             let stub = stub(&item.ident, &item.generics, &kind, input);
             quote!(const _: () = { #stub };)
         }
-        AnnotatedItem::Other(_) => TokenStream::new(),
+        AnnotatedItem::Other(tokens) => stub_of_impl(tokens, input).unwrap_or_default(),
     };
     let item = match &input.item {
         AnnotatedItem::Function(function) if mistakes.is_signature_wrong => with_unreachable_body(function, item),
@@ -60,6 +60,30 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
         #kind_stub
         #errors
     }
+}
+
+/// Emits the stub of a struct without the attribute, which stands on its `impl Reconcile`. Without the stub, rustc would
+/// report at each method that the struct is not a controller.
+fn stub_of_impl(item: &TokenStream, input: &Input) -> Option<TokenStream> {
+    let block: ItemImpl = syn::parse2(item.clone()).ok()?;
+    let (implemented, _) = block.trait_.as_ref()?;
+    implemented.segments.last().filter(|last| last.ident == "Reconcile")?;
+    let Type::Path(of) = &*block.self_ty else { return None };
+    let name = of.path.get_ident()?;
+    if source_file::read().is_none_or(|text| source_file::is_controller(&text, name)) {
+        return None;
+    }
+    let mut parameters = block.items.iter().flat_map(|item| match item {
+        ImplItem::Fn(function) => function.sig.inputs.iter().collect::<Vec<_>>(),
+        _ => Vec::new(),
+    });
+    let kind = parameters.find_map(|parameter| match parameter {
+        FnArg::Typed(typed) => generic_argument(&typed.ty, "Arc"),
+        FnArg::Receiver(_) => None,
+    });
+    let kind = kind.map_or_else(placeholder_kind, kind_or_kind_of_spec);
+    let stub = stub(name, &Generics::default(), &kind, input);
+    Some(quote!(const _: () = { #stub };))
 }
 
 /// Returns the function with `unreachable!()` as its body. In an editor, where no file can be read, the body stays
@@ -124,6 +148,9 @@ fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) ->
     );
     let (_, of, _) = generics.split_for_impl();
     let mut bounded = generics.clone();
+    for lifetime in bounded.lifetimes_mut() {
+        lifetime.bounds.push(syn::parse_quote!('static));
+    }
     for parameter in bounded.type_params_mut() {
         parameter.bounds.push(syn::parse_quote!('static));
         parameter.default = None;
