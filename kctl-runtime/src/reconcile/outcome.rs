@@ -8,6 +8,7 @@ use super::{Action, Error, Result};
     message = "a reconcile function returns `Result<Action>`, not `{Self}`",
     label = "not `Result<Action>`",
     note = "help: write `-> Result<Action>` and end with `Ok(Action::await_change())`",
+    note = "an error of your own is a `std::error::Error`, `Send` and `Sync`, for example `Box<dyn std::error::Error + Send + Sync>`",
     note = "code: K0005"
 )]
 pub trait Outcome {
@@ -18,6 +19,7 @@ pub trait Outcome {
     fn outcome(self) -> Result<Action>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<E: Into<Error>> Outcome for Result<Action, E> {
     fn outcome(self) -> Result<Action> {
         self.map_err(Into::into)
