@@ -43,7 +43,7 @@ use self::{
     values::{backoff, concurrency, duration, entry_value, finalizer, name, namespaces, number},
 };
 pub(super) use self::{
-    item::{kind_of_alias, kind_of_spec},
+    item::{kind_of_alias, kind_of_spec, kind_of_struct},
     missing_resource::MissingResource,
     relation::is_dynamic,
     spellings::last_segment,
@@ -78,7 +78,7 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<CheckErrors>> {
     let n_of_options = errors.len();
     let item = match &input.item {
         AnnotatedItem::Function(function) => function_form(function, of, &mut errors),
-        AnnotatedItem::Struct(item) => struct_form(item, of, &mut errors),
+        AnnotatedItem::Struct(item) => struct_form(item, &input.options, &mut errors),
         AnnotatedItem::Other(tokens) => {
             let help =
                 "put it on `async fn name(object: Arc<Kind>, cx: Context<name>) -> Result<Action>` or on a struct";

@@ -9,7 +9,7 @@ use quote::{ToTokens, quote};
 use syn::{FnArg, Generics, ImplItem, ItemImpl, Type};
 
 use super::{
-    check::{CheckErrors, MissingResource, is_dynamic, kind_of_alias, kind_of_spec},
+    check::{CheckErrors, MissingResource, is_dynamic, kind_of_alias, kind_of_spec, kind_of_struct},
     parse::{AnnotatedItem, Input, Value},
 };
 use crate::{
@@ -39,11 +39,7 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
             }
         }
         AnnotatedItem::Struct(item) => {
-            let of = input.options.iter().find(|entry| entry.name == "of").and_then(|entry| entry.value.as_ref());
-            let kind = match of {
-                Some(Value::Kind(kind)) => kind_or_kind_of_spec(kind),
-                _ => placeholder_kind(),
-            };
+            let kind = kind_of_struct(&input.options).as_ref().map_or_else(placeholder_kind, kind_or_kind_of_spec);
             let stub = stub(&item.ident, &item.generics, &kind, input);
             quote!(const _: () = { #stub };)
         }

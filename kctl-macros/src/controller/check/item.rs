@@ -13,9 +13,13 @@
 use quote::ToTokens;
 use syn::{FnArg, Ident, ItemStruct, ReturnType, Type, spanned::Spanned};
 
-use super::super::{
-    model::Signature,
-    parse::{Entry, Value},
+use super::{
+    super::{
+        model::Signature,
+        parse::{Entry, Value},
+    },
+    relation::{kinds_in_list, report_pointer},
+    spellings::last_segment,
 };
 use crate::{
     codes,
@@ -158,18 +162,48 @@ pub(in crate::controller) fn kind_of_alias(ty: &Type) -> Option<Type> {
     generic_argument(&alias, "Arc").cloned()
 }
 
+/// Options by which a struct names its kind. All but the first are mistakes, which have their own errors.
+const KIND_OPTIONS: [&str; 4] = ["of", "kind", "resource", "primary"];
+
+/// Returns the kind that the options of a struct name, also if it is written in a wrong form: `of = "Kind"`, `kind = Kind`.
+pub(in crate::controller) fn kind_of_struct(options: &[Entry]) -> Option<Type> {
+    let named = KIND_OPTIONS.iter().filter_map(|option| options.iter().find(|entry| entry.name == option));
+    named.filter_map(|entry| entry.value.as_ref()).find_map(|value| match value {
+        Value::Kind(kind) => Some(strip_pointers(kind).clone()),
+        Value::Expr(value) => {
+            let kind = syn::parse_str::<Type>(kinds_in_list(value).first()?).ok()?;
+            // `primary = patch` names a verb.
+            last_segment(&kind)?.to_string().starts_with(char::is_uppercase).then_some(kind)
+        }
+    })
+}
+
 /// Checks a controller struct, and returns the kind of `of`.
-pub(super) fn struct_form(item: &ItemStruct, of: Option<&Entry>, errors: &mut Errors) -> Option<Type> {
+pub(super) fn struct_form(item: &ItemStruct, options: &[Entry], errors: &mut Errors) -> Option<Type> {
     if !item.generics.params.is_empty() {
         let what = "a controller can't be generic: it is one type with one role";
         errors.push(&item.generics, codes::GENERIC_CONTROLLER_OR_KIND, what, &trait_object_help(item));
     }
-    if let Some(Value::Kind(kind)) = of.and_then(|entry| entry.value.as_ref()) {
-        report_spec_as_kind(kind, errors);
-        return Some(kind.clone());
+    let of = options.iter().find(|entry| entry.name == "of");
+    match of.and_then(|entry| Some((&entry.name, entry.value.as_ref()?))) {
+        Some((of, Value::Kind(kind))) => {
+            if !report_pointer(of, kind, errors) {
+                report_spec_as_kind(kind, errors);
+            }
+            return Some(strip_pointers(kind).clone());
+        }
+        Some((_, Value::Expr(value))) => {
+            let kinds = kinds_in_list(value);
+            let kind = kinds.first().filter(|_| kinds.len() == 1).map_or("Kind", |kind| kind.as_str());
+            errors.push(value, codes::MISSING_OF, "`of` names a kind", &format!("write `of = {kind}`"));
+        }
+        // `kind = Kind` and `primary = Kind` have their own errors.
+        None if kind_of_struct(options).is_some() => {}
+        None => {
+            let what = "a controller struct needs `of = Kind`";
+            errors.push(&item.ident, codes::MISSING_OF, what, "write `#[controller(of = Kind, …)]`");
+        }
     }
-    let what = "a controller struct needs `of = Kind`";
-    errors.push(&item.ident, codes::MISSING_OF, what, "write `#[controller(of = Kind, …)]`");
     None
 }
 

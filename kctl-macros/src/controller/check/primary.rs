@@ -1,9 +1,12 @@
 //! The verbs, flags and options of `primary(…)`.
 
+use quote::ToTokens;
+use syn::Expr;
+
 use super::{
     super::{
         model::{DeclaredVerb, PrimaryOptions, Verb},
-        parse::{Argument, Entry},
+        parse::{Argument, Entry, Value},
     },
     part::METADATA,
     relation::set_once,
@@ -18,9 +21,17 @@ const READ_ONLY: &str = "read_only";
 /// Reads `primary(…)`. `optional`, `metadata` and `as` are rejected: a primary is there, and it is cached as a whole.
 /// `read_only` excludes verbs that write.
 pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptions> {
-    if entry.value.is_some() {
-        let (what, help) = ("`primary` takes its verbs in parentheses", "write for example `primary(patch)`");
-        errors.push(&entry.name, codes::FORM_OF_ANOTHER_OPTION, what, help);
+    if let Some(value) = &entry.value {
+        let help = match value {
+            // A path to a type, such as `v1::Pod`, is a kind. A verb is in lower case.
+            Value::Expr(Expr::Path(kind)) if kind.to_token_stream().to_string().contains(char::is_uppercase) => {
+                let kind = kind.to_token_stream().to_string().replace(' ', "");
+                format!("write for example `primary(patch)`; a struct names its kind by `of = {kind}`")
+            }
+            _ => "write for example `primary(patch)`".to_owned(),
+        };
+        let what = "`primary` takes its verbs in parentheses";
+        errors.push(&entry.name, codes::FORM_OF_ANOTHER_OPTION, what, &help);
         return None;
     }
     let parentheses = Parentheses { subject: Subject::Primary, prefix: "primary".into() };

@@ -31,7 +31,11 @@ use super::{
     relation_options::{check_options, relation_option},
     verbs::{LIVE, OPTIONAL, Parentheses, Subject, verb},
 };
-use crate::{codes, diagnostics::Errors};
+use crate::{
+    codes,
+    diagnostics::Errors,
+    function::{compact_text, generic_argument},
+};
 
 /// The flag of `owns` that sets `blockOwnerDeletion` in owner references.
 const BLOCKING: &str = "block_owner_deletion";
@@ -54,7 +58,7 @@ fn report_missing_kind(entry: &Entry, errors: &mut Errors) {
 }
 
 /// Returns the kinds of `[Pod, Secret]`, `Pod + Secret`, `&Pod` or `"Pod"`.
-fn kinds_in_list(value: &Expr) -> Vec<String> {
+pub(super) fn kinds_in_list(value: &Expr) -> Vec<String> {
     match value {
         Expr::Array(list) => list.elems.iter().flat_map(kinds_in_list).collect(),
         Expr::Tuple(list) => list.elems.iter().flat_map(kinds_in_list).collect(),
@@ -85,7 +89,10 @@ pub(super) fn relation(entry: &Entry, declared_as: RelationKind, errors: &mut Er
         report_missing_kind(entry, errors);
         return None;
     };
-    if report_metadata_type(declared_as, kind, errors) || report_dynamic(kind, errors) {
+    if report_metadata_type(declared_as, kind, errors)
+        || report_dynamic(kind, errors)
+        || report_pointer(&entry.name, kind, errors)
+    {
         return None;
     }
     let mut relation = Relation {
@@ -183,6 +190,14 @@ pub(super) fn report_dynamic(kind: &Type, errors: &mut Errors) -> bool {
         errors.push(kind, codes::NOT_A_KIND, what, help);
     }
     is_dynamic
+}
+
+/// Reports K0030 for `Arc<Kind>` in the place of the kind. Returns `true` for an error.
+pub(super) fn report_pointer(option: &Ident, written: &Type, errors: &mut Errors) -> bool {
+    let Some(kind) = generic_argument(written, "Arc").map(compact_text) else { return false };
+    let what = format!("`{}` is not a Kubernetes kind: it points to one", compact_text(written));
+    errors.push(written, codes::NOT_A_KIND, &what, &format!("write `{option} = {kind}`"));
+    true
 }
 
 /// Returns `true` for kube's `DynamicObject`.

@@ -1,0 +1,13 @@
+//! `primary` takes verbs, and `of` the kind.
+use kctl::prelude::*;
+
+#[controller(primary = ConfigMap)]
+struct Configs;
+
+impl Reconcile for Configs {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+}
+
+fn main() {}
