@@ -11,12 +11,9 @@ use super::{
     part::METADATA,
     relation::set_once,
     relation_options::relation_option,
-    verbs::{OPTIONAL, Parentheses, Subject, verb},
+    verbs::{OPTIONAL, Parentheses, READ_ONLY, Subject, verb},
 };
 use crate::{codes, diagnostics::Errors};
-
-/// The flag of `primary` whose status is not written.
-const READ_ONLY: &str = "read_only";
 
 /// Reads `primary(…)`. `optional`, `metadata` and `as` are rejected: a primary is there, and it is cached as a whole.
 /// `read_only` excludes verbs that write.

@@ -29,7 +29,7 @@ use super::{
     },
     part::{METADATA, check_part, report_metadata_type},
     relation_options::{check_options, relation_option},
-    verbs::{LIVE, OPTIONAL, Parentheses, Subject, verb},
+    verbs::{BLOCKING, LIVE, OPTIONAL, Parentheses, Subject, verb},
 };
 use crate::{
     codes,
@@ -37,8 +37,6 @@ use crate::{
     function::{compact_text, generic_argument},
 };
 
-/// The flag of `owns` that sets `blockOwnerDeletion` in owner references.
-const BLOCKING: &str = "block_owner_deletion";
 /// Reports K0012 for a relation without a kind. The help has one relation for each kind that the value names.
 fn report_missing_kind(entry: &Entry, errors: &mut Errors) {
     let name = &entry.name;

@@ -15,7 +15,10 @@ use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Expr, Ident};
 
-use super::super::model::{DeclaredVerb, RelationKind, Verb};
+use super::{
+    super::model::{DeclaredVerb, RelationKind, Verb},
+    part::METADATA,
+};
 use crate::{
     codes,
     diagnostics::{Errors, closest_match},
@@ -25,6 +28,10 @@ use crate::{
 pub(super) const LIVE: &str = "live";
 /// The flag of a kind whose CRD may be missing.
 pub(super) const OPTIONAL: &str = "optional";
+/// The flag of `primary` whose status is not written.
+pub(super) const READ_ONLY: &str = "read_only";
+/// The flag of `owns` that sets `blockOwnerDeletion` in owner references.
+pub(super) const BLOCKING: &str = "block_owner_deletion";
 
 /// Reads one verb. K0022 for a repeated one, K0015 for an unknown one.
 pub(super) fn verb(word: &Ident, verbs: &mut Vec<DeclaredVerb>, parentheses: &Parentheses, errors: &mut Errors) {
@@ -110,10 +117,11 @@ impl Parentheses {
     /// Returns the words that may stand here alone: verbs, and the flags of the relation.
     fn words(&self) -> impl Iterator<Item = &'static str> {
         let flags: &[&str] = match self.subject {
-            Subject::Primary => &[],
-            Subject::Related(RelationKind::Owns | RelationKind::Watches) => &[OPTIONAL],
+            Subject::Primary => &[READ_ONLY],
+            Subject::Related(RelationKind::Owns) => &[OPTIONAL, METADATA, BLOCKING],
+            Subject::Related(RelationKind::Watches) => &[OPTIONAL, METADATA],
             Subject::Related(RelationKind::Reads | RelationKind::ReadsLive | RelationKind::ReadsLiveInCluster) => {
-                &[LIVE, OPTIONAL]
+                &[LIVE, OPTIONAL, METADATA]
             }
         };
         Verb::WORDS.iter().filter(move |word| self.has_verb(word)).chain(flags).copied()
