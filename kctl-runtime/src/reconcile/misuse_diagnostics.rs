@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{ApiRequest, Context, Live, OnCluster, Owned, Result, missing_bounds::AllVerbs};
+use super::{ApiRequest, Context, DeleteRequest, Live, Objects, OnCluster, Owned, Result, missing_bounds::AllVerbs};
 use crate::store::Store;
 
 macro_rules! nowhere {
@@ -74,6 +74,27 @@ nowhere! {
     "`{Self}` is read live by its name: it is not listed",
     "there is no list of what is read live",
     "help: write `#[controller(reads = {Self})]` and `cx.store::<{Self}>()`; or `get(name)`"
+}
+nowhere! {
+    /// A kind that would be read through the handle that changes it.
+    ReadOfObjects<>:
+    "`cx.objects` changes `{Self}`: it reads nothing",
+    "this handle only writes",
+    "help: write `cx.store::<{Self}>()`, with `.get(&key)` or `.iter()`; a request that kctl has no method for, such as for logs, is sent by `cx.client()`, with `rbac(rule())`"
+}
+nowhere! {
+    /// A kind whose owned objects would be listed, although they are in the handle.
+    ListOfOwned<>:
+    "owned objects of `{Self}` are iterated: there is no request for a list",
+    "owned objects are iterated",
+    "help: write `cx.owned::<{Self}>().iter()`, or `.get(name)` for one of them"
+}
+nowhere! {
+    /// A kind whose owned objects would be deleted by a selector, which may select objects of other owners.
+    CollectionOfOwned<>:
+    "owned objects of `{Self}` are deleted one by one: a selector may select those of other owners",
+    "owned objects are deleted one by one",
+    "help: write `cx.owned::<{Self}>().delete(&object)` in a loop over `.iter()`, or `.converge(Vec::<{Self}>::new())`"
 }
 nowhere! {
     /// A kind that would be owned on another cluster.
@@ -226,6 +247,50 @@ impl<K> Live<K> {
     pub fn list(&self) -> ApiRequest<Vec<K>>
     where
         K: OfLive,
+    {
+        K::never()
+    }
+}
+
+impl<C: ?Sized, K, A> Objects<C, K, A> {
+    #[doc(hidden)]
+    pub fn get<Q>(&self, _name: Q) -> ApiRequest<Arc<K>>
+    where
+        K: ReadOfObjects,
+    {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn list(&self) -> Listed<K>
+    where
+        K: ReadOfObjects,
+    {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn logs<Q>(&self, _object: Q) -> ApiRequest<String>
+    where
+        K: ReadOfObjects,
+    {
+        K::never()
+    }
+}
+
+impl<C: ?Sized, K, A> Owned<C, K, A> {
+    #[doc(hidden)]
+    pub fn list(&self) -> Listed<K>
+    where
+        K: ListOfOwned,
+    {
+        K::never()
+    }
+
+    #[doc(hidden)]
+    pub fn delete_collection(&self, _namespace: Option<&str>, _labels: &str) -> DeleteRequest
+    where
+        K: CollectionOfOwned,
     {
         K::never()
     }
