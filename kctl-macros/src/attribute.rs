@@ -4,6 +4,14 @@
 //! read, and reading continues after the next comma. So `#[interpreter(op = , crate = kctl)]` is one error, and the
 //! attribute still knows its crate.
 //!
+//! | written | read as |
+//! |---|---|
+//! | `validate` | `Value::None` |
+//! | `op = InterpretHealth` | `Value::Expr` |
+//! | `operations(create, update)` | `Value::Items`, with words |
+//! | `match_conditions("name" = "expression")` | `Value::Items`, with a value |
+//! | `timeout = $seconds`, in `macro_rules!` | `Value::Expr`, without the group around the fragment |
+//!
 //! `#[controller]` has its own parser, because its options have kinds as values, with parentheses after them.
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -37,7 +45,9 @@ pub(crate) struct Input {
 
 /// One option: `name`, `name = value` or `name(item, …)`. `crate` is the only keyword among the names.
 pub(crate) struct Entry {
+    /// The name, for the span of errors about the whole option.
     pub(crate) name: Ident,
+    /// The value with its form.
     pub(crate) value: Value,
 }
 

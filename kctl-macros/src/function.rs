@@ -169,8 +169,8 @@ pub(crate) fn item_keyword(item: &TokenStream) -> Option<Ident> {
     })
 }
 
-/// Removes what surrounds a type without another meaning, at any depth: the invisible groups of fragments of
-/// `macro_rules!`, such as `$kind:ty`, and parentheses. Around `dyn A + B` they stay, because `&dyn A + B` is no type.
+/// Removes what surrounds a type without giving it another meaning, at any depth: the invisible groups of fragments of
+/// `macro_rules!`, such as `$kind:ty`, and parentheses. Around `dyn A + B` they stay, because rustc rejects `&dyn A + B`.
 pub(crate) fn remove_groups(ty: &mut Type) {
     while let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
         if matches!(**elem, Type::TraitObject(_) | Type::ImplTrait(_)) {

@@ -7,6 +7,15 @@
 //! They report a mistake only if the file leaves no doubt: no macro, no `use` and no second definition could give the
 //! name another meaning. Otherwise they stay silent, and rustc reports what it finds.
 //!
+//! | search | the mistake |
+//! |---|---|
+//! | `kind_of_spec` | a spec in the place of its kind (K0030) |
+//! | `unique_signature` | a callback with a wrong signature (K0119) |
+//! | `unique_alias` | an alias of `Arc<Kind>` in the place of the `Arc` (K0008) |
+//! | `is_associated` | an attribute on a function of an `impl` (K0001, K0050, K0100, K0111) |
+//! | `is_controller` | an attribute on the `impl` of a struct (K0001) |
+//! | `definitions_of`, `items_of` | a struct without `#[resource]` or `#[schema]` (K0030, K0090) |
+//!
 //! Most files need no parser: a search in the characters comes first, because parsing a file of a thousand lines takes
 //! longer than the rest of the macro.
 

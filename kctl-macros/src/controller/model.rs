@@ -38,7 +38,9 @@ pub(super) struct Model {
 /// The item below the attribute: a reconcile function, or a struct that implements `Reconcile`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
+    /// `async fn name(object: Arc<Kind>, cx: Context<name>) -> Result<Action>`.
     Function,
+    /// `struct Name`, with `of = Kind` in the attribute.
     Struct,
 }
 
@@ -164,14 +166,18 @@ pub(super) enum Part {
 pub(super) struct DeclaredVerb {
     /// The meaning of the word.
     pub(super) verb: Verb,
+    /// The word, or one with the span of the attribute for an implied verb.
     pub(super) word: Ident,
 }
 
 /// An option of a relation with its word and its value. The value is a function, or a string for `selector`, `fields`
 /// and `on`.
 pub(super) struct DeclaredOption {
+    /// The meaning of the word.
     pub(super) option: RelationOption,
+    /// The word, which is the name of the builder's method, too.
     pub(super) word: Ident,
+    /// The value after `=`, which rustc checks unless it is a literal.
     pub(super) value: Expr,
 }
 

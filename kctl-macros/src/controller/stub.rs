@@ -3,6 +3,14 @@
 //! The stub may do everything. Without it, each use of the `Context` in the function would be one more error, because
 //! no permission would be declared; with it, one mistake is one error, and completion goes on in a function that is
 //! half typed. Its trait implementations are generic over every kind, so that no verb needs to be named.
+//!
+//! | item | emitted |
+//! |---|---|
+//! | a function | the function, a struct of its name, and both implementations; without its body if the signature is wrong |
+//! | a method or an associated function | the function alone: an `impl` contains nothing else |
+//! | a struct | the struct and its `impl Controller`; the user has `impl Reconcile` |
+//! | an `impl Reconcile` | the block and the `impl Controller` of its struct |
+//! | any other item | the item |
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{ToTokens, quote};

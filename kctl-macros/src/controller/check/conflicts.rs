@@ -1,4 +1,13 @@
 //! Options that conflict with each other or with the item.
+//!
+//! | written | result |
+//! |---|---|
+//! | `owns = Pod, reads = Pod` | K0021, help: name it once |
+//! | `owns = Pod, reads = Pod(live)` | K0021, help: read the cache by `cx.store` |
+//! | `reads = ConfigMap(live)`, with that primary | K0021, help: `primary(get)` and `cx.get()` |
+//! | `owns = Pod(on = Edge)` | K0041, unless the primary is there, too |
+//! | `retries = 1, retries = 2` | K0022 |
+//! | `finalizer = "example.com/a"` on a function | K0023, help: the struct form |
 
 use quote::ToTokens;
 use syn::{Expr, Ident, Type};

@@ -3,10 +3,10 @@
 //! | code | mistake |
 //! |---|---|
 //! | K0001 | a method |
-//! | K0002, K0009 | `of` on a function, or none on a struct |
+//! | K0002, K0009 | `of` on a function; none on a struct, or one that is not a type |
 //! | K0003, K0004, K0005 | not `async`, generic, without a result |
 //! | K0006, K0007, K0008 | the parameters, their order and their types |
-//! | K0030 | a spec in place of its kind |
+//! | K0030 | a spec or an `Arc` in place of the kind |
 //!
 //! rustc checks the types behind the names: that the kind is a Kubernetes kind, and that the result is a `Result<Action>`.
 

@@ -1,4 +1,13 @@
 //! The verbs, flags and options of `primary(…)`.
+//!
+//! | written | result |
+//! |---|---|
+//! | `primary(get, patch)` | the verbs in the role, and `cx.get()` and `cx.patch(…)` |
+//! | `primary(read_only)` | no status is written |
+//! | `primary(when = f, index = g)` | a predicate and an index |
+//! | `primary = patch` | K0025, help: parentheses |
+//! | `primary = Site` | K0025, help: `of = Site` on a struct |
+//! | `primary(update)` | K0013: no operation on the primary needs it |
 
 use quote::ToTokens;
 use syn::Expr;

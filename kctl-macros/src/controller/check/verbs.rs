@@ -9,6 +9,9 @@
 //! | `owns = Pod(verbs = [create, patch])` | write `owns = Pod(create, patch)` |
 //! | `owns = Pod(status(patch))` | write `owns = Pod(status)` |
 //! | `owns = Pod(evict)` | write `owns = Pod(eviction)` |
+//! | `reads = Pod(bind)` | write `reads = Pod(binding)` |
+//! | `reads = Secret(live = cluster)` | write `reads = Secret(live(cluster))` |
+//! | `owns = Pod(metadata = true)` | write `owns = Pod(metadata)` |
 //! | `primary(*)` | write the verbs that are used |
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -100,6 +103,7 @@ const WILDCARDS: [&str; 3] = ["all", "any", "everything"];
 
 /// The owner of the parentheses that are read, for messages that show what to write in them.
 pub(super) struct Parentheses {
+    /// The object that the verbs are about.
     pub(super) subject: Subject,
     /// The text before the parentheses: `owns = Pod`.
     pub(super) prefix: String,
@@ -108,6 +112,7 @@ pub(super) struct Parentheses {
 /// The object that the parentheses are about.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
+    /// The primary of the controller.
     Primary,
     /// A related kind. The relation is that of the option; `live` does not change it.
     Related(RelationKind),
