@@ -117,9 +117,7 @@ pub(crate) fn unique_signature(text: &str, name: &Ident) -> Option<syn::Signatur
 pub(crate) fn is_associated(text: &str, name: &Ident) -> bool {
     let places = places_of(text, &format!("fn {name}"));
     let [start] = places[..] else { return false };
-    // Most functions begin their line, so that they are in no block.
-    let line = text[..start].rfind('\n').map_or(0, |end| end + 1);
-    if !text[line..].starts_with(char::is_whitespace) {
+    if !may_be_associated(text, start) {
         return false;
     }
     let Ok(file) = syn::parse_file(text) else { return false };
@@ -135,6 +133,16 @@ pub(crate) fn is_associated(text: &str, name: &Ident) -> bool {
         }
         _ => false,
     })
+}
+
+/// Returns `true` unless the indentation shows that the function at this offset stands in a module or at the top: then the
+/// file is not parsed.
+fn may_be_associated(text: &str, function: usize) -> bool {
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let line = text[..function].rfind('\n').map_or(0, |end| end + 1);
+    let own = indentation(&text[line..]);
+    let block = text[..line].lines().rev().find(|line| !line.trim().is_empty() && indentation(line) < own);
+    block.is_some_and(|line| line.contains("impl") || line.contains("trait") || line.trim() == "{")
 }
 
 /// Returns `true` if the file has a struct of this name with `#[controller]`, or can't be parsed.
@@ -182,6 +190,7 @@ mod tests {
         for (file, expected) in [
             ("impl S {\n    #[kctl::controller]\n    async fn sites(a: A) {}\n}", true),
             ("mod m {\n    trait T {\n        #[admission(validate)]\n        fn sites(a: A) {}\n    }\n}", true),
+            ("impl S\nwhere\n    A: B,\n{\n    #[controller]\n\n    pub async fn sites(a: A) {}\n}", true),
             ("impl S {\n    fn sites(a: A) {}\n}", false),
             ("mod m {\n    #[controller]\n    fn sites(a: A) {}\n}", false),
             ("#[controller]\nfn sites(a: A) {}\nimpl S {\n    #[controller]\n    fn sites(a: A) {}\n}", false),
