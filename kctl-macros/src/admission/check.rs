@@ -15,6 +15,7 @@ use syn::{Ident, Type, TypeReference};
 use super::{
     ATTRIBUTE,
     options::{Action, Options, Setting, options},
+    requests::check_called,
 };
 use crate::{
     attribute::Input,
@@ -62,7 +63,14 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
         errors
             .syntax(mistake, "options are words, `name = value` or `name(…)`, such as `validate, operations(create)`");
     }
-    let options = options(input, &mut errors);
+    let mut options = options(input, &mut errors);
+    if errors.len() == 0 {
+        check_called(input, &mut errors);
+        if errors.len() > 0 && !has_subresources(&options.settings) {
+            // A `connect` without a subresource is one mistake, whatever the function takes.
+            options.other_object = None;
+        }
+    }
     let krate = input.krate(&mut errors);
     let function = ATTRIBUTE.check_function(input.function.as_ref(), &input.other, &mut errors)?;
     let Some((action, word)) = options.action.clone() else { return Err(errors.into_error()) };
@@ -80,6 +88,10 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
         takes,
         settings: options.settings,
     })
+}
+
+fn has_subresources(settings: &[Setting]) -> bool {
+    settings.iter().any(|setting| matches!(setting, Setting::Subresources(_)))
 }
 
 /// Returns the kind and the form of the parameters, or reports K0103. The help shows the whole signature with the

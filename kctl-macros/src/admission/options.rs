@@ -99,13 +99,23 @@ pub(super) enum Operation {
 
 impl Operation {
     /// Returns the operation of a word in lower case.
-    fn of(word: &str) -> Option<Self> {
+    pub(super) fn of(word: &str) -> Option<Self> {
         match word {
             "create" => Some(Self::Create),
             "update" => Some(Self::Update),
             "delete" => Some(Self::Delete),
             "connect" => Some(Self::Connect),
             _ => None,
+        }
+    }
+
+    /// Returns the word of the attribute.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Connect => "connect",
         }
     }
 
