@@ -64,7 +64,9 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
             .syntax(mistake, "options are words, `name = value` or `name(…)`, such as `validate, operations(create)`");
     }
     let mut options = options(input, &mut errors);
-    if errors.len() == 0 {
+    // A function that mutates can't have such a subresource at all.
+    let is_possible = options.other_object.is_none() || !matches!(options.action, Some((Action::Mutate, _)));
+    if errors.len() == 0 && is_possible {
         check_called(input, &mut errors);
         if errors.len() > 0 && !has_subresources(&options.settings) {
             // A `connect` without a subresource is one mistake, whatever the function takes.
@@ -75,8 +77,10 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
     let function = ATTRIBUTE.check_function(input.function.as_ref(), &input.other, &mut errors)?;
     let Some((action, word)) = options.action.clone() else { return Err(errors.into_error()) };
     let taken = parameters(function, action, &mut errors);
-    if let Some((_, takes)) = &taken {
-        check_object_available(function, &options, *takes, &mut errors);
+    if let Some((kind, takes)) = &taken
+        && *takes != Parameters::Request
+    {
+        check_object_available(function, kind, &options, &mut errors);
     }
     let (kind, takes) = taken.unwrap_or_else(|| (syn::parse_quote!(()), Parameters::Object));
     errors.into_result(AdmissionFn {
@@ -151,13 +155,16 @@ fn check_object_borrowed(ty: &Type, action: Action, help: &str, errors: &mut Err
 /// Reports K0106 for a function that takes an object that its requests don't have. The object of a `connect` is an
 /// options object such as `PodExecOptions`, and a subresource other than `status` has its own kind; a function for
 /// them takes the request alone.
-fn check_object_available(function: &Function, options: &Options, takes: Parameters, errors: &mut Errors) {
-    if let (Some((at, word)), true) = (&options.other_object, takes != Parameters::Request) {
-        let what = format!("requests of {word} have an object of another kind");
-        let help = format!(
-            "write `fn {}(request: &Admission<Kind>) -> Result<()>`, and read `request.object`",
-            function.sig.ident
-        );
-        errors.push(at, codes::CONTRADICTING_OPTIONS, &what, &help);
-    }
+fn check_object_available(function: &Function, kind: &Type, options: &Options, errors: &mut Errors) {
+    let (Some((at, word)), Some((action, _))) = (&options.other_object, &options.action) else { return };
+    let what = format!("requests of {word} have an object of another kind");
+    let help = match action {
+        // A `connect` of a function that mutates was reported.
+        Action::Mutate => "make it `validate` with the request alone, or remove the subresource".to_owned(),
+        Action::Validate => {
+            let (name, kind) = (&function.sig.ident, compact_text(kind));
+            format!("write `fn {name}(request: &Admission<{kind}>) -> Result<()>`, and read `request.object`")
+        }
+    };
+    errors.push(at, codes::CONTRADICTING_OPTIONS, &what, &help);
 }
