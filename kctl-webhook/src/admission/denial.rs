@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 /// prints it after `admission webhook "…" denied the request:`.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{message}")]
+#[must_use = "the request is accepted unless the function returns it: `return Err(denial.into())`"]
 pub struct Denial {
     code: u16,
     reason: String,
@@ -70,7 +71,6 @@ impl Denial {
     ///
     /// # Panics
     /// In debug builds, for another code.
-    #[must_use]
     pub fn code(mut self, code: u16) -> Self {
         debug_assert!((400..600).contains(&code), "a rejection is an error of HTTP");
         self.code = code;
@@ -78,7 +78,6 @@ impl Denial {
     }
 
     /// Sets the `reason` of the status, which programs read, such as `TooManyRequests`.
-    #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = reason.into();
         self
