@@ -58,7 +58,7 @@ const CONCURRENCY_MAX: usize = 64;
 /// ```
 ///
 /// # Errors
-/// Two functions handle the same kind in the same way, or a selector is invalid.
+/// Two functions handle the same kind in the same way, a selector is invalid, or a kind lacks a subresource.
 pub fn routes(
     webhooks: &[Webhook],
     conversions: Conversions,

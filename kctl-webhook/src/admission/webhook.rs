@@ -273,9 +273,69 @@ pub enum RegistrationError {
         /// The problem.
         problem: String,
     },
+    /// A kind has no such subresource, so no request would call the function.
+    #[error("{place}: {kind:?} has no subresource `{name}`; {remedy}\ncode: K0106")]
+    #[non_exhaustive]
+    Subresource {
+        /// The function.
+        place: String,
+        /// The kind.
+        kind: String,
+        /// The subresource.
+        name: String,
+        /// The subresources that the kind has, or the way to add one.
+        remedy: String,
+    },
 }
 
-/// Checks that each function has its own path, and that selectors are valid.
+/// The subresources of built-in kinds that webhooks are called for, from the storages in `pkg/registry` of Kubernetes.
+const BUILT_IN_SUBRESOURCES: [&str; 13] = [
+    "approval",
+    "attach",
+    "binding",
+    "ephemeralcontainers",
+    "eviction",
+    "exec",
+    "finalize",
+    "portforward",
+    "proxy",
+    "resize",
+    "scale",
+    "status",
+    "token",
+];
+
+/// Checks that the kind has the subresources of the rule. Kinds of aggregated API servers may have any.
+fn check_subresources(webhook: &Webhook) -> Result<(), RegistrationError> {
+    let GroupVersionKind { group, version, .. } = &webhook.kind;
+    if webhook.options.subresources.is_empty() {
+        return Ok(());
+    }
+    let known: Vec<&str> = if let Some(crd) = webhook.definition.crd {
+        let crd = crd();
+        let served = crd.spec.versions.iter().find(|served| served.name == *version);
+        let Some(subresources) = served.map(|served| served.subresources.clone().unwrap_or_default()) else {
+            return Ok(());
+        };
+        let status = subresources.status.map(|_| "status");
+        status.into_iter().chain(subresources.scale.map(|_| "scale")).collect()
+    } else if group.contains('.') && !group.ends_with(".k8s.io") {
+        return Ok(());
+    } else {
+        BUILT_IN_SUBRESOURCES.to_vec()
+    };
+    let Some(name) = webhook.options.subresources.iter().find(|name| !known.contains(&name.as_str())) else {
+        return Ok(());
+    };
+    let remedy = match known.as_slice() {
+        [] => "add it to `#[resource]`, or remove `subresources`".to_owned(),
+        known => format!("write one of {}", known.join(", ")),
+    };
+    let (place, kind) = (webhook.about.named_location(), format_kind(&webhook.kind));
+    Err(RegistrationError::Subresource { place, kind, name: name.clone(), remedy })
+}
+
+/// Checks that each function has its own path, that selectors are valid, and that subresources exist.
 pub(crate) fn check(webhooks: &[Webhook]) -> Result<(), RegistrationError> {
     let mut paths: BTreeMap<String, &Webhook> = BTreeMap::new();
     for webhook in webhooks {
@@ -283,6 +343,7 @@ pub(crate) fn check(webhooks: &[Webhook]) -> Result<(), RegistrationError> {
             let location = webhook.about.named_location();
             selector(text).map_err(|problem| RegistrationError::Selector { place: location, problem })?;
         }
+        check_subresources(webhook)?;
         if let Some(first) = paths.insert(webhook.path(), webhook) {
             let (action, kind) = (webhook.options.action.name(), format_kind(&webhook.kind));
             let (first, second) = (first.about.named_location(), webhook.about.named_location());
@@ -290,4 +351,59 @@ pub(crate) fn check(webhooks: &[Webhook]) -> Result<(), RegistrationError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::{
+        api::core::v1::{ConfigMap, Pod},
+        apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+            CustomResourceDefinition, CustomResourceDefinitionVersion, CustomResourceSubresourceStatus,
+        },
+    };
+    use serde_json::json;
+
+    use super::*;
+    use crate::kind::MakeDefinition;
+
+    /// Returns a webhook for a subresource of a kind, which has this CRD.
+    fn webhook<K: Kind>(subresource: &str, crd: Option<MakeDefinition>) -> Webhook {
+        let mut options = Options::new(Action::Validate);
+        options.subresources = vec![subresource.into()];
+        let about = FunctionInfo::new("rules", "src/main.rs", 1);
+        Webhook::request(about, options, |_request: Arc<Admission<K>>| async { Ok(()) })
+            .with_definition(Definition { crd, schema: None })
+    }
+
+    fn crd_without_subresources() -> CustomResourceDefinition {
+        let mut crd = CustomResourceDefinition::default();
+        crd.spec.versions = vec![CustomResourceDefinitionVersion { name: "v1".into(), ..Default::default() }];
+        crd
+    }
+
+    fn crd_with_status() -> CustomResourceDefinition {
+        let mut crd = crd_without_subresources();
+        let subresources = crd.spec.versions[0].subresources.get_or_insert_default();
+        subresources.status = Some(CustomResourceSubresourceStatus(json!({})));
+        crd
+    }
+
+    #[test]
+    fn subresource_that_the_crd_lacks_is_reported() {
+        let problem = |name, crd: MakeDefinition| {
+            check(&[webhook::<ConfigMap>(name, Some(crd))]).err().map(|error| error.to_string())
+        };
+        assert_eq!(problem("status", crd_with_status), None);
+        let misspelt = problem("statuss", crd_with_status).unwrap();
+        assert!(misspelt.contains("has no subresource `statuss`; write one of status\ncode: K0106"), "{misspelt}");
+        let missing = problem("status", crd_without_subresources).unwrap();
+        assert!(missing.contains("has no subresource `status`; add it to `#[resource]`"), "{missing}");
+    }
+
+    #[test]
+    fn misspelt_subresource_of_a_pod_is_reported() {
+        assert!(check(&[webhook::<Pod>("exec", None)]).is_ok());
+        let misspelt = check(&[webhook::<Pod>("exek", None)]).unwrap_err().to_string();
+        assert!(misspelt.contains("`rules` (src/main.rs:1)") && misspelt.contains("`exek`"), "{misspelt}");
+    }
 }
