@@ -236,6 +236,14 @@ pub(crate) fn generic_argument<'a>(ty: &'a Type, name: &str) -> Option<&'a Type>
     }
 }
 
+/// Returns the last name of a path: `Pod` of `v1::Pod`.
+pub(crate) fn last_name(ty: &Type) -> Option<&Ident> {
+    match ty {
+        Type::Path(path) => path.path.segments.last().map(|last| &last.ident),
+        _ => None,
+    }
+}
+
 /// Returns a type as text without spaces, for comparisons and for help. `&mut T` loses its space as well; callers
 /// show kinds, not references.
 pub(crate) fn compact_text(ty: &Type) -> String {

@@ -19,7 +19,7 @@
 //! Most files need no parser: a search in the characters comes first, because parsing a file of a thousand lines takes
 //! longer than the rest of the macro.
 
-use syn::{Attribute, File, Ident, ImplItem, Item, LitStr, Signature, TraitItem, Type, parse::ParseStream};
+use syn::{Attribute, File, Ident, ImplItem, Item, ItemStruct, LitStr, Signature, TraitItem, Type, parse::ParseStream};
 
 /// The attributes of functions that declare a type of the function's name.
 const FUNCTION_ATTRIBUTES: [&str; 4] = ["admission", "controller", "conversion", "interpreter"];
@@ -80,22 +80,49 @@ pub(crate) fn kind_of_spec(text: &str, spec: &Ident) -> Option<String> {
     definitions_of(text, spec).next()?;
     let file = syn::parse_file(text).ok()?;
     let mut described = items_of(&file).into_iter().filter_map(|item| match item {
-        Item::Struct(item) if item.ident == *spec => item.attrs.iter().find(|a| has_name(a, &["resource"])),
+        Item::Struct(item) if item.ident == *spec => resource_of(item),
         _ => None,
     });
-    let resource = described.next()?;
-    let mut kind = None;
-    let _other_options = resource.parse_args_with(|input: ParseStream| {
+    let kind = string_option(described.next()?, "kind");
+    kind.filter(|kind| spec != kind && syn::parse_str::<Ident>(kind).is_ok())
+}
+
+/// Returns the status type of a kind: `SiteStatus` for `#[resource(…, kind = "Site", status = "SiteStatus")]`. `None`
+/// if the file does not define the kind, or if its versions have different types.
+pub(crate) fn status_of_kind(text: &str, kind: &Ident) -> Option<String> {
+    if !text.contains(&format!("\"{kind}\"")) {
+        return None;
+    }
+    let file = syn::parse_file(text).ok()?;
+    let resources = items_of(&file).into_iter().filter_map(|item| match item {
+        Item::Struct(item) => resource_of(item),
+        _ => None,
+    });
+    let resources = resources.filter(|resource| string_option(resource, "kind").is_some_and(|found| *kind == found));
+    let mut found: Vec<_> = resources.filter_map(|resource| string_option(resource, "status")).collect();
+    found.dedup();
+    found.pop().filter(|_| found.is_empty())
+}
+
+/// Returns the attribute that makes a kind of a struct.
+fn resource_of(item: &ItemStruct) -> Option<&Attribute> {
+    item.attrs.iter().find(|attribute| has_name(attribute, &["resource"]))
+}
+
+/// Returns the value of `option = "…"` in an attribute.
+fn string_option(attribute: &Attribute, option: &str) -> Option<String> {
+    let mut value = None;
+    let _other_options = attribute.parse_args_with(|input: ParseStream| {
         while !input.is_empty() {
             let token: proc_macro2::TokenTree = input.parse()?;
-            if matches!(&token, proc_macro2::TokenTree::Ident(name) if name == "kind") && input.peek(syn::Token![=]) {
+            if matches!(&token, proc_macro2::TokenTree::Ident(name) if name == option) && input.peek(syn::Token![=]) {
                 input.parse::<syn::Token![=]>()?;
-                kind = input.parse::<LitStr>().ok().map(|text| text.value());
+                value = input.parse::<LitStr>().ok().map(|text| text.value());
             }
         }
         Ok(())
     });
-    kind.filter(|kind| spec != kind && syn::parse_str::<Ident>(kind).is_ok())
+    value
 }
 
 /// Returns the signature of the only function of this name in the file. `None` if there are several, for example in
@@ -226,6 +253,25 @@ mod tests {
         ];
         for (file, expected) in cases {
             assert_eq!(kind_of_spec(file, &spec).as_deref(), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn status_of_kind_is_found_in_file() {
+        let kind = syn::parse_str::<Ident>("Site").unwrap();
+        let cases = [
+            ("#[resource(kind = \"Site\", status = \"SiteStatus\")] struct SiteSpec;", Some("SiteStatus")),
+            ("mod v1 { #[kctl::resource(status = \"S\", kind = \"Site\")] struct SiteSpec; }", Some("S")),
+            ("#[resource(kind = \"Site\")] struct SiteSpec;", None),
+            ("#[resource(kind = \"Sites\", status = \"S\")] struct SiteSpec;", None),
+            (
+                "mod a { #[resource(kind = \"Site\", status = \"A\")] struct SiteSpec; }
+                 mod b { #[resource(kind = \"Site\", status = \"B\")] struct SiteSpec; }",
+                None,
+            ),
+        ];
+        for (file, expected) in cases {
+            assert_eq!(status_of_kind(file, &kind).as_deref(), expected, "{file}");
         }
     }
 }

@@ -6,7 +6,7 @@
 //! | K0051, K0052, K0053 | no operation, an unknown one, an unknown option |
 //! | K0054, K0055, K0056 | parameters: their number, the borrowed object, the second one |
 //! | K0057 | the function is generic |
-//! | K0058 | no return type where the operation needs one |
+//! | K0058 | no return type where the operation needs one, or a status that is not one |
 //!
 //! Other return types are left to rustc: the trait of the return type has a diagnostic with K0058, too.
 
@@ -23,8 +23,9 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::{Errors, closest_match},
-    function::{Function, Head, compact_text, is_result, strip_pointers},
+    function::{Function, Head, compact_text, generic_argument, is_result, last_name, return_type, strip_pointers},
     registered_function::{Borrow, borrowed_kind},
+    source_file,
 };
 
 /// A valid interpreter function.
@@ -181,7 +182,10 @@ fn check_second_parameter(
             kind.is_none_or(|kind| compact_text(kind) == compact_text(elem))
         }
         (Shape::Aggregate, Type::Reference(TypeReference { mutability: None, elem, .. })) => match &**elem {
-            Type::Slice(slice) => return Some((*slice.elem).clone()),
+            Type::Slice(slice) => {
+                check_status_item(&slice.elem, kind, errors);
+                return Some((*slice.elem).clone());
+            }
             _ => false,
         },
         _ => false,
@@ -202,13 +206,48 @@ fn check_second_parameter(
     None
 }
 
-/// Reports K0058 for a function that returns nothing where the operation needs one. rustc reports any other
-/// wrong type.
+/// Reports K0056 for status items that are the status alone, or the object: their fields would be looked for beside
+/// `clusterName`, and optional ones never be found.
+fn check_status_item(item: &Type, kind: Option<&Type>, errors: &mut Errors) {
+    let Some(kind) = kind.and_then(last_name) else { return };
+    let status = status_name(kind);
+    let is = |name: &str| last_name(item).is_some_and(|last| last == name);
+    // `ClusterStatus` may also be the status of a kind `Cluster`.
+    let is_status = !is("ClusterStatus") && (is(&status) || is(&format!("{kind}Status")));
+    let read_as = generic_argument(item, "ClusterStatus").unwrap_or(item);
+    if !is_status && last_name(read_as) != Some(kind) {
+        return;
+    }
+    let item_text = compact_text(item);
+    let what = if is_status { "the status alone" } else { "the object" };
+    let what = format!("an item of AggregateStatus is the report of a cluster, and `{item_text}` is {what}");
+    let status = if is_status { item_text } else { status };
+    errors.push(item, codes::INVALID_SECOND_PARAMETER, &what, &format!("write `&[ClusterStatus<{status}>]`"));
+}
+
+/// Returns the name of the status type of a kind: that of `#[resource]` in the same file, or the usual one.
+fn status_name(kind: &Ident) -> String {
+    let found = source_file::read().and_then(|text| source_file::status_of_kind(&text, kind));
+    found.unwrap_or_else(|| format!("{kind}Status"))
+}
+
+/// Types that no status can be. Any type that serde can serialize has the trait of the operation.
+const NOT_A_STATUS: [&str; 15] =
+    ["String", "bool", "f32", "f64", "i128", "i16", "i32", "i64", "i8", "isize", "u16", "u32", "u64", "u8", "usize"];
+
+/// Reports K0058 for a function that returns nothing where the operation needs one, and for a status that is not one.
+/// rustc reports any other wrong type.
 fn check_return_type(function: &Function, operation: &Operation, errors: &mut Errors) {
     let is_nothing = match &function.sig.output {
         ReturnType::Default => true,
         ReturnType::Type(_, ty) => matches!(&**ty, Type::Tuple(tuple) if tuple.elems.is_empty()),
     };
+    if let Some(returned) = return_type(&function.sig.output)
+        && operation.return_trait == "IntoStatus"
+        && !is_nothing
+    {
+        check_status(function, returned, errors);
+    }
     if is_nothing && operation.shape == Shape::Read {
         let first = function.parameter_types().next();
         let kind = first.map_or_else(|| "Kind".to_owned(), |ty| compact_text(strip_pointers(ty)));
@@ -218,5 +257,29 @@ fn check_return_type(function: &Function, operation: &Operation, errors: &mut Er
             ReturnType::Default => errors.push(&function.sig.ident, codes::INVALID_RETURN_TYPE, &what, &help),
             ReturnType::Type(_, ty) => errors.push(ty, codes::INVALID_RETURN_TYPE, &what, &help),
         }
+    }
+}
+
+/// Reports K0058 for an InterpretStatus that returns a number, a string, nothing in a `Result`, or the object: they
+/// can be serialized, and Karmada would store them as the status.
+fn check_status(function: &Function, returned: &Type, errors: &mut Errors) {
+    let kind = function.parameter_types().next().map(strip_pointers).and_then(last_name);
+    let status = generic_argument(returned, "Result").unwrap_or(returned);
+    if !is_no_status(generic_argument(status, "Option").unwrap_or(status), kind) {
+        return;
+    }
+    let (name, shown) = (&function.sig.ident, compact_text(status));
+    let kind = kind.map_or_else(|| "Kind".to_owned(), Ident::to_string);
+    let what = format!("a function for InterpretStatus returns the status of the object, not `{shown}`");
+    let help = format!("write `fn {name}(object: &{kind}) -> Result<{kind}Status>`");
+    errors.push(status, codes::INVALID_RETURN_TYPE, &what, &help);
+}
+
+/// Returns `true` for a type that is certainly not a status.
+fn is_no_status(ty: &Type, kind: Option<&Ident>) -> bool {
+    match (ty, last_name(ty)) {
+        (Type::Tuple(tuple), _) => tuple.elems.is_empty(),
+        (_, Some(name)) => kind == Some(name) || NOT_A_STATUS.iter().any(|word| name == word),
+        _ => false,
     }
 }

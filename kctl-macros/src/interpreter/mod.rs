@@ -98,4 +98,46 @@ mod tests {
         let text = expand(quote!(op = InterpretReplica, nme = 1), &item).to_string();
         assert_eq!(text.matches("compile_error").count(), 3, "{text}");
     }
+
+    #[test]
+    fn status_of_another_type_is_reported() {
+        let text = |returned: &TokenStream| {
+            let item = quote!(
+                fn status(w: &v1::Web) -> #returned {
+                    body()
+                }
+            );
+            expand(quote!(op = InterpretStatus), &item).to_string()
+        };
+        for wrong in [quote!(Result<()>), quote!(Result<Web>), quote!(Option<bool>), quote!(Result<String>)] {
+            let text = text(&wrong);
+            assert_eq!(text.matches("compile_error").count(), 1, "{wrong}: {text}");
+        }
+        for right in [quote!(Result<WebStatus>), quote!(Option<WebStatus>), quote!(Value), quote!(Result<(i32, i32)>)] {
+            let text = text(&right);
+            assert!(!text.contains("compile_error"), "{right}: {text}");
+        }
+    }
+
+    #[test]
+    fn items_that_are_statuses_are_reported() {
+        let text = |kind: &str, item: &str| {
+            let (kind, item): (syn::Type, syn::Type) = (syn::parse_str(kind).unwrap(), syn::parse_str(item).unwrap());
+            let function = quote!(
+                fn aggregate(object: &mut #kind, items: &[#item]) {}
+            );
+            expand(quote!(op = AggregateStatus), &function).to_string()
+        };
+        for (kind, wrong) in [("Web", "WebStatus"), ("v1::Web", "Web"), ("Web", "ClusterStatus<Web>")] {
+            assert!(text(kind, wrong).contains("is the report of a cluster"), "{kind}: {wrong}");
+        }
+        for (kind, right) in [
+            ("Web", "ClusterStatus<WebStatus>"),
+            ("Web", "AggregatedStatusItem"),
+            ("Web", "Mine"),
+            ("Cluster", "ClusterStatus<Status>"),
+        ] {
+            assert!(!text(kind, right).contains("compile_error"), "{kind}: {right}");
+        }
+    }
 }
