@@ -5,7 +5,7 @@
 //! to reject what can't be right under any import.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
-use quote::ToTokens;
+use quote::{ToTokens, format_ident};
 use syn::{
     Attribute, FnArg, GenericArgument, Ident, PathArguments, Result, ReturnType, Signature, Type, TypeGroup, TypeParen,
     Visibility,
@@ -149,6 +149,12 @@ pub(crate) fn with_span(name: &Ident, span: Span) -> Ident {
     let mut name = name.clone();
     name.set_span(span);
     name
+}
+
+/// Returns the name of a local variable in generated code. It is never that of the function, which the variable would
+/// hide from its call.
+pub(crate) fn local_name(name: &str, function: &Ident, span: Span) -> Ident {
+    if function == name { format_ident!("{name}_", span = span) } else { Ident::new(name, span) }
 }
 
 /// Returns `true` for a type with a word at any depth, such as the keyword of `impl Trait`.

@@ -22,6 +22,8 @@ mod crate_path;
 mod custom_error;
 #[path = "controller/pass/fragments.rs"]
 mod fragments;
+#[path = "admission/pass/function_names.rs"]
+mod function_names;
 #[path = "context/pass/help_texts.rs"]
 mod help_texts;
 #[path = "context/pass/helpers.rs"]
@@ -76,6 +78,7 @@ fn pass_files_compile_and_are_registered() {
         (crate_path::app(), vec!["configmap", "secret"]),
         (custom_error::app(), vec!["configmap"]),
         (fragments::app(), vec!["configmap"]),
+        (function_names::app(), vec!["configmap", "secret"]),
         (help_texts::app(), vec!["site", "configmap"]),
         (helpers::app(), vec!["configmap", "adder"]),
         (inside_a_function::app(), vec!["note", "cluster-scoped"]),

@@ -25,7 +25,7 @@
 //! };
 //! ```
 
-use proc_macro2::{Ident, Literal, TokenStream};
+use proc_macro2::{Ident, Literal, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
@@ -65,6 +65,8 @@ fn duplicate_guard(model: &AdmissionFn) -> TokenStream {
 }
 
 /// Emits the body of `webhooks()`: options, and a closure that calls the function with the parameters that it has.
+///
+/// Local variables have the span `mixed_site`: a function that is called `options` or `object` is not hidden by them.
 fn webhooks(model: &AdmissionFn) -> TokenStream {
     let (kind, text) = (alias_name("__Kind", &model.kind), model.head.text());
     let (imports, sets) = (probe_imports(), model.settings.iter().map(assignment));
@@ -73,14 +75,14 @@ fn webhooks(model: &AdmissionFn) -> TokenStream {
     let new = if model.takes == Parameters::Request { "request" } else { "object" };
     let new = format_ident!("{new}", span = model.kind.span());
     let new = quote_spanned!(model.kind.span()=> __p::Webhook::#new::<#kind, _, _>);
-    let result = call(model);
+    let (result, local) = (call(model), Span::mixed_site());
     let call = match (model.takes, model.action) {
-        (Parameters::Request, _) => quote!(|request| async move { #result }),
-        (_, Action::Mutate) => quote!(|mut object, request| async move { #result?; __p::Ok(object) }),
-        (_, Action::Validate) => quote!(|object, request| async move { #result?; __p::Ok(object) }),
+        (Parameters::Request, _) => quote_spanned!(local=> |request| async move { #result }),
+        (_, Action::Mutate) => quote_spanned!(local=> |mut object, request| async move { #result?; __p::Ok(object) }),
+        (_, Action::Validate) => quote_spanned!(local=> |object, request| async move { #result?; __p::Ok(object) }),
     };
     let mutable = (!model.settings.is_empty()).then(|| quote!(mut));
-    quote! {
+    quote_spanned! {local=>
         #imports
         let probe = __p::CrdProbe::<#kind>::NEW;
         let #mutable options = __p::Options::new(__p::Action::#action);
@@ -92,28 +94,31 @@ fn webhooks(model: &AdmissionFn) -> TokenStream {
 
 /// Returns the assignment of a setting to a field of `options`.
 fn assignment(setting: &Setting) -> TokenStream {
+    let local = Span::mixed_site();
     match setting {
         Setting::Word { option, kind, value } => {
             let (kind, value) = (format_ident!("{kind}"), format_ident!("{value}"));
-            quote!(options.#option = __p::#kind::#value;)
+            quote_spanned!(local=> options.#option = __p::#kind::#value;)
         }
         Setting::Operations(operations) => {
             let variants = operations.iter().map(|operation| format_ident!("{}", operation.variant()));
-            quote!(options.operations = __p::Vec::from([#(__p::Operation::#variants),*]);)
+            quote_spanned!(local=> options.operations = __p::Vec::from([#(__p::Operation::#variants),*]);)
         }
         Setting::Subresources(names) => {
-            quote!(options.subresources = __p::Vec::from([#(__p::String::from(#names)),*]);)
+            quote_spanned!(local=> options.subresources = __p::Vec::from([#(__p::String::from(#names)),*]);)
         }
         Setting::Timeout(seconds) => {
             let seconds = Literal::u8_unsuffixed(*seconds);
-            quote!(options.timeout_seconds = #seconds;)
+            quote_spanned!(local=> options.timeout_seconds = #seconds;)
         }
-        Setting::Selector { option, selector } => quote!(options.#option = __p::String::from(#selector);),
+        Setting::Selector { option, selector } => {
+            quote_spanned!(local=> options.#option = __p::String::from(#selector);)
+        }
         Setting::MatchConditions(conditions) => {
             let pairs = conditions.iter().map(|MatchCondition { name, expression }| {
                 quote!((__p::String::from(#name), __p::String::from(#expression)))
             });
-            quote!(options.match_conditions = __p::Vec::from([#(#pairs),*]);)
+            quote_spanned!(local=> options.match_conditions = __p::Vec::from([#(#pairs),*]);)
         }
     }
 }
@@ -123,11 +128,12 @@ fn assignment(setting: &Setting) -> TokenStream {
 fn call(model: &AdmissionFn) -> TokenStream {
     let at = model.head.result;
     let callee = model.head.callee();
-    let object = if model.action == Action::Mutate { quote!(&mut object) } else { quote!(&object) };
+    let local = Span::mixed_site();
+    let reference = if model.action == Action::Mutate { quote!(&mut) } else { quote!(&) };
     let arguments = match model.takes {
-        Parameters::Object => quote!({ let _request = &request; #object }),
-        Parameters::Both => quote!(#object, &request),
-        Parameters::Request => quote!(&request),
+        Parameters::Object => quote_spanned!(local=> { let _request = &request; #reference object }),
+        Parameters::Both => quote_spanned!(local=> #reference object, &request),
+        Parameters::Request => quote_spanned!(local=> &request),
     };
     let wait = model.head.is_async.then(|| quote!(.await));
     quote_spanned!(at=> __p::IntoAdmissionResult::into_result(#callee(#arguments)#wait))

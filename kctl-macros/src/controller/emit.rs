@@ -45,7 +45,10 @@ use syn::{Ident, Type, ext::IdentExt, spanned::Spanned};
 use self::permissions::{permissions, primary_permissions};
 use super::check::last_segment;
 use super::model::{Form, Model, Part, Relation, RelationKind, Setting};
-use crate::{function::with_span, marker_type};
+use crate::{
+    function::{local_name, with_span},
+    marker_type,
+};
 
 /// Emits the item, its type, the specification and the permissions.
 pub(super) fn emit(model: &Model, item: &TokenStream) -> TokenStream {
@@ -251,8 +254,8 @@ fn reconcile(model: &Model) -> TokenStream {
     let primary = primary_kind(model);
     let spans = model.signature.as_ref().map(|signature| (signature.context, signature.result));
     let (cx_span, result_span) = spans.unwrap_or((name.span(), name.span()));
-    let (cx, callee) = (Ident::new("cx", cx_span), with_span(name, result_span));
-    let object = Ident::new("object", result_span);
+    let (cx, callee) = (local_name("cx", name, cx_span), with_span(name, result_span));
+    let object = local_name("object", name, result_span);
     let call = quote_spanned!(result_span=> __p::outcome(#callee(#object, #cx).await));
     quote!(__p::function!(#name, #primary: |#object, #cx| #call);)
 }

@@ -24,12 +24,15 @@
 //! };
 //! ```
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 
 use super::{ATTRIBUTE, check::ConversionFn};
-use crate::registered_function::{Registration, alias_name, probe_imports, type_alias};
+use crate::{
+    function::local_name,
+    registered_function::{Registration, alias_name, probe_imports, type_alias},
+};
 
 /// Emits the function, its type and the implementation of `Converts`. Duplicates are found when the app starts.
 pub(super) fn emit(model: &ConversionFn, item: &TokenStream) -> TokenStream {
@@ -50,11 +53,12 @@ fn rules(model: &ConversionFn) -> TokenStream {
     let (imports, text, callee) = (probe_imports(), model.head.text(), model.head.callee());
     let wait = model.head.is_async.then(|| quote!(.await));
     // The span of the call: in a function of `macro_rules`, a name with another span would be another variable.
-    let object = Ident::new("object", model.head.result);
+    let object = local_name("object", &model.head.name, model.head.result);
     let call = quote_spanned!(model.head.result=> #callee(#object)#wait);
     let call = if model.is_fallible { quote!(#call.map_err(__p::failed)) } else { quote!(__p::Ok(#call)) };
     let new = quote_spanned!(model.from.span()=> __p::Rule::new::<#from, #to, _, _>);
-    quote! {
+    // A function that is called `from` is not hidden by variables of this span.
+    quote_spanned! {Span::mixed_site()=>
         #imports
         let (from, to) = (__p::CrdProbe::<#from>::NEW, __p::CrdProbe::<#to>::NEW);
         let about = __p::FunctionInfo::new(#text, ::core::file!(), ::core::line!());

@@ -25,7 +25,7 @@
 //! };
 //! ```
 
-use proc_macro2::{Ident, TokenStream};
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 
@@ -76,6 +76,8 @@ fn has_status(model: &InterpreterFn) -> Option<TokenStream> {
 
 /// Emits the body of `rules()`: the constructor of the operation's shape with a closure. A closure that gets the
 /// object by `&mut` returns it, because the result of such an operation is the changed object.
+///
+/// Local variables have the span `mixed_site`: a function that is called `object` or `second` is not hidden by them.
 fn rules(model: &InterpreterFn) -> TokenStream {
     let (kind, imports) = (alias_name("__Kind", &model.kind), probe_imports());
     let Operation { name: operation, shape, .. } = *model.operation;
@@ -94,13 +96,13 @@ fn rules(model: &InterpreterFn) -> TokenStream {
         Some(item) => quote_spanned!(item.span()=> __p::Rule::aggregate::<#kind, #item, _, _>),
         None => new,
     };
-    let result = call(model);
+    let (result, local) = (call(model), Span::mixed_site());
     let call = match shape {
-        Shape::Read => quote!(|object| async move { #result }),
-        Shape::Change => quote!(|mut object| async move { #result?; __p::Ok(object) }),
-        _ => quote!(|mut object, second| async move { #result?; __p::Ok(object) }),
+        Shape::Read => quote_spanned!(local=> |object| async move { #result }),
+        Shape::Change => quote_spanned!(local=> |mut object| async move { #result?; __p::Ok(object) }),
+        _ => quote_spanned!(local=> |mut object, second| async move { #result?; __p::Ok(object) }),
     };
-    quote! {
+    quote_spanned! {local=>
         #imports
         let probe = __p::CrdProbe::<#kind>::NEW;
         __p::Vec::from([#new(#about, #call).with_definition((&&probe).crd(), (&&probe).schema())])
@@ -110,13 +112,13 @@ fn rules(model: &InterpreterFn) -> TokenStream {
 /// Emits the call of the function. `IntoReplicas::into_result` and its siblings turn the result into JSON; the call has
 /// the span of the return type, where rustc shows K0058 for a wrong return type.
 fn call(model: &InterpreterFn) -> TokenStream {
-    let at = model.head.result;
+    let (at, local) = (model.head.result, Span::mixed_site());
     let callee = model.head.callee();
     let arguments = match model.operation.shape {
-        Shape::Read => quote!(&object),
-        Shape::Change => quote!(&mut object),
-        Shape::Revise => quote!(&mut object, second),
-        Shape::Retain | Shape::Aggregate => quote!(&mut object, &second),
+        Shape::Read => quote_spanned!(local=> &object),
+        Shape::Change => quote_spanned!(local=> &mut object),
+        Shape::Revise => quote_spanned!(local=> &mut object, second),
+        Shape::Retain | Shape::Aggregate => quote_spanned!(local=> &mut object, &second),
     };
     let wait = model.head.is_async.then(|| quote!(.await));
     let fallible = model.is_fallible.then(|| quote_spanned!(at=> .map_err(__p::failed)?));
