@@ -135,6 +135,6 @@ fn call(model: &AdmissionFn) -> TokenStream {
         Parameters::Both => quote_spanned!(local=> #reference object, &request),
         Parameters::Request => quote_spanned!(local=> &request),
     };
-    let wait = model.head.is_async.then(|| quote!(.await));
+    let wait = model.head.is_async.then(|| quote_spanned!(at=> .await));
     quote_spanned!(at=> __p::IntoAdmissionResult::into_result(#callee(#arguments)#wait))
 }

@@ -51,7 +51,7 @@ pub(super) fn emit(model: &ConversionFn, item: &TokenStream) -> TokenStream {
 fn rules(model: &ConversionFn) -> TokenStream {
     let (from, to) = (alias_name("__From", &model.from), alias_name("__To", &model.to));
     let (imports, text, callee) = (probe_imports(), model.head.text(), model.head.callee());
-    let wait = model.head.is_async.then(|| quote!(.await));
+    let wait = model.head.is_async.then(|| quote_spanned!(model.head.result=> .await));
     // The span of the call: in a function of `macro_rules`, a name with another span would be another variable.
     let object = local_name("object", &model.head.name, model.head.result);
     let call = quote_spanned!(model.head.result=> #callee(#object)#wait);

@@ -120,7 +120,7 @@ fn call(model: &InterpreterFn) -> TokenStream {
         Shape::Revise => quote_spanned!(local=> &mut object, second),
         Shape::Retain | Shape::Aggregate => quote_spanned!(local=> &mut object, &second),
     };
-    let wait = model.head.is_async.then(|| quote!(.await));
+    let wait = model.head.is_async.then(|| quote_spanned!(at=> .await));
     let fallible = model.is_fallible.then(|| quote_spanned!(at=> .map_err(__p::failed)?));
     let into = Ident::new(model.operation.return_trait, at);
     quote_spanned!(at=> __p::#into::into_result(#callee(#arguments)#wait #fallible))
