@@ -90,8 +90,29 @@ pub mod __private_0_1 {
         conversion::{Converts, Rule},
     };
 
-    /// Returns the message of an error: a `ConversionReview` carries text.
-    pub fn failed(error: impl Into<kctl_runtime::reconcile::Error>) -> String {
-        error.into().to_string()
+    use kctl_runtime::reconcile::Error;
+
+    /// An error that a conversion can return: one that converts into kctl's error.
+    #[diagnostic::on_unimplemented(
+        message = "a conversion can't return the error `{Self}`",
+        label = "the error is not `Send + Sync + 'static`, or not an error",
+        note = "help: write kctl's `Result<…>`, or `Box<dyn std::error::Error + Send + Sync>` as the error",
+        note = "code: K0112"
+    )]
+    pub trait IntoMessage {
+        /// Returns the message with its causes: a `ConversionReview` carries text.
+        fn into_message(self) -> String;
+    }
+
+    #[diagnostic::do_not_recommend]
+    impl<E: Into<Error>> IntoMessage for E {
+        fn into_message(self) -> String {
+            self.into().to_string()
+        }
+    }
+
+    /// Returns the message of an error.
+    pub fn failed<E: IntoMessage>(error: E) -> String {
+        error.into_message()
     }
 }

@@ -112,9 +112,30 @@ pub mod __private_0_1 {
     };
     pub use kctl_runtime::reconcile::HasStatus;
 
-    /// Returns an error of a function as the error of its layer: its message with its causes, because a
-    /// webhook response carries text.
-    pub fn failed(error: impl Into<kctl_runtime::reconcile::Error>) -> kctl_interpreter::chain::LayerError {
-        error.into().to_string().into()
+    use kctl_interpreter::chain::LayerError;
+    use kctl_runtime::reconcile::Error;
+
+    /// An error that an interpreter can return: one that converts into kctl's error.
+    #[diagnostic::on_unimplemented(
+        message = "an interpreter can't return the error `{Self}`",
+        label = "the error is not `Send + Sync + 'static`, or not an error",
+        note = "help: write kctl's `Result<…>`, or `Box<dyn std::error::Error + Send + Sync>` as the error",
+        note = "code: K0058"
+    )]
+    pub trait IntoLayerError {
+        /// Returns the error of the layer: the message with its causes, because a webhook response carries text.
+        fn into_layer_error(self) -> LayerError;
+    }
+
+    #[diagnostic::do_not_recommend]
+    impl<E: Into<Error>> IntoLayerError for E {
+        fn into_layer_error(self) -> LayerError {
+            self.into().to_string().into()
+        }
+    }
+
+    /// Returns an error of a function as the error of its layer.
+    pub fn failed<E: IntoLayerError>(error: E) -> LayerError {
+        error.into_layer_error()
     }
 }

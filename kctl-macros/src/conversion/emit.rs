@@ -55,7 +55,11 @@ fn rules(model: &ConversionFn) -> TokenStream {
     // The span of the call: in a function of `macro_rules`, a name with another span would be another variable.
     let object = local_name("object", &model.head.name, model.head.result);
     let call = quote_spanned!(model.head.result=> #callee(#object)#wait);
-    let call = if model.is_fallible { quote!(#call.map_err(__p::failed)) } else { quote!(__p::Ok(#call)) };
+    let call = if model.is_fallible {
+        quote_spanned!(model.head.result=> #call.map_err(__p::failed))
+    } else {
+        quote!(__p::Ok(#call))
+    };
     let new = quote_spanned!(model.from.span()=> __p::Rule::new::<#from, #to, _, _>);
     // A function that is called `from` is not hidden by variables of this span.
     quote_spanned! {Span::mixed_site()=>
