@@ -99,7 +99,31 @@ pub mod __private_0_1 {
     };
 
     use kctl_runtime::reconcile::Error;
-    use kctl_webhook::admission::Denial;
+    use kctl_webhook::admission::{Admission, Denial};
+
+    /// A kind that is `K` under another name: macros compare names, not types.
+    #[diagnostic::on_unimplemented(
+        message = "the object is a `{Self}`, and the request is about a `{K}`",
+        label = "not the kind of the first parameter",
+        note = "help: write `&Admission<…>` with the kind of the first parameter",
+        note = "code: K0103"
+    )]
+    pub trait SameKind<K>: Sized {
+        /// Returns the request.
+        fn request(request: &Admission<Self>) -> &Admission<K>;
+    }
+
+    #[diagnostic::do_not_recommend]
+    impl<K> SameKind<K> for K {
+        fn request(request: &Admission<Self>) -> &Admission<K> {
+            request
+        }
+    }
+
+    /// Returns the request of a kind under the name that the function has for the kind.
+    pub fn request_of<K: SameKind<R>, R>(request: &Admission<K>) -> &Admission<R> {
+        <K as SameKind<R>>::request(request)
+    }
 
     /// The return type of an admission function: nothing, or a `Result` of nothing.
     #[diagnostic::on_unimplemented(

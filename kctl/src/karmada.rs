@@ -115,6 +115,30 @@ pub mod __private_0_1 {
     use kctl_interpreter::chain::LayerError;
     use kctl_runtime::reconcile::Error;
 
+    /// A kind that is `K` under another name: macros compare names, not types.
+    #[diagnostic::on_unimplemented(
+        message = "the object of Retain is a `{Self}`, and the observed one is a `{K}`",
+        label = "not the kind of the first parameter",
+        note = "help: write `observed: &…` with the kind of the first parameter",
+        note = "code: K0056"
+    )]
+    pub trait SameKind<K> {
+        /// Returns the object.
+        fn object(&self) -> &K;
+    }
+
+    #[diagnostic::do_not_recommend]
+    impl<K> SameKind<K> for K {
+        fn object(&self) -> &K {
+            self
+        }
+    }
+
+    /// Returns the observed object under the name that the function has for its kind.
+    pub fn observed_object<K: SameKind<O>, O>(object: &K) -> &O {
+        <K as SameKind<O>>::object(object)
+    }
+
     /// An error that an interpreter can return: one that converts into kctl's error.
     #[diagnostic::on_unimplemented(
         message = "an interpreter can't return the error `{Self}`",

@@ -127,6 +127,7 @@ fn webhooks_of_every_form_have_kubebuilder_paths() {
             "/validate-example-com-v1-ship",
             "/validate-example-com-v1-ship-status",
             "/validate--v1-pod-exec-attach",
+            "/mutate-example-com-v1-ship-status",
         ]
     );
     let conversions: Vec<_> =

@@ -40,6 +40,8 @@ pub(super) struct AdmissionFn {
     pub(super) kind: Type,
     /// The parameters of the function.
     pub(super) takes: Parameters,
+    /// The kind of the request, if it is spelled in another way than the kind of the objects: rustc compares them.
+    pub(super) request: Option<Type>,
     /// The options of the webhook configuration, in the order of the attribute.
     pub(super) settings: Vec<Setting>,
 }
@@ -53,6 +55,13 @@ pub(super) enum Parameters {
     Both,
     /// `(request)`, for validation alone: the object is in the request, and missing in a delete of a collection.
     Request,
+}
+
+/// The kinds of the parameters, and their form.
+struct Taken {
+    kind: Type,
+    takes: Parameters,
+    request: Option<Type>,
 }
 
 /// Checks options and function. It returns early without a free function or an action: then the parameters
@@ -77,12 +86,11 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
     let function = ATTRIBUTE.check_function(input.function.as_ref(), &input.other, &mut errors)?;
     let Some((action, word)) = options.action.clone() else { return Err(errors.into_error()) };
     let taken = parameters(function, action, &mut errors);
-    if let Some((kind, takes)) = &taken
-        && *takes != Parameters::Request
-    {
+    if let Some(Taken { kind, takes: Parameters::Object | Parameters::Both, .. }) = &taken {
         check_object_available(function, kind, &options, &mut errors);
     }
-    let (kind, takes) = taken.unwrap_or_else(|| (syn::parse_quote!(()), Parameters::Object));
+    let nothing = || Taken { kind: syn::parse_quote!(()), takes: Parameters::Object, request: None };
+    let Taken { kind, takes, request } = taken.unwrap_or_else(nothing);
     errors.into_result(AdmissionFn {
         head: function.head(),
         krate,
@@ -90,6 +98,7 @@ pub(super) fn check(input: &Input) -> syn::Result<AdmissionFn> {
         word,
         kind,
         takes,
+        request,
         settings: options.settings,
     })
 }
@@ -98,9 +107,9 @@ fn has_subresources(settings: &[Setting]) -> bool {
     settings.iter().any(|setting| matches!(setting, Setting::Subresources(_)))
 }
 
-/// Returns the kind and the form of the parameters, or reports K0103. The help shows the whole signature with the
+/// Returns the kinds and the form of the parameters, or reports K0103. The help shows the whole signature with the
 /// user's kind.
-fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Option<(Type, Parameters)> {
+fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Option<Taken> {
     let sig = &function.sig;
     let typed: Vec<&Type> = function.parameter_types().collect();
     let kind = typed.first().map(|ty| strip_pointers(ty)).map(|ty| generic_argument(ty, "Admission").unwrap_or(ty));
@@ -114,22 +123,28 @@ fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Optio
     }
     let last_is_request = typed.last().and_then(|ty| request_of(ty));
     match (typed.as_slice(), last_is_request) {
-        ([_], Some(kind)) if action == Action::Validate => Some((kind.clone(), Parameters::Request)),
+        ([_], Some(kind)) if action == Action::Validate => {
+            Some(Taken { kind: kind.clone(), takes: Parameters::Request, request: None })
+        }
         ([only], Some(_)) => {
             errors.push(only, codes::ADMISSION_PARAMETERS, "a function that mutates takes its object", &help);
             None
         }
-        ([only], None) => check_object_borrowed(only, action, &help, errors).map(|kind| (kind, Parameters::Object)),
+        ([only], None) => {
+            let kind = check_object_borrowed(only, action, &help, errors)?;
+            Some(Taken { kind, takes: Parameters::Object, request: None })
+        }
         ([first, second], request) => {
             let kind = check_object_borrowed(first, action, &help, errors);
-            let fits = request
-                .is_some_and(|request| kind.as_ref().is_none_or(|kind| compact_text(kind) == compact_text(request)));
-            if !fits {
+            let Some(request) = request else {
                 let what = "the second parameter is the request: `&Admission` of the same kind";
                 errors.push(second, codes::ADMISSION_PARAMETERS, what, &help);
                 return None;
-            }
-            kind.map(|kind| (kind, Parameters::Both))
+            };
+            let kind = kind?;
+            // An alias and the kind, or two paths of it, are one type. Only rustc knows.
+            let request = (compact_text(&kind) != compact_text(request)).then(|| request.clone());
+            Some(Taken { kind, takes: Parameters::Both, request })
         }
         _ => None,
     }

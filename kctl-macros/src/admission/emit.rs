@@ -132,7 +132,13 @@ fn call(model: &AdmissionFn) -> TokenStream {
     let reference = if model.action == Action::Mutate { quote!(&mut) } else { quote!(&) };
     let arguments = match model.takes {
         Parameters::Object => quote_spanned!(local=> { let _request = &request; #reference object }),
-        Parameters::Both => quote_spanned!(local=> #reference object, &request),
+        Parameters::Both => match &model.request {
+            None => quote_spanned!(local=> #reference object, &request),
+            Some(kind) => {
+                let of = quote_spanned!(kind.span()=> __p::request_of::<__Kind, #kind>);
+                quote_spanned!(local=> #reference object, #of(&request))
+            }
+        },
         Parameters::Request => quote_spanned!(local=> &request),
     };
     let wait = model.head.is_async.then(|| quote_spanned!(at=> .await));

@@ -40,8 +40,9 @@ pub(super) struct InterpreterFn {
     pub(super) word: Ident,
     /// The kind behind the reference of the first parameter.
     pub(super) kind: Type,
-    /// The type of a status item, for `AggregateStatus`: `AggregatedStatusItem`, or the user's type.
-    pub(super) item: Option<Type>,
+    /// The type in the second parameter: that of a status item for `AggregateStatus`, and that of the observed object
+    /// for `Retain`, if it is spelled in another way than the kind.
+    pub(super) second: Option<Type>,
     /// `true` if the function returns a `Result`, as far as its signature shows.
     pub(super) is_fallible: bool,
 }
@@ -63,7 +64,7 @@ pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
     let Some((operation, word)) = operation else { return Err(errors.into_error()) };
     let taken = parameters(function, operation, &mut errors);
     check_return_type(function, operation, &mut errors);
-    let (kind, item) = taken.unwrap_or_else(|| (syn::parse_quote!(()), None));
+    let (kind, second) = taken.unwrap_or_else(|| (syn::parse_quote!(()), None));
     let sig = &function.sig;
     errors.into_result(InterpreterFn {
         head: function.head(),
@@ -71,7 +72,7 @@ pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
         operation,
         word,
         kind,
-        item,
+        second,
         is_fallible: is_result(&sig.output),
     })
 }
@@ -141,7 +142,7 @@ fn operations_in(value: &Expr) -> Vec<&'static str> {
     found
 }
 
-/// Returns the kind, and the type of status items. Reports K0054 for a wrong number of parameters.
+/// Returns the kind, and the type in the second parameter. Reports K0054 for a wrong number of parameters.
 fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -> Option<(Type, Option<Type>)> {
     let (name, sig) = (function.sig.ident.to_string(), &function.sig);
     let typed: Vec<&Type> = function.parameter_types().collect();
@@ -167,8 +168,8 @@ fn check_object_borrowed(ty: &Type, operation: &Operation, help: &str, errors: &
         .ok()
 }
 
-/// Checks the second parameter and reports K0056. Returns the type of a status item for `AggregateStatus`, which is the
-/// only operation where users choose a type.
+/// Checks the second parameter and reports K0056. Returns its type if rustc has to compare it: that of a status item,
+/// or that of the observed object under another name.
 fn check_second_parameter(
     ty: &Type,
     kind: Option<&Type>,
@@ -177,9 +178,10 @@ fn check_second_parameter(
     errors: &mut Errors,
 ) -> Option<Type> {
     let fits = match (operation.shape, ty) {
-        (Shape::Revise, _) => compact_text(ty) == "i32",
+        (Shape::Revise, _) => may_be_i32(ty),
         (Shape::Retain, Type::Reference(TypeReference { mutability: None, elem, .. })) => {
-            kind.is_none_or(|kind| compact_text(kind) == compact_text(elem))
+            let is_other = kind.is_some_and(|kind| compact_text(kind) != compact_text(elem));
+            return is_other.then(|| (**elem).clone());
         }
         (Shape::Aggregate, Type::Reference(TypeReference { mutability: None, elem, .. })) => match &**elem {
             Type::Slice(slice) => {
@@ -204,6 +206,15 @@ fn check_second_parameter(
         );
     }
     None
+}
+
+/// Returns `false` for a type that is certainly not `i32`: a reference, another number, or `Replicas`. Any other name
+/// may be an alias.
+fn may_be_i32(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let is_plain = path.path.segments.iter().all(|segment| segment.arguments.is_none());
+    let is_other = |name: &Ident| name == "Replicas" || NOT_A_STATUS.iter().any(|word| name == word);
+    is_plain && last_name(ty).is_some_and(|name| name == "i32" || !is_other(name))
 }
 
 /// Reports K0056 for status items that are the status alone, or the object: their fields would be looked for beside

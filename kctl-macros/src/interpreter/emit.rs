@@ -92,9 +92,9 @@ fn rules(model: &InterpreterFn) -> TokenStream {
     };
     let new = format_ident!("{new}", span = model.kind.span());
     let new = quote_spanned!(model.kind.span()=> __p::Rule::#new::<#kind, _, _>);
-    let new = match &model.item {
-        Some(item) => quote_spanned!(item.span()=> __p::Rule::aggregate::<#kind, #item, _, _>),
-        None => new,
+    let new = match (shape, &model.second) {
+        (Shape::Aggregate, Some(item)) => quote_spanned!(item.span()=> __p::Rule::aggregate::<#kind, #item, _, _>),
+        _ => new,
     };
     let (result, local) = (call(model), Span::mixed_site());
     let call = match shape {
@@ -118,7 +118,13 @@ fn call(model: &InterpreterFn) -> TokenStream {
         Shape::Read => quote_spanned!(local=> &object),
         Shape::Change => quote_spanned!(local=> &mut object),
         Shape::Revise => quote_spanned!(local=> &mut object, second),
-        Shape::Retain | Shape::Aggregate => quote_spanned!(local=> &mut object, &second),
+        Shape::Retain | Shape::Aggregate => match &model.second {
+            Some(kind) if model.operation.shape == Shape::Retain => {
+                let observed = quote_spanned!(kind.span()=> __p::observed_object::<__Kind, #kind>);
+                quote_spanned!(local=> &mut object, #observed(&second))
+            }
+            _ => quote_spanned!(local=> &mut object, &second),
+        },
     };
     let wait = model.head.is_async.then(|| quote_spanned!(at=> .await));
     let fallible = model.is_fallible.then(|| quote_spanned!(at=> .map_err(__p::failed)?));

@@ -58,6 +58,14 @@ fn no_shell(request: &Admission<Pod>) -> Result<()> {
     Err(Denial::because("not here").into())
 }
 
+type Vessel = Ship;
+
+/// One kind under two names.
+#[admission(mutate, subresources(status))]
+fn sunk(ship: &mut Vessel, request: &Admission<self::Ship>) {
+    ship.status = request.old.as_ref().and_then(|old| old.status.clone());
+}
+
 #[conversion]
 fn up(old: v1alpha1::Ship) -> Result<Ship> {
     let (metadata, length) = (old.metadata, old.spec.size);
@@ -80,5 +88,5 @@ conversion_to!(v1alpha1::Ship: down, |new: Ship| v1alpha1::Ship {
 });
 
 pub(crate) fn app() -> App {
-    App::new("fleet").admission::<(longer, seaworthy, (afloat, no_shell))>().conversion::<(up, down)>()
+    App::new("fleet").admission::<(longer, seaworthy, (afloat, no_shell, sunk))>().conversion::<(up, down)>()
 }

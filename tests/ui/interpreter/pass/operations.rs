@@ -27,12 +27,12 @@ async fn components(_fleet: &Fleet) -> Vec<Component> {
 }
 
 #[interpreter(op = ReviseReplica)]
-pub(crate) fn revise(fleet: &mut Fleet, replicas: i32) {
+pub(crate) fn revise(fleet: &mut Fleet, replicas: core::primitive::i32) {
     fleet.spec.ships = replicas;
 }
 
 #[interpreter(op = Retain)]
-async fn retain(desired: &mut Fleet, observed: &Fleet) -> Result<(), std::fmt::Error> {
+async fn retain(desired: &mut Fleet, observed: &self::Fleet) -> Result<(), std::fmt::Error> {
     desired.spec.ships = observed.spec.ships;
     Ok(())
 }
