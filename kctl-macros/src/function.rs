@@ -7,8 +7,8 @@
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
 use syn::{
-    Attribute, FnArg, GenericArgument, Ident, PathArguments, Result, ReturnType, Signature, Type, TypeGroup, TypeParen,
-    Visibility,
+    Attribute, FnArg, GenericArgument, GenericParam, Ident, PathArguments, Result, ReturnType, Signature, Type, TypeGroup,
+    TypeParen, Visibility,
     ext::IdentExt,
     parse::{Parse, ParseStream},
     spanned::Spanned,
@@ -63,10 +63,12 @@ impl Function {
     }
 
     /// Returns the part of the signature by which the function is generic: its type parameters, or the type of a parameter
-    /// with `impl Trait`.
+    /// with `impl Trait`. The lifetime of a borrowed parameter is not one; the kind itself has no lifetime.
     pub(crate) fn generic_part(&self) -> Option<TokenStream> {
         let generics = &self.sig.generics;
-        if !generics.params.is_empty() {
+        let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
+        let in_kind = || self.parameter_types().any(|ty| has_lifetime(&strip_reference(ty).to_token_stream()));
+        if !generics.params.iter().all(is_lifetime) || (!generics.params.is_empty() && in_kind()) {
             return Some(generics.to_token_stream());
         }
         self.parameter_types().map(ToTokens::to_token_stream).find(|ty| has_word(ty, "impl"))
@@ -155,6 +157,23 @@ pub(crate) fn with_span(name: &Ident, span: Span) -> Ident {
 /// hide from its call.
 pub(crate) fn local_name(name: &str, function: &Ident, span: Span) -> Ident {
     if function == name { format_ident!("{name}_", span = span) } else { Ident::new(name, span) }
+}
+
+/// Returns the type behind a reference.
+fn strip_reference(ty: &Type) -> &Type {
+    match ty {
+        Type::Reference(reference) => &reference.elem,
+        _ => ty,
+    }
+}
+
+/// Returns `true` for a type with a lifetime at any depth.
+fn has_lifetime(ty: &TokenStream) -> bool {
+    ty.clone().into_iter().any(|token| match token {
+        TokenTree::Punct(punct) => punct.as_char() == '\'',
+        TokenTree::Group(group) => has_lifetime(&group.stream()),
+        _ => false,
+    })
 }
 
 /// Returns `true` for a type with a word at any depth, such as the keyword of `impl Trait`.
@@ -399,13 +418,16 @@ mod tests {
     }
 
     #[test]
-    fn functions_with_impl_trait_are_generic() {
+    fn functions_with_type_parameters_are_generic() {
         for (head, expected) in [
             ("fn f(a: &Web, b: Arc<Web>)", None),
             ("fn f<K: Kind>(a: &K)", Some("< K : Kind >")),
             ("fn f(a: impl Kind)", Some("impl Kind")),
             ("fn f(a: &Web, b: [Vec<impl Kind>; 2])", Some("[Vec < impl Kind > ; 2]")),
             ("fn f(a: &Web) -> impl Kind", None),
+            ("fn f<'a>(a: &'a Web, b: &'a Admission<Web>) -> Result<Part<'a>>", None),
+            ("fn f<'a>(a: &Part<'a>)", Some("< 'a >")),
+            ("fn f<'a, K>(a: &'a K)", Some("< 'a , K >")),
         ] {
             let function: Function = syn::parse_str(head).unwrap();
             let found = function.generic_part().map(|part| part.to_string());

@@ -60,9 +60,9 @@ fn no_shell(request: &Admission<Pod>) -> Result<()> {
 
 type Vessel = Ship;
 
-/// One kind under two names.
+/// One kind under two names, and a lifetime.
 #[admission(mutate, subresources(status))]
-fn sunk(ship: &mut Vessel, request: &Admission<self::Ship>) {
+fn sunk<'a>(ship: &'a mut Vessel, request: &'a Admission<self::Ship>) {
     ship.status = request.old.as_ref().and_then(|old| old.status.clone());
 }
 
