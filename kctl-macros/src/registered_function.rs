@@ -22,7 +22,7 @@ use crate::{
     codes::Code,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, Head, item_keyword},
+    function::{Function, Head, compact_text, generic_argument, item_keyword},
     marker_type,
 };
 
@@ -162,13 +162,31 @@ pub(crate) enum Borrow {
 pub(crate) fn borrowed_kind(ty: &Type, borrow: Borrow, subject: &str) -> std::result::Result<Type, String> {
     match (ty, borrow) {
         (Type::Reference(TypeReference { mutability: None, elem, .. }), Borrow::Shared)
-        | (Type::Reference(TypeReference { mutability: Some(_), elem, .. }), Borrow::Mutable) => Ok((**elem).clone()),
+        | (Type::Reference(TypeReference { mutability: Some(_), elem, .. }), Borrow::Mutable)
+            if std::ptr::eq(kind_behind(elem), &**elem) =>
+        {
+            Ok((**elem).clone())
+        }
         (_, Borrow::Mutable) => Err(format!("{subject} changes its object: the first parameter must be `&mut Kind`")),
-        (Type::Reference(_), Borrow::Shared) => {
+        (Type::Reference(TypeReference { mutability: Some(_), .. }), Borrow::Shared) => {
             Err(format!("{subject} only reads its object: the first parameter must be `&Kind`"))
         }
         (_, Borrow::Shared) => Err(format!("the first parameter of {subject} must be `&Kind`")),
     }
+}
+
+/// Returns the kind that the user meant with the type of an object, as the help shows it: `Pod` for `Option<&Pod>`.
+pub(crate) fn shown_kind(ty: Option<&Type>) -> String {
+    ty.map_or_else(|| "Kind".to_owned(), |ty| compact_text(kind_behind(ty)))
+}
+
+/// Returns the type behind references, pointers, an `Option` and the request.
+fn kind_behind(ty: &Type) -> &Type {
+    if let Type::Reference(reference) = ty {
+        return kind_behind(&reference.elem);
+    }
+    let argument = ["Admission", "Arc", "Box", "Option", "Rc"].iter().find_map(|name| generic_argument(ty, name));
+    argument.map_or(ty, kind_behind)
 }
 
 /// Returns the name of a type alias with the span of the user's type: rustc shows an error about the alias there, such as

@@ -22,8 +22,8 @@ use crate::{
     codes,
     crate_path::CratePath,
     diagnostics::Errors,
-    function::{Function, Head, compact_text, generic_argument, strip_pointers},
-    registered_function::{Borrow, borrowed_kind},
+    function::{Function, Head, compact_text, generic_argument},
+    registered_function::{Borrow, borrowed_kind, shown_kind},
 };
 
 /// A valid admission function.
@@ -112,8 +112,7 @@ fn has_subresources(settings: &[Setting]) -> bool {
 fn parameters(function: &Function, action: Action, errors: &mut Errors) -> Option<Taken> {
     let sig = &function.sig;
     let typed: Vec<&Type> = function.parameter_types().collect();
-    let kind = typed.first().map(|ty| strip_pointers(ty)).map(|ty| generic_argument(ty, "Admission").unwrap_or(ty));
-    let shown = kind.map_or_else(|| "Kind".to_owned(), compact_text);
+    let shown = shown_kind(typed.first().copied());
     let object = format!("{}{shown}", action.reference());
     let help = format!("write `fn {}(object: {object}, request: &Admission<{shown}>) -> Result<()>`", sig.ident);
     if typed.len() != sig.inputs.len() || !(1..=2).contains(&typed.len()) {

@@ -24,7 +24,7 @@ use crate::{
     crate_path::CratePath,
     diagnostics::{Errors, closest_match},
     function::{Function, Head, compact_text, generic_argument, is_result, last_name, return_type, strip_pointers},
-    registered_function::{Borrow, borrowed_kind},
+    registered_function::{Borrow, borrowed_kind, shown_kind},
     source_file,
 };
 
@@ -147,7 +147,7 @@ fn parameters(function: &Function, operation: &Operation, errors: &mut Errors) -
     let (name, sig) = (function.sig.ident.to_string(), &function.sig);
     let typed: Vec<&Type> = function.parameter_types().collect();
     let n_expected = operation.shape.n_parameters();
-    let kind = typed.first().map_or_else(|| "Kind".to_owned(), |ty| compact_text(strip_pointers(ty)));
+    let kind = shown_kind(typed.first().copied());
     let help = format!("write `{}`", operation.signature(&name, &kind));
     if typed.len() != n_expected || sig.inputs.len() != n_expected {
         let parameters = if n_expected == 1 { "one parameter" } else { "two parameters" };
@@ -260,8 +260,7 @@ fn check_return_type(function: &Function, operation: &Operation, errors: &mut Er
         check_status(function, returned, errors);
     }
     if is_nothing && operation.shape == Shape::Read {
-        let first = function.parameter_types().next();
-        let kind = first.map_or_else(|| "Kind".to_owned(), |ty| compact_text(strip_pointers(ty)));
+        let kind = shown_kind(function.parameter_types().next());
         let help = format!("write `{}`", operation.signature(&function.sig.ident.to_string(), &kind));
         let what = format!("a function for {} returns `{}`", operation.name, operation.returns);
         match &function.sig.output {
