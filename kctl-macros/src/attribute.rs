@@ -72,6 +72,18 @@ pub(crate) struct Item {
     pub(crate) value: Option<Expr>,
 }
 
+/// The options of an attribute.
+pub(crate) struct KnownOptions {
+    /// The attribute as users write it: `#[admission]`.
+    pub(crate) attribute: &'static str,
+    /// The names of the options, in the order of the help.
+    pub(crate) names: &'static [&'static str],
+    /// The code of an unknown option.
+    pub(crate) code: Code,
+    /// Returns the help for a word that people write instead of an option.
+    pub(crate) synonym: fn(&Entry, &Input) -> Option<String>,
+}
+
 /// Reads an attribute and its item.
 pub(crate) fn parse(options: TokenStream, item: &TokenStream) -> Input {
     let mut mistakes = Vec::new();
@@ -104,18 +116,26 @@ impl Input {
     }
 
     /// Reports options that the attribute does not have, with `code`, and options that are given twice, with K0022.
-    /// The help for an unknown option is the nearest known one, or the list of all.
+    /// The help for an unknown option is that of its synonym, the nearest known one, or the list of all. A help that
+    /// several words share is shown once.
     ///
     /// `#[admission]` and `#[interpreter]` use it. `#[controller]` has `controller/check/unknown_option.rs`.
-    pub(crate) fn check_known_and_unique(&self, attribute: &str, options: &[&str], code: Code, errors: &mut Errors) {
+    pub(crate) fn check_known_and_unique(&self, known: &KnownOptions, errors: &mut Errors) {
+        let KnownOptions { attribute, names, code, synonym } = known;
+        let mut shown: Vec<String> = Vec::new();
         for (index, entry) in self.options.iter().enumerate() {
             let name = entry.name.to_string();
-            if !options.contains(&name.as_str()) {
-                let help = match closest_match(&name, options) {
+            if !names.contains(&name.as_str()) {
+                let of_synonym = synonym(entry, self);
+                if of_synonym.as_ref().is_some_and(|help| shown.contains(help)) {
+                    continue;
+                }
+                shown.extend(of_synonym.clone());
+                let help = of_synonym.unwrap_or_else(|| match closest_match(&name, names) {
                     Some(candidate) => format!("did you mean `{candidate}`?"),
-                    None => format!("the options are {}", options.join(", ")),
-                };
-                errors.push(&entry.name, code, &format!("`{attribute}` has no option `{name}`"), &help);
+                    None => format!("the options are {}", names.join(", ")),
+                });
+                errors.push(&entry.name, *code, &format!("`{attribute}` has no option `{name}`"), &help);
             } else if self.options[..index].iter().any(|before| before.name == entry.name) {
                 errors.push_duplicate(&entry.name);
             }

@@ -3,6 +3,7 @@
 //! | file | task | codes |
 //! |---|---|---|
 //! | `options` | the options of the webhook configuration | K0101, K0102, K0104, K0105, K0106 |
+//! | `synonyms` | words of kubebuilder's marker that are not options | |
 //! | `requests` | rules that match no request | K0106 |
 //! | `check` | the signature, and options that contradict it | K0100, K0103, K0106, K0107 |
 //! | `emit` | `AdmissionFn` → code | |
@@ -13,6 +14,7 @@ mod check;
 mod emit;
 mod options;
 mod requests;
+mod synonyms;
 
 use proc_macro2::TokenStream;
 

@@ -9,8 +9,9 @@ use proc_macro2::TokenStream;
 use quote::ToTokens;
 use syn::{Expr, Ident, Lit};
 
+use super::synonyms;
 use crate::{
-    attribute::{Entry, Input, Item, Value},
+    attribute::{Entry, Input, Item, KnownOptions, Value},
     codes,
     diagnostics::{Errors, closest_match},
 };
@@ -154,7 +155,13 @@ pub(super) struct Options {
 /// Reads all options. Unknown and repeated ones are K0102 and K0022; `reinvocation` on a validating function is
 /// K0106, because API servers reinvoke mutating webhooks only.
 pub(super) fn options(input: &Input, errors: &mut Errors) -> Options {
-    input.check_known_and_unique("#[admission]", &OPTIONS, codes::UNKNOWN_ADMISSION_OPTION, errors);
+    let known = KnownOptions {
+        attribute: "#[admission]",
+        names: &OPTIONS,
+        code: codes::UNKNOWN_ADMISSION_OPTION,
+        synonym: synonyms::help,
+    };
+    input.check_known_and_unique(&known, errors);
     let mut options = Options { action: action(input, errors), ..Options::default() };
     for entry in &input.options {
         let name = entry.name.to_string();
@@ -193,7 +200,10 @@ fn action(input: &Input, errors: &mut Errors) -> Option<(Action, Ident)> {
     }
     let Some(entry) = first else {
         // A misspelt action was reported as an unknown option.
-        let misspelt = |entry: &Entry| closest_match(&entry.name.to_string(), &ACTIONS).is_some();
+        let misspelt = |entry: &Entry| {
+            let name = entry.name.to_string();
+            closest_match(&name, &ACTIONS).is_some() || synonyms::is_action(&name)
+        };
         if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
             let help = "write `#[admission(validate)]`, or `#[admission(mutate)]` for one that changes its object";
             let what = "`#[admission]` needs `validate` or `mutate`";

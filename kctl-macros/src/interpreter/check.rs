@@ -19,7 +19,7 @@ use super::{
     operation::{OPERATIONS, Operation, Shape},
 };
 use crate::{
-    attribute::{Entry, Input, Value},
+    attribute::{Entry, Input, KnownOptions, Value},
     codes,
     crate_path::CratePath,
     diagnostics::{Errors, closest_match},
@@ -57,7 +57,9 @@ pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
     for mistake in &input.mistakes {
         errors.syntax(mistake, "options are written `name = value`, such as `op = InterpretReplica`");
     }
-    input.check_known_and_unique("#[interpreter]", &OPTIONS, codes::UNKNOWN_INTERPRETER_OPTION, &mut errors);
+    let known =
+        KnownOptions { attribute: "#[interpreter]", names: &OPTIONS, code: codes::UNKNOWN_INTERPRETER_OPTION, synonym };
+    input.check_known_and_unique(&known, &mut errors);
     let krate = input.krate(&mut errors);
     let operation = operation(input, &mut errors);
     let function = ATTRIBUTE.check_function(input.function.as_ref(), &input.other, &mut errors)?;
@@ -77,13 +79,26 @@ pub(super) fn check(input: &Input) -> syn::Result<InterpreterFn> {
     })
 }
 
+/// Returns the help for an operation without `op =`, and for `operation = …`.
+fn synonym(entry: &Entry, _input: &Input) -> Option<String> {
+    let name = entry.name.to_string();
+    let operation = match &entry.value {
+        _ if name != "operation" => Operation::of(&name)?.name.to_owned(),
+        Value::Expr(value) => value.to_token_stream().to_string(),
+        _ => "…".to_owned(),
+    };
+    Some(format!("write `op = {operation}`"))
+}
+
 /// Returns the operation with its word in the attribute. Reports K0051 for none and K0052 for an unknown one. People
 /// write names in quotes, in lower case, as a path or as a list; the help names the operation that they mean.
 fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, Ident)> {
     let names = || OPERATIONS.iter().map(|operation| operation.name).collect::<Vec<_>>();
     let Some(entry) = input.entry("op") else {
         // An unknown option with a value was reported already: it is most likely a misspelt `op`.
-        let misspelt = |entry: &Entry| entry.name != "crate" && !matches!(entry.value, Value::None);
+        let misspelt = |entry: &Entry| {
+            entry.name != "crate" && (!matches!(entry.value, Value::None) || synonym(entry, input).is_some())
+        };
         if !input.options.iter().any(misspelt) && input.mistakes.is_empty() {
             let at = input.function.as_ref().map(|function| function.sig.ident.clone());
             let help = format!("write `#[interpreter(op = …)]` with one of {}", names().join(", "));
@@ -92,8 +107,7 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
         return None;
     };
     let Value::Expr(value) = &entry.value else {
-        let help = format!("write `op = …` with one of {}", names().join(", "));
-        errors.push(&entry.name, codes::MISSING_OPERATION, "an interpreter needs its operation", &help);
+        report_missing_value(entry, input, errors);
         return None;
     };
     let text = value.to_token_stream().to_string();
@@ -123,6 +137,21 @@ fn operation(input: &Input, errors: &mut Errors) -> Option<(&'static Operation, 
     };
     errors.push(value, codes::UNKNOWN_OPERATION, &format!("`{plain}` is not an operation"), &help);
     None
+}
+
+/// Reports K0051 for `op` and `op(…)`. An error of the parser, as for `op: …`, was reported.
+fn report_missing_value(entry: &Entry, input: &Input, errors: &mut Errors) {
+    let named = match &entry.value {
+        Value::Items(items) => items.iter().find_map(|item| Operation::of(&item.text)),
+        _ if !input.mistakes.is_empty() => return,
+        _ => None,
+    };
+    let names: Vec<_> = OPERATIONS.iter().map(|operation| operation.name).collect();
+    let help = match named {
+        Some(operation) => format!("write `op = {}`", operation.name),
+        None => format!("write `op = …` with one of {}", names.join(", ")),
+    };
+    errors.push(&entry.name, codes::MISSING_OPERATION, "an interpreter needs its operation", &help);
 }
 
 /// Returns the operations that an expression names in whatever form: a list, alternatives, a call, a path.

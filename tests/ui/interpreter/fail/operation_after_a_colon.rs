@@ -1,0 +1,9 @@
+//! A colon is not an equals sign.
+use kctl::{karmada::prelude::*, prelude::*};
+
+#[interpreter(op: InterpretHealth)]
+fn health(_object: &Deployment) -> bool {
+    true
+}
+
+fn main() {}
