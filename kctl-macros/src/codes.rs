@@ -168,7 +168,7 @@ codes! {
     CONTRADICTING_OPTIONS = 106, "options that contradict each other";
     /// A webhook is for one kind, a conversion for two versions.
     GENERIC_FUNCTION = 107, "generic functions have no kind";
-    /// Not a free function, or an attribute with options.
+    /// Not a free function, or an attribute with options other than `crate`.
     NOT_ON_A_CONVERSION = 111, "`#[conversion]` goes on a function";
     /// One parameter by value, and another version as the result.
     CONVERSION_SIGNATURE = 112, "parameter and result of a conversion";

@@ -2,16 +2,17 @@
 //!
 //! | code | mistake |
 //! |---|---|
+//! | K0010 | the value of `crate` is not a path |
 //! | K0107 | the function is generic |
-//! | K0111 | the attribute has an option, or is not on a free function |
+//! | K0111 | the attribute has another option, or is not on a free function |
 //! | K0112 | not one parameter by value, or no other version as the result |
 //!
 //! That both types are versions of one kind is checked when the app starts, because only the runtime knows groups and
 //! kinds.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{TokenStream, TokenTree};
 use syn::{
-    FnArg, Path, Result, Token, Type,
+    Error, FnArg, Path, Result, Token, Type,
     parse::{ParseStream, Parser},
 };
 
@@ -37,8 +38,10 @@ pub(super) struct ConversionFn {
     pub(super) is_fallible: bool,
 }
 
-/// Reads `crate = path`, the only option. The caller reports the error: it says that versions are not options.
-pub(super) fn krate(options: TokenStream) -> Result<CratePath> {
+/// Reads `crate = path`, the only option. Reports K0010 for another value, and K0111 for another option.
+pub(super) fn krate(options: TokenStream, errors: &mut Errors) -> CratePath {
+    let first = options.clone().into_iter().next();
+    let is_crate = matches!(&first, Some(TokenTree::Ident(word)) if word == "crate");
     let path = |input: ParseStream<'_>| {
         if input.is_empty() {
             return Ok(CratePath::default());
@@ -47,17 +50,22 @@ pub(super) fn krate(options: TokenStream) -> Result<CratePath> {
         input.parse::<Token![=]>()?;
         Ok(CratePath::from(input.parse::<Path>()?))
     };
-    path.parse2(options)
+    path.parse2(options).unwrap_or_else(|error: Error| {
+        let at = error.span();
+        if is_crate {
+            errors.push_at(at, codes::MISSING_VALUE, "`crate` must be a path", "write `crate = path`");
+        } else {
+            let what = "`#[conversion]` has no option but `crate`: the versions are those in the function's head";
+            errors.push_at(at, codes::NOT_ON_A_CONVERSION, what, "write `#[conversion]`");
+        }
+        CratePath::default()
+    })
 }
 
 /// Checks the attribute and the function. Without a free function there is nothing that could be checked further.
-pub(super) fn check(krate: Result<CratePath>, function: Option<&Function>, item: &TokenStream) -> Result<ConversionFn> {
+pub(super) fn check(options: TokenStream, function: Option<&Function>, item: &TokenStream) -> Result<ConversionFn> {
     let mut errors = Errors::default();
-    let krate = krate.unwrap_or_else(|error| {
-        let what = "`#[conversion]` has no options: the versions are those in the function's head";
-        errors.push_at(error.span(), codes::NOT_ON_A_CONVERSION, what, "write `#[conversion]`");
-        CratePath::default()
-    });
+    let krate = krate(options, &mut errors);
     let function = ATTRIBUTE.check_function(function, item, &mut errors)?;
     let from = check_parameter(function, &mut errors);
     let to = check_return_type(function, from, &mut errors);

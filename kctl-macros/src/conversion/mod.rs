@@ -8,7 +8,7 @@ mod emit;
 
 use proc_macro2::TokenStream;
 
-use crate::{codes, function::Function, registered_function::FunctionAttribute};
+use crate::{codes, diagnostics::Errors, function::Function, registered_function::FunctionAttribute};
 
 /// Names and messages of this attribute.
 const ATTRIBUTE: FunctionAttribute = FunctionAttribute {
@@ -28,11 +28,12 @@ const ATTRIBUTE: FunctionAttribute = FunctionAttribute {
 /// Expands `#[conversion]` on a function.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let function = syn::parse2::<Function>(item.clone()).ok();
-    let krate = check::krate(options);
-    let path = krate.clone().unwrap_or_default();
-    match check::check(krate, function.as_ref(), item) {
+    match check::check(options.clone(), function.as_ref(), item) {
         Ok(model) => emit::emit(&model, item),
-        Err(errors) => ATTRIBUTE.recover(&errors, &path, function.as_ref(), &TokenStream::new(), item),
+        Err(errors) => {
+            let krate = check::krate(options, &mut Errors::default());
+            ATTRIBUTE.recover(&errors, &krate, function.as_ref(), &TokenStream::new(), item)
+        }
     }
 }
 

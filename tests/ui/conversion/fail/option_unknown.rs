@@ -1,4 +1,4 @@
-//! The versions follow from the signature; the attribute has no options.
+//! The versions follow from the signature; the attribute has no option for them.
 use kctl::prelude::*;
 
 #[conversion(hub = v1)]
