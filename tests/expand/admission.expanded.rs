@@ -17,7 +17,7 @@ pub struct defaults {}
     dead_code,
     reason = "only its name counts: there is one function for it"
 )]
-enum mutate_of_Site {}
+enum K0109_one_mutate_of_Site {}
 const _: () = {
     use ::kctl::admission::__private_0_1 as __p;
     type __Kind = Site;

@@ -19,7 +19,7 @@ pub struct is_healthy {}
     dead_code,
     reason = "only its name counts: there is one function for it"
 )]
-enum InterpretHealth_of_Site {}
+enum K0070_one_InterpretHealth_of_Site {}
 const _: () = {
     use ::kctl::karmada::__private_0_1 as __p;
     type __Kind = Site;

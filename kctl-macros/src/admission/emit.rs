@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! struct rules {}
-//! enum validate_of_Deployment {}          // a second one in the module is E0428
+//! enum K0109_one_validate_of_Deployment {}  // a second one in the module is E0428
 //! const _: () = {
 //!     use ::kctl::admission::__private_0_1 as __p;
 //!     type __Kind = Deployment;
@@ -51,7 +51,7 @@ pub(super) fn emit(model: &AdmissionFn, item: &TokenStream) -> TokenStream {
 }
 
 /// Emits a type whose name two functions with the same action, subresources and kind share: API servers would call
-/// both at the same path.
+/// both at the same path. rustc shows the name, so it has the code of the page.
 fn duplicate_guard(model: &AdmissionFn) -> TokenStream {
     let kind = name_fragment(&model.kind);
     let subresources = model.settings.iter().filter_map(|setting| match setting {
@@ -61,7 +61,7 @@ fn duplicate_guard(model: &AdmissionFn) -> TokenStream {
     let subresources: Vec<_> = subresources.flatten().map(String::as_str).collect();
     let (action, of) = (model.action.name(), subresources.join("_"));
     let of = if of.is_empty() { of } else { format!("{of}_") };
-    uniqueness_guard(&format_ident!("{action}_{of}of_{kind}", span = model.word.span()))
+    uniqueness_guard(&format_ident!("K0109_one_{action}_{of}of_{kind}", span = model.word.span()))
 }
 
 /// Emits the body of `webhooks()`: options, and a closure that calls the function with the parameters that it has.

@@ -9,7 +9,7 @@
 //!
 //! ```text
 //! struct replicas {}
-//! enum InterpretReplica_of_Workload {}    // a second one in the module is E0428
+//! enum K0070_one_InterpretReplica_of_Workload {}    // a second one in the module is E0428
 //! const _: () = {
 //!     use ::kctl::karmada::__private_0_1 as __p;
 //!     type __Kind = Workload;
@@ -53,10 +53,11 @@ pub(super) fn emit(model: &InterpreterFn, item: &TokenStream) -> TokenStream {
     ATTRIBUTE.emit(&model.krate, &model.head, &registration, item)
 }
 
-/// Emits a type whose name is the same for two functions of one operation and kind.
+/// Emits a type whose name is the same for two functions of one operation and kind. rustc shows the name, so it has the
+/// code of the page.
 fn duplicate_guard(model: &InterpreterFn) -> TokenStream {
     let kind = name_fragment(&model.kind);
-    uniqueness_guard(&format_ident!("{}_of_{kind}", model.operation.name, span = model.word.span()))
+    uniqueness_guard(&format_ident!("K0070_one_{}_of_{kind}", model.operation.name, span = model.word.span()))
 }
 
 /// Emits a check that the kind has a status, for the operations about it. It is never called; rustc reports K0032 at
