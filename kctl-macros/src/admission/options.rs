@@ -264,6 +264,11 @@ fn items<'a>(entry: &'a Entry, form: &str, errors: &mut Errors) -> Option<&'a [I
     }
 }
 
+/// Reports K0022 for a word that a list has already.
+fn report_duplicate(item: &Item, errors: &mut Errors) {
+    errors.push(&item.name, codes::DUPLICATE, &format!("`{}` is given twice", item.text), "remove one of them");
+}
+
 /// Reads `operations(create, update)`. K0104 for an unknown operation; K0106 for a mutating function of an operation
 /// without an object to mutate.
 fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
@@ -290,6 +295,10 @@ fn operations(entry: &Entry, options: &mut Options, errors: &mut Errors) {
             errors.push(&item.name, codes::CONTRADICTING_OPTIONS, &what, "make it `validate`, or remove the operation");
             continue;
         }
+        if operations.contains(&operation) {
+            report_duplicate(item, errors);
+            continue;
+        }
         if operation == Operation::Connect {
             options.other_object.get_or_insert((item.name.clone(), "`connect`".into()));
         }
@@ -314,6 +323,10 @@ fn subresources(entry: &Entry, options: &mut Options, errors: &mut Errors) {
                 &what,
                 "write its name, such as `status`, `scale` or `exec`",
             );
+            continue;
+        }
+        if names.contains(name) {
+            report_duplicate(item, errors);
             continue;
         }
         if name != "status" {
