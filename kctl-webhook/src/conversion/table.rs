@@ -24,8 +24,19 @@ pub enum ConversionError {
         /// Another one.
         second: String,
     },
-    /// A function returns another kind, or the version that it takes.
-    #[error("{place} makes {to} of {from}: a conversion is between versions of one kind\ncode: K0114")]
+    /// A function returns the version that it takes, under another name.
+    #[error(
+        "{place} takes and returns {kind}; write another version as its result, or remove the function\ncode: K0114"
+    )]
+    #[non_exhaustive]
+    SameVersion {
+        /// The function.
+        place: String,
+        /// The kind with its version.
+        kind: String,
+    },
+    /// A function returns another kind.
+    #[error("{place} makes {to} of {from}; write another version of the kind that it takes as its result\ncode: K0114")]
     #[non_exhaustive]
     OtherKind {
         /// The function.
@@ -96,7 +107,10 @@ impl Conversions {
         let mut kinds: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
         for rule in &rules {
             let ([from, to], location) = ([&rule.from, &rule.to].map(format_kind), rule.about.named_location());
-            if (&rule.from.group, &rule.from.kind) != (&rule.to.group, &rule.to.kind) || from == to {
+            if from == to {
+                return Err(ConversionError::SameVersion { place: location, kind: from });
+            }
+            if (&rule.from.group, &rule.from.kind) != (&rule.to.group, &rule.to.kind) {
                 return Err(ConversionError::OtherKind { place: location, from, to });
             }
             let of_kind = kinds.entry((rule.from.group.clone(), rule.from.kind.clone())).or_default();
@@ -181,4 +195,22 @@ fn shortest_paths<'a>(edges: &BTreeMap<(&'a str, &'a str), usize>, from: &'a str
         }
     }
     paths
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+
+    use super::*;
+    use crate::call::FunctionInfo;
+
+    #[test]
+    fn conversion_to_the_same_version_is_reported() {
+        let about = FunctionInfo::new("same", "lib.rs", 1);
+        let same = Rule::new(about, |old: HorizontalPodAutoscaler| async move { Ok(old) });
+        let error = Conversions::new(vec![same], &[]).unwrap_err().to_string();
+        let expected = "`same` (lib.rs:1) takes and returns autoscaling/v2, Kind=HorizontalPodAutoscaler; write another version \
+                        as its result, or remove the function\ncode: K0114";
+        assert_eq!(error, expected);
+    }
 }
