@@ -204,6 +204,31 @@ impl Environment {
         Self { binds: true, ..Self::default() }.with("device", Type::Object("kubernetes.DRADevice".into()))
     }
 
+    /// Returns the environment of expressions about a request: match conditions of webhooks, and admission policies
+    /// (`k8s.io/apiserver/pkg/admission/plugin/cel/compile.go`).
+    ///
+    /// `object` and `oldObject` are dynamic: their types depend on the request. The other variables have known types, so
+    /// a misspelt field of `request` or `namespaceObject` is an error.
+    ///
+    /// ```
+    /// use kctl_cel::{Environment, type_of};
+    ///
+    /// let environment = Environment::for_request();
+    /// assert_eq!(type_of("request.dryRun || object.spec.paused", &environment).unwrap().unwrap().to_string(), "bool");
+    /// assert!(type_of("request.dry_run", &environment).is_err());
+    /// ```
+    #[must_use]
+    pub fn for_request() -> Self {
+        let object = |name: &str| Type::Object(name.into());
+        Self::default()
+            .with("object", Type::Dyn)
+            .with("oldObject", Type::Dyn)
+            .with("request", object("kubernetes.AdmissionRequest"))
+            .with("namespaceObject", object("kubernetes.Namespace"))
+            .with("authorizer", object("kubernetes.authorization.Authorizer"))
+            .with("authorizer.requestResource", object("kubernetes.authorization.ResourceCheck"))
+    }
+
     /// Returns the field names of a declared object type in their escaped form, sorted.
     ///
     /// An error message lists them when a rule selects a field that does not exist. [`IssueKind`](crate::IssueKind) has an example.

@@ -49,6 +49,8 @@ mod input;
 mod interpreters;
 mod log;
 mod manager;
+#[cfg(all(feature = "rules", feature = "webhook"))]
+mod match_conditions;
 mod names;
 mod options;
 #[cfg(feature = "otel")]
@@ -303,6 +305,8 @@ impl App {
         self.check()?;
         #[cfg(feature = "webhook")]
         self.check_addresses()?;
+        #[cfg(all(feature = "rules", feature = "webhook"))]
+        match_conditions::check(self.admissions())?;
         // On the heap: the future holds everything that `run` and `dev` hold, which is too much for the stacks of
         // callers.
         Box::pin(cli::main(self)).await

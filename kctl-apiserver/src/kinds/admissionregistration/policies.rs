@@ -14,8 +14,7 @@ use crate::{
     field_errors::{Errors, text},
     json_path::entries,
     kinds::admissionregistration::webhooks::{
-        check_compiles, expression_rule, match_conditions, request_environment, rule_with_operations,
-        validate_selectors,
+        check_compiles, expression_rule, match_conditions, rule_with_operations, validate_selectors,
     },
     names::NameRule,
     validation::selector,
@@ -52,7 +51,7 @@ pub(crate) fn validating_policy(object: &Value, errors: &mut Errors) {
 /// `params` is declared only if the policy has a `paramKind`; without one, an expression that names it does not
 /// compile. Match conditions may not use `variables`: they are evaluated first.
 fn validate_common_fields(spec: &Field<'_>) -> Environment {
-    let mut environment = request_environment();
+    let mut environment = Environment::for_request();
     let (kind, matched) = (spec.at("paramKind"), spec.at("matchConstraints"));
     if !kind.is_null() {
         validate_param_kind(&kind);

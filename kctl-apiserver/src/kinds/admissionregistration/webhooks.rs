@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use kctl_cel::{Environment, Type};
+use kctl_cel::Environment;
 use serde_json::Value;
 
 use crate::{
@@ -50,7 +50,7 @@ fn validate_webhook(webhook: &Field<'_>) {
     webhook.at("timeoutSeconds").in_range(1, TIMEOUT_SECONDS_MAX);
     validate_selectors(webhook);
     client_config(&webhook.at("clientConfig"));
-    match_conditions(&webhook.at("matchConditions"), &request_environment());
+    match_conditions(&webhook.at("matchConditions"), &Environment::for_request());
 }
 
 /// Validates `namespaceSelector` and `objectSelector` of a webhook or of a policy's `MatchResources`. An invalid label
@@ -129,20 +129,6 @@ pub(crate) fn match_conditions(conditions: &Field<'_>, environment: &Environment
         }
     }
     conditions.max_items(CONDITIONS_LEN_MAX);
-}
-
-/// Returns the declarations that expressions about a request may use. `object` and `oldObject` are dynamic: their types
-/// depend on the request. The other variables have known types, so a misspelt field of `request` or `namespaceObject`
-/// is an error when the object is written.
-pub(crate) fn request_environment() -> Environment {
-    let object = |name: &str| Type::Object(name.into());
-    Environment::default()
-        .with("object", Type::Dyn)
-        .with("oldObject", Type::Dyn)
-        .with("request", object("kubernetes.AdmissionRequest"))
-        .with("namespaceObject", object("kubernetes.Namespace"))
-        .with("authorizer", object("kubernetes.authorization.Authorizer"))
-        .with("authorizer.requestResource", object("kubernetes.authorization.ResourceCheck"))
 }
 
 /// Validates an expression that is required (`FieldValueRequired`) and must compile. `wanted` lists the types that the
