@@ -91,7 +91,7 @@ pub use kctl_runtime::{
 };
 
 #[cfg(feature = "webhook")]
-pub use kctl_webhook::admission::{Admission, Denial, Invalid};
+pub use kctl_webhook::admission::{Admission, Denial, Invalid, Operation};
 
 /// The reconcile function of a controller that is a struct: use it when a reconcile needs a client,
 /// a database or settings.

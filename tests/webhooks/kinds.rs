@@ -73,7 +73,7 @@ async fn site_rules(site: &Site, request: &Admission<Site>) -> Result<()> {
         ORDERED.fetch_add(1, Ordering::Relaxed);
     }
     request.audit("user", request.user.name.clone());
-    if request.operation == kctl::admission::Operation::Delete {
+    if request.operation == Operation::Delete {
         return match site.annotations().get("keep") {
             Some(why) => Err(Denial::because(format!("it is kept: {why}")).into()),
             None => Ok(()),
