@@ -108,7 +108,7 @@ impl StatementCheck<'_> {
 
     /// Visits nested schemas. `allOf`, `anyOf`, `oneOf` and `not` have no rules: `structural` forbids them there.
     fn visit_children(&mut self, schema: &Value, path: &str, position: RulePosition<'_>) {
-        let position = RulePosition { count: position.count.visit_children(schema), ..position };
+        let position = RulePosition { count: position.count.below(schema), ..position };
         if schema["additionalProperties"].is_object() {
             self.node(&schema["additionalProperties"], &format!("{path}.additionalProperties"), position);
         }

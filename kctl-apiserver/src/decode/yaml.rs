@@ -88,7 +88,7 @@ pub(crate) fn parse_yaml(text: &str) -> Result<Yaml, String> {
             None => break,
             Some(Ok(read)) => read,
             Some(Err(error)) => {
-                if let Some(Ok(read)) = document_before_stray(text, error.marker().index()).map(yaml) {
+                if let Some(Ok(read)) = document_before_stray(text, error.marker().index()).map(parse_yaml) {
                     return Ok(read);
                 }
                 return Err(format!("yaml: {}", first_line(&error)));

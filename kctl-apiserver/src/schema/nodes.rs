@@ -86,7 +86,7 @@ fn node(
     usage: &'static Value,
     number_of: &impl Fn(&Value) -> Option<usize>,
 ) -> SchemaNode {
-    let schema = Schema::follow(usage);
+    let schema = Schema::resolve_ref(usage);
     let properties = usage.get("properties").and_then(Value::as_object).into_iter().flatten();
     let fields = properties.filter_map(|(name, field)| Some((name.as_str(), number_of(field)?)));
     let required = schema.node.get("required").and_then(Value::as_array).into_iter().flatten();

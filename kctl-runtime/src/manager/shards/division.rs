@@ -103,7 +103,7 @@ impl Division {
                 self.by_preferred[slot] |= self.owners[slot] == *seat;
             }
         }
-        let is_asked_for = |(preferred, any): (&bool, &bool)| *any || !preferred_seats;
+        let is_asked_for = |(preferred, any): (&bool, &bool)| *any || !preferred;
         debug_assert!(
             self.by_preferred.iter().zip(&self.by_any).all(is_asked_for),
             "the preferred owner is one of any"
