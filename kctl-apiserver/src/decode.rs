@@ -24,7 +24,7 @@ use crate::{go, json_path::JsonPath, proto, schema::Schema};
 pub(crate) const DEPTH_MAX: usize = 127;
 
 /// Decodes a body of any media type into JSON. `kind` is the expected kind, for error messages. JSON and YAML are only
-/// checked for `apiVersion` and `kind` here; [`typed`] checks the fields. Protobuf is decoded by the messages of its
+/// checked for `apiVersion` and `kind` here; [`decode_typed`] checks the fields. Protobuf is decoded by the messages of its
 /// kind. The media type is compared without parameters and case. A `null` body is accepted; callers treat it as an
 /// empty object.
 ///

@@ -28,7 +28,7 @@ pub(crate) struct Hook {
 
 impl Hook {
     /// Returns the recorded reviews of a namespace in order of arrival, each with the requested path.
-    pub(crate) fn seen(&self, namespace: &str) -> Vec<Value> {
+    pub(crate) fn recorded_reviews(&self, namespace: &str) -> Vec<Value> {
         let about = |review: &&Value| review.to_string().contains(&format!("{namespace:?}"));
         self.seen.lock().iter().filter(about).cloned().collect()
     }
@@ -136,13 +136,13 @@ async fn review_response(path: &str, review: &Value) -> Response<Bytes> {
             tokio::time::sleep(LONGER_THAN_TIMEOUT).await;
             json!({ "allowed": true })
         }
-        path => patched(path, review).unwrap_or_else(|| json!({ "allowed": true })),
+        path => patch_response(path, review).unwrap_or_else(|| json!({ "allowed": true })),
     };
     respond(200, reviewed(response).to_string())
 }
 
 /// Returns the response for a path that patches the object; `None` for other paths.
-fn patched(path: &str, review: &Value) -> Option<Value> {
+fn patch_response(path: &str, review: &Value) -> Option<Value> {
     let allowed = |patch: Value| {
         let patch = STANDARD.encode(patch.to_string());
         json!({ "allowed": true, "patchType": "JSONPatch", "patch": patch })

@@ -240,7 +240,7 @@ mod tests {
     }
 
     /// Returns the number of differences in meaning and in wording after a change.
-    fn changed(response: Value, pointer: &str, value: Value) -> (usize, usize) {
+    fn count_changes(response: Value, pointer: &str, value: Value) -> (usize, usize) {
         changed_beside(&ClientStrings::default(), response, pointer, value)
     }
 
@@ -284,7 +284,7 @@ mod tests {
             (watched(), "/body", json!([])),
         ];
         for (response, pointer, value) in changes {
-            let (asserted, wording) = changed(response, pointer, value);
+            let (asserted, wording) = count_changes(response, pointer, value);
             assert!(asserted > 0 && wording == 0, "{pointer}: {asserted} {wording}");
         }
         let client = &ClientStrings::default();
@@ -298,10 +298,10 @@ mod tests {
             "/message": "m", "/details/causes": [{ "field": "a", "reason": "FieldValueInvalid", "message": "m" }],
         } });
         let causes = "/body/~1details~1causes";
-        assert_eq!(changed(response.clone(), "/body/~1message", json!("n")), (0, 1));
-        assert_eq!(changed(response.clone(), &format!("{causes}/0/message"), json!("n")), (0, 1));
-        assert_ne!(changed(response.clone(), &format!("{causes}/0/field"), json!("b")).0, 0);
-        assert_ne!(changed(response, causes, json!([])).0, 0);
+        assert_eq!(count_changes(response.clone(), "/body/~1message", json!("n")), (0, 1));
+        assert_eq!(count_changes(response.clone(), &format!("{causes}/0/message"), json!("n")), (0, 1));
+        assert_ne!(count_changes(response.clone(), &format!("{causes}/0/field"), json!("b")).0, 0);
+        assert_ne!(count_changes(response, causes, json!([])).0, 0);
     }
 
     #[test]
@@ -344,7 +344,7 @@ mod tests {
             (json!({ "code": 406, "body": "kind: Status\ncode: 406" }), "/body", json!("code: 406\nkind: Status")),
         ];
         for (response, pointer, value) in changes {
-            assert_eq!(changed(response, pointer, value), (0, 1), "{pointer}");
+            assert_eq!(count_changes(response, pointer, value), (0, 1), "{pointer}");
         }
     }
 }

@@ -119,13 +119,13 @@ pub(crate) async fn ask(client: &Client, crd: &Json) -> Option<String> {
     }
 }
 
-fn recorded() -> BTreeMap<String, Option<String>> {
+fn read_recorded() -> BTreeMap<String, Option<String>> {
     serde_json::from_str(&fs::read_to_string(folder().join("recorded.json")).unwrap_or_else(|_| "{}".into())).unwrap()
 }
 
 #[test]
 fn offline_check_agrees_with_the_real_server() {
-    let (cases, recorded) = (cases(), recorded());
+    let (cases, recorded) = (cases(), read_recorded());
     assert!(cases.len() >= CASES_MIN, "{}", cases.len());
     assert_eq!(cases.len(), recorded.len(), "each case has one name, and its verdict is recorded");
     let mut differences = Vec::new();
@@ -160,7 +160,7 @@ fn known_differences() -> Vec<String> {
 #[tokio::test]
 async fn embedded_server_differs_only_where_known() {
     let client = Client::new(ApiServer::new().service(), "default");
-    let recorded = recorded();
+    let recorded = read_recorded();
     let mut different = Vec::new();
     for case in cases() {
         if ask(&client, &case.crd).await.is_some() != recorded[&case.name].is_some() {
@@ -187,7 +187,7 @@ fn lasting(message: &str) -> String {
 #[tokio::test]
 async fn embedded_server_rejects_the_recorded_rules() {
     let client = Client::new(ApiServer::new().service(), "default");
-    let recorded = recorded();
+    let recorded = read_recorded();
     let (mut n_cases, mut differences) = (0, Vec::new());
     for case in cases() {
         // Syntax errors are worded differently, because the embedded server has another CEL parser.
@@ -219,5 +219,5 @@ async fn recorded_verdicts_match_the_real_server() {
     let verdicts = |all: BTreeMap<String, Option<String>>| -> BTreeMap<String, bool> {
         all.into_iter().map(|(name, response)| (name, response.is_some())).collect()
     };
-    assert_eq!(verdicts(responses), verdicts(recorded()));
+    assert_eq!(verdicts(responses), verdicts(read_recorded()));
 }

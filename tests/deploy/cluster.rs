@@ -52,7 +52,7 @@ impl Cluster {
     }
 
     /// Connects to the API server whose kubeconfig an environment variable names.
-    pub(crate) async fn named(variable: &str) -> Self {
+    pub(crate) async fn from_env(variable: &str) -> Self {
         let file = std::env::var(variable).unwrap_or_else(|_| panic!("{variable} names an API server"));
         // Only the server of `KUBECONFIG` is locked: a test uses the servers of member clusters together with it.
         let alone = if variable == "KUBECONFIG" { Some(ONE_ON_A_REAL_SERVER.lock().await) } else { None };

@@ -42,7 +42,7 @@ async fn pods(cluster: &Cluster, namespace: &str) -> BTreeSet<String> {
 
 /// Creates, scales down and deletes a set that reports its ready Pods in this status field.
 async fn keeps_pods(cluster: &Cluster, program: &str, yaml: &str, field: &str) {
-    let program = Program::deployed(cluster, program, DeployOptions::default()).await;
+    let program = Program::deploy(cluster, program, DeployOptions::default()).await;
     let namespace = program.namespace().to_owned();
     let set = &of_namespace(yaml, &namespace).remove(0);
     let namespace = namespace.as_str();
@@ -64,7 +64,7 @@ async fn keeps_pods(cluster: &Cluster, program: &str, yaml: &str, field: &str) {
 /// Two replicas share the sets. When one of them stops, the other one reconciles them all.
 async fn replicas_share_sets(cluster: &Cluster) {
     let options = DeployOptions { shards: Some(N_SLOTS), ..DeployOptions::default() };
-    let first = Program::deployed(cluster, "podset", options).await;
+    let first = Program::deploy(cluster, "podset", options).await;
     let second = first.replica("podset").await;
     let namespace = second.namespace().to_owned();
     let namespace = namespace.as_str();
@@ -84,7 +84,7 @@ async fn replicas_share_sets(cluster: &Cluster) {
         cluster.apply_soon(set, namespace).await;
     }
     until("each set has its pod", || async { pods(cluster, namespace).await.len() == N_SETS }).await;
-    let stopped = first.stopped().await;
+    let stopped = first.stop().await;
     until("one replica owns all slots", || n_owners(1)).await;
     for set in &mut sets {
         set["spec"]["replicas"] = json!(2);
@@ -109,7 +109,7 @@ async fn owners(cluster: &Cluster, namespace: &str) -> Option<BTreeSet<String>> 
 }
 
 async fn restarts_pods(cluster: &Cluster) {
-    let program = Program::deployed(cluster, "config-restarter", DeployOptions::default()).await;
+    let program = Program::deploy(cluster, "config-restarter", DeployOptions::default()).await;
     let namespace = program.namespace();
     let web = of_namespace(RESTARTER, namespace);
     let [config, policy] = web.as_slice() else { panic!("{web:?}") };
@@ -148,7 +148,7 @@ async fn interprets(cluster: &Cluster) {
     std::fs::write(files.join("tls.key"), made.signing_key.serialize_pem()).unwrap();
     let mounts = [(CERTIFICATES.to_owned(), files.to_path_buf())].into();
     let options = DeployOptions { mounts, ..DeployOptions::default() };
-    let program = Program::deployed(cluster, "workload-interpreter", options).await;
+    let program = Program::deploy(cluster, "workload-interpreter", options).await;
     let workload = json!({
         "apiVersion": "workload.example.io/v1alpha1", "kind": "Workload", "metadata": { "name": "web" },
         "spec": { "replicas": 3, "template": { "spec": { "containers": [{ "name": "web", "image": "nginx" }] } } },
@@ -175,7 +175,7 @@ async fn hosts_websites(cluster: &Cluster) {
     let generate = vec!["--webhook-url".into(), format!("https://127.0.0.1:{port}")];
     let ports = [(WEBHOOK_PORT, port)].into();
     let options = DeployOptions { generate, ports, ..DeployOptions::default() };
-    let program = Program::deployed(cluster, "website", options).await;
+    let program = Program::deploy(cluster, "website", options).await;
     let namespace = program.namespace();
     let [old, new] = <[Json; 2]>::try_from(of_namespace(WEBSITES, namespace)).unwrap();
     until("the API server trusts the webhooks", || async { cluster.try_apply(&new, namespace).await.is_ok() }).await;
@@ -232,7 +232,7 @@ async fn website_defaults_validates_and_converts_on_embedded_server() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn every_example_works_on_a_real_server() {
-    let cluster = Cluster::named("KUBECONFIG").await;
+    let cluster = Cluster::from_env("KUBECONFIG").await;
     keeps_pods(&cluster, "quickstart", QUICKSTART, "ready").await;
     keeps_pods(&cluster, "podset", PODSET, "readyReplicas").await;
     replicas_share_sets(&cluster).await;

@@ -73,7 +73,7 @@ pub(crate) fn objects(yaml: &str) -> Vec<Json> {
 }
 
 /// Returns the objects that a kustomization lists, in its order.
-pub(crate) fn kustomized(folder: &Path) -> Vec<Json> {
+pub(crate) fn kustomization_objects(folder: &Path) -> Vec<Json> {
     let read = |file: &str| objects(&std::fs::read_to_string(folder.join(file)).unwrap());
     let files = read("kustomization.yaml").remove(0)["resources"].take();
     files.as_array().unwrap().iter().flat_map(|file| read(file.as_str().unwrap())).collect()

@@ -129,7 +129,7 @@ fn rules_of(object: &mut Json) -> Option<&mut Vec<Json>> {
 }
 
 /// Returns verb and resource of a request, as RBAC names them.
-fn asked<B>(request: &Request<B>) -> String {
+fn verb_and_resource<B>(request: &Request<B>) -> String {
     let parts: Vec<_> = request.uri().path().trim_matches('/').split('/').collect();
     let at =
         parts.iter().position(|part| *part == "namespaces").map_or(if parts[0] == "api" { 2 } else { 3 }, |at| at + 2);
@@ -161,7 +161,7 @@ impl<'a> Trial<'a> {
         let rejected = Arc::<Mutex<BTreeSet<String>>>::default();
         let noted = rejected.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (inner, noted, asked) = (inner.clone(), noted.clone(), asked(&request));
+            let (inner, noted, asked) = (inner.clone(), noted.clone(), verb_and_resource(&request));
             async move {
                 let response = inner.send(request).await;
                 if response.as_ref().is_ok_and(|response| response.status() == 403) {
@@ -279,7 +279,7 @@ async fn framework_verbs_are_needed_on_embedded_server() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn framework_verbs_are_needed_on_a_real_server() {
-    let cluster = Cluster::named("KUBECONFIG").await;
+    let cluster = Cluster::from_env("KUBECONFIG").await;
     role_is_exact(&cluster).await;
     if asks_about_owners(&cluster).await {
         is_needed(&cluster, Leases::Election, OF_OWNERS.0, OF_OWNERS.1).await;

@@ -252,7 +252,8 @@ async fn installs(mut cluster: Cluster) {
     // roles.
     let program = programs().join("podset");
     let options = DeployOptions::default();
-    let program = Program::started(cluster, &program, &namespace, manifests.clone(), Folder::new(), options).await;
+    let program =
+        Program::start_applied(cluster, &program, &namespace, manifests.clone(), Folder::new(), options).await;
     let set = of_namespace(PODSET, &namespace).remove(0);
     cluster.apply_soon(&set, &namespace).await;
     let ready = || async { cluster.get(&set, &namespace).await.unwrap()["status"]["readyReplicas"] == json!(3) };
@@ -271,7 +272,7 @@ async fn installs(mut cluster: Cluster) {
     let user_roles = upgraded.iter().filter(|object| object["kind"] == "ClusterRole").count();
     assert!(user_roles > manifests.iter().filter(|object| object["kind"] == "ClusterRole").count());
     assert!(cluster.get(&set, &namespace).await.is_some(), "an upgrade keeps the objects");
-    program.stopped().await;
+    program.stop().await;
     // Switch from `RollingUpdate` to `Recreate`, which does not allow the `rollingUpdate` field.
     helm.run(&format!("upgrade {RELEASE} {chart} --set replicaCount=1,leaderElection.enabled=false,image.tag=7")).await;
     let deployment = cluster.get(&of_kind("Deployment"), &namespace).await.unwrap();
@@ -391,7 +392,7 @@ async fn chart_installs_upgrades_and_uninstalls_on_embedded_server() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm and KUBECONFIG: cargo xtask real-server"]
 async fn chart_lifecycle_on_a_real_server() {
-    installs(Cluster::named("KUBECONFIG").await).await;
+    installs(Cluster::from_env("KUBECONFIG").await).await;
 }
 
 /// Generating the chart again keeps a file that a user has changed.
@@ -409,7 +410,7 @@ async fn hand_edits_of_values_survive_and_are_rendered() {
     helm.chart("podset", "--leader-elect");
     helm.chart("podset", "--leader-elect --check");
     assert!(std::fs::read_to_string(&values).unwrap().contains("replicaCount: 5 # five\n"));
-    let rendered = rendered(&helm, &chart).await;
+    let rendered = render_chart(&helm, &chart).await;
     let of_kind = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
     assert_eq!(of_kind("Deployment")["spec"]["replicas"], 5);
     assert_eq!(of_kind("Deployment")["spec"]["strategy"], json!({ "type": "Recreate" }));
@@ -448,7 +449,7 @@ metadata: { name: teams.shop.example.com }
 
 const OWN: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata: { name: own }\ndata: { team: {{ .Values.team }} }\n";
 
-async fn rendered(helm: &Helm, chart: &Path) -> Vec<Json> {
+async fn render_chart(helm: &Helm, chart: &Path) -> Vec<Json> {
     helm.run(&format!("lint --strict {}", chart.display())).await;
     objects(&helm.run(&format!("template {RELEASE} {}", chart.display())).await)
 }

@@ -41,7 +41,7 @@ async fn divides(home: &Cluster, mut members: [Cluster; 2]) {
         env.insert(format!("KUBECONFIG_{}", name.to_uppercase()), file);
         roles.push(objects);
     }
-    let program = Program::deployed(home, PROGRAM, DeployOptions { env, ..DeployOptions::default() }).await;
+    let program = Program::deploy(home, PROGRAM, DeployOptions { env, ..DeployOptions::default() }).await;
     let fleet = objects(FLEET);
     for object in &fleet {
         home.apply_soon(object, NAMESPACE).await;
@@ -84,7 +84,8 @@ async fn fleet_divides_replicas_on_embedded_servers() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG and two members: cargo xtask roles"]
 async fn fleet_divides_on_a_real_server_and_members() {
-    let home = Cluster::named("KUBECONFIG").await;
-    let (first, second) = (Cluster::named("KUBECONFIG_MEMBER1").await, Cluster::named("KUBECONFIG_MEMBER2").await);
+    let home = Cluster::from_env("KUBECONFIG").await;
+    let (first, second) =
+        (Cluster::from_env("KUBECONFIG_MEMBER1").await, Cluster::from_env("KUBECONFIG_MEMBER2").await);
     divides(&home, [first, second]).await;
 }

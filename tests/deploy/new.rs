@@ -7,7 +7,7 @@ use kctl::json;
 use crate::{
     build::{self, cargo, programs, run, shell},
     cluster::{Cluster, until},
-    files::{Folder, kustomized},
+    files::{Folder, kustomization_objects},
     program::{DeployOptions, Program},
 };
 
@@ -38,7 +38,7 @@ fn project(folder: &Folder) -> std::path::PathBuf {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG and kubectl: cargo xtask roles"]
 async fn new_project_is_deployed_on_a_real_server() {
-    let cluster = Cluster::named("KUBECONFIG").await;
+    let cluster = Cluster::from_env("KUBECONFIG").await;
     let folder = Folder::new();
     let project = project(&folder);
     let program = build::target().join("debug").join(NAME);
@@ -52,9 +52,9 @@ async fn new_project_is_deployed_on_a_real_server() {
         let mut kubectl = std::process::Command::new("kubectl");
         run(kubectl.args(["apply", "-k", "deploy"]).args(dry_run).current_dir(&project));
     }
-    let manifests = kustomized(&project.join("deploy"));
+    let manifests = kustomization_objects(&project.join("deploy"));
     let options = DeployOptions::default();
-    let running = Program::started(&cluster, &program, "default", manifests, Folder::new(), options).await;
+    let running = Program::start_applied(&cluster, &program, "default", manifests, Folder::new(), options).await;
     let mut kubectl = std::process::Command::new("kubectl");
     run(kubectl.args(["apply", "-n", "default", "-f", "sample.yaml"]).current_dir(&project));
     let sample = crate::files::objects(&std::fs::read_to_string(project.join("sample.yaml")).unwrap()).remove(0);

@@ -19,7 +19,7 @@ use tokio::process::{Child, Command};
 use crate::{
     build,
     cluster::{Cluster, client, until},
-    files::{Folder, kustomized},
+    files::{Folder, kustomization_objects},
     roles,
 };
 
@@ -57,7 +57,7 @@ pub(crate) struct DeployOptions {
 
 impl<'a> Program<'a> {
     /// Generates the manifests of a program for a new namespace, applies them and starts it.
-    pub(crate) async fn deployed(cluster: &'a Cluster, program: &str, options: DeployOptions) -> Self {
+    pub(crate) async fn deploy(cluster: &'a Cluster, program: &str, options: DeployOptions) -> Self {
         let coordination = if options.shards.is_some() { "shards" } else { "elect" };
         let namespace = format!("deploy-{program}-{coordination}-{}", std::process::id());
         let (program, files) = (build::programs().join(program), Folder::new());
@@ -66,17 +66,17 @@ impl<'a> Program<'a> {
         generate.args(["generate-manifests", "--metrics", "--namespace", &namespace, "--out"]).arg(&out);
         generate.arg(options.shards.map_or_else(|| "--leader-elect".into(), |slots| format!("--shards={slots}")));
         build::run(generate.args(&options.generate));
-        let manifests = kustomized(&out);
+        let manifests = kustomization_objects(&out);
         let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace } });
         cluster.apply(&space, "").await;
         for manifest in &manifests {
             cluster.apply(manifest, "").await;
         }
-        Self::started(cluster, &program, &namespace, manifests, files, options).await
+        Self::start_applied(cluster, &program, &namespace, manifests, files, options).await
     }
 
     /// Starts a program whose manifests have been applied.
-    pub(crate) async fn started(
+    pub(crate) async fn start_applied(
         cluster: &'a Cluster,
         program: &Path,
         namespace: &str,
@@ -109,7 +109,8 @@ impl<'a> Program<'a> {
     /// Starts one more replica.
     pub(crate) async fn replica(&self, program: &str) -> Self {
         let (program, manifests) = (build::programs().join(program), self.manifests.clone());
-        Self::started(self.cluster, &program, &self.namespace, manifests, Folder::new(), DeployOptions::default()).await
+        Self::start_applied(self.cluster, &program, &self.namespace, manifests, Folder::new(), DeployOptions::default())
+            .await
     }
 
     pub(crate) fn namespace(&self) -> &str {
@@ -176,12 +177,12 @@ impl<'a> Program<'a> {
     /// Stops the program, checks that no request was rejected and nothing was logged at WARN or ERROR, and deletes its
     /// objects.
     pub(crate) async fn assert_never_forbidden(self) {
-        self.stopped().await.remove().await;
+        self.stop().await.remove().await;
     }
 
     /// Stops the program with SIGTERM as a kubelet does, and keeps its objects. Checks that no request was rejected and
     /// that it logged no WARN or ERROR.
-    pub(crate) async fn stopped(mut self) -> Self {
+    pub(crate) async fn stop(mut self) -> Self {
         let metrics = self.metrics().await;
         let requests = metrics.lines().filter(|line| line.starts_with("rest_client_requests_total{"));
         let rejected: Vec<_> = requests.filter(|line| line.contains("code=\"40")).collect();

@@ -57,7 +57,7 @@ async fn api_server_is_reached_through_the_named_proxy() {
     let cluster = Cluster::embedded().await;
     let (url, n_tunnels) = proxy().await;
     let options = DeployOptions { args: vec![format!("--proxy-url={url}")], ..DeployOptions::default() };
-    let program = Program::deployed(&cluster, "quickstart", options).await;
+    let program = Program::deploy(&cluster, "quickstart", options).await;
     assert!(n_tunnels.load(Ordering::SeqCst) > 0);
     program.assert_never_forbidden().await;
 }

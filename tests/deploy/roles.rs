@@ -14,22 +14,23 @@ pub(crate) async fn are_exact(cluster: &Cluster, manifests: &[Json], namespace: 
     cluster.apply(&nobody, namespace).await;
     let nobody = client(&cluster.kubeconfig_of(namespace, "nobody").await).await;
     for of in [namespace, "kube-public"] {
-        let of_everybody = allowed(&nobody, of).await;
+        let of_everybody = allowed_permissions(&nobody, of).await;
         let expected: BTreeSet<_> =
-            granted(manifests, namespace, account, of).difference(&of_everybody).cloned().collect();
-        let actual: BTreeSet<_> = allowed(its, of).await.difference(&of_everybody).cloned().collect();
+            role_permissions(manifests, namespace, account, of).difference(&of_everybody).cloned().collect();
+        let actual: BTreeSet<_> = allowed_permissions(its, of).await.difference(&of_everybody).cloned().collect();
         assert_eq!(actual, expected, "in {of}");
     }
 }
 
 /// Waits until the server's authorizer, which watches roles like any client, has the roles of the account.
 pub(crate) async fn are_known(manifests: &[Json], namespace: &str, account: &str, its: &Client) {
-    let expected = granted(manifests, namespace, account, namespace);
-    until("the server knows the roles", || async { expected.is_subset(&allowed(its, namespace).await) }).await;
+    let expected = role_permissions(manifests, namespace, account, namespace);
+    until("the server knows the roles", || async { expected.is_subset(&allowed_permissions(its, namespace).await) })
+        .await;
 }
 
 /// Returns the permissions of the roles that are bound to the account, as they apply in the namespace `of`.
-fn granted(manifests: &[Json], namespace: &str, account: &str, of: &str) -> BTreeSet<String> {
+fn role_permissions(manifests: &[Json], namespace: &str, account: &str, of: &str) -> BTreeSet<String> {
     let mut all = BTreeSet::new();
     for binding in manifests.iter().filter(|object| object["kind"].as_str().unwrap().ends_with("RoleBinding")) {
         let subject = json!({ "kind": "ServiceAccount", "name": account, "namespace": namespace });
@@ -44,7 +45,7 @@ fn granted(manifests: &[Json], namespace: &str, account: &str, of: &str) -> BTre
     all
 }
 
-async fn allowed(client: &Client, namespace: &str) -> BTreeSet<String> {
+async fn allowed_permissions(client: &Client, namespace: &str) -> BTreeSet<String> {
     let asked = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": { "namespace": namespace },
     });

@@ -19,7 +19,7 @@ use crate::{
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Starts the program with this number of worker threads, and waits until a reconcile blocks one of them.
-async fn blocked(cluster: &Cluster, files: &Folder, n_threads: &str, flags: &[&str]) -> Child {
+async fn start_blocked(cluster: &Cluster, files: &Folder, n_threads: &str, flags: &[&str]) -> Child {
     std::fs::write(files.join("kubeconfig"), cluster.kubeconfig_at("default")).unwrap();
     let mut program = Command::new(programs().join("examples/deploy-replica"));
     program.arg("run").args(flags).env("REPLICA", "one").env("JOURNAL", files.join("journal"));
@@ -38,7 +38,7 @@ fn terminate(running: &Child) {
 }
 
 /// Waits until a program exits, checks its exit status, and returns its standard error.
-async fn ended(running: Child, code: i32) -> String {
+async fn wait_for_exit(running: Child, code: i32) -> String {
     let ended = tokio::time::timeout(ENDS_WITHIN, running.wait_with_output()).await.expect("it ends").unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(code), "{said}");
@@ -48,9 +48,9 @@ async fn ended(running: Child, code: i32) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn process_with_blocked_thread_exits_after_shutdown_timeout() {
     let (cluster, files) = (Cluster::embedded().await, Folder::new());
-    let running = blocked(&cluster, &files, "2", &["--graceful-shutdown-timeout=1s"]).await;
+    let running = start_blocked(&cluster, &files, "2", &["--graceful-shutdown-timeout=1s"]).await;
     terminate(&running);
-    let said = ended(running, 1).await;
+    let said = wait_for_exit(running, 1).await;
     assert!(said.contains("Error: reconciles of configmap still ran 1s after the stop"), "{said}");
     assert!(said.contains("help: a function blocks its thread"), "{said}");
 }
@@ -58,7 +58,7 @@ async fn process_with_blocked_thread_exits_after_shutdown_timeout() {
 #[tokio::test(flavor = "multi_thread")]
 async fn second_signal_ends_a_fully_blocked_program() {
     let (cluster, files) = (Cluster::embedded().await, Folder::new());
-    let mut running = blocked(&cluster, &files, "1", &["--graceful-shutdown-timeout=-1s"]).await;
+    let mut running = start_blocked(&cluster, &files, "1", &["--graceful-shutdown-timeout=-1s"]).await;
     terminate(&running);
     let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
     let stops = async {
@@ -68,7 +68,7 @@ async fn second_signal_ends_a_fully_blocked_program() {
     };
     tokio::time::timeout(ENDS_WITHIN, stops).await.expect("it has heard the signal");
     terminate(&running);
-    ended(running, 1).await;
+    wait_for_exit(running, 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -76,9 +76,9 @@ async fn fully_blocked_process_exits_and_logs_json_error() {
     for format in ["text", "json"] {
         let (cluster, files) = (Cluster::embedded().await, Folder::new());
         let log = format!("--log-format={format}");
-        let running = blocked(&cluster, &files, "1", &["--graceful-shutdown-timeout=1s", &log]).await;
+        let running = start_blocked(&cluster, &files, "1", &["--graceful-shutdown-timeout=1s", &log]).await;
         terminate(&running);
-        let said = ended(running, 1).await;
+        let said = wait_for_exit(running, 1).await;
         let error = "all threads were still blocked 1s after the stop";
         assert!(said.contains("help: a function blocks its thread"), "{said}");
         if format == "text" {
@@ -96,7 +96,7 @@ async fn fully_blocked_process_exits_and_logs_json_error() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fully_blocked_leader_renews_its_lease() {
     let (cluster, files) = (Cluster::embedded().await, Folder::new());
-    let _running = blocked(&cluster, &files, "1", &["--leader-elect", "--leader-election-id=rolling"]).await;
+    let _running = start_blocked(&cluster, &files, "1", &["--leader-elect", "--leader-election-id=rolling"]).await;
     let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": "rolling" } });
     let renewed_at = || async { cluster.get(&lease, "default").await.unwrap()["spec"]["renewTime"].clone() };
     for _ in 0..2 {
@@ -111,7 +111,7 @@ async fn final_error_is_last_json_log_line() {
     let mut program = Command::new(programs().join("examples/deploy-replica"));
     program.args(["run", "--log-format=json", "--kubeconfig"]).arg(files.join("nowhere"));
     program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    let said = ended(program.spawn().unwrap(), 1).await;
+    let said = wait_for_exit(program.spawn().unwrap(), 1).await;
     let last: Value = serde_json::from_str(said.lines().last().unwrap()).expect(&said);
     assert_eq!(last["level"], "ERROR", "{said}");
     assert!(last["message"].as_str().unwrap().contains("no cluster to run against"), "{said}");

@@ -135,7 +135,7 @@ const PIECES: &[&str] = &[
     "\u{feff}",
 ];
 
-fn mutated(rng: &mut Rng, body: &str) -> Vec<u8> {
+fn mutate(rng: &mut Rng, body: &str) -> Vec<u8> {
     let mut bytes = body.as_bytes().to_vec();
     for _ in 0..=rng.index(3) {
         let len = bytes.len();
@@ -237,7 +237,7 @@ fn request(rng: &mut Rng) -> Request<Slow> {
         path += rng.pick(QUERIES);
     }
     let template = BODIES[kind];
-    let body = if rng.index(3) == 0 { template.as_bytes().to_vec() } else { mutated(rng, template) };
+    let body = if rng.index(3) == 0 { template.as_bytes().to_vec() } else { mutate(rng, template) };
     let slow = rng.index(8) == 0;
     let pieces = if slow {
         body.chunks(64.max(body.len() / 16)).rev().map(Bytes::copy_from_slice).collect()

@@ -72,7 +72,7 @@ fn connector(listening: &Listening) -> TlsConnector {
     TlsConnector::from(Arc::new(config.unwrap()))
 }
 
-async fn connected(address: &str, tls: &TlsConnector) -> TlsStream<TcpStream> {
+async fn connect(address: &str, tls: &TlsConnector) -> TlsStream<TcpStream> {
     let socket = TcpStream::connect(address).await.unwrap();
     tls.connect(ServerName::try_from("127.0.0.1").unwrap(), socket).await.unwrap()
 }
@@ -99,7 +99,7 @@ async fn send(address: &str, tls: &TlsConnector, seed: u64) {
         let _ended = socket.read_to_end(&mut Vec::new()).await;
         return;
     }
-    let mut stream = connected(address, tls).await;
+    let mut stream = connect(address, tls).await;
     for piece in bytes.chunks(piece_len.max(bytes.len() / 8)) {
         // The server may have closed the connection after it rejected the request.
         if stream.write_all(piece).await.is_err() || stream.flush().await.is_err() {
@@ -113,8 +113,8 @@ async fn send(address: &str, tls: &TlsConnector, seed: u64) {
 }
 
 /// Returns the status line of an ordinary request.
-async fn asked(address: &str, tls: &TlsConnector) -> String {
-    let mut stream = connected(address, tls).await;
+async fn read_status_line(address: &str, tls: &TlsConnector) -> String {
+    let mut stream = connect(address, tls).await;
     let request = b"GET /api/v1/namespaces/default HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
     stream.write_all(request).await.unwrap();
     let mut response = Vec::new();
@@ -138,7 +138,7 @@ async fn slow_tls_clients_are_disconnected_without_delaying_others() {
         });
         let ordinary = async {
             sleep(Duration::from_secs(1)).await;
-            let response = timeout(ANSWERED_WITHIN, asked(&address, &tls)).await;
+            let response = timeout(ANSWERED_WITHIN, read_status_line(&address, &tls)).await;
             assert_eq!(response.expect("an ordinary client is held up"), "HTTP/1.1 200 OK");
         };
         futures::join!(futures::future::join_all(senders), ordinary);

@@ -22,7 +22,7 @@ fn write_blocks(page: &str, text: &str, folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Returns the files that differ from rustfmt's default style.
-fn unformatted(files: &[PathBuf], folder: &Path) -> String {
+fn unformatted_files(files: &[PathBuf], folder: &Path) -> String {
     // An empty configuration, because this repository's own allows longer lines.
     fs::write(folder.join("rustfmt.toml"), "").unwrap();
     let mut rustfmt = Command::new("rustfmt");
@@ -46,8 +46,8 @@ fn rust_blocks_have_the_default_format() {
     assert!(files.len() > 50, "{}", files.len());
     let control = folder.join("control.rs");
     fs::write(&control, "fn main( ) {}\n").unwrap();
-    let found = unformatted(&[control], &folder);
+    let found = unformatted_files(&[control], &folder);
     assert!(found.contains("control.rs"), "the check finds faults: {found}");
-    let found = unformatted(&files, &folder);
+    let found = unformatted_files(&files, &folder);
     assert!(found.is_empty(), "format these blocks as `cargo fmt` does without a rustfmt.toml:\n{found}");
 }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs};
 use crate::links::root;
 
 /// Returns the strings of `const OPTIONS` in a file of `kctl-macros/src`.
-fn accepted(file: &str) -> BTreeSet<String> {
+fn accepted_options(file: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(root().join("kctl-macros/src").join(file)).unwrap();
     let list = text.split_once("const OPTIONS: ").and_then(|(_, rest)| rest.split_once("];")).unwrap().0;
     list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
@@ -13,7 +13,7 @@ fn accepted(file: &str) -> BTreeSet<String> {
 
 /// Returns the names in the first column of the first table of options after a line of the page. A cell may have several
 /// examples: `` `reads = K(live)` ``, `` `a = "…"`, `b = "…"` ``.
-fn documented(after: &str) -> BTreeSet<String> {
+fn documented_options(after: &str) -> BTreeSet<String> {
     let page = fs::read_to_string(root().join("guide/attributes.md")).unwrap();
     let table = page.split_once(after).and_then(|(_, rest)| rest.split_once("| option |")).unwrap().1;
     let rows = table.lines().skip(2).take_while(|line| line.starts_with("| `"));
@@ -24,10 +24,10 @@ fn documented(after: &str) -> BTreeSet<String> {
 
 #[test]
 fn options_of_attributes_are_in_the_guide() {
-    let controllers = accepted("controller/check/unknown_option.rs");
-    assert_eq!(controllers, documented("# "));
-    let admission = accepted("admission/options.rs");
+    let controllers = accepted_options("controller/check/unknown_option.rs");
+    assert_eq!(controllers, documented_options("# "));
+    let admission = accepted_options("admission/options.rs");
     // These are the attribute's two forms, above the table.
     let forms = BTreeSet::from(["mutate".to_owned(), "validate".to_owned()]);
-    assert_eq!(admission, &documented("## Admission\n") | &forms);
+    assert_eq!(admission, &documented_options("## Admission\n") | &forms);
 }

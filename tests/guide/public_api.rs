@@ -54,7 +54,7 @@ static PUBLIC: LazyLock<BTreeMap<&str, Public>> = LazyLock::new(|| {
 });
 
 /// Returns the current record of a crate.
-fn listed(name: &str) -> String {
+fn format_record(name: &str) -> String {
     PUBLIC[name].lines.iter().map(|line| line.clone() + "\n").collect()
 }
 
@@ -62,7 +62,7 @@ fn listed(name: &str) -> String {
 fn public_items_match_the_record() {
     let mut different = String::new();
     for name in CRATES {
-        let (file, now) = (root().join(format!("tests/api/{name}.txt")), listed(name));
+        let (file, now) = (root().join(format!("tests/api/{name}.txt")), format_record(name));
         let before = fs::read_to_string(&file).unwrap_or_default();
         if now == before {
             continue;
@@ -107,7 +107,7 @@ const BOUNDED: [(&str, usize, usize); 5] = [
 /// Counts the items of a crate in modules of at most this depth. Methods and variants are counted with their type, and the
 /// prelude repeats items.
 fn n_items(name: &str, depth_max: usize) -> usize {
-    let listed = listed(name);
+    let listed = format_record(name);
     let is_item = |line: &&str| {
         let (path, what) = line.split_once(": ").unwrap();
         let names: Vec<_> = path.split("::").collect();

@@ -48,7 +48,7 @@ public class Trust {
 "#;
 
 /// Returns the base64-decoded value of a kubeconfig field.
-fn decoded(kubeconfig: &str, field: &str) -> Vec<u8> {
+fn decode_field(kubeconfig: &str, field: &str) -> Vec<u8> {
     let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix(field)).expect("the field is there");
     BASE64_STANDARD.decode(line.trim_start_matches(':').trim()).expect("it is base64")
 }
@@ -74,7 +74,7 @@ impl Served {
             ("client.pem", "client-certificate-data"),
             ("key.pem", "client-key-data"),
         ] {
-            std::fs::write(folder.0.join(file), decoded(&kubeconfig, field)).expect("the file is written");
+            std::fs::write(folder.0.join(file), decode_field(&kubeconfig, field)).expect("the file is written");
         }
         Self { folder, url }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use kctl_apiserver::{ApiServer, ServeOptions};
 use tokio::process::Command;
 
-use crate::go::{Folder, printed};
+use crate::go::{Folder, run_and_read};
 
 /// Returns the class path of the client, which `cargo xtask interop` resolves with Maven.
 fn class_path() -> String {
@@ -18,7 +18,7 @@ async fn assert_agrees(class_path: &str, kubeconfig: &Path) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/fabric8/Main.java");
     let mut program = Command::new("java");
     program.args(["-cp", class_path]).arg(source).env("KUBECONFIG", kubeconfig).kill_on_drop(true);
-    let output = printed(&mut program).await;
+    let output = run_and_read(&mut program).await;
     assert!(output.contains("fabric8: all as expected"), "{output}");
 }
 

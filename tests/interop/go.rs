@@ -20,7 +20,7 @@ async fn program(folder: &str) -> Command {
 
 /// Builds a package of the Go module in this folder.
 async fn program_of(folder: &str, package: &str) -> Command {
-    let binary = Folder::shared().join(folder);
+    let binary = Folder::build_folder().join(folder);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("interop").join(folder);
     let built = Command::new("go").arg("build").arg("-o").arg(&binary).arg(package).current_dir(source).output().await;
     let built = built.expect("go is there");
@@ -31,7 +31,7 @@ async fn program_of(folder: &str, package: &str) -> Command {
 }
 
 /// Runs a program, checks that it succeeds, and returns its standard output.
-pub(crate) async fn printed(program: &mut Command) -> String {
+pub(crate) async fn run_and_read(program: &mut Command) -> String {
     let output = program.output().await.expect("the program starts");
     let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{told}\n{wrong}");
@@ -43,7 +43,7 @@ pub(crate) struct Folder(pub(crate) PathBuf);
 
 impl Folder {
     /// Returns the folder of built programs, which have different names.
-    fn shared() -> PathBuf {
+    fn build_folder() -> PathBuf {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("interop");
         std::fs::create_dir_all(&folder).expect("the folder is made");
         folder
@@ -63,7 +63,7 @@ impl Drop for Folder {
 }
 
 /// Starts an embedded API server on a socket. Returns it and the kubeconfig file of its administrator.
-async fn served(folder: &Folder) -> (ApiServer, PathBuf) {
+async fn start_server(folder: &Folder) -> (ApiServer, PathBuf) {
     served_under(folder, None).await
 }
 
@@ -83,7 +83,7 @@ async fn served_under(folder: &Folder, faults: Option<&Faults>) -> (ApiServer, P
 }
 
 /// Returns the URIs in the audit log.
-fn audited(folder: &Folder) -> Vec<String> {
+fn audited_uris(folder: &Folder) -> Vec<String> {
     let text = std::fs::read_to_string(folder.0.join("audit")).expect("requests were audited");
     let uri = |line: &str| {
         let event: serde_json::Value = serde_json::from_str(line).expect("a line is JSON");
@@ -94,7 +94,7 @@ fn audited(folder: &Folder) -> Vec<String> {
 
 /// Checks that these resources were read by a streaming watch (`sendInitialEvents`) and never listed.
 fn assert_streamed(folder: &Folder, resources: &[&str]) {
-    let audited = audited(folder);
+    let audited = audited_uris(folder);
     for resource in resources {
         let of_all = |uri: &&String| uri.split('?').next().is_some_and(|path| path.ends_with(&format!("/{resource}")));
         let of_kind: Vec<&String> = audited.iter().filter(of_all).collect();

@@ -161,12 +161,12 @@ async fn kube_watcher_sees_existing_and_new_objects() {
 }
 
 /// Returns the contents of a reflector: each object with its `resourceVersion`.
-fn known(store: &Store<ConfigMap>) -> BTreeMap<String, Option<String>> {
+fn reflector_contents(store: &Store<ConfigMap>) -> BTreeMap<String, Option<String>> {
     store.state().iter().map(|object| (object.name_any(), object.resource_version())).collect()
 }
 
 /// Returns the objects of the server with their `resourceVersion`.
-fn stored(server: &ApiServer) -> BTreeMap<String, Option<String>> {
+fn server_contents(server: &ApiServer) -> BTreeMap<String, Option<String>> {
     let text = |object: &serde_json::Value, field: &str| object["metadata"][field].as_str().map(str::to_owned);
     let objects = server.objects("", "configmaps");
     objects.iter().map(|object| (text(object, "name").unwrap_or_default(), text(object, "resourceVersion"))).collect()
@@ -198,7 +198,7 @@ async fn kube_reflector_converges_under_faults_of_any_seed() {
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         eventually(&format!("seed {seed}: the reflector has what there is"), || async {
-            known(&store) == stored(&server)
+            reflector_contents(&store) == server_contents(&server)
         })
         .await;
         running.abort();

@@ -57,7 +57,7 @@ impl Topic {
 
 impl Case {
     /// Returns the output expected of the embedded server: the recorded one with the intended differences.
-    pub(crate) fn expected(&self, line: &str, recorded: &Step) -> Step {
+    pub(crate) fn expected_output(&self, line: &str, recorded: &Step) -> Step {
         let mut step = recorded.clone();
         for difference in self.differences.iter().filter(|difference| difference.at == line) {
             let Difference { real, ours, why, .. } = difference;

@@ -45,7 +45,7 @@ fn folder() -> &'static Path {
 /// The output of the steps, by case.
 type RecordedSteps = BTreeMap<String, Vec<Step>>;
 
-fn recorded(topic: &str) -> RecordedSteps {
+fn read_recorded(topic: &str) -> RecordedSteps {
     let file = folder().join(format!("recorded/{topic}.json"));
     let text = std::fs::read_to_string(&file).unwrap_or_else(|_| "{}".into());
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
@@ -62,7 +62,7 @@ fn check(name: &str) {
     if !real.is_empty() {
         let responses = run::run_cases(&topic, &Cluster::Real(real.into()));
         if env::var("RECORD").is_ok_and(|value| value == "1") {
-            let mut all = recorded(name);
+            let mut all = read_recorded(name);
             all.extend(responses.clone());
             let whole = Topic::read(name, "");
             all.retain(|case, _| whole.cases.iter().any(|known| known.name == *case));
@@ -81,7 +81,7 @@ fn check(name: &str) {
 
 #[expect(clippy::print_stdout, reason = "a report of differences that fail nothing: `-- --nocapture` shows it")]
 fn report(topic: &Topic, responses: &RecordedSteps, is_real: bool, what: &str) {
-    let recorded = recorded(&topic.name);
+    let recorded = read_recorded(&topic.name);
     let mut failures = Vec::new();
     for case in &topic.cases {
         let Some(expected) = recorded.get(&case.name) else {
@@ -95,7 +95,7 @@ fn report(topic: &Topic, responses: &RecordedSteps, is_real: bool, what: &str) {
             continue;
         }
         for ((line, expected), found) in case.run.iter().zip(expected).zip(found) {
-            let expected = if is_real { expected.clone() } else { case.expected(line, expected) };
+            let expected = if is_real { expected.clone() } else { case.expected_output(line, expected) };
             if !expected.means(found, line) {
                 failures.push(format!("{}: {line}\n{}", case.name, expected.unlike(found)));
             } else if expected != *found {
@@ -117,6 +117,6 @@ fn kubectl_recordings_match_cases_of_each_topic() {
     for topic in TOPICS {
         let mut names: Vec<String> = Topic::read(topic, "").cases.into_iter().map(|case| case.name).collect();
         names.sort();
-        assert_eq!(names, recorded(topic).into_keys().collect::<Vec<_>>(), "{topic}");
+        assert_eq!(names, read_recorded(topic).into_keys().collect::<Vec<_>>(), "{topic}");
     }
 }

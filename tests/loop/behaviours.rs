@@ -8,7 +8,7 @@ const TABLE: &str = include_str!("BEHAVIOURS.md");
 const ARCHITECTURE: &str = include_str!("../../ARCHITECTURE.md");
 
 /// Returns the words in backticks.
-fn quoted(row: &str) -> impl Iterator<Item = &str> {
+fn quoted_words(row: &str) -> impl Iterator<Item = &str> {
     row.split('`').skip(1).step_by(2)
 }
 
@@ -26,7 +26,7 @@ fn test_of(word: &str) -> Option<(&str, &str)> {
 fn of_kube(row: &str) -> Vec<&str> {
     let columns: Vec<&str> = row.split('|').map(str::trim).collect();
     match columns[..] {
-        ["", letter, _, _, of_kube, ""] if letter.len() == 1 => quoted(of_kube).collect(),
+        ["", letter, _, _, of_kube, ""] if letter.len() == 1 => quoted_words(of_kube).collect(),
         _ => Vec::new(),
     }
 }
@@ -57,7 +57,7 @@ fn each_behaviour_row_names_test_or_reason() {
         assert_eq!(of_name.len(), 1, "{name} has one row: {of_name:?}");
         let row = of_name[0];
         let excused = row.contains("no such stage: ");
-        let shown = quoted(row).any(|word| test_of(word).is_some() || is_ui(word));
+        let shown = quoted_words(row).any(|word| test_of(word).is_some() || is_ui(word));
         assert!(shown != excused, "{name} names a test, or says why there is none: {row}");
     }
     assert_eq!(rows.len(), expected.len(), "no other rows");
@@ -90,7 +90,7 @@ fn check_tests_of(text: &str) -> usize {
         "tests/webhooks",
     ];
     let files: Vec<(String, String)> = places.into_iter().flat_map(sources).collect();
-    let named: Vec<_> = text.lines().flat_map(quoted).filter_map(test_of).collect();
+    let named: Vec<_> = text.lines().flat_map(quoted_words).filter_map(test_of).collect();
     for (file, name) in &named {
         let path = file.replace("::", "/");
         let ends = [format!("/{path}.rs"), format!("/{path}/tests.rs")];
@@ -111,7 +111,7 @@ fn only_functions_with_a_test_attribute_count() {
 
 #[test]
 fn every_test_of_the_table_exists() {
-    for word in TABLE.lines().flat_map(quoted).filter(|word| is_ui(word)) {
+    for word in TABLE.lines().flat_map(quoted_words).filter(|word| is_ui(word)) {
         assert!(Path::new(env!("CARGO_MANIFEST_DIR")).join(word).exists(), "there is no {word}");
     }
     let n_tests = check_tests_of(TABLE);

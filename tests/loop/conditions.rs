@@ -116,7 +116,7 @@ async fn condition_set_by_others_during_a_reconcile_survives() {
 }
 
 /// Returns each stored condition: type, status, generation, and the second of its last transition.
-async fn written(world: &World, from: kctl::k8s::jiff::Timestamp) -> Vec<(String, String, i64, i64)> {
+async fn stored_conditions(world: &World, from: kctl::k8s::jiff::Timestamp) -> Vec<(String, String, i64, i64)> {
     let budget = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone()).get("a").await.unwrap();
     let conditions = budget.status.unwrap().conditions.unwrap();
     let one = |condition: Condition| {
@@ -154,6 +154,6 @@ async fn last_transition_time_changes_only_with_condition_status() {
         assert_eq!(world.n_requests("patch", "poddisruptionbudgets/status"), n_writes, "{change}");
         let expected =
             expected.map(|(kind, status, generation, since)| (kind.into(), status.into(), generation, since));
-        assert_eq!(written(&world, start).await, expected, "{change}");
+        assert_eq!(stored_conditions(&world, start).await, expected, "{change}");
     }
 }

@@ -28,7 +28,7 @@ async fn trace(seed: u64) -> Vec<String> {
         .configs(|_, cx| async move {
             let pods = cx.owned::<Pod>();
             for _ in pods.len()..2 {
-                pods.create(unnamed()).await?;
+                pods.create(pod_without_name()).await?;
             }
             Ok(Action::await_change())
         })
@@ -85,7 +85,7 @@ async fn trace_of_cluster(seed: u64) -> Vec<String> {
         .configs(|_, cx| async move {
             let pods = cx.owned::<Pod>();
             for _ in pods.len()..2 {
-                pods.create(unnamed()).await?;
+                pods.create(pod_without_name()).await?;
             }
             for pod in pods.iter().filter(|pod| pod.labels().is_empty()) {
                 let mut pod = Pod::clone(&pod);
@@ -147,13 +147,13 @@ async fn watches_receive_events_in_start_order() {
     }
     for _ in 0..8 {
         seconds(1).await;
-        world.pods().create(&PostParams::default(), &unnamed()).await.unwrap();
+        world.pods().create(&PostParams::default(), &pod_without_name()).await.unwrap();
     }
     seconds(1).await;
     assert_eq!(log.take().concat(), "0123".repeat(8));
 }
 
-fn unnamed() -> Pod {
+fn pod_without_name() -> Pod {
     let metadata = ObjectMeta { generate_name: Some("pod-".into()), ..ObjectMeta::default() };
     Pod { metadata, ..pod("") }
 }
@@ -163,7 +163,7 @@ async fn another_seed_gives_other_names() {
     let mut names = Vec::new();
     for seed in [1, 2] {
         let world = World::seeded(seed);
-        world.pods().create(&PostParams::default(), &unnamed()).await.unwrap();
+        world.pods().create(&PostParams::default(), &pod_without_name()).await.unwrap();
         names.extend(world.pod_names().await);
     }
     assert_ne!(names[0], names[1]);

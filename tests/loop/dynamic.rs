@@ -23,7 +23,7 @@ fn secrets() -> WatchConfig {
 }
 
 /// Returns all pending changes, as `+name`, `~name` and `-name`.
-async fn taken<T: Projection>(watch: &mut Watch<T>, name_of: impl Fn(&T) -> String) -> String {
+async fn take_changes<T: Projection>(watch: &mut Watch<T>, name_of: impl Fn(&T) -> String) -> String {
     seconds(1).await;
     let mut seen = Vec::new();
     while watch.waiting() > 0 {
@@ -62,9 +62,9 @@ async fn equal_watches_share_one_list_whatever_their_type() {
         assert_eq!(watches.is_namespaced(&GroupVersionKind::gvk("", "v1", kind)).await.unwrap(), namespaced, "{kind}");
     }
     world.create_secret("b").await;
-    assert_eq!(taken(&mut typed, name).await, "+a +b");
-    assert_eq!(taken(&mut meta, name).await, "+a +b");
-    assert_eq!(taken(&mut untyped, name_of_any).await, "+a +b");
+    assert_eq!(take_changes(&mut typed, name).await, "+a +b");
+    assert_eq!(take_changes(&mut meta, name).await, "+a +b");
+    assert_eq!(take_changes(&mut untyped, name_of_any).await, "+a +b");
     assert_eq!((world.n_requests("list", "secrets"), world.n_requests("watch", "secrets")), (1, 1));
     assert_eq!(users(&watches, "secrets"), Some(3));
 }
@@ -80,7 +80,7 @@ async fn runtime_watch_of_declared_kind_shares_controller_cache() {
     world.set("a", "1").await;
     let watches = world.run_with_watches(idle()).await;
     let mut configs = watches.watch::<ConfigMap>(WatchConfig::of::<ConfigMap>()).await.unwrap();
-    assert_eq!(taken(&mut configs, name).await, "+a");
+    assert_eq!(take_changes(&mut configs, name).await, "+a");
     drop(configs);
     seconds(1).await;
     assert_eq!(users(&watches, "configmaps"), Some(1), "the controller goes on");
@@ -95,14 +95,14 @@ async fn late_subscriber_gets_objects_then_each_change_once() {
     }
     let watches = world.run_with_watches(idle()).await;
     let mut early = watches.watch::<Secret>(secrets()).await.unwrap();
-    assert_eq!(taken(&mut early, name).await, "+a +b");
+    assert_eq!(take_changes(&mut early, name).await, "+a +b");
     delete_secret(&world, "a").await;
     world.create_secret("c").await;
     let mut late = watches.watch::<Secret>(secrets()).await.unwrap();
     world.create_secret("d").await;
     delete_secret(&world, "b").await;
-    assert_eq!(taken(&mut early, name).await, "-a +c +d -b");
-    let seen = taken(&mut late, name).await;
+    assert_eq!(take_changes(&mut early, name).await, "-a +c +d -b");
+    let seen = take_changes(&mut late, name).await;
     assert!(["+b +c +d -b", "+a +b -a +c +d -b"].contains(&seen.as_str()), "{seen}");
     assert_eq!(world.n_requests("list", "secrets"), 1);
 }
@@ -125,7 +125,7 @@ async fn watch_stops_with_last_subscriber_then_relists() {
     seconds(3600).await;
     assert_eq!(world.n_requests("watch", "secrets"), 1, "nobody watches what nobody wants");
     let mut again = watches.watch::<Secret>(secrets()).await.unwrap();
-    assert_eq!(taken(&mut again, name).await, "+b");
+    assert_eq!(take_changes(&mut again, name).await, "+b");
     assert_eq!(again.objects().len(), 1);
     assert_eq!(world.n_requests("list", "secrets"), 2);
 }
@@ -141,7 +141,7 @@ async fn dropped_watch_gets_nothing_and_others_go_on() {
     assert_eq!(goes.waiting(), 1);
     drop(goes);
     world.create_secret("b").await;
-    assert_eq!(taken(&mut stays, name).await, "+a +b");
+    assert_eq!(take_changes(&mut stays, name).await, "+a +b");
 }
 
 #[tokio::test(start_paused = true)]
@@ -267,7 +267,10 @@ async fn watch_opened_before_the_start_gets_everything() {
     assert_eq!(world.server.requests().iter().filter(|request| request.verb == "list").count(), 0);
     let running = tokio::spawn(manager.run(std::future::pending()));
     world.create_secret("b").await;
-    assert_eq!((taken(&mut configs, name).await, taken(&mut seen, name).await), ("+a".into(), "+b".into()));
+    assert_eq!(
+        (take_changes(&mut configs, name).await, take_changes(&mut seen, name).await),
+        ("+a".into(), "+b".into())
+    );
     running.abort();
 }
 

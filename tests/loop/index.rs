@@ -23,7 +23,7 @@ fn pods() -> (Arc<SharedStore>, Store<Pod>, AbortHandle) {
 }
 
 /// Returns a Pod with this value of the label `colors`.
-fn colored(namespace: &str, name: &str, version: u32, colors: &str) -> Arc<Stored> {
+fn colored_pod(namespace: &str, name: &str, version: u32, colors: &str) -> Arc<Stored> {
     let json = kctl::json!({ "metadata": {
         "namespace": namespace, "name": name, "uid": format!("{namespace}-{name}"),
         "resourceVersion": version.to_string(), "labels": { "colors": colors },
@@ -54,20 +54,20 @@ async fn replace(shared: &SharedStore, objects: Vec<Arc<Stored>>, version: &str)
 async fn index_follows_the_values_of_an_object() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_color);
-    replace(&shared, vec![colored("x", "a", 1, "red-blue"), colored("x", "b", 2, "blue")], "2").await;
+    replace(&shared, vec![colored_pod("x", "a", 1, "red-blue"), colored_pod("x", "b", 2, "blue")], "2").await;
     assert_eq!(names(pods.by_index(by_color, "red")), ["a"]);
     assert_eq!(names(pods.by_index(by_color, "blue")), ["a", "b"]);
-    shared.push_and_wait(Delta::Apply(colored("x", "a", 3, "red"))).await;
+    shared.push_and_wait(Delta::Apply(colored_pod("x", "a", 3, "red"))).await;
     assert_eq!(names(pods.by_index(by_color, "red")), ["a"]);
     assert_eq!(names(pods.by_index(by_color, "blue")), ["b"]);
-    shared.push_and_wait(Delta::Delete(colored("x", "a", 4, "red"))).await;
+    shared.push_and_wait(Delta::Delete(colored_pod("x", "a", 4, "red"))).await;
     assert_eq!(names(pods.by_index(by_color, "red")), [""; 0]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn late_index_is_complete_and_repeated_index_ignored() {
     let (shared, pods, _writer) = pods();
-    replace(&shared, vec![colored("x", "a", 1, "red")], "2").await;
+    replace(&shared, vec![colored_pod("x", "a", 1, "red")], "2").await;
     for _ in 0..2 {
         pods.add_index(by_color);
         assert_eq!(names(pods.by_index(by_color, "red")), ["a"]);
@@ -85,8 +85,8 @@ async fn undeclared_index_is_named() {
 async fn panicking_index_function_costs_only_its_object() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_color);
-    replace(&shared, vec![colored("x", "a", 1, "planted"), colored("x", "b", 2, "red")], "2").await;
-    shared.push_and_wait(Delta::Apply(colored("x", "c", 3, "red"))).await;
+    replace(&shared, vec![colored_pod("x", "a", 1, "planted"), colored_pod("x", "b", 2, "red")], "2").await;
+    shared.push_and_wait(Delta::Apply(colored_pod("x", "c", 3, "red"))).await;
     assert_eq!(names(pods.by_index(by_color, "red")), ["b", "c"]);
     assert_eq!(pods.len(), 3);
 }
@@ -95,7 +95,7 @@ async fn panicking_index_function_costs_only_its_object() {
 async fn one_index_may_be_of_two_fields() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_namespace_and_color);
-    replace(&shared, vec![colored("x", "a", 1, "red"), colored("y", "b", 2, "red-blue")], "2").await;
+    replace(&shared, vec![colored_pod("x", "a", 1, "red"), colored_pod("y", "b", 2, "red-blue")], "2").await;
     assert_eq!(names(pods.by_index(by_namespace_and_color, "y/red")), ["b"]);
     assert_eq!(names(pods.by_index(by_namespace_and_color, "x/blue")), [""; 0]);
 }
@@ -104,7 +104,7 @@ async fn one_index_may_be_of_two_fields() {
 async fn namespace_reads_its_objects_and_index_all_namespaces() {
     let (shared, pods, _writer) = pods();
     pods.add_index(by_color);
-    let all = vec![colored("x", "a", 1, "red"), colored("y", "a", 2, "red"), colored("y", "b", 3, "red")];
+    let all = vec![colored_pod("x", "a", 1, "red"), colored_pod("y", "a", 2, "red"), colored_pod("y", "b", 3, "red")];
     replace(&shared, all, "3").await;
     assert_eq!(names(pods.in_namespace("y")), ["a", "b"]);
     assert_eq!(names(pods.in_namespace("z")), [""; 0]);
@@ -114,7 +114,7 @@ async fn namespace_reads_its_objects_and_index_all_namespaces() {
 #[tokio::test(start_paused = true)]
 async fn readers_share_one_immutable_object() {
     let (shared, pods, _writer) = pods();
-    replace(&shared, vec![colored("x", "a", 1, "red")], "1").await;
+    replace(&shared, vec![colored_pod("x", "a", 1, "red")], "1").await;
     let key = Key::namespaced("x", "a");
     let (first, second) = (pods.get(&key).unwrap(), pods.get(&key).unwrap());
     assert!(Arc::ptr_eq(&first, &second));
@@ -127,11 +127,11 @@ async fn readers_share_one_immutable_object() {
 #[tokio::test(start_paused = true)]
 async fn replaced_object_is_freed_after_its_last_reader() {
     let (shared, _pods, _writer) = pods();
-    let first = colored("x", "a", 1, "red");
+    let first = colored_pod("x", "a", 1, "red");
     let weak = Arc::downgrade(&first);
     replace(&shared, vec![first], "1").await;
     let read = shared.get(&ObjectKey::new(Some("x"), "a"));
-    shared.push_and_wait(Delta::Apply(colored("x", "a", 2, "red"))).await;
+    shared.push_and_wait(Delta::Apply(colored_pod("x", "a", 2, "red"))).await;
     yield_now().await;
     assert!(weak.upgrade().is_some());
     drop(read);

@@ -34,7 +34,7 @@ fn imports(files: &[(String, String)]) -> Imports {
         if path.contains("tests") || path == "lib.rs" || path == "main.rs" {
             continue;
         }
-        for to in imported(&code(text)) {
+        for to in imported_modules(&code(text)) {
             if to != from && modules.contains(&to) {
                 found.entry((from.clone(), to)).or_default().insert(path.clone());
             }
@@ -54,7 +54,7 @@ pub(crate) fn code(text: &str) -> String {
 }
 
 /// Returns the first name of each path that starts with `crate::`, also in `crate::{a::B, c}`.
-fn imported(code: &str) -> Vec<String> {
+fn imported_modules(code: &str) -> Vec<String> {
     let name = |path: &str| -> String {
         path.trim_start()
             .chars()

@@ -62,7 +62,7 @@ impl Limits {
     }
 
     /// Returns the sorted log since the last call, without duplicates.
-    async fn seen(&self) -> Vec<String> {
+    async fn take_log(&self) -> Vec<String> {
         seconds(2).await;
         let mut seen = self.log.take();
         seen.sort();
@@ -84,20 +84,20 @@ async fn create_named(world: &World, namespace: &str, name: &str) {
 #[tokio::test(start_paused = true)]
 async fn added_namespace_is_reconciled_until_removed() {
     let limits = Limits::new().await;
-    assert_eq!(limits.seen().await, ["a/web has 0", "a/web has 1", "made web"]);
+    assert_eq!(limits.take_log().await, ["a/web has 0", "a/web has 1", "made web"]);
     limits.watches.add_namespace("b").await.unwrap();
     assert_eq!(limits.watches.namespaces(), ["a", "b"]);
-    let seen = limits.seen().await;
+    let seen = limits.take_log().await;
     assert!(seen.contains(&"b/web has 0".into()) && seen.contains(&"made web".into()), "{seen:?}");
     limits.watches.remove_namespace("a").await.unwrap();
     assert_eq!(limits.watches.namespaces(), ["b"]);
-    assert_eq!(limits.seen().await, Vec::<String>::new(), "what leaves the cache is not missed");
+    assert_eq!(limits.take_log().await, Vec::<String>::new(), "what leaves the cache is not missed");
     let pods = Api::<Pod>::namespaced(limits.world.client.clone(), "a");
     assert!(pods.get("web").await.is_ok(), "it is still there");
     pods.delete("web", &DeleteParams::default().grace_period(0)).await.unwrap();
-    assert_eq!(limits.seen().await, Vec::<String>::new(), "and nobody cares");
+    assert_eq!(limits.take_log().await, Vec::<String>::new(), "and nobody cares");
     limits.watches.add_namespace("a").await.unwrap();
-    let seen = limits.seen().await;
+    let seen = limits.take_log().await;
     assert!(seen.contains(&"a/web has 0".into()) && seen.contains(&"made web".into()), "{seen:?}");
 }
 
@@ -105,35 +105,35 @@ async fn added_namespace_is_reconciled_until_removed() {
 async fn namespace_removed_and_readded_is_listed_again() {
     let limits = Limits::new().await;
     limits.watches.add_namespace("b").await.unwrap();
-    limits.seen().await;
+    limits.take_log().await;
     limits.watches.remove_namespace("b").await.unwrap();
     limits.watches.add_namespace("b").await.unwrap();
-    assert_eq!(limits.seen().await, ["b/web has 1"]);
+    assert_eq!(limits.take_log().await, ["b/web has 1"]);
     create_named(&limits.world, "b", "late").await;
-    assert_eq!(limits.seen().await, ["b/late has 0", "b/late has 1", "made late"], "it is watched");
+    assert_eq!(limits.take_log().await, ["b/late has 0", "b/late has 1", "made late"], "it is watched");
 }
 
 #[tokio::test(start_paused = true)]
 async fn added_namespace_fills_all_caches_before_reconcile() {
     let limits = Limits::new().await;
     limits.watches.add_namespace("b").await.unwrap();
-    limits.seen().await;
+    limits.take_log().await;
     limits.watches.remove_namespace("b").await.unwrap();
-    limits.seen().await;
+    limits.take_log().await;
     // The list of Pods arrives ten seconds after that of ConfigMaps.
     limits.world.faults.add(kctl_tests::Fault::DelayResponse(Duration::from_secs(10)), |request| {
         request.reads("pods") && !request.is_watch
     });
     limits.watches.add_namespace("b").await.unwrap();
-    assert_eq!(limits.seen().await, Vec::<String>::new());
+    assert_eq!(limits.take_log().await, Vec::<String>::new());
     seconds(10).await;
-    assert_eq!(limits.seen().await, ["b/web has 1"], "it never seemed to have none");
+    assert_eq!(limits.take_log().await, ["b/web has 1"], "it never seemed to have none");
 }
 
 #[tokio::test(start_paused = true)]
 async fn reconcile_in_a_removed_namespace_writes_nothing() {
     let limits = Limits::new().await;
-    limits.seen().await;
+    limits.take_log().await;
     *limits.hold.lock() = Some(Duration::from_secs(5));
     limits.watches.add_namespace("b").await.unwrap();
     seconds(2).await;

@@ -113,7 +113,7 @@ async fn recreated_primary_owns_nothing_of_its_predecessor() {
 }
 
 /// Returns the keys of the Deployments that a change of a Pod queues.
-fn concerned(relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
+fn queued_keys(relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
     concerned_of(&Relation::<Deployments, Deployment>::watched("").erase(), relation, states)
 }
 
@@ -134,7 +134,7 @@ fn concerned_of(primary: &RelationSpec, relation: &RelationSpec, states: &[Arc<S
     keys
 }
 
-fn owned(owners: &[kctl::Json]) -> Arc<Stored> {
+fn owned_pod(owners: &[kctl::Json]) -> Arc<Stored> {
     let json = kctl::json!({ "metadata": {
         "namespace": "default", "name": "pod", "uid": "1", "resourceVersion": "1", "ownerReferences": owners,
     } });
@@ -160,15 +160,15 @@ async fn owner_is_the_controller_by_group_and_kind() {
         (vec![], vec![]),
     ];
     for (owners, expected) in table {
-        assert_eq!(concerned(&pods, &[owned(&owners)]), expected, "{owners:?}");
+        assert_eq!(queued_keys(&pods, &[owned_pod(&owners)]), expected, "{owners:?}");
     }
     let mut of_the_cluster = Relation::<Deployments, Deployment>::watched("").erase();
     of_the_cluster.namespaced = false;
-    assert_eq!(concerned_of(&of_the_cluster, &pods, &[owned(from_ref(&web))]), ["web"], "it is in no namespace");
+    assert_eq!(concerned_of(&of_the_cluster, &pods, &[owned_pod(from_ref(&web))]), ["web"], "it is in no namespace");
     let other = owner("apps/v1", "Deployment", "other", true);
-    let moved = [owned(from_ref(&web)), owned(&[other])];
-    assert_eq!(concerned(&pods, &moved), ["default/other", "default/web"]);
-    assert_eq!(concerned(&pods, &[owned(from_ref(&web)), owned(&[web])]), ["default/web"]);
+    let moved = [owned_pod(from_ref(&web)), owned_pod(&[other])];
+    assert_eq!(queued_keys(&pods, &moved), ["default/other", "default/web"]);
+    assert_eq!(queued_keys(&pods, &[owned_pod(from_ref(&web)), owned_pod(&[web])]), ["default/web"]);
 }
 
 fn by_labels(pod: &Pod, _all: &Store<Deployment>) -> Vec<Key<Deployment>> {
@@ -184,7 +184,7 @@ fn mapper_keys_of_both_states_are_deduplicated() {
     };
     let pods = Relation::<Deployments, Pod>::watched("").map(by_labels).erase();
     let states = [labelled(&["a", "b"]), labelled(&["b", "c"])];
-    assert_eq!(concerned(&pods, &states), ["default/a", "default/b", "default/c"]);
+    assert_eq!(queued_keys(&pods, &states), ["default/a", "default/b", "default/c"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -95,7 +95,7 @@ async fn add_pod(world: &World) {
 }
 
 /// Returns the state of Job and Pod after ten seconds.
-async fn left(world: &World) -> String {
+async fn state_after_wait(world: &World) -> String {
     seconds(10).await;
     let pod = world.pods().get("work-pod").await.unwrap();
     let (job, deleted) = (jobs(world).get_opt("work").await.unwrap(), pod.metadata.deletion_timestamp.is_some());
@@ -127,7 +127,7 @@ async fn owned_job_is_deleted_with_pods_by_default() {
         seconds(5).await;
         add_pod(&world).await;
         world.set("a", way).await;
-        assert_eq!(left(&world).await, expected, "{way}");
+        assert_eq!(state_after_wait(&world).await, expected, "{way}");
     }
 }
 
@@ -142,7 +142,7 @@ async fn foreign_job_is_deleted_with_pods_by_default() {
         add_pod(&world).await;
         world.create_secret(way).await;
         world.run(app().controller::<stranger>()).await;
-        assert_eq!(left(&world).await, expected, "{way}");
+        assert_eq!(state_after_wait(&world).await, expected, "{way}");
     }
 }
 
@@ -157,7 +157,7 @@ async fn primary_job_is_deleted_with_pods_by_default() {
         seconds(5).await;
         let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "way": way } } }));
         jobs(&world).patch("work", &PatchParams::default(), &label).await.unwrap();
-        assert_eq!(left(&world).await, expected, "{way}");
+        assert_eq!(state_after_wait(&world).await, expected, "{way}");
     }
 }
 
@@ -174,6 +174,6 @@ async fn foreground_deletion_is_not_turned_into_background() {
         let held = Patch::Merge(kctl::json!({ "metadata": { "finalizers": ["foregroundDeletion"] } }));
         jobs(&world).patch("work", &PatchParams::default(), &held).await.unwrap();
         world.set("a", way).await;
-        assert_eq!(left(&world).await, FOREGROUND, "{way}");
+        assert_eq!(state_after_wait(&world).await, FOREGROUND, "{way}");
     }
 }

@@ -89,7 +89,7 @@ fn bare_owns_declares_the_verbs_of_its_bound() {
 }
 
 /// Returns the requests that were rejected while a Deployment was created, reconciled and deleted with this role.
-async fn rejected(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String> {
+async fn rejected_requests(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<String> {
     let world = World::new();
     Api::all(world.client.clone()).create(&PostParams::default(), role).await.unwrap();
     Api::all(world.client.clone()).create(&PostParams::default(), binding).await.unwrap();
@@ -112,7 +112,7 @@ async fn rejected(role: &ClusterRole, binding: &ClusterRoleBinding) -> Vec<Strin
 #[tokio::test(start_paused = true)]
 async fn generated_role_is_exactly_what_the_declaration_needs() {
     let (role, binding) = manifests();
-    assert_eq!(rejected(&role, &binding).await, [""; 0]);
+    assert_eq!(rejected_requests(&role, &binding).await, [""; 0]);
     let rules = role.rules.clone().unwrap_or_default();
     let mut n_parts = 0;
     for (index, rule) in rules.iter().enumerate() {
@@ -137,7 +137,7 @@ async fn generated_role_is_exactly_what_the_declaration_needs() {
                     .filter(|rule| !rule.verbs.is_empty() && rule.resources.as_ref().is_some_and(|all| !all.is_empty()))
                     .collect();
                 less.rules.as_mut().unwrap().splice(index..=index, parts);
-                let rejected = rejected(&less, &binding).await;
+                let rejected = rejected_requests(&less, &binding).await;
                 assert!(!rejected.is_empty(), "{resource} without {verbs:?} works as well");
                 assert!(
                     rejected.iter().all(|line| line.ends_with(&format!(" {resource}"))),

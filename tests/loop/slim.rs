@@ -92,7 +92,7 @@ fn note_forms(world: &World) -> Log {
 }
 
 /// Returns the contents of the cache of Pods, as JSON.
-fn cached(view: &kctl::manager::View) -> Vec<String> {
+fn cached_pods(view: &kctl::manager::View) -> Vec<String> {
     let mut objects: Vec<Arc<Stored>> = source_of(view, "pods").store().all();
     objects.sort_by(|a, b| a.key().cmp(b.key()));
     objects.iter().map(|object| object.json().into_owned()).collect()
@@ -117,7 +117,7 @@ async fn metadata_alone_is_asked_for_cached_and_read() {
     gone.metadata.labels = Some([("delete".to_owned(), "yes".to_owned())].into());
     world.pods().create(&PostParams::default(), &gone).await.unwrap();
     seconds(1).await;
-    let cached_now = cached(&view);
+    let cached_now = cached_pods(&view);
     assert_eq!(cached_now.len(), 2);
     for json in &cached_now {
         assert!(json.contains("\"metadata\"") && !json.contains("spec") && !json.contains("managedFields"), "{json}");
@@ -127,7 +127,7 @@ async fn metadata_alone_is_asked_for_cached_and_read() {
     world.set("config", "2").await;
     seconds(60).await;
     assert_eq!(std::mem::take(&mut *COUNTED.lock()), ["config a me", "config b "]);
-    assert_eq!(cached(&view).len(), 1, "what was deleted by its metadata is gone");
+    assert_eq!(cached_pods(&view).len(), 1, "what was deleted by its metadata is gone");
     assert_eq!(world.pod_names().await, ["a"]);
 }
 
@@ -166,7 +166,7 @@ async fn metadata_only_owned_pods_are_applied_and_deleted() {
     assert_eq!(log.take(), ["0 of web", "1 of web"]);
     let kept = world.pods().get("kept").await.unwrap();
     assert_eq!(kept.spec.unwrap().containers.len(), 1, "the whole object was applied");
-    assert!(!cached(&view)[0].contains("containers"), "its own writes are cached as all others are");
+    assert!(!cached_pods(&view)[0].contains("containers"), "its own writes are cached as all others are");
     let mut extra = pod("more");
     extra.metadata.owner_references = kept.metadata.owner_references;
     world.pods().create(&PostParams::default(), &extra).await.unwrap();
@@ -198,7 +198,7 @@ async fn metadata_and_full_readers_share_one_watch() {
         let mut lines = log.take();
         lines.sort();
         assert_eq!(lines, ["0 owned", "a"], "{first} first");
-        assert!(cached(&view)[0].contains("containers"), "{first} first");
+        assert!(cached_pods(&view)[0].contains("containers"), "{first} first");
         assert_eq!((world.n_requests("list", "pods"), world.n_requests("watch", "pods")), (1, 1), "{first} first");
     }
 }
@@ -216,7 +216,7 @@ async fn runtime_watch_of_full_objects_bypasses_metadata_cache() {
     let Some(Change::Added(seen)) = pods.next().await else { panic!("the pod is there") };
     assert_eq!(seen.spec.as_ref().unwrap().containers.len(), 1);
     assert_eq!(world.n_requests("watch", "pods"), 2);
-    assert!(!cached(world.view())[0].contains("containers"), "the controller's cache stays as small as it was");
+    assert!(!cached_pods(world.view())[0].contains("containers"), "the controller's cache stays as small as it was");
 }
 
 #[tokio::test(start_paused = true)]
@@ -335,7 +335,7 @@ async fn view_keeps_its_fields_everywhere_and_nothing_else() {
     world.pods().patch_status("x", &PatchParams::default(), &status).await.unwrap();
     seconds(1).await;
     assert_eq!(log.take().last().map(String::as_str), Some("a: x 10.0.0.1"));
-    let json = cached(&view).remove(0);
+    let json = cached_pods(&view).remove(0);
     assert!(
         json.ends_with(r#""annotations":{"team":"a"}},"spec":{"nodeName":"n"},"status":{"podIP":"10.0.0.1"}}"#),
         "{json}"
@@ -375,7 +375,7 @@ async fn two_views_of_a_kind_share_one_watch() {
     lines.dedup();
     assert_eq!(lines, ["a: x ", "timer: 30"], "the API server gives a pod 30 s of grace");
     assert_eq!((world.n_requests("list", "pods"), world.n_requests("watch", "pods")), (1, 1));
-    let json = cached(&view).remove(0);
+    let json = cached_pods(&view).remove(0);
     assert!(
         json.ends_with(r#""spec":{"nodeName":"n","terminationGracePeriodSeconds":30}}"#)
             || json.ends_with(r#""spec":{"terminationGracePeriodSeconds":30,"nodeName":"n"}}"#),
@@ -391,7 +391,7 @@ async fn view_shares_cache_of_full_reader() {
     let view = world.run(timer(&log)(app()).secrets(|_, _| async { Ok(Action::await_change()) })).await;
     seconds(1).await;
     assert_eq!(log.take(), ["timer: 30"]);
-    assert!(cached(&view)[0].contains("containers"));
+    assert!(cached_pods(&view)[0].contains("containers"));
     assert_eq!(world.n_requests("watch", "pods"), 1);
 }
 

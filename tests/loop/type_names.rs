@@ -13,7 +13,7 @@ const DEFINITIONS_MAX: usize = 2;
 const CONVENTIONS: [&str; 3] = ["Builder", "Error", "ResponseFuture"];
 /// Returns the names of the types and traits that a file defines outside of its unit tests. Associated types are
 /// indented, and their names belong to the trait.
-fn defined(text: &str) -> Vec<String> {
+fn defined_types(text: &str) -> Vec<String> {
     code(text).lines().filter_map(defined_in_line).collect()
 }
 
@@ -37,7 +37,7 @@ fn defined_in_line(line: &str) -> Option<String> {
 fn frequent(files: &[(String, String)]) -> BTreeMap<String, Vec<&str>> {
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (path, text) in files.iter().filter(|(path, _)| !path.contains("tests")) {
-        for name in defined(text) {
+        for name in defined_types(text) {
             found.entry(name).or_default().push(path);
         }
     }
@@ -49,7 +49,7 @@ fn frequent(files: &[(String, String)]) -> BTreeMap<String, Vec<&str>> {
 fn definitions_in_tests_are_not_counted() {
     let text = "pub(crate) struct A<T>(T);\nimpl A {\n    type B = C;\n}\nfn f() {\n    enum D {}\n}\ntype E = F;\n\
                 pub trait G: H {}\n/// struct I\nuse x::type_name;\n#[cfg(test)]\nmod tests {\n    struct J;\n}\n";
-    assert_eq!(defined(text), ["A", "D", "E", "G"]);
+    assert_eq!(defined_types(text), ["A", "D", "E", "G"]);
     let file = |name: &str| (name.to_owned(), "struct A;".to_owned());
     let files = ["a.rs", "b.rs", "tests/c.rs", "d.rs"].map(file);
     assert_eq!(frequent(&files[..3]).len(), 0);

@@ -59,7 +59,7 @@ fn stateful_set() -> StatefulSet {
     serde_json::from_value(set).unwrap()
 }
 
-fn generated() -> ObjectMeta {
+fn generated_metadata() -> ObjectMeta {
     let namespace = Some("default".into());
     ObjectMeta { generate_name: Some("g-".into()), namespace, ..ObjectMeta::default() }
 }
@@ -72,14 +72,14 @@ async fn act(what: &str, deployment: &Deployment, cx: &Context<doer>) -> Result<
     let (owned, pods) = (cx.owned::<Secret>(), cx.objects::<Pod>());
     let done = kctl::json!({ "metadata": { "labels": { "done": "yes" } } });
     match (what, owned.iter().next(), cx.store::<Pod>().iter().next()) {
-        ("owned.create", None, _) => drop(owned.create(Secret { metadata: generated(), ..secret("") }).await?),
+        ("owned.create", None, _) => drop(owned.create(Secret { metadata: generated_metadata(), ..secret("") }).await?),
         ("owned.apply", None, _) => drop(owned.apply(secret("s")).await?),
         ("owned.patch", Some(s), _) if is_undone(&s.metadata) => drop(owned.patch(&s, &done).await?),
         ("owned.delete", Some(s), _) => owned.delete(&s).await?,
         ("converge", s, _) if s.is_some() => drop(owned.converge::<Secret>([]).await?),
         ("release", Some(s), _) => drop(cx.release(&*s).await?),
         ("adopt", None, _) => drop(cx.adopt(&*cx.store::<Secret>().iter().next().ok_or("a secret")?).await?),
-        ("create", _, None) => drop(pods.create(&Pod { metadata: generated(), ..pod("") }).await?),
+        ("create", _, None) => drop(pods.create(&Pod { metadata: generated_metadata(), ..pod("") }).await?),
         ("update", _, Some(p)) if is_undone(&p.metadata) => {
             let mut new = Pod::clone(&p);
             new.metadata.labels = Some([("done".to_owned(), "yes".to_owned())].into());

@@ -112,7 +112,7 @@ async fn missed_delete_of_owned_object_reconciles_owner() {
     let app = app().configs(|_, cx| async move {
         let pods = cx.owned::<Pod>();
         if pods.is_empty() {
-            pods.create(generated()).await?;
+            pods.create(pod_with_generated_name()).await?;
         }
         Ok(Action::await_change())
     });
@@ -133,7 +133,7 @@ async fn missed_delete_of_owned_object_reconciles_owner() {
     assert!(source_of(&view, "pods").store().get(&key).is_some());
 }
 
-fn generated() -> Pod {
+fn pod_with_generated_name() -> Pod {
     let mut pod = pod("");
     pod.metadata = ObjectMeta { generate_name: Some("pod-".into()), ..ObjectMeta::default() };
     pod

@@ -128,7 +128,7 @@ pub fn trigger(queue: &WorkQueue<ObjectKey>, key: ObjectKey) {
 /// Returns the handler of one relation of a controller: it enqueues the keys of the primaries that a change concerns.
 ///
 /// `index` is the position of the relation among the cached kinds of the declaration: 0 for the primary, 1 for the
-/// first of the others. [`changed`](crate::reconcile::ReconcileReason::changed) uses it to name the changed kinds.
+/// first of the others. [`changed_kinds`](crate::reconcile::ReconcileReason::changed_kinds) uses it to name the kinds.
 /// `primaries` is the store of the primary, which mappers read.
 pub fn for_relation(
     index: usize,

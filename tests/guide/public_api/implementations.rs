@@ -33,7 +33,7 @@ impl Crate {
                 let (shown, of_type) = (&public[&at], &self.modules[&at.0].cfgs);
                 let of_module: String =
                     found.cfgs.iter().filter(|cfg| !of_type.contains(cfg)).map(String::as_str).collect();
-                let written = written(block, implemented);
+                let written = implementation_head(block, implemented);
                 out.insert(format!("{shown}: {of_module}{own}{written}"));
             }
         }
@@ -72,7 +72,7 @@ fn subject(of: &Type) -> Option<&Path> {
 }
 
 /// Returns the head of an implementation with its associated types, which users rely on too.
-fn written(block: &ItemImpl, implemented: &Path) -> String {
+fn implementation_head(block: &ItemImpl, implemented: &Path) -> String {
     let bounds = block.generics.where_clause.as_ref().map(|bounds| format!(" {}", text(bounds))).unwrap_or_default();
     let types = block.items.iter().filter_map(|item| match item {
         ImplItem::Type(item) => Some(format!(" type {}{} = {};", item.ident, text(&item.generics), text(&item.ty))),
@@ -86,7 +86,7 @@ fn written(block: &ItemImpl, implemented: &Path) -> String {
 }
 
 /// Returns the implementations in the record of a crate `shapes` that has this source.
-fn recorded(source: &str) -> Vec<String> {
+fn record_implementations(source: &str) -> Vec<String> {
     let krate = Crate::of_source(source);
     let mut lines = BTreeSet::new();
     krate.write_module(&Vec::new(), "shapes", &mut BTreeSet::new(), &mut lines);
@@ -129,13 +129,13 @@ fn implementations_of_public_items_are_recorded() {
         "shapes::Point: impl From<Point> for String",
         "shapes::Point: impl<'a> IntoIterator for &'a Point { type Item = u8; type IntoIter = IntoIter<u8>; }",
     ];
-    assert_eq!(recorded(SOURCE), expected);
+    assert_eq!(record_implementations(SOURCE), expected);
 }
 
 #[test]
 fn removed_conversion_changes_the_record() {
-    let without = recorded(&SOURCE.replace("impl From<&'static str> for Point {}", ""));
-    let mut expected = recorded(SOURCE);
+    let without = record_implementations(&SOURCE.replace("impl From<&'static str> for Point {}", ""));
+    let mut expected = record_implementations(SOURCE);
     expected.retain(|line| !line.contains("From<&'static str>"));
     assert_eq!((without.len(), &without), (5, &expected));
 }

@@ -203,7 +203,7 @@ impl Crate {
             .get(module)?
             .items
             .iter()
-            .find(|item| named(item).is_some_and(|found| found == name))
+            .find(|item| item_name(item).is_some_and(|found| found == name))
             .map(|item| (module.clone(), item))
     }
 
@@ -299,7 +299,7 @@ impl Crate {
                 item => self.write_item(
                     module,
                     item,
-                    &format!("{shown}::{}", named(item).unwrap_or_default()),
+                    &format!("{shown}::{}", item_name(item).unwrap_or_default()),
                     &prefix,
                     out,
                 ),
@@ -491,7 +491,7 @@ fn fields(of: &Fields, shown: &str, out: &mut BTreeSet<String>) {
     }
 }
 
-fn named(item: &Item) -> Option<String> {
+fn item_name(item: &Item) -> Option<String> {
     Some(match item {
         Item::Const(item) => item.ident.to_string(),
         Item::Enum(item) => item.ident.to_string(),

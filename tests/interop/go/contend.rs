@@ -15,7 +15,7 @@ use kctl::{
 use kctl_runtime::manager::lease::{Elector, Leadership};
 use tokio::{sync::oneshot, time::Instant};
 
-use super::{Folder, printed, program, served};
+use super::{Folder, program, run_and_read, start_server};
 
 /// Duration of the contest.
 const LASTS: Duration = Duration::from_secs(75);
@@ -116,7 +116,7 @@ async fn never_both(kubeconfig: PathBuf) {
 
     let mut go = program("election").await;
     go.arg(kubeconfig).args([&namespace, LEASE, &LASTS.as_secs().to_string()]);
-    let (told, ours) = tokio::join!(printed(&mut go), contend(client.clone(), namespace.clone()));
+    let (told, ours) = tokio::join!(run_and_read(&mut go), contend(client.clone(), namespace.clone()));
     Api::<Namespace>::all(client).delete(&namespace, &DeleteParams::default()).await.unwrap();
     let theirs = terms(&told);
     eprintln!("{} terms of client-go, {} of kctl", theirs.len(), ours.len());
@@ -132,7 +132,7 @@ async fn never_both(kubeconfig: PathBuf) {
 #[ignore = "needs Go: cargo xtask interop"]
 async fn client_go_and_kctl_never_both_lead() {
     let folder = Folder::new("contend");
-    let (_server, kubeconfig) = served(&folder).await;
+    let (_server, kubeconfig) = start_server(&folder).await;
     never_both(kubeconfig).await;
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Folder, assert_streamed, printed, program, served, served_under};
+use super::{Folder, assert_streamed, program, run_and_read, served_under, start_server};
 use crate::plan::{assert_acted, plan};
 
 const WITHIN: Duration = Duration::from_secs(240);
@@ -13,9 +13,9 @@ const N_SEEDS: u64 = 3;
 #[ignore = "needs Go: cargo xtask interop"]
 async fn controller_runtime_controller_converges() {
     let folder = Folder::new("controller");
-    let (_server, kubeconfig) = served(&folder).await;
+    let (_server, kubeconfig) = start_server(&folder).await;
     let mut program = program("controller-runtime").await;
-    let told = tokio::time::timeout(WITHIN, printed(program.env("KUBECONFIG", &kubeconfig))).await;
+    let told = tokio::time::timeout(WITHIN, run_and_read(program.env("KUBECONFIG", &kubeconfig))).await;
     let told = told.expect("the program ends");
     assert!(told.contains("the informer has seen"), "{told}");
     // A client-go informer reads Secrets, and controller-runtime's cache reads ConfigMaps.
@@ -29,7 +29,7 @@ async fn controller_runtime_converges_under_faults_of_any_seed() {
         let (folder, faults) = (Folder::new(&format!("faults-{seed}")), plan(seed));
         let (_server, kubeconfig) = served_under(&folder, Some(&faults)).await;
         let mut program = program("controller-runtime").await;
-        let told = tokio::time::timeout(WITHIN, printed(program.env("KUBECONFIG", &kubeconfig))).await;
+        let told = tokio::time::timeout(WITHIN, run_and_read(program.env("KUBECONFIG", &kubeconfig))).await;
         let told = told.unwrap_or_else(|_| panic!("seed {seed}: {:?}", faults.counts()));
         assert!(told.contains("the informer has seen"), "seed {seed}: {told}");
         assert_acted(&faults);

@@ -8,7 +8,7 @@ use std::{
 
 use serde_json::Value;
 
-use super::{Folder, printed, program_of};
+use super::{Folder, program_of, run_and_read};
 
 /// Fields of built-in types. Their schemas come from k8s-openapi here and from Go's sources there;
 /// `guide/controller-gen.md` lists the differences.
@@ -94,7 +94,7 @@ async fn controller_gen_makes_the_same_definitions_and_roles() {
     for example in ["podset", "website", "config-restarter"] {
         ours.extend(read(&golden.join(example).join("crds")));
     }
-    let theirs = generated("crd:allowDangerousTypes=true", "crd", "./...").await;
+    let theirs = generate("crd:allowDangerousTypes=true", "crd", "./...").await;
     let (mut different, mut n_kinds) = (Vec::new(), 0);
     for there in &theirs {
         let kind = there["spec"]["names"]["kind"].as_str().expect("a kind");
@@ -110,7 +110,7 @@ async fn controller_gen_makes_the_same_definitions_and_roles() {
     assert_eq!(different, KNOWN, "{different:#?}");
 
     for (name, package) in ROLES {
-        let theirs = generated(&format!("rbac:roleName={name}"), "rbac", package).await;
+        let theirs = generate(&format!("rbac:roleName={name}"), "rbac", package).await;
         let roles = read(&golden.join(name).join("rbac"));
         let here = roles.iter().find(|role| role["metadata"]["name"] == name && role["kind"] == "ClusterRole");
         assert_eq!(here.expect(name)["rules"], theirs[0]["rules"], "{name}: merged and sorted alike");
@@ -118,12 +118,12 @@ async fn controller_gen_makes_the_same_definitions_and_roles() {
 }
 
 /// Returns the objects that a controller-gen generator creates for packages.
-async fn generated(option: &str, generator: &str, packages: &str) -> Vec<Value> {
+async fn generate(option: &str, generator: &str, packages: &str) -> Vec<Value> {
     let made = Folder::new(&format!("controller-gen-{}", packages.trim_matches(['.', '/'])));
     let mut program = program_of("controller-gen", "sigs.k8s.io/controller-tools/cmd/controller-gen").await;
     program.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("interop/controller-gen"));
     program.args([option, &format!("paths={packages}"), &format!("output:{generator}:dir={}", made.0.display())]);
-    printed(&mut program).await;
+    run_and_read(&mut program).await;
     read(&made.0)
 }
 
@@ -190,10 +190,10 @@ fn normal(schema: &Value, is_root: bool) -> Value {
                 own.insert("{}".into(), normal(value, false));
             }
             "required" | "enum" => {
-                own.insert(format!(".{key}"), sorted(value));
+                own.insert(format!(".{key}"), sort_value(value));
             }
             "x-kubernetes-validations" => {
-                own.insert(".rules".into(), sorted(value));
+                own.insert(".rules".into(), sort_value(value));
             }
             _ => {
                 own.insert(format!(".{key}"), value.clone());
@@ -203,7 +203,7 @@ fn normal(schema: &Value, is_root: bool) -> Value {
     own.into()
 }
 
-fn sorted(values: &Value) -> Value {
+fn sort_value(values: &Value) -> Value {
     let mut values = values.as_array().cloned().unwrap_or_default();
     values.sort_by_key(|value| value["message"].as_str().map_or_else(|| value.to_string(), ToOwned::to_owned));
     values.into()

@@ -20,7 +20,7 @@ use kctl::{
 use kctl_runtime::manager::metrics::RequestCounter;
 use kctl_webhook::server::{Server, ServerOptions};
 
-use super::{Folder, printed, program, served};
+use super::{Folder, program, run_and_read, start_server};
 
 #[controller(watches = Secret(map = by_name))]
 async fn scraped(config: Arc<ConfigMap>, _cx: Context<scraped>) -> Result<Action> {
@@ -156,9 +156,9 @@ fn monitoring(folder: &Folder) -> [PathBuf; 2] {
 #[ignore = "needs Go: cargo xtask interop"]
 async fn prometheus_parsers_accept_both_formats_with_every_name() {
     let folder = Folder::new("scrape");
-    let (_server, kubeconfig) = served(&folder).await;
+    let (_server, kubeconfig) = start_server(&folder).await;
     let scraped = Scraped::start(kubeconfig).await;
-    let told = printed(program("prometheus").await.arg(scraped.url)).await;
+    let told = run_and_read(program("prometheus").await.arg(scraped.url)).await;
     drop(scraped.running);
     let words = by_word(&told);
     assert_eq!(words["text"], words["openmetrics"], "both formats have the same series");
@@ -167,7 +167,7 @@ async fn prometheus_parsers_accept_both_formats_with_every_name() {
     assert!(lacking.is_empty(), "{lacking:?}\n{told}");
     assert_eq!(words.get("lint"), None, "what promtool would complain of");
 
-    let queries = printed(program("prometheus").await.args(monitoring(&folder))).await;
+    let queries = run_and_read(program("prometheus").await.args(monitoring(&folder))).await;
     let asked = by_word(&queries);
     assert!(asked["alert"].len() > 10 && asked["panel"].len() > 10, "{queries}");
     // Prometheus itself creates `up`.

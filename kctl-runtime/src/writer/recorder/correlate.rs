@@ -130,7 +130,8 @@ impl Correlator {
         let text = |text: &Option<String>| text.clone().unwrap_or_default();
         let object = event.regarding.as_ref().map(|object| text(&object.uid)).unwrap_or_default();
         let kind: Kind = (object.clone(), text(&event.type_), text(&event.reason));
-        let detail = (text(&event.note), text(&event.action), event.related.as_ref().map(related_id).unwrap_or_default());
+        let detail =
+            (text(&event.note), text(&event.action), event.related.as_ref().map(related_id).unwrap_or_default());
         let combined = self.is_aggregated(&kind, &detail, now);
         if combined {
             event.note = Some(super::truncate_note(format!("{COMBINED}{}", detail.0)));
