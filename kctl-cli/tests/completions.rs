@@ -9,7 +9,7 @@ fn kctl(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kctl")).args(arguments).output().unwrap()
 }
 
-fn printed(arguments: &[&str]) -> String {
+fn run_kctl(arguments: &[&str]) -> String {
     let output = kctl(arguments);
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap()
@@ -17,12 +17,12 @@ fn printed(arguments: &[&str]) -> String {
 
 #[test]
 fn version_flag_prints_the_package_version() {
-    assert_eq!(printed(&["--version"]), format!("kctl {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(run_kctl(&["--version"]), format!("kctl {}\n", env!("CARGO_PKG_VERSION")));
 }
 
 #[test]
 fn help_lists_exactly_the_checked_commands() {
-    let help = printed(&["--help"]);
+    let help = run_kctl(&["--help"]);
     let (_usage, list) = help.split_once("Commands:\n").unwrap();
     let listed = list.lines().map_while(|line| line.split_whitespace().next());
     assert_eq!(listed.collect::<Vec<_>>(), COMMANDS);
@@ -31,7 +31,7 @@ fn help_lists_exactly_the_checked_commands() {
 #[test]
 fn every_shell_gets_completions_of_every_command() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        let script = printed(&["completions", shell]);
+        let script = run_kctl(&["completions", shell]);
         // `add` and `man` are parts of other words.
         let words: Vec<&str> = script.split(|c: char| !c.is_alphanumeric()).collect();
         for command in COMMANDS {
@@ -43,7 +43,7 @@ fn every_shell_gets_completions_of_every_command() {
 #[test]
 fn man_pages_are_written_for_every_command() {
     let dir = std::env::temp_dir().join(format!("kctl-man-{}", std::process::id()));
-    printed(&["man", dir.to_str().unwrap()]);
+    run_kctl(&["man", dir.to_str().unwrap()]);
     let of_commands = COMMANDS.iter().map(|command| format!("kctl-{command}.1"));
     // `kctl add` has commands of its own.
     let of_add = ["controller", "webhook", "version"].map(|command| format!("kctl-add-{command}.1"));

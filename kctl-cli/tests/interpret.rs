@@ -26,7 +26,7 @@ fn kctl(arguments: &[&str], input: &str) -> Output {
     command.arg("interpret");
     for argument in arguments {
         match argument.strip_prefix('@') {
-            Some(text) => command.arg(written(text)),
+            Some(text) => command.arg(write_file(text)),
             None => command.arg(argument),
         };
     }
@@ -37,7 +37,7 @@ fn kctl(arguments: &[&str], input: &str) -> Output {
 }
 
 /// Writes a file with a name that is unique across tests, and returns its path.
-fn written(text: &str) -> PathBuf {
+fn write_file(text: &str) -> PathBuf {
     static N_FILES: AtomicUsize = AtomicUsize::new(0);
     let name = format!("interpret-{}-{}.yaml", std::process::id(), N_FILES.fetch_add(1, Ordering::Relaxed));
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

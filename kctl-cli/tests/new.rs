@@ -27,7 +27,7 @@ fn new(folder: &Path, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_kctl")).arg("new").args(arguments).current_dir(folder).output().unwrap()
 }
 
-fn created(folder: &Path, arguments: &[&str]) -> String {
+fn create_project(folder: &Path, arguments: &[&str]) -> String {
     let output = new(folder, arguments);
     assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stderr).unwrap()
@@ -36,14 +36,14 @@ fn created(folder: &Path, arguments: &[&str]) -> String {
 #[test]
 fn project_is_named_after_its_last_path_component() {
     let folder = Folder::new("path");
-    let said = created(&folder.0, &["some/place/web-site"]);
+    let said = create_project(&folder.0, &["some/place/web-site"]);
     let project = folder.0.join("some/place/web-site");
     let text = |file: &str| fs::read_to_string(project.join(file)).unwrap();
     assert!(text("Cargo.toml").contains("name = \"web-site\""));
     assert!(text("src/main.rs").contains("kind = \"WebSite\""));
     assert!(said.contains("cd some/place/web-site && cargo run"), "{said}");
 
-    created(&folder.0, &["./other/", "--name", "shop"]);
+    create_project(&folder.0, &["./other/", "--name", "shop"]);
     let manifest = fs::read_to_string(folder.0.join("other/Cargo.toml")).unwrap();
     assert!(manifest.contains("name = \"shop\""), "{manifest}");
 
@@ -69,11 +69,11 @@ fn new_project_is_git_repository_unless_inside_one() {
     let version = Command::new("git").arg("--version").output();
     assert!(version.is_ok(), "install git: a contributor has it, and without it nothing here would be checked");
     let folder = Folder::new("git");
-    created(&folder.0, &["plain", "--vcs", "none"]);
+    create_project(&folder.0, &["plain", "--vcs", "none"]);
     assert!(!folder.0.join("plain/.git").exists());
-    created(&folder.0, &["outer"]);
+    create_project(&folder.0, &["outer"]);
     assert!(folder.0.join("outer/.git").is_dir());
-    created(&folder.0.join("outer"), &["tools/inner"]);
+    create_project(&folder.0.join("outer"), &["tools/inner"]);
     assert!(!folder.0.join("outer/tools/inner/.git").exists(), "the repository above has it");
 
     // The README tags the image with the commit, so its `git` commands have to work.
@@ -90,7 +90,7 @@ fn new_project_is_git_repository_unless_inside_one() {
         let output = git(arguments);
         assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     }
-    created(&folder.0.join("outer"), &["apart", "--vcs", "git"]);
+    create_project(&folder.0.join("outer"), &["apart", "--vcs", "git"]);
     assert!(folder.0.join("outer/apart/.git").is_dir());
 }
 
@@ -105,7 +105,7 @@ fn workflow_is_written_only_where_github_reads_it() {
         ("alone", &["apart", "--vcs", "git"], true),
     ] {
         let place = folder.0.join(place);
-        let said = created(&place, arguments);
+        let said = create_project(&place, arguments);
         assert_eq!(place.join(arguments[0]).join(".github").exists(), has_workflow, "{arguments:?}");
         assert_eq!(said.contains("the workflow in .github"), has_workflow, "{arguments:?}: {said}");
         let readme = fs::read_to_string(place.join(arguments[0]).join("README.md")).unwrap();
@@ -128,11 +128,11 @@ fn workflow_is_written_only_where_github_reads_it() {
 fn empty_folder_and_fresh_clone_are_filled() {
     let folder = Folder::new("clone");
     fs::create_dir_all(folder.0.join("empty")).unwrap();
-    created(&folder.0, &["empty", "--vcs", "none"]);
+    create_project(&folder.0, &["empty", "--vcs", "none"]);
     let clone = folder.0.join("web-site");
     fs::create_dir_all(&clone).unwrap();
     assert!(Command::new("git").args(["init", "--quiet"]).current_dir(&clone).status().unwrap().success());
-    created(&clone, &["."]);
+    create_project(&clone, &["."]);
     assert!(fs::read_to_string(clone.join("Cargo.toml")).unwrap().contains("name = \"web-site\""));
     assert!(clone.join(".github").exists());
     assert!(!new(&clone, &["."]).status.success(), "it has files now");
@@ -141,7 +141,7 @@ fn empty_folder_and_fresh_clone_are_filled() {
 #[test]
 fn every_changed_file_is_named() {
     let folder = Folder::new("add");
-    created(&folder.0, &["shop", "--vcs", "none"]);
+    create_project(&folder.0, &["shop", "--vcs", "none"]);
     for (arguments, is_manifest_changed) in
         [(["controller", "bar"], false), (["webhook", "Shop"], true), (["webhook", "Bar"], false)]
     {
@@ -172,9 +172,9 @@ fn packages(folder: &Path) -> String {
 fn project_in_a_cargo_workspace_leaves_it_intact() {
     let folder = Folder::new("workspace");
     fs::write(folder.0.join("Cargo.toml"), "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"3\"\n").unwrap();
-    let said = created(&folder.0, &["crates/web", "--vcs", "none"]);
+    let said = create_project(&folder.0, &["crates/web", "--vcs", "none"]);
     assert!(said.contains("is a member of the workspace"), "{said}");
-    created(&folder.0, &["ops/bar", "--vcs", "none"]);
+    create_project(&folder.0, &["ops/bar", "--vcs", "none"]);
     assert_eq!(packages(&folder.0), "web");
     assert_eq!(packages(&folder.0.join("crates/web")), "web");
     assert_eq!(packages(&folder.0.join("ops/bar")), "bar");
@@ -183,16 +183,16 @@ fn project_in_a_cargo_workspace_leaves_it_intact() {
 #[test]
 fn version_of_rust_is_pinned_once() {
     let folder = Folder::new("toolchain");
-    created(&folder.0, &["web", "--vcs", "none"]);
+    create_project(&folder.0, &["web", "--vcs", "none"]);
     let toolchain = folder.0.join("web/rust-toolchain.toml");
     let pinned = fs::read_to_string(&toolchain).unwrap();
     let version = pinned.lines().find_map(|line| line.strip_prefix("channel = \"")?.strip_suffix('"')).unwrap();
     let docker = fs::read_to_string(folder.0.join("web/Dockerfile")).unwrap();
     assert!(docker.contains(&format!("\nFROM rust:{version}-slim-trixie AS build\n")), "{version}: {docker}");
-    created(&folder.0.join("web"), &["tools/outside", "--vcs", "none"]);
+    create_project(&folder.0.join("web"), &["tools/outside", "--vcs", "none"]);
     assert!(folder.0.join("web/tools/outside/rust-toolchain.toml").exists(), "the folder above is not in CI");
     fs::create_dir(folder.0.join("web/.git")).unwrap();
-    created(&folder.0.join("web"), &["tools/inner", "--vcs", "none"]);
+    create_project(&folder.0.join("web"), &["tools/inner", "--vcs", "none"]);
     assert!(!folder.0.join("web/tools/inner/rust-toolchain.toml").exists(), "the repository pins it");
     for (project, is_named) in [("web", true), ("web/tools/inner", false)] {
         let readme = fs::read_to_string(folder.0.join(project).join("README.md")).unwrap();
@@ -204,7 +204,7 @@ fn version_of_rust_is_pinned_once() {
 fn generated_code_has_the_default_format() {
     let folder = Folder::new("format");
     for name in ["web", "a-project-with-a-name-that-makes-lines-long"] {
-        created(&folder.0, &[name, "--vcs", "none"]);
+        create_project(&folder.0, &[name, "--vcs", "none"]);
         let mut check = Command::new("rustfmt");
         check.args(["--edition", "2024", "--check", "src/main.rs"]).current_dir(folder.0.join(name));
         let output = check.output().expect("rustfmt is a component of the toolchain");
@@ -222,6 +222,6 @@ fn missing_rustfmt_is_noted() {
     let output = kctl.env("PATH", &folder.0).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains(note), "{said}");
-    let said = created(&folder.0, &["other", "--vcs", "none"]);
+    let said = create_project(&folder.0, &["other", "--vcs", "none"]);
     assert!(!said.contains(note), "{said}");
 }

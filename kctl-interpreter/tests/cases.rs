@@ -17,18 +17,18 @@ fn cases(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-fn given(inputs: &Value, name: &str) -> Option<Value> {
+fn input_object(inputs: &Value, name: &str) -> Option<Value> {
     inputs.get(name).filter(|value| !value.is_null()).cloned()
 }
 
 fn inputs(case: &Value) -> Inputs {
     let inputs = &case["inputs"];
     Inputs {
-        desired: given(inputs, "desiredObj"),
-        observed: given(inputs, "observedObj"),
+        desired: input_object(inputs, "desiredObj"),
+        observed: input_object(inputs, "observedObj"),
         replicas: inputs["replicas"].as_i64(),
         status_items: Some(
-            given(inputs, "statusItems").map_or_else(Vec::new, |items| serde_json::from_value(items).unwrap()),
+            input_object(inputs, "statusItems").map_or_else(Vec::new, |items| serde_json::from_value(items).unwrap()),
         ),
     }
 }
@@ -149,8 +149,8 @@ fn replicas_are_divided_by_weight_as_karmada_does() {
     for case in &cases {
         let inputs = &case["inputs"];
         let weights = serde_json::from_value(inputs["weights"].clone()).unwrap();
-        let initial: BTreeMap<_, _> =
-            given(inputs, "initial").map_or_else(BTreeMap::new, |initial| serde_json::from_value(initial).unwrap());
+        let initial: BTreeMap<_, _> = input_object(inputs, "initial")
+            .map_or_else(BTreeMap::new, |initial| serde_json::from_value(initial).unwrap());
         let replicas = i32::try_from(inputs["replicas"].as_i64().unwrap()).unwrap();
         let divided = division::divide(replicas, &weights, &initial, inputs["resourceUID"].as_str().unwrap());
         let divided: Map<_, _> = divided.into_iter().map(|cluster| (cluster.name, cluster.replicas.into())).collect();

@@ -38,7 +38,7 @@ fn cases(path: &str) -> Vec<Case> {
 }
 
 /// Sorts the dependencies, because their order is not specified.
-fn sorted(mut answer: Value) -> Value {
+fn sort_dependencies(mut answer: Value) -> Value {
     if let Some(dependencies) = answer["dependencies"].as_array_mut() {
         dependencies.sort_by_key(ToString::to_string);
     }
@@ -63,7 +63,7 @@ async fn bundled_kinds_pass_cases_for_every_operation() {
             let answer = chain.interpret_dynamic(operation, &inputs).await.unwrap_or_else(|error| {
                 panic!("{path}, case {idx}: {error}: {:?}", std::error::Error::source(&error).map(ToString::to_string))
             });
-            assert_eq!(sorted(answer), sorted(case.expected), "{path}, case {idx}, {operation}");
+            assert_eq!(sort_dependencies(answer), sort_dependencies(case.expected), "{path}, case {idx}, {operation}");
             *n_cases.entry((path, operation.name())).or_insert(0) += 1;
         }
         let (api_version, kind) = path.rsplit_once('/').unwrap();

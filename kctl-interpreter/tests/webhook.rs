@@ -95,7 +95,7 @@ fn context(operation: &str, object: &Value, more: &Value) -> Value {
 }
 
 /// Returns the whole response, with the patch as JSON instead of base64.
-fn answered(fields: &Value) -> Value {
+fn response_of(fields: &Value) -> Value {
     let mut response =
         json!({ "uid": "6c4ac0d2-0b5b-4c3a-9c8f-0f2f0e9a9f10", "successful": true, "status": { "code": 200 } });
     for (field, value) in fields.as_object().into_iter().flatten() {
@@ -155,7 +155,7 @@ async fn every_operation_is_answered_as_karmada_expects_it() {
     for (operation, object, more, expected) in cases {
         let (status, content, answer) = world.ask(&context(operation, object, &more)).await;
         assert_eq!((status, content.as_str()), (200, "application/json"), "{operation}");
-        assert_eq!(with_plain_patch(answer), answered(&expected), "{operation}");
+        assert_eq!(with_plain_patch(answer), response_of(&expected), "{operation}");
     }
 }
 

@@ -7,7 +7,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 
 use crate::{
     contest::{Contest, seconds},
-    trace::logged,
+    trace::capture_log,
 };
 
 #[controller]
@@ -17,7 +17,7 @@ async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
 
 /// Returns the log lines about watches when the server rejects the first `n_rejected`, each after a second.
 async fn complaints(n_rejected: usize) -> Vec<String> {
-    let (lines, _logged) = logged();
+    let (lines, _logged) = capture_log();
     let (contest, faults) = (Contest::new(), Faults::default());
     let n_watches = Arc::new(AtomicUsize::new(0));
     let counted = n_watches.clone();

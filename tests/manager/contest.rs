@@ -55,7 +55,7 @@ impl Contest {
     }
 
     /// Returns holder, duration and number of transitions of the Lease.
-    pub(crate) async fn held(&self) -> (String, i32, i32) {
+    pub(crate) async fn lease_state(&self) -> (String, i32, i32) {
         let spec = self.lease().await.spec.unwrap_or_default();
         let holder = spec.holder_identity.unwrap_or_default();
         (holder, spec.lease_duration_seconds.unwrap_or(0), spec.lease_transitions.unwrap_or(0))

@@ -23,7 +23,7 @@ async fn candidate_creates_missing_lease_and_leads() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
     assert!(candidate.leadership.wait_until_leading().await);
-    assert_eq!(contest.held().await, ("a".into(), 15, 0));
+    assert_eq!(contest.lease_state().await, ("a".into(), 15, 0));
     assert_eq!(candidate.leadership.holder(), "a");
     assert!(candidate.leadership.is_leading());
 }
@@ -43,7 +43,7 @@ async fn seconds_until_taken(duration: u64, renew_time: &str) -> u64 {
         seconds(1).await;
         passed += 1;
     }
-    assert_eq!(contest.held().await, ("a".into(), 15, 5), "the holder changed once more");
+    assert_eq!(contest.lease_state().await, ("a".into(), 15, 5), "the holder changed once more");
     passed
 }
 
@@ -92,7 +92,7 @@ async fn free_lease_is_taken_at_once() {
         let candidate = contest.start(config("a"));
         assert!(candidate.leadership.wait_until_leading().await);
         assert_eq!(begun.elapsed(), Duration::ZERO, "{holder}");
-        assert_eq!(contest.held().await, ("a".into(), 15, 3));
+        assert_eq!(contest.lease_state().await, ("a".into(), 15, 3));
     }
 }
 
@@ -102,7 +102,7 @@ async fn leader_renews_without_reading() {
     let candidate = contest.start(config("a"));
     seconds(7).await;
     assert_eq!(contest.requests(), ["get 404", "create 201", "update 200", "update 200", "update 200"]);
-    assert_eq!(contest.held().await, ("a".into(), 15, 0));
+    assert_eq!(contest.lease_state().await, ("a".into(), 15, 0));
     assert_eq!(candidate.leadership.slow_renewals(), 0);
 }
 
@@ -152,7 +152,7 @@ async fn outage_within_renew_deadline_keeps_lease() {
         seconds(5).await;
         assert_eq!(candidate.leadership.failure(), None);
     }
-    assert_eq!(contest.held().await, ("a".into(), 15, 0));
+    assert_eq!(contest.lease_state().await, ("a".into(), 15, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -184,7 +184,7 @@ async fn leader_that_sees_another_holder_stops_at_once() {
     let end = candidate.running.await.unwrap();
     assert_eq!(end, End::Lost("the lease default/podset is held by b".into()));
     assert!(begun.elapsed() < Duration::from_secs(2));
-    assert_eq!(contest.held().await.0, "b");
+    assert_eq!(contest.lease_state().await.0, "b");
 }
 
 #[tokio::test(start_paused = true)]
@@ -196,7 +196,7 @@ async fn lease_that_is_deleted_stays_with_its_leader() {
         tokio::time::sleep(Duration::from_millis(1_000 + n * 170)).await;
         contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
         seconds(3).await;
-        assert_eq!(contest.held().await, ("a".into(), 15, 0));
+        assert_eq!(contest.lease_state().await, ("a".into(), 15, 0));
         assert_eq!((leader.leadership.is_leading(), standby.leadership.is_leading()), (true, false));
     }
     leader.running.abort();
@@ -218,9 +218,9 @@ async fn stopping_leader_releases_the_lease() {
     assert_eq!(first.stop(true).await, End::Released);
     assert!(second.leadership.wait_until_leading().await);
     assert!(begun.elapsed() < Duration::from_millis(100), "the watch tells it, not its next try");
-    assert_eq!(contest.held().await, ("b".into(), 15, 1));
+    assert_eq!(contest.lease_state().await, ("b".into(), 15, 1));
     assert_eq!(second.stop(true).await, End::Released);
-    assert_eq!(contest.held().await, (String::new(), 1, 1));
+    assert_eq!(contest.lease_state().await, (String::new(), 1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +248,7 @@ async fn lease_is_handed_back_again_after_a_conflict() {
         faults.clear();
     });
     assert_eq!(end, End::Released);
-    assert_eq!(contest.held().await.0, "");
+    assert_eq!(contest.lease_state().await.0, "");
 }
 
 #[tokio::test(start_paused = true)]
@@ -260,7 +260,7 @@ async fn lease_release_gives_up_after_renew_deadline() {
     let begun = Instant::now();
     assert_eq!(candidate.stop(true).await, End::Stopped);
     assert_eq!(begun.elapsed().as_secs(), 10);
-    assert_eq!(contest.held().await.0, "a");
+    assert_eq!(contest.lease_state().await.0, "a");
 }
 
 #[tokio::test(start_paused = true)]
@@ -270,7 +270,7 @@ async fn lease_of_another_holder_is_not_released() {
     seconds(1).await;
     contest.change(json!({ "spec": { "holderIdentity": "b" } })).await;
     assert_eq!(candidate.stop(true).await, End::Stopped);
-    assert_eq!(contest.held().await, ("b".into(), 15, 0));
+    assert_eq!(contest.lease_state().await, ("b".into(), 15, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -282,7 +282,7 @@ async fn disabled_release_or_uncertain_write_keeps_lease() {
         let candidate = contest.start(config);
         seconds(1).await;
         assert_eq!(candidate.stop(release).await, End::Stopped);
-        assert_eq!(contest.held().await.0, "a");
+        assert_eq!(contest.lease_state().await.0, "a");
     }
 }
 
@@ -449,6 +449,6 @@ async fn candidate_stopped_while_it_acquires_leaves_no_holder() {
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(candidate.stop(true).await, End::Released);
         seconds(5).await;
-        assert_eq!(contest.held().await.0, "", "nothing would work under it until it expires");
+        assert_eq!(contest.lease_state().await.0, "", "nothing would work under it until it expires");
     }
 }

@@ -215,13 +215,13 @@ async fn hands_back(write: Write, stop_at: u64, graceful: Option<Duration>) -> (
     stop.send(()).unwrap();
     let mut handed_back = None;
     while !running.is_finished() {
-        let is_free = contest.held().await.0.is_empty();
+        let is_free = contest.lease_state().await.0.is_empty();
         handed_back = handed_back.or(is_free.then(|| begun.elapsed().as_secs()));
         sleep(Duration::from_millis(10)).await;
     }
     running.await.unwrap().unwrap();
     let ended = begun.elapsed().as_secs();
-    handed_back = handed_back.or(contest.held().await.0.is_empty().then_some(ended));
+    handed_back = handed_back.or(contest.lease_state().await.0.is_empty().then_some(ended));
     (ended, handed_back)
 }
 

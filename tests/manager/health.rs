@@ -192,7 +192,7 @@ async fn replicas_racing_to_create_lease_are_ready() {
     for _ in 0..30 {
         let mut said: Vec<String> = processes.iter().map(|process| process.ready()[2].clone()).collect();
         said.sort();
-        let leader = contest.held().await.0;
+        let leader = contest.lease_state().await.0;
         let standby = [
             format!("leader-election: standby; {leader} leads"),
             "leader-election: standby; no process leads yet".into(),

@@ -15,7 +15,7 @@ use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::{
     contest::{Contest, config, seconds},
-    trace::logged,
+    trace::capture_log,
 };
 
 /// Takes some time, then creates a Secret and records an Event.
@@ -67,7 +67,7 @@ async fn start(contest: &Contest, takes: Duration, setup: impl FnOnce(Manager) -
     Process { faults, done, stop, running }
 }
 
-fn elected(identity: &str) -> impl FnOnce(Manager) -> Manager {
+fn elect_as(identity: &str) -> impl FnOnce(Manager) -> Manager {
     let config = config(identity);
     move |manager| manager.elect(config).unwrap()
 }
@@ -88,10 +88,10 @@ fn n_requests(contest: &Contest, verb: &str, resource: &str) -> usize {
 async fn standby_fills_its_caches_and_reconciles_nothing() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
-    let _leader = start(&contest, Duration::ZERO, elected("a")).await;
+    let _leader = start(&contest, Duration::ZERO, elect_as("a")).await;
     seconds(1).await;
     let n_watches = n_requests(&contest, "watch", "configmaps");
-    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
     seconds(60).await;
     assert!(n_requests(&contest, "watch", "configmaps") > n_watches);
     assert_eq!(standby.n_done(), 0);
@@ -100,7 +100,7 @@ async fn standby_fills_its_caches_and_reconciles_nothing() {
 #[tokio::test(start_paused = true)]
 async fn standby_keeps_no_keys_of_passing_objects() {
     let contest = Contest::new();
-    let _leader = start(&contest, Duration::ZERO, elected("a")).await;
+    let _leader = start(&contest, Duration::ZERO, elect_as("a")).await;
     seconds(1).await;
     let mut seen = None;
     let elect = |manager: Manager| {
@@ -121,9 +121,9 @@ async fn standby_keeps_no_keys_of_passing_objects() {
 #[tokio::test(start_paused = true)]
 async fn warm_standby_takes_over_within_a_second() {
     let contest = Contest::new();
-    let leader = start(&contest, Duration::ZERO, elected("a")).await;
+    let leader = start(&contest, Duration::ZERO, elect_as("a")).await;
     seconds(1).await;
-    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
     seconds(10).await;
     let begun = Instant::now();
     leader.stop().await.unwrap();
@@ -132,7 +132,7 @@ async fn warm_standby_takes_over_within_a_second() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
-    assert_eq!(contest.held().await, ("b".into(), 15, 1));
+    assert_eq!(contest.lease_state().await, ("b".into(), 15, 1));
 }
 
 /// Creates a `Secret` with a generated name for a `ConfigMap` that seems to have none.
@@ -161,7 +161,7 @@ async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
         let counted = done.clone();
         let app =
             App::new("namer").controller_with(move |_env| std::future::ready(Ok(Namer { done: counted.clone() })));
-        let manager = elected(identity)(app.manager(faults.client(&contest.server)).await.unwrap());
+        let manager = elect_as(identity)(app.manager(faults.client(&contest.server)).await.unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
         Process { faults, done, stop, running }
@@ -211,9 +211,9 @@ async fn new_leader_waits_for_the_newest_state() {
 async fn takeover_with_current_caches_lists_each_kind_once() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
-    let leader = start(&contest, Duration::ZERO, elected("a")).await;
+    let leader = start(&contest, Duration::ZERO, elect_as("a")).await;
     seconds(1).await;
-    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
     seconds(10).await;
     let n_lists = || ["configmaps", "secrets"].map(|kind| n_requests(&contest, "list", kind));
     let [n_configs, n_secrets] = n_lists();
@@ -228,7 +228,7 @@ async fn takeover_with_current_caches_lists_each_kind_once() {
 async fn manager_that_loses_its_lease_ends_at_once() {
     let contest = Contest::new();
     create(&contest, 0..1).await;
-    let process = start(&contest, Duration::from_secs(3_600), elected("a")).await;
+    let process = start(&contest, Duration::from_secs(3_600), elect_as("a")).await;
     seconds(1).await;
     process.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     let begun = Instant::now();
@@ -242,9 +242,9 @@ async fn manager_that_loses_its_lease_ends_at_once() {
 #[tokio::test(start_paused = true)]
 async fn leader_without_renewal_stops_writing_and_standby_continues() {
     let contest = Contest::new();
-    let leader = start(&contest, Duration::ZERO, elected("a")).await;
+    let leader = start(&contest, Duration::ZERO, elect_as("a")).await;
     seconds(1).await;
-    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
     create(&contest, 0..1).await;
     seconds(1).await;
     let before = (leader.n_done(), n_requests(&contest, "create", "secrets"));
@@ -270,7 +270,7 @@ async fn leader_without_renewal_stops_writing_and_standby_continues() {
 async fn stop_finishes_reconciles_and_releases_the_lease() {
     let contest = Contest::new();
     create(&contest, 0..4).await;
-    let process = start(&contest, Duration::from_secs(20), elected("a")).await;
+    let process = start(&contest, Duration::from_secs(20), elect_as("a")).await;
     seconds(1).await;
     process
         .faults
@@ -279,7 +279,7 @@ async fn stop_finishes_reconciles_and_releases_the_lease() {
     process.stop().await.unwrap();
     assert_eq!(done.load(Ordering::Relaxed), 4);
     assert_eq!(n_requests(&contest, "create", "events"), 4);
-    assert_eq!(contest.held().await.0, "", "and the lease lasted longer than 15 s for it");
+    assert_eq!(contest.lease_state().await.0, "", "and the lease lasted longer than 15 s for it");
     assert_eq!(begun.elapsed().as_secs(), 21);
     let requests = contest.server.requests();
     let last = requests.iter().rfind(|request| request.verb != "get").unwrap();
@@ -292,7 +292,7 @@ async fn kept_reports_do_not_delay_the_stop() {
     let contest = Contest::new();
     let kept = Arc::<parking_lot::Mutex<Vec<_>>>::default();
     let keep = kept.clone();
-    let setup = |manager| elected("a")(manager).on_end(Arc::new(move |report| keep.lock().push(report.clone())));
+    let setup = |manager| elect_as("a")(manager).on_end(Arc::new(move |report| keep.lock().push(report.clone())));
     let process = start(&contest, Duration::ZERO, setup).await;
     create(&contest, 0..1).await;
     seconds(3).await;
@@ -300,7 +300,7 @@ async fn kept_reports_do_not_delay_the_stop() {
     process.stop().await.unwrap();
     assert!(!kept.lock().is_empty());
     assert!(told.elapsed() < Duration::from_secs(1), "{:?}", told.elapsed());
-    assert_eq!(contest.held().await.0, "");
+    assert_eq!(contest.lease_state().await.0, "");
     assert_eq!(n_requests(&contest, "create", "events"), 1);
 }
 
@@ -321,12 +321,12 @@ async fn no_reconcile_starts_after_the_stop() {
 async fn stopped_after(timeout: Option<Duration>) -> (Option<String>, u64, String) {
     let contest = Contest::new();
     create(&contest, 0..1).await;
-    let setup = |manager: Manager| elected("a")(manager).graceful_timeout(timeout);
+    let setup = |manager: Manager| elect_as("a")(manager).graceful_timeout(timeout);
     let process = start(&contest, Duration::from_secs(41), setup).await;
     seconds(1).await;
     let begun = Instant::now();
     let ended = process.stop().await.err().map(|error| error.to_string());
-    (ended, begun.elapsed().as_secs(), contest.held().await.0)
+    (ended, begun.elapsed().as_secs(), contest.lease_state().await.0)
 }
 
 #[tokio::test(start_paused = true)]
@@ -349,7 +349,7 @@ async fn idle_manager_releases_the_lease_without_any_grace() {
         let mut seen = None;
         let setup = |manager: Manager| {
             seen = Some(manager.view());
-            elected("a")(manager).graceful_timeout(Some(Duration::ZERO))
+            elect_as("a")(manager).graceful_timeout(Some(Duration::ZERO))
         };
         let process = start(&contest, Duration::ZERO, setup).await;
         let view = seen.unwrap();
@@ -360,13 +360,13 @@ async fn idle_manager_releases_the_lease_without_any_grace() {
         }
         let ended = process.stop().await;
         assert!(ended.is_ok(), "round {round}: {ended:?}");
-        assert_eq!(contest.held().await.0, "", "round {round}");
+        assert_eq!(contest.lease_state().await.0, "", "round {round}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn hanging_reconcile_logs_warning_with_remedy_each_minute() {
-    let (lines, _logged) = logged();
+    let (lines, _logged) = capture_log();
     let hanging = || -> Vec<String> {
         let text = lines.text();
         text.lines().filter(|line| line.contains("has been running for")).map(ToOwned::to_owned).collect()
@@ -395,9 +395,9 @@ async fn hanging_reconcile_logs_warning_with_remedy_each_minute() {
 async fn stopping_standby_never_starts_its_workers() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
-    let leader = start(&contest, Duration::ZERO, elected("a")).await;
+    let leader = start(&contest, Duration::ZERO, elect_as("a")).await;
     seconds(1).await;
-    let standby = start(&contest, Duration::ZERO, elected("b")).await;
+    let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
     seconds(5).await;
     let (done, begun) = (standby.done.clone(), Instant::now());
     let (first, second) = tokio::join!(leader.stop(), standby.stop());

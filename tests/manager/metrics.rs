@@ -66,18 +66,18 @@ async fn create(contest: &Contest, name: &str) {
 }
 
 /// Returns the value of a sample, given by its name and labels.
-fn written<'a>(text: &'a str, sample: &str) -> &'a str {
+fn sample_value<'a>(text: &'a str, sample: &str) -> &'a str {
     let line = text.lines().find_map(|line| line.strip_prefix(sample)?.strip_prefix(' '));
     line.unwrap_or_else(|| panic!("no {sample} in:\n{text}"))
 }
 
 fn seconds_of(text: &str, sample: &str) -> f64 {
-    written(text, sample).parse().unwrap()
+    sample_value(text, sample).parse().unwrap()
 }
 
 /// Returns the value of a sample as an integer.
 fn value(text: &str, sample: &str) -> u64 {
-    written(text, sample).trim_end_matches(".0").parse().unwrap()
+    sample_value(text, sample).trim_end_matches(".0").parse().unwrap()
 }
 
 #[tokio::test(start_paused = true)]

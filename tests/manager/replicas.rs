@@ -50,7 +50,7 @@ impl Replica {
     }
 
     /// Returns the names of the cached objects of a kind.
-    pub(crate) fn cached(&self, plural: &str) -> BTreeSet<String> {
+    pub(crate) fn cached_names(&self, plural: &str) -> BTreeSet<String> {
         let source = self.view.sources().iter().find(|source| source.config().kind.plural == plural).unwrap();
         source.store().all().iter().map(|object| object.key().name.to_string()).collect()
     }
@@ -80,7 +80,7 @@ impl Finished {
     }
 
     /// Returns the number of keys whose last reconcile saw this state, and the processes that did them.
-    pub(crate) fn reached(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
+    pub(crate) fn reconciled_at(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
         let reached: Vec<_> = self.0.values().filter(|(last, ..)| *last == state).collect();
         (reached.len(), reached.iter().map(|(_, process, _)| *process).collect())
     }

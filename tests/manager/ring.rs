@@ -164,7 +164,7 @@ impl Replica {
 
     /// Returns the number of cached objects of a kind.
     fn n_cached(&self, plural: &str) -> usize {
-        self.cached(plural).len()
+        self.cached_names(plural).len()
     }
 
     /// Returns the result of the check of `/readyz` about the ring.
@@ -239,13 +239,13 @@ impl World {
     }
 
     /// Returns the number of keys whose last reconcile saw this state, and the shards that did them.
-    fn reached(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
-        self.seen.lock().last.reached(state)
+    fn reconciled_at(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
+        self.seen.lock().last.reconciled_at(state)
     }
 
     /// Waits until every key has reached a state, and returns how long that took.
     async fn reaches(&self, state: u64) -> Duration {
-        reaches(N_KEYS, Duration::from_secs(120), || self.reached(state)).await
+        reaches(N_KEYS, Duration::from_secs(120), || self.reconciled_at(state)).await
     }
 
     fn check_nothing_ran_twice(&self) {
@@ -255,7 +255,7 @@ impl World {
     }
 
     /// Returns the shard of each object of a kind; an empty string if it has none.
-    fn assigned(&self, resource: &str) -> BTreeMap<String, String> {
+    fn shard_by_object(&self, resource: &str) -> BTreeMap<String, String> {
         let objects = self.server.objects("", resource);
         let assigned = objects.iter().map(|object| {
             let meta = &object["metadata"];

@@ -20,7 +20,7 @@ const NOT_TAKEN_MAX: Duration = Duration::from_millis(4_500);
 const STEP: Duration = Duration::from_millis(50);
 
 /// Returns the slots that one of these replicas owns.
-fn owned(replicas: &[&Replica]) -> Vec<u32> {
+fn owned_slots(replicas: &[&Replica]) -> Vec<u32> {
     let slots = replicas.iter().flat_map(|replica| replica.view.shards().unwrap().slots());
     slots.filter(|slot| slot.state == "owned").map(|slot| slot.slot).collect()
 }
@@ -32,7 +32,7 @@ async fn without_owner(replicas: &[&Replica], time: Duration) -> BTreeMap<u32, D
     let mut since: BTreeMap<u32, Instant> = BTreeMap::new();
     while begun.elapsed() < time {
         let now = Instant::now();
-        for slot in owned(replicas) {
+        for slot in owned_slots(replicas) {
             let unowned = since.insert(slot, now).map_or(Duration::ZERO, |before| (now - before).saturating_sub(STEP));
             let known: &mut Duration = longest.entry(slot).or_default();
             *known = unowned.max(*known);
@@ -147,7 +147,7 @@ async fn replica_regains_its_lost_seat_and_slots() {
     seconds(5).await;
     let seat = |replica: &Replica| replica.view.shards().unwrap().seat();
     let counts = || [&a, &b].map(|replica| replica.view.shards().unwrap().n_gained());
-    let before = (seat(&a), seat(&b), owned(&[&a]), owned(&[&b]), counts());
+    let before = (seat(&a), seat(&b), owned_slots(&[&a]), owned_slots(&[&b]), counts());
     assert_eq!((before.0, before.1), (Some(0), Some(1)));
     a.faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-seat-"));
     let rejected = Instant::now();
@@ -159,7 +159,7 @@ async fn replica_regains_its_lost_seat_and_slots() {
     let longest = without_owner(&[&a, &b], Duration::from_secs(60)).await;
     assert_eq!(longest.len(), N_SLOTS as usize);
     assert!(longest.values().all(|longest| *longest < STEP), "no slot moves: {longest:?}");
-    assert_eq!((seat(&a), seat(&b), owned(&[&a]), owned(&[&b]), counts()), before);
+    assert_eq!((seat(&a), seat(&b), owned_slots(&[&a]), owned_slots(&[&b]), counts()), before);
     assert_eq!(world.leases().await["podset-seat-0"], "a");
     world.check_nothing_ran_twice();
 }
@@ -232,7 +232,7 @@ async fn slot_that_is_waited_for_delays_others_little() {
     sleep(Duration::from_millis(50)).await;
     let begun = Instant::now();
     let b = world.start("b").await;
-    while b.cached("configmaps").is_empty() {
+    while b.cached_names("configmaps").is_empty() {
         sleep(Duration::from_millis(10)).await;
         assert!(begun.elapsed() < Duration::from_secs(4));
     }
@@ -249,7 +249,7 @@ async fn each_replica_names_the_owner_of_a_key() {
     let (a, b) = (world.start("a").await, world.start("b").await);
     world.reaches(0).await;
     seconds(3).await;
-    let keys = b.cached("configmaps");
+    let keys = b.cached_names("configmaps");
     assert!(!keys.is_empty(), "b reconciles some of the keys");
     for name in keys {
         let key = ObjectKey::new(Some("default"), &name);

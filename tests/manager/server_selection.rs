@@ -118,8 +118,8 @@ impl Cluster {
             let change = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
             configs(&self.contest.client, namespace).patch("config", &PatchParams::default(), &change).await.unwrap();
         }
-        reaches(NAMESPACES.len(), WITHIN, || self.finished.lock().reached(state)).await;
-        self.finished.lock().reached(state).1
+        reaches(NAMESPACES.len(), WITHIN, || self.finished.lock().reconciled_at(state)).await;
+        self.finished.lock().reconciled_at(state).1
     }
 
     /// Returns the number of objects that the API server sends for the last selection that a replica requested.
@@ -138,7 +138,7 @@ fn configs(client: &Client, namespace: &str) -> Api<ConfigMap> {
 }
 
 /// Returns the namespaces of the cached objects of a replica.
-fn cached(replica: &Replica, plural: &str) -> BTreeSet<String> {
+fn cached_names(replica: &Replica, plural: &str) -> BTreeSet<String> {
     let source = replica.view.sources().iter().find(|source| source.config().kind.plural == plural).unwrap();
     source.store().all().iter().filter_map(|object| object.key().namespace.as_deref().map(Into::into)).collect()
 }
@@ -150,22 +150,22 @@ async fn server_sends_each_replica_only_its_objects() {
         let ((a, by_a), (b, by_b)) = (cluster.start("a").await, cluster.start("b").await);
         seconds(5).await;
         assert_eq!(cluster.reaches(1).await, BTreeSet::from(["a", "b"]));
-        let (of_a, of_b) = (cached(&a, "configmaps"), cached(&b, "configmaps"));
+        let (of_a, of_b) = (cached_names(&a, "configmaps"), cached_names(&b, "configmaps"));
         assert!(of_a.is_disjoint(&of_b) && of_a.len() + of_b.len() == NAMESPACES.len(), "{of_a:?} {of_b:?}");
-        assert_eq!((cached(&a, "secrets"), cached(&b, "secrets")), (of_a.clone(), of_b.clone()));
+        assert_eq!((cached_names(&a, "secrets"), cached_names(&b, "secrets")), (of_a.clone(), of_b.clone()));
         let n_sent = (cluster.n_sent(&by_a).await, cluster.n_sent(&by_b).await);
         let expected = if is_on { (of_a.len(), of_b.len()) } else { (NAMESPACES.len(), NAMESPACES.len()) };
         assert_eq!(n_sent, expected);
 
         a.stop().await.unwrap();
         assert_eq!(cluster.reaches(2).await, BTreeSet::from(["b"]));
-        assert_eq!(cached(&b, "configmaps").len(), NAMESPACES.len());
+        assert_eq!(cached_names(&b, "configmaps").len(), NAMESPACES.len());
         assert_eq!(cluster.n_sent(&by_b).await, NAMESPACES.len());
 
         let (_a, _requests) = cluster.start("a").await;
         seconds(5).await;
         assert_eq!(cluster.reaches(3).await, BTreeSet::from(["a", "b"]));
-        assert_eq!(cached(&b, "configmaps"), of_b);
+        assert_eq!(cached_names(&b, "configmaps"), of_b);
         assert_eq!(cluster.n_sent(&by_b).await, expected.1, "it gave slots back");
     }
 }
@@ -229,7 +229,7 @@ async fn rejected_selector_is_left_out() {
         by_b.lock().clear();
         a.stop().await.unwrap();
         assert_eq!(cluster.reaches(2).await, BTreeSet::from(["b"]), "{fault:?}");
-        assert_eq!(cached(&b, "configmaps").len(), NAMESPACES.len());
+        assert_eq!(cached_names(&b, "configmaps").len(), NAMESPACES.len());
         let requests = by_b.lock().clone();
         let is_selective = |request: &ConfigRequest| request.query.contains("shardSelector=");
         assert!(!requests.is_empty() && !requests.iter().any(is_selective), "{fault:?}: {requests:?}");
@@ -278,7 +278,7 @@ async fn objects_are_selected_on_a_real_server() {
         let manager = manager.serve_debug(listener, vec![address.clone()]);
         replicas.push((Replica::start(manager, Faults::default()), address));
     }
-    reaches(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reached(0)).await;
+    reaches(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(0)).await;
     for (replica, address) in &replicas {
         let has_its_share = async {
             while replica.view.shards().unwrap().n_owned() != 128 {
@@ -292,16 +292,16 @@ async fn objects_are_selected_on_a_real_server() {
         let change = Patch::Merge(json!({ "data": { "state": "1" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    reaches(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reached(1)).await;
-    assert_eq!(finished.lock().reached(1).1, BTreeSet::from(["a", "b"]));
+    reaches(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(1)).await;
+    assert_eq!(finished.lock().reconciled_at(1).1, BTreeSet::from(["a", "b"]));
     let ((a, _), (b, _)) = (replicas.remove(0), replicas.remove(0));
     a.stop().await.unwrap();
     for name in &namespaces {
         let change = Patch::Merge(json!({ "data": { "state": "2" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    reaches(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reached(2)).await;
-    assert_eq!(finished.lock().reached(2).1, BTreeSet::from(["b"]));
+    reaches(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(2)).await;
+    assert_eq!(finished.lock().reconciled_at(2).1, BTreeSet::from(["b"]));
     b.stop().await.unwrap();
     for name in &namespaces {
         Api::<Namespace>::all(client.clone()).delete(name, &DeleteParams::default()).await.unwrap();

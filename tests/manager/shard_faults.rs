@@ -27,7 +27,7 @@ use crate::{
     contest::{config, seconds},
     replicas::Replica,
     shards::{N_SLOTS, World, shards},
-    trace::logged,
+    trace::capture_log,
 };
 
 /// Makes a process a shard under this identity.
@@ -135,7 +135,7 @@ async fn deleted_settings_and_slots_wait_for_former_owners() {
 
 #[tokio::test(start_paused = true)]
 async fn wait_for_settings_is_logged_once() {
-    let (lines, _logged) = logged();
+    let (lines, _logged) = capture_log();
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     seconds(10).await;
@@ -164,7 +164,7 @@ async fn wait_for_settings_is_logged_once() {
 async fn rejected_lease_watch_names_role_of_shards() {
     let world = World::new(Duration::from_millis(20)).await;
     for selector in ["labelSelector", "fieldSelector"] {
-        let (lines, _logged) = logged();
+        let (lines, _logged) = capture_log();
         let faults = Faults::default();
         faults.add(Fault::Reject(403), move |request: &RequestSummary| {
             // Another test may use the callsite of the warning for the first time while `logged` starts.

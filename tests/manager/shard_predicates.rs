@@ -72,7 +72,7 @@ async fn create_objects(client: &Client) {
 }
 
 /// Runs replicas one after the other, and returns the names of the objects that each has reconciled.
-async fn reconciled(
+async fn run_replicas(
     replicas: &[&'static str],
     set_up: impl Fn(Manager, Client, &'static str) -> Manager,
 ) -> Vec<BTreeSet<String>> {
@@ -97,13 +97,13 @@ async fn reconciled(
 
 #[tokio::test(start_paused = true)]
 async fn gained_slots_queue_the_keys_of_a_start() {
-    let elected = reconciled(&["a"], |manager, _client, replica| manager.elect(config(replica)).unwrap()).await;
+    let elected = run_replicas(&["a"], |manager, _client, replica| manager.elect(config(replica)).unwrap()).await;
     let names = |prefix: &str| (0..8).map(|number| format!("{prefix}-{number}")).collect::<Vec<_>>();
     let expected: BTreeSet<_> = ["ours", "ours-leaving", "owner", "mapped"].into_iter().flat_map(names).collect();
     assert_eq!(elected[0], expected);
     let shard =
         |manager: Manager, client, replica: &'static str| manager.shard(client, shards(replica, N_SLOTS)).unwrap();
-    let sharded = reconciled(&["a", "b"], shard).await;
+    let sharded = run_replicas(&["a", "b"], shard).await;
     assert_eq!(sharded[0], expected, "the first replica gains all slots");
     assert!(!sharded[1].is_empty() && sharded[1].is_subset(&expected), "{:?}", sharded[1]);
 }

@@ -77,7 +77,7 @@ async fn spawned_task_writes_nothing_once_its_slot_moved() {
     assert_eq!(tasks.lock().spawned.len(), N_KEYS);
     let b = start("b").await;
     seconds(3).await;
-    let moved = b.cached("configmaps");
+    let moved = b.cached_names("configmaps");
     assert!(!moved.is_empty() && moved.len() < N_KEYS, "{moved:?}");
     b.stop().await.unwrap();
     seconds(3).await;

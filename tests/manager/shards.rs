@@ -179,13 +179,13 @@ impl World {
     }
 
     /// Returns the number of keys whose last reconcile saw this state, and the replicas that did them.
-    fn reached(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
-        self.seen.lock().last.reached(state)
+    fn reconciled_at(&self, state: u64) -> (usize, BTreeSet<&'static str>) {
+        self.seen.lock().last.reconciled_at(state)
     }
 
     /// Waits until every key has reached a state, and returns how long that took.
     pub(crate) async fn reaches(&self, state: u64) -> Duration {
-        reaches(N_KEYS, Duration::from_secs(60), || self.reached(state)).await
+        reaches(N_KEYS, Duration::from_secs(60), || self.reconciled_at(state)).await
     }
 
     pub(crate) fn check_nothing_ran_twice(&self) {

@@ -62,7 +62,7 @@ async fn read_of_a_gained_slot_repeats_until_listed() {
     let a = start(&contest, "a", app(), note).await;
     let b = start(&contest, "b", app(), |manager| manager).await;
     seconds(5).await;
-    let [own, other] = [&a, &b].map(|replica| replica.cached("configmaps").pop_first().unwrap());
+    let [own, other] = [&a, &b].map(|replica| replica.cached_names("configmaps").pop_first().unwrap());
     let is_list = |request: &RequestSummary| request.reads("configmaps") && !request.is_watch;
     a.faults.add(Fault::DelayResponse(Duration::from_secs(5)), is_list);
     b.stop().await.unwrap();
@@ -182,7 +182,7 @@ async fn requeue_timer_does_not_outlive_its_slot() {
     let joined = Instant::now();
     let b = start(&contest, "b", app("b"), |manager| manager).await;
     seconds(10).await;
-    let moved = b.cached("configmaps");
+    let moved = b.cached_names("configmaps");
     assert!(!moved.is_empty() && moved.len() < 20, "{moved:?}");
     let left = Instant::now();
     b.stop().await.unwrap();
@@ -229,8 +229,8 @@ impl Reconcile for Shops {
 /// Returns the shops that a replica caches. Checks that exactly their children are cached with them.
 fn shops_of(replica: &Replica) -> BTreeSet<String> {
     let shops: BTreeSet<_> =
-        replica.cached("namespaces").into_iter().filter(|name| name.starts_with("shop-")).collect();
-    assert_eq!(replica.cached("secrets"), shops);
+        replica.cached_names("namespaces").into_iter().filter(|name| name.starts_with("shop-")).collect();
+    assert_eq!(replica.cached_names("secrets"), shops);
     shops
 }
 

@@ -46,7 +46,7 @@ impl io::Write for Lines {
 }
 
 /// Records the log of this thread as long as the guard is kept.
-pub(crate) fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
+pub(crate) fn capture_log() -> (Lines, tracing::subscriber::DefaultGuard) {
     let lines = Lines::default();
     let writer = lines.clone();
     let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
@@ -59,7 +59,7 @@ pub(crate) fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
 
 /// Returns the `traceparent` headers of all applied Secrets, and the logged lines.
 async fn run() -> (Vec<String>, String) {
-    let (lines, _logged) = logged();
+    let (lines, _logged) = capture_log();
     let (contest, faults) = (Contest::new(), Faults::default());
     let traces: Shared<Mutex<Vec<String>>> = Shared::default();
     let noted = traces.clone();

@@ -19,7 +19,7 @@ pub(crate) struct SessionSpec {
     pub ttl_seconds: u32,
 }
 
-fn left(session: &Session, now: kctl::k8s::jiff::Timestamp) -> Duration {
+fn time_left(session: &Session, now: kctl::k8s::jiff::Timestamp) -> Duration {
     let created = session.creation_timestamp().map_or(now, |created| created.0);
     let age = Duration::try_from(now.duration_since(created)).unwrap_or_default();
     Duration::from_secs(session.spec.ttl_seconds.into()).saturating_sub(age)
@@ -28,7 +28,7 @@ fn left(session: &Session, now: kctl::k8s::jiff::Timestamp) -> Duration {
 /// Deletes an expired session, and requeues any other until it expires.
 #[controller(primary(delete))]
 async fn expires(session: Arc<Session>, cx: Context<expires>) -> Result<Action> {
-    let left = left(&session, cx.now());
+    let left = time_left(&session, cx.now());
     if left.is_zero() {
         cx.delete().await?;
         return Ok(Action::await_change());
@@ -39,7 +39,7 @@ async fn expires(session: Arc<Session>, cx: Context<expires>) -> Result<Action> 
 /// Does not requeue a session that has not expired.
 #[controller(primary(delete))]
 async fn forgets(session: Arc<Session>, cx: Context<forgets>) -> Result<Action> {
-    if left(&session, cx.now()).is_zero() {
+    if time_left(&session, cx.now()).is_zero() {
         cx.delete().await?;
     }
     Ok(Action::await_change())
@@ -48,7 +48,7 @@ async fn forgets(session: Arc<Session>, cx: Context<forgets>) -> Result<Action> 
 /// Deletes a session 50 minutes too early.
 #[controller(primary(delete))]
 async fn hurries(session: Arc<Session>, cx: Context<hurries>) -> Result<Action> {
-    let left = left(&session, cx.now()).saturating_sub(Duration::from_secs(3_000));
+    let left = time_left(&session, cx.now()).saturating_sub(Duration::from_secs(3_000));
     if left.is_zero() {
         cx.delete().await?;
         return Ok(Action::await_change());

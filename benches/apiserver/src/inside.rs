@@ -88,7 +88,7 @@ async fn patches(each: Duration) -> Result<Vec<Figure>, Failure> {
     let maps = format!("{NAMESPACE}/configmaps");
     send(&server, Method::POST, &maps, "application/json", &config_map("patched", "0")).await?;
     let merged = merges(each, &server).await?;
-    let restricted = merges(each, &restricted(&all).await?).await?;
+    let restricted = merges(each, &start_restricted(&all).await?).await?;
     let applied = rate(each, |n| apply(&server, n)).await?;
     let unchanged = rate(each, |_| apply(&server, 0)).await?;
     create_pods(&server, N_PATCHED).await?;
@@ -211,7 +211,7 @@ pub(crate) async fn repeat(what: Repeated, n: u32) -> Result<(), Failure> {
 /// Returns the server for a user with a role in the namespace: each request is authorized by RBAC.
 ///
 /// Administrators are members of `system:masters`, whose requests are allowed without evaluating a rule.
-async fn restricted(server: &ApiServer) -> Result<InProcess, Failure> {
+async fn start_restricted(server: &ApiServer) -> Result<InProcess, Failure> {
     let admin = server.service();
     let role = json!({
         "metadata": { "name": "patcher" },

@@ -68,7 +68,7 @@ async fn fleet(fleet: Arc<Fleet>, cx: Context<fleet>) -> Result<Action> {
     }
     let generation = fleet.metadata.generation.unwrap_or_default();
     cx.patch_status(FleetStatus { ready_replicas: fleet.spec.replicas, observed_generation: generation }).await?;
-    reconciled(&fleet);
+    print_reconciles(&fleet);
     Ok(Action::await_change())
 }
 
@@ -95,7 +95,7 @@ static TOTAL: AtomicU64 = AtomicU64::new(0);
 /// Counts a reconcile, and prints a line once `BENCH_EXPECT` different Fleets are reconciled.
 ///
 /// The total shows how many reconciles the program's own writes have caused.
-fn reconciled(fleet: &Fleet) {
+fn print_reconciles(fleet: &Fleet) {
     let total = TOTAL.fetch_add(1, Ordering::Relaxed) + 1;
     let expected: usize = env::var("BENCH_EXPECT").ok().and_then(|n| n.parse().ok()).unwrap_or(0);
     if expected == 0 {

@@ -426,7 +426,7 @@ impl Replicas {
         for state in std::mem::take(&mut self.states) {
             if let ReplicaState::Running(mut replica) = state {
                 replica.signal("TERM")?;
-                replica.ended().await?;
+                replica.wait_for_exit().await?;
             }
         }
         Ok(())

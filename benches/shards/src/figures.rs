@@ -132,7 +132,7 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     }
     let mut stage = last.ok_or("no replicas")?;
     let server = stage.server.name;
-    compared(&all, options, server);
+    print_comparison(&all, options, server);
     let moves = moves(&mut stage, options).await?;
     let rolling = rolling(&mut stage, options).await?;
     // No replica runs after this step.
@@ -370,10 +370,10 @@ async fn moves(stage: &mut Stage, options: &FigureOptions) -> Result<Moves, Fail
         let (user, is_kill, begun) = (ends.user.clone(), number % 2 == 0, now());
         if is_kill {
             drop(ends);
-            stage.journals.killed(&user, now())?;
+            stage.journals.record_kill(&user, now())?;
         } else {
             ends.signal("TERM")?;
-            ends.ended().await?;
+            ends.wait_for_exit().await?;
         }
         let last = stage.wait_until_elsewhere(&user, &keys, begun).await?;
         moves.n_keys = moves.n_keys.max(keys.len());
@@ -432,7 +432,7 @@ async fn rolling(stage: &mut Stage, options: &FigureOptions) -> Result<Rolling, 
         stage.wait_for_shares().await?;
         let mut old = stage.replicas.remove(0);
         old.signal("TERM")?;
-        old.ended().await?;
+        old.wait_for_exit().await?;
         sleep(BETWEEN_REPLICAS).await;
     }
     stage.wait_for_shares().await?;
@@ -496,7 +496,7 @@ async fn rest_only(options: &FigureOptions) -> Result<(), Failure> {
 ///
 /// The goal for memory is `1 / n + 0.2` of the single replica's, and the goal for CPU is 1.3 times the single
 /// replica's.
-fn compared(all: &[Figures], options: &FigureOptions, server: &str) {
+fn print_comparison(all: &[Figures], options: &FigureOptions, server: &str) {
     let Some(single) = all.first() else { return };
     say(&format!(
         "{} primaries, {} Pods, {} slots, {server}",

@@ -86,7 +86,7 @@ impl Journals {
     }
 
     /// Records that a replica has been killed, which ends its running reconciles.
-    pub(crate) fn killed(&mut self, user: &str, at: u64) -> Result<(), Failure> {
+    pub(crate) fn record_kill(&mut self, user: &str, at: u64) -> Result<(), Failure> {
         self.refresh()?;
         let Some(replica) = self.users.iter().position(|known| known == user) else { return Ok(()) };
         let running = self.runs.values_mut().flatten().filter(|run| run.replica == replica && run.end.is_none());
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn reconcile_of_a_killed_replica_ends_with_it() {
         let mut journals = journals(&[(0, "S 1 web 0")]);
-        journals.killed("a", 7).unwrap();
+        journals.record_kill("a", 7).unwrap();
         take(&mut journals.runs, 1, "S 8 web 0").unwrap();
         take(&mut journals.runs, 1, "E 9 web 0").unwrap();
         assert_eq!((journals.overlaps(), journals.n_done_since(8)), (vec![], 1));

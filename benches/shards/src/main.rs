@@ -88,13 +88,13 @@ async fn main() -> Result<(), Failure> {
         ended = run => ended,
         // Dropping the future of the run ends its processes.
         _interrupted = tokio::signal::ctrl_c() => Err("interrupted".into()),
-        received = terminated() => received.and_then(|()| Err("terminated".into())),
+        received = wait_for_termination() => received.and_then(|()| Err("terminated".into())),
     }
 }
 
 /// Waits for SIGTERM.
 #[cfg(unix)]
-async fn terminated() -> Result<(), Failure> {
+async fn wait_for_termination() -> Result<(), Failure> {
     use tokio::signal::unix::{SignalKind, signal};
     signal(SignalKind::terminate())?.recv().await;
     Ok(())
@@ -102,6 +102,6 @@ async fn terminated() -> Result<(), Failure> {
 
 /// Never returns: only Unix has SIGTERM. The benchmark needs Linux, but the workspace compiles on other systems.
 #[cfg(not(unix))]
-async fn terminated() -> Result<(), Failure> {
+async fn wait_for_termination() -> Result<(), Failure> {
     std::future::pending().await
 }

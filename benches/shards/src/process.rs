@@ -89,7 +89,7 @@ impl Replica {
     /// # Errors
     /// The process still runs after [`ENDS_WITHIN`], which is longer than the default termination grace period of a
     /// Pod.
-    pub(crate) async fn ended(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn wait_for_exit(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
         while !self.has_ended()? {
             if start.elapsed() > ENDS_WITHIN {

@@ -142,7 +142,7 @@ impl Stage {
             replica.signal("TERM")?;
         }
         for mut replica in std::mem::take(&mut self.replicas) {
-            replica.ended().await?;
+            replica.wait_for_exit().await?;
         }
         Ok(())
     }

@@ -92,7 +92,7 @@ impl ConfigRestarter {
         let pods = cx.owned::<Pod>();
         let list: Vec<Arc<Pod>> = pods.iter().collect();
         let states: Vec<PodState> = list.iter().map(|pod| state_of(pod, hash)).collect();
-        for step in steps(wanted(policy), &states) {
+        for step in steps(desired_pods(policy), &states) {
             if let Step::Replace(index) = step {
                 cx.event(
                     Normal,
@@ -158,7 +158,8 @@ fn observe(
         cx.owned::<Pod>().iter().map(|pod| state_of(&pod, hash.as_deref().unwrap_or_default())).collect();
     let count = |counts: fn(&PodState) -> bool| states.iter().filter(|state| counts(state)).count();
     let (n_ready, n_updated) = (count(|state| state.ready), count(|state| state.updated));
-    let complete = count(|state| state.ready && state.updated) == wanted(policy) && states.len() == wanted(policy);
+    let complete =
+        count(|state| state.ready && state.updated) == desired_pods(policy) && states.len() == desired_pods(policy);
 
     let name = &policy.spec.config_map_name;
     let conditions = cx.conditions();
@@ -187,7 +188,7 @@ fn observe(
 }
 
 /// Returns the wanted number of pods. The schema rejects negative numbers.
-fn wanted(policy: &RestartPolicy) -> usize {
+fn desired_pods(policy: &RestartPolicy) -> usize {
     usize::try_from(policy.spec.replicas).unwrap_or(0)
 }
 

@@ -94,7 +94,7 @@ impl World {
     }
 
     /// Starts a converged policy of three pods with its `ConfigMap`.
-    async fn converged() -> Self {
+    async fn start_converged() -> Self {
         let world = Self::start().await;
         world.api().create(&PostParams::default(), &config("web-config", "hello")).await.unwrap();
         world.api().create(&PostParams::default(), &web(3)).await.unwrap();
@@ -187,7 +187,7 @@ fn names(pods: &[Pod]) -> BTreeSet<String> {
 
 #[tokio::test(start_paused = true)]
 async fn pods_appear_and_become_ready() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     let (status, pods) = (world.status().await, world.pods().await);
     assert_eq!((status.replicas, status.ready, status.updated), (3, 3, 3));
     assert_eq!(status.observed_generation, Some(1));
@@ -202,7 +202,7 @@ async fn pods_appear_and_become_ready() {
 
 #[tokio::test(start_paused = true)]
 async fn config_change_replaces_pods_one_at_a_time() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     let (before, hash) = (names(&world.pods().await), world.status().await.config_hash);
     let n_before = world.writes().len();
     world.change("web-config", "good morning").await;
@@ -225,7 +225,7 @@ async fn config_change_replaces_pods_one_at_a_time() {
 
 #[tokio::test(start_paused = true)]
 async fn rolling_restart_keeps_all_but_one_ready() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     world.change("web-config", "good morning").await;
     let mut fewest = usize::MAX;
     // Five seconds cover three pod starts of one second each. The step of 10 ms is shorter than a start.
@@ -240,7 +240,7 @@ async fn rolling_restart_keeps_all_but_one_ready() {
 
 #[tokio::test(start_paused = true)]
 async fn config_change_during_rollout_is_rolled_out() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     world.change("web-config", "wrong").await;
     // The first new pod exists, but is not ready yet.
     tokio::time::sleep(Duration::from_millis(500)).await;
@@ -256,7 +256,7 @@ async fn config_change_during_rollout_is_rolled_out() {
 
 #[tokio::test(start_paused = true)]
 async fn unused_config_map_causes_no_reconcile() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     let before = world.writes();
     world.api().create(&PostParams::default(), &config("other", "hello")).await.unwrap();
     world.change("other", "good morning").await;
@@ -267,7 +267,7 @@ async fn unused_config_map_causes_no_reconcile() {
 
 #[tokio::test(start_paused = true)]
 async fn config_map_in_another_namespace_causes_no_roll() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     let before = world.writes();
     let elsewhere = Api::<ConfigMap>::namespaced(world.server.client(), "kube-public");
     elsewhere.create(&PostParams::default(), &config("web-config", "other")).await.unwrap();
@@ -277,7 +277,7 @@ async fn config_map_in_another_namespace_causes_no_roll() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_follow_replicas() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     for replicas in [1, 4, 0] {
         let patch = Patch::Merge(kctl::json!({ "spec": { "replicas": replicas } }));
         world.api::<RestartPolicy>().patch("web", &PatchParams::default(), &patch).await.unwrap();
@@ -289,7 +289,7 @@ async fn pods_follow_replicas() {
 
 #[tokio::test(start_paused = true)]
 async fn deleted_policy_stays_until_the_registry_forgot_it() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     world.registry.fail(3);
     world.api::<RestartPolicy>().delete("web", &DeleteParams::default()).await.unwrap();
     // The three failures are retried after 100, 200 and 400 ms.
@@ -343,7 +343,7 @@ async fn missing_config_map_sets_condition_until_created() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_outlive_their_config_map() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     let before = (names(&world.pods().await), world.status().await.config_hash);
     world.api::<ConfigMap>().delete("web-config", &DeleteParams::default()).await.unwrap();
     world.idle().await;
@@ -359,7 +359,7 @@ async fn pods_outlive_their_config_map() {
 
 #[tokio::test(start_paused = true)]
 async fn nothing_more_is_written_when_all_is_done() {
-    let world = World::converged().await;
+    let world = World::start_converged().await;
     let before = world.writes();
     let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "looked": "at" } } }));
     world.api::<ConfigMap>().patch("web-config", &PatchParams::default(), &label).await.unwrap();

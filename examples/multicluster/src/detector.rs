@@ -115,12 +115,12 @@ impl Detector {
         let replicas = self.rules.ask::<InterpretReplica>(Object(template.clone())).await?;
         let needs = if policy.spec.propagate_deps { self.needs(template).await? } else { Vec::new() };
         let binding = resource.binding();
-        let spec = wanted.entry(binding.clone()).or_insert_with(|| unplaced(resource));
+        let spec = wanted.entry(binding.clone()).or_insert_with(|| unplaced_binding(resource));
         spec.policy = Some(policy.name_any());
         spec.placement = Some(policy.spec.placement.clone());
         spec.replicas = replicas.map(|answer| answer.replicas);
         for need in needs {
-            let spec = wanted.entry(need.binding()).or_insert_with(|| unplaced(need));
+            let spec = wanted.entry(need.binding()).or_insert_with(|| unplaced_binding(need));
             spec.required_by.push(RequiredBy { binding: binding.clone(), clusters: clusters.to_vec() });
         }
         Ok(())
@@ -149,7 +149,7 @@ fn keep(
         if name != binding && required.is_none() {
             continue;
         }
-        let spec = wanted.entry(name.clone()).or_insert_with(|| unplaced(now.resource.clone()));
+        let spec = wanted.entry(name.clone()).or_insert_with(|| unplaced_binding(now.resource.clone()));
         if name == binding {
             (spec.policy, spec.replicas, spec.placement) = (now.policy.clone(), now.replicas, now.placement.clone());
         }
@@ -159,7 +159,7 @@ fn keep(
 
 /// Returns a binding for an object without policy and clusters. The detector never sets clusters, because the scheduler
 /// owns that field.
-fn unplaced(resource: ResourceRef) -> ResourceBindingSpec {
+fn unplaced_binding(resource: ResourceRef) -> ResourceBindingSpec {
     ResourceBindingSpec {
         resource,
         policy: None,

@@ -166,7 +166,7 @@ where
     // The cache lags behind our writes. It suffices to detect that no write is needed. Before a write, the object is
     // read live.
     if let Some(observed) = kinds.get(&kind, &namespace, name).await?
-        && is_as_wanted(&observed, &retained(rules, &observed, &desired).await?)
+        && is_as_wanted(&observed, &retain_fields(rules, &observed, &desired).await?)
     {
         return Ok(observed);
     }
@@ -181,7 +181,7 @@ where
             format!("{} {name} already exists on {}: delete it there, or select other objects", kind.kind, M::NAME);
         return Err(text.into());
     }
-    let desired = retained(rules, &observed, &desired).await?;
+    let desired = retain_fields(rules, &observed, &desired).await?;
     if is_as_wanted(&observed, &desired) {
         return Ok(observed);
     }
@@ -200,7 +200,7 @@ fn must_stay(work: &Work, newest: &Work) -> Result<()> {
 
 /// Returns the desired object with the fields that the member owns: those that `Retain` copies, and the metadata in
 /// [`KEPT`].
-async fn retained(rules: &Rules, observed: &Value, desired: &Value) -> Result<Value> {
+async fn retain_fields(rules: &Rules, observed: &Value, desired: &Value) -> Result<Value> {
     let retention = Retention { desired: desired.clone(), observed: observed.clone() };
     let mut retained = rules.ask::<Retain>(retention).await?.unwrap_or_else(|| desired.clone());
     for field in KEPT {

@@ -38,7 +38,7 @@ pub(crate) async fn scheduler(binding: Arc<ResourceBinding>, cx: Context<schedul
         if clusters.is_empty() {
             cx.event(Warning, "NotScheduled", "no registered cluster matches the placement");
         } else {
-            cx.event(Normal, "Scheduled", clusters.iter().map(shown).collect::<Vec<_>>().join(", "));
+            cx.event(Normal, "Scheduled", clusters.iter().map(format_cluster).collect::<Vec<_>>().join(", "));
         }
         cx.patch(json!({ "spec": { "clusters": clusters } })).await?;
     }
@@ -46,7 +46,7 @@ pub(crate) async fn scheduler(binding: Arc<ResourceBinding>, cx: Context<schedul
 }
 
 /// Formats a cluster with its replicas, for events.
-fn shown(cluster: &BindingCluster) -> String {
+fn format_cluster(cluster: &BindingCluster) -> String {
     let share = cluster.replicas.map_or_else(String::new, |replicas| format!(": {replicas}"));
     format!("{}{share}", cluster.name)
 }
@@ -67,7 +67,7 @@ impl Member {
         let is_there = member.status.as_ref().is_some_and(|status| status.ready);
         let room = match member.spec.capacity {
             _ if !is_there => 0,
-            Some(capacity) => capacity.saturating_sub(taken(&name, bindings)).max(0),
+            Some(capacity) => capacity.saturating_sub(assigned_replicas(&name, bindings)).max(0),
             None => i32::MAX,
         };
         Self { name, is_there, room }
@@ -75,7 +75,7 @@ impl Member {
 }
 
 /// Returns the number of replicas that all bindings have on a cluster.
-fn taken(cluster: &str, bindings: &Store<ResourceBinding>) -> i32 {
+fn assigned_replicas(cluster: &str, bindings: &Store<ResourceBinding>) -> i32 {
     let replicas = |binding: Arc<ResourceBinding>| {
         let has = binding.spec.clusters.iter().filter(|share| share.name == cluster);
         has.filter_map(|share| share.replicas).fold(0i32, i32::saturating_add)

@@ -34,14 +34,14 @@ pub struct WorkloadStatus {
 /// Returns the number of replicas to divide among clusters.
 #[interpreter(op = InterpretReplica)]
 fn replicas(workload: &Workload) -> Result<Replicas> {
-    Ok(Replicas { replicas: wanted(workload), requirements: None })
+    Ok(Replicas { replicas: desired_replicas(workload), requirements: None })
 }
 
 /// Returns the components of a Workload, for control planes that schedule several pod templates per object. A Workload
 /// has one.
 #[interpreter(op = InterpretComponent)]
 fn components(workload: &Workload) -> Result<Vec<Component>> {
-    Ok(vec![Component { name: "main".into(), replicas: wanted(workload), replica_requirements: None }])
+    Ok(vec![Component { name: "main".into(), replicas: desired_replicas(workload), replica_requirements: None }])
 }
 
 /// Sets the number of replicas for one cluster.
@@ -85,11 +85,11 @@ fn dependencies(workload: &Workload) -> Result<Vec<DependentReference>> {
 /// Returns `true` if all pods of the Workload are ready.
 #[interpreter(op = InterpretHealth)]
 fn health(workload: &Workload) -> Result<bool> {
-    Ok(workload.status.as_ref().is_some_and(|status| status.ready_replicas == wanted(workload)))
+    Ok(workload.status.as_ref().is_some_and(|status| status.ready_replicas == desired_replicas(workload)))
 }
 
 /// Returns the wanted number of replicas, which defaults to one.
-fn wanted(workload: &Workload) -> i32 {
+fn desired_replicas(workload: &Workload) -> i32 {
     workload.spec.replicas.unwrap_or(1)
 }
 

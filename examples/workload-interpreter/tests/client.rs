@@ -53,7 +53,7 @@ fn web() -> Object {
     Object(workload())
 }
 
-fn reported(cluster: &str, status: Option<Json>) -> AggregatedStatusItem {
+fn status_item(cluster: &str, status: Option<Json>) -> AggregatedStatusItem {
     AggregatedStatusItem { cluster_name: cluster.into(), status, ..AggregatedStatusItem::default() }
 }
 
@@ -79,9 +79,9 @@ async fn webhook_client_gets_an_answer_to_every_operation() {
     let retention = Retention { desired: workload(), observed: observed.clone() };
     assert_eq!(chain.interpret::<Retain>(retention).await.unwrap(), observed);
     let items = vec![
-        reported("a", Some(json!({ "readyReplicas": 1 }))),
-        reported("b", None),
-        reported("c", Some(json!({ "readyReplicas": 2 }))),
+        status_item("a", Some(json!({ "readyReplicas": 1 }))),
+        status_item("b", None),
+        status_item("c", Some(json!({ "readyReplicas": 2 }))),
     ];
     let aggregation = Aggregation { object: workload(), items };
     let aggregated = chain.interpret::<AggregateStatus>(aggregation).await.unwrap();

@@ -39,7 +39,7 @@ fn with(object: &Value, rest: &Value) -> Value {
     object
 }
 
-fn applied(live: Option<&Value>, manager: &str, object: &Value) -> Value {
+fn apply_object(live: Option<&Value>, manager: &str, object: &Value) -> Value {
     apply(&request(object, manager), live, object).unwrap()
 }
 
@@ -49,15 +49,15 @@ fn conflicts_of(request: &Request<'_>, live: &Value, object: &Value) -> Vec<(Str
     conflicts.into_iter().map(|Conflict { manager, field }| (manager.name, field)).collect()
 }
 
-fn updated(live: Option<&Value>, manager: &str, mut object: Value) -> Value {
+fn update_object(live: Option<&Value>, manager: &str, mut object: Value) -> Value {
     let sent = object.clone();
     update(&request(&sent, manager), live, &mut object);
     object
 }
 
 /// Returns a live object after a change by one of its owners.
-fn changed(live: &Value, manager: &str, change: &Value) -> Value {
-    updated(Some(live), manager, with(live, change))
+fn change_object(live: &Value, manager: &str, change: &Value) -> Value {
+    update_object(Some(live), manager, with(live, change))
 }
 
 /// Returns `[manager, fields]` of each entry.
@@ -73,8 +73,8 @@ fn time_of<'v>(object: &'v Value, manager: &str) -> Option<&'v str> {
 
 #[test]
 fn conflicts_name_each_owner_of_a_field() {
-    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
-    let live = applied(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
+    let live = apply_object(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
+    let live = apply_object(Some(&live), "m2", &config_map(&json!({"data": {"a": "1"}})));
     let other = config_map(&json!({"data": {"a": "2"}}));
     let [m1, m2] = ["m1", "m2"].map(|manager| (manager.to_owned(), ".data.a".to_owned()));
     assert_eq!(conflicts_of(&request(&other, "m3"), &live, &other), [m1, m2.clone()]);
@@ -83,15 +83,15 @@ fn conflicts_name_each_owner_of_a_field() {
 
 #[test]
 fn empty_map_is_owned_without_its_entries() {
-    let live = applied(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
-    let live = applied(Some(&live), "m1", &config_map(&json!({"data": {}})));
+    let live = apply_object(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
+    let live = apply_object(Some(&live), "m1", &config_map(&json!({"data": {}})));
     assert_eq!(owners(&live), json!([["m1", {"f:data": {}}], ["m2", {"f:data": {"f:a": {}}}]]));
 }
 
 #[test]
 fn manager_that_applies_no_field_has_no_entry() {
-    let live = applied(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
-    assert_eq!(applied(Some(&live), "m2", &config_map(&json!({}))), live);
+    let live = apply_object(None, "m1", &config_map(&json!({"data": {"a": "1"}})));
+    assert_eq!(apply_object(Some(&live), "m2", &config_map(&json!({}))), live);
 }
 
 #[test]
@@ -114,25 +114,25 @@ fn first_value_of_another_type_is_rejected() {
 
 #[test]
 fn container_without_name_is_added_to_list() {
-    let live = applied(None, "m1", &pod(&json!([{"name": "a", "image": "i"}])));
-    let live = applied(Some(&live), "m2", &pod(&json!([{"image": "i"}])));
+    let live = apply_object(None, "m1", &pod(&json!([{"name": "a", "image": "i"}])));
+    let live = apply_object(Some(&live), "m2", &pod(&json!([{"image": "i"}])));
     assert_eq!(live["spec"]["containers"].as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn owner_references_are_keyed_by_uid() {
     let reference = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "o", "uid": "1"});
-    let live = applied(None, "m1", &config_map(&json!({"metadata": {"ownerReferences": [reference]}})));
+    let live = apply_object(None, "m1", &config_map(&json!({"metadata": {"ownerReferences": [reference]}})));
     assert_eq!(owners(&live), json!([["m1", {"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"1\"}": {}}}}]]));
 }
 
 #[test]
 fn finalizers_of_all_managers_are_kept_in_order() {
     let set = |names: &[&str]| config_map(&json!({"metadata": {"finalizers": names}}));
-    let live = applied(None, "m1", &set(&["x.io/a", "x.io/b"]));
-    let live = applied(Some(&live), "m2", &set(&["x.io/c", "x.io/b"]));
+    let live = apply_object(None, "m1", &set(&["x.io/a", "x.io/b"]));
+    let live = apply_object(Some(&live), "m2", &set(&["x.io/c", "x.io/b"]));
     assert_eq!(live["metadata"]["finalizers"], json!(["x.io/a", "x.io/c", "x.io/b"]));
-    let live = applied(Some(&live), "m1", &config_map(&json!({})));
+    let live = apply_object(Some(&live), "m1", &config_map(&json!({})));
     assert_eq!(live["metadata"]["finalizers"], json!(["x.io/c", "x.io/b"]));
 }
 
@@ -155,7 +155,7 @@ fn creating_a_deployment_does_not_own_its_structs() {
             "f:spec": {"f:containers": {"k:{\"name\":\"a\"}": container}, "f:dnsPolicy": {}, "f:securityContext": {}},
         },
     }});
-    let live = updated(None, "up", object.clone());
+    let live = update_object(None, "up", object.clone());
     assert_eq!(owners(&live), json!([["up", fields]]));
     let applied = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d"},
         "spec": {"replicas": 3, "selector": {"matchLabels": {"a": "c"}}}});
@@ -165,7 +165,7 @@ fn creating_a_deployment_does_not_own_its_structs() {
 
 #[test]
 fn update_without_change_keeps_managed_fields_time() {
-    let live = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
+    let live = update_object(None, "up", config_map(&json!({"data": {"a": "1"}})));
     let mut same = with(&live, &json!({"metadata": {"resourceVersion": "7"}}));
     update(&Request { now: LATER, ..request(&live, "up") }, Some(&live), &mut same);
     assert_eq!(same["metadata"]["managedFields"], live["metadata"]["managedFields"]);
@@ -176,13 +176,13 @@ fn update_without_change_keeps_managed_fields_time() {
 
 #[test]
 fn empty_managed_fields_stop_tracking_until_apply() {
-    let start = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
+    let start = update_object(None, "up", config_map(&json!({"data": {"a": "1"}})));
     for reset in [json!([]), json!([{}])] {
-        let live = changed(&start, "p", &json!({"metadata": {"managedFields": reset}, "data": {"q": "1"}}));
+        let live = change_object(&start, "p", &json!({"metadata": {"managedFields": reset}, "data": {"q": "1"}}));
         assert_eq!(owners(&live), json!([]));
-        let live = changed(&live, "p", &json!({"data": {"z": "9"}}));
+        let live = change_object(&live, "p", &json!({"data": {"z": "9"}}));
         assert_eq!(owners(&live), json!([]));
-        let live = applied(Some(&live), "m1", &config_map(&json!({"data": {"y": "1", "z": "9"}})));
+        let live = apply_object(Some(&live), "m1", &config_map(&json!({"data": {"y": "1", "z": "9"}})));
         let before = json!({"f:data": {".": {}, "f:a": {}, "f:q": {}, "f:z": {}}});
         assert_eq!(owners(&live), json!([["m1", {"f:data": {"f:y": {}, "f:z": {}}}], ["before-first-apply", before]]));
     }
@@ -190,20 +190,20 @@ fn empty_managed_fields_stop_tracking_until_apply() {
 
 #[test]
 fn entries_that_the_client_sends_are_kept() {
-    let live = updated(None, "up", config_map(&json!({"data": {"a": "1"}})));
+    let live = update_object(None, "up", config_map(&json!({"data": {"a": "1"}})));
     let entry = json!({"manager": "mine", "operation": "Update", "apiVersion": "v1", "time": "2020-01-01T00:00:00Z",
         "fieldsType": "FieldsV1", "fieldsV1": {"f:data": {"f:a": {}}}});
-    let sent = changed(&live, "zz", &json!({"metadata": {"managedFields": [entry]}}));
+    let sent = change_object(&live, "zz", &json!({"metadata": {"managedFields": [entry]}}));
     assert_eq!(sent["metadata"]["managedFields"], json!([entry]));
-    let malformed = changed(&live, "zz", &json!({"metadata": {"managedFields": [{"operation": "Look"}]}}));
+    let malformed = change_object(&live, "zz", &json!({"metadata": {"managedFields": [{"operation": "Look"}]}}));
     assert_eq!(malformed, live);
 }
 
 #[test]
 fn oldest_update_entries_are_merged() {
-    let mut live = applied(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
+    let mut live = apply_object(None, "m2", &config_map(&json!({"data": {"a": "1"}})));
     for patch in 0..13 {
-        live = changed(&live, &format!("p{patch:02}"), &json!({"data": {format!("k{patch}"): "9"}}));
+        live = change_object(&live, &format!("p{patch:02}"), &json!({"data": {format!("k{patch}"): "9"}}));
     }
     let owners = owners(&live);
     assert_eq!(owners.as_array().unwrap().len(), 11);
@@ -213,7 +213,7 @@ fn oldest_update_entries_are_merged() {
 
 #[test]
 fn status_update_has_separate_manager_entry() {
-    let live = applied(None, "m1", &pod(&json!([{"name": "a", "image": "i"}])));
+    let live = apply_object(None, "m1", &pod(&json!([{"name": "a", "image": "i"}])));
     let conditions = json!([{"type": "Ready", "status": "True", "lastProbeTime": null}]);
     let mut new = with(&live, &json!({"status": {"conditions": conditions}, "metadata": {"managedFields": []}}));
     let status = Request { subresource: Subresource::Status, ..request(&live, "kubelet") };
@@ -237,8 +237,8 @@ fn kubectl_takes_over_client_side_applied_fields() {
     let annotation = "kubectl.kubernetes.io/last-applied-configuration";
     let first = config_map(&json!({"metadata": {"annotations": {}}, "data": {"a": "1", "b": "2"}}));
     let rest = json!({"metadata": {"annotations": {annotation: first.to_string()}}, "data": {"a": "1", "b": "2"}});
-    let live = updated(None, "kubectl-client-side-apply", config_map(&rest));
-    let live = applied(Some(&live), "kubectl", &config_map(&json!({"data": {"a": "7"}})));
+    let live = update_object(None, "kubectl-client-side-apply", config_map(&rest));
+    let live = apply_object(Some(&live), "kubectl", &config_map(&json!({"data": {"a": "7"}})));
     assert_eq!(live["data"], json!({"a": "7", "b": "2"}));
     let expected =
         "{\"apiVersion\":\"v1\",\"data\":{\"a\":\"7\"},\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c\"}}\n";
@@ -254,7 +254,7 @@ fn kubectl_takes_over_client_side_applied_fields() {
 fn objects_without_a_schema_are_owned_by_field() {
     let object =
         json!({"apiVersion": "x.io/v1", "kind": "X", "metadata": {"name": "x"}, "spec": {"a": {"b": 1}, "l": [1]}});
-    let live = applied(None, "m1", &object);
+    let live = apply_object(None, "m1", &object);
     let fields = json!({"f:spec": {".": {}, "f:a": {".": {}, "f:b": {}}, "f:l": {}}});
     assert_eq!(owners(&live), json!([["m1", fields]]));
 }

@@ -47,14 +47,14 @@ impl World {
     }
 
     /// Watches from the present revision.
-    async fn watched(&self) -> Arc<Mutex<Vec<String>>> {
+    async fn watch_from_now(&self) -> Arc<Mutex<Vec<String>>> {
         let version = self.server.revision().to_string();
-        logged(self.configs().watch(&WatchParams::default(), &version).await.unwrap().boxed())
+        log_events(self.configs().watch(&WatchParams::default(), &version).await.unwrap().boxed())
     }
 }
 
 /// Logs each event with the time in seconds; the end of the watch is logged as `end`.
-fn logged(mut events: BoxStream<'static, kube::Result<WatchEvent<ConfigMap>>>) -> Arc<Mutex<Vec<String>>> {
+fn log_events(mut events: BoxStream<'static, kube::Result<WatchEvent<ConfigMap>>>) -> Arc<Mutex<Vec<String>>> {
     let (log, begun) = (Arc::<Mutex<Vec<String>>>::default(), Instant::now());
     let lines = log.clone();
     tokio::spawn(async move {
@@ -203,7 +203,7 @@ async fn outdated_server_lists_and_watches_from_old_state() {
     }
     assert_eq!(text(&world.configs().get("a").await.unwrap()), "a 2");
     let from = revision.to_string();
-    let log = logged(world.configs().watch(&WatchParams::default(), &from).await.unwrap().boxed());
+    let log = log_events(world.configs().watch(&WatchParams::default(), &from).await.unwrap().boxed());
     sleep(Duration::from_secs(9)).await;
     assert_eq!(*log.lock(), ["3 s: modified a 2"]);
 }
@@ -309,7 +309,7 @@ async fn stale_watch_lags_and_version_zero_starts_old() {
         let path = format!("/api/v1/namespaces/default/configmaps?watch=true&{query}");
         let request = Request::get(path).body(Vec::new()).unwrap();
         let client = world.configs().into_client();
-        let log = logged(client.request_events(request).await.unwrap().boxed());
+        let log = log_events(client.request_events(request).await.unwrap().boxed());
         sleep(Duration::from_millis(1)).await;
         world.set("b", "1").await;
         sleep(Duration::from_secs(9)).await;
@@ -333,7 +333,7 @@ async fn watch_faults_change_its_events() {
     for (fault, expected) in cases {
         let world = World::new();
         world.faults.add(Rule::event(fault, |event| event.kind == "MODIFIED"));
-        let log = world.watched().await;
+        let log = world.watch_from_now().await;
         world.set("a", "1").await;
         world.set("a", "2").await;
         sleep(second(5)).await;
@@ -348,7 +348,7 @@ async fn watch_faults_change_its_events() {
 async fn skipped_state_arrives_after_the_pause() {
     let world = World::new();
     world.faults.add(Rule::event(EventFault::Skip(Duration::from_secs(10)), |_| true).nth(1));
-    let log = world.watched().await;
+    let log = world.watch_from_now().await;
     world.set("a", "1").await;
     sleep(Duration::from_secs(30)).await;
     assert_eq!(*log.lock(), ["10 s: added a 1"]);
@@ -359,7 +359,7 @@ async fn object_replaced_during_pause_appears_modified() {
     let world = World::new();
     world.set("a", "1").await;
     world.faults.add(Rule::event(EventFault::Skip(Duration::from_secs(10)), |event| event.kind == "DELETED"));
-    let log = world.watched().await;
+    let log = world.watch_from_now().await;
     world.delete("a").await;
     world.set("a", "2").await;
     sleep(Duration::from_secs(30)).await;
@@ -381,7 +381,7 @@ async fn only_the_rule_that_decides_is_notified() {
     world.faults.add(writes(429).nth(2).then(note("second write")));
     world.faults.add(Rule::event(EventFault::Repeat, |_| true).nth(1).then(note("event")));
     world.faults.add(Rule::event(EventFault::Close, |_| true).nth(1).then(note("hidden by the repetition")));
-    let log = world.watched().await;
+    let log = world.watch_from_now().await;
     for code in [409, 429] {
         let failed = world.configs().create(&PostParams::default(), &config("a")).await.unwrap_err();
         assert!(matches!(&failed, kube::Error::Api(status) if status.code == code), "{failed:?}");

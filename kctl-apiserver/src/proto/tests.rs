@@ -8,7 +8,7 @@ use super::*;
 /// nulls: the command, the bytes, the JSON, an empty line.
 const CAPTURED: &str = include_str!("captured.txt");
 
-fn captured() -> impl Iterator<Item = (&'static str, Vec<u8>, Value)> {
+fn captured_messages() -> impl Iterator<Item = (&'static str, Vec<u8>, Value)> {
     CAPTURED.split("\n\n").map(|record| {
         let lines: Vec<&str> = record.lines().collect();
         let [command, hex, json] = lines.as_slice() else { panic!("{record}") };
@@ -45,7 +45,7 @@ const CRD: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1";
 #[test]
 fn recorded_kubectl_requests_are_decoded() {
     let mut n_read = 0;
-    for (command, bytes, expected) in captured() {
+    for (command, bytes, expected) in captured_messages() {
         assert_eq!(decode(&bytes), Ok(expected), "{command}");
         n_read += 1;
     }
@@ -54,7 +54,7 @@ fn recorded_kubectl_requests_are_decoded() {
 
 #[test]
 fn no_cut_or_changed_body_panics() {
-    for (_, bytes, _) in captured() {
+    for (_, bytes, _) in captured_messages() {
         for offset in 0..bytes.len() {
             let _cut_off = decode(&bytes[..offset]);
             for bit in 0..8 {

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Returns types and paths of the errors that a rule adds.
-fn found(rule: impl FnOnce(&mut Errors)) -> BTreeSet<(&'static str, String)> {
+fn rule_errors(rule: impl FnOnce(&mut Errors)) -> BTreeSet<(&'static str, String)> {
     Errors::collect(rule).into_iter().map(|error| (error.reason, error.field)).collect()
 }
 
@@ -23,7 +23,7 @@ fn set<const N: usize>(expected: [(&'static str, &str); N]) -> BTreeSet<(&'stati
 fn empty_mount_propagation_forbids_recursive_read_only() {
     let mount = json!({ "name": "v", "mountPath": "/a", "readOnly": true, "recursiveReadOnly": "Enabled", "mountPropagation": "" });
     let container = json!({ "volumeMounts": [mount] });
-    let errors = found(|errors| mounts::validate_mounts(&Field::new(&container, "c", errors), &[]));
+    let errors = rule_errors(|errors| mounts::validate_mounts(&Field::new(&container, "c", errors), &[]));
     let expected = set([
         ("FieldValueForbidden", "c.volumeMounts.recursiveReadOnly"),
         ("FieldValueNotFound", "c.volumeMounts[0].name"),
@@ -46,7 +46,7 @@ fn addresses_beyond_the_limit_are_validated() {
     let mut addresses = vec![json!("10.0.0.1"); 100];
     addresses.push(json!("x"));
     let slice = json!({ "addressType": "IPv4", "endpoints": [{ "addresses": addresses }] });
-    let errors = found(|errors| {
+    let errors = rule_errors(|errors| {
         errors.too_many("endpoints[0].addresses", 101, 100);
         endpoint_slice::validation::validate_create(&slice, errors);
     });
@@ -60,20 +60,20 @@ fn endpoints_and_ports_of_slice_are_bounded() {
     let endpoints = |n: usize| vec![json!({ "addresses": ["10.0.0.1"], "hostname": "A" }); n];
     let ports = |n: usize| (0..n).map(|n| json!({ "name": format!("p{n}") })).collect::<Value>();
     let slice = |n: usize, ports: Value| json!({ "addressType": "IPv4", "endpoints": endpoints(n), "ports": ports });
-    let created = |slice: &Value| found(|errors| endpoint_slice::validation::validate_create(slice, errors));
+    let created = |slice: &Value| rule_errors(|errors| endpoint_slice::validation::validate_create(slice, errors));
     assert_eq!(created(&slice(0, ports(20_000))), set([]));
     assert_eq!(created(&slice(0, vec![json!({ "name": "A" }); 20_001].into())), set([("FieldValueTooMany", "ports")]));
     assert_eq!(created(&slice(1_000, ports(0))).len(), 1_000);
     let long = slice(1_001, ports(0));
     assert_eq!(created(&long), set([("FieldValueTooMany", "endpoints")]));
     // Endpoints that an update does not change are not validated.
-    assert_eq!(found(|errors| endpoint_slice::validation::validate(&long, &long, errors)), set([]));
+    assert_eq!(rule_errors(|errors| endpoint_slice::validation::validate(&long, &long, errors)), set([]));
 }
 
 #[test]
 fn binding_conditions_beyond_the_limit_are_compared() {
     let device = json!({ "bindingConditions": ["x"], "bindingFailureConditions": ["a", "b", "c", "d", "x"] });
-    let errors = found(|errors| {
+    let errors = rule_errors(|errors| {
         errors.too_many("d.bindingFailureConditions", 5, 4);
         resource::validation::validate_binding_conditions(&Field::new(&device, "d", errors));
     });
@@ -93,7 +93,7 @@ fn succeeded_count_exceeds_neither_completions_nor_indexes() {
     };
     let path = "spec.successPolicy.rules[0].succeededCount".to_owned();
     for (completions, count, is_invalid) in [(-1, 0, true), (3, 1, false), (3, 2, true)] {
-        let errors = found(|errors| job::validation::validate(&job(completions, count), errors));
+        let errors = rule_errors(|errors| job::validation::validate(&job(completions, count), errors));
         assert_eq!(errors.contains(&("FieldValueInvalid", path.clone())), is_invalid, "{completions} {count}");
     }
 }

@@ -271,7 +271,7 @@ const TOKENS: &[&str] = &[
 
 impl Generator {
     /// Returns a script that contains hostile statements in three of four cases, and is broken in one of two.
-    pub(crate) fn mutated(&mut self) -> String {
+    pub(crate) fn mutate_script(&mut self) -> String {
         let mut script = self.script();
         let hostile = match self.below(4) {
             0 => String::new(),

@@ -73,7 +73,7 @@ fn hostile_scripts_neither_crash_hang_nor_leak() {
     let (mut n_answers, mut n_errors, mut n_rejected, mut held) = (0_u64, 0_u64, 0_u64, None);
     let (mut longest, mut longest_seed) = (Duration::ZERO, first);
     for seed in first..first + n_scripts {
-        let source = Generator::new(seed).mutated();
+        let source = Generator::new(seed).mutate_script();
         let start = thread_time();
         match Script::compile(&source, "ReflectStatus") {
             Err(_) => n_rejected += 1,

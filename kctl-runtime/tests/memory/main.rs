@@ -93,7 +93,7 @@ fn bytes_of_each<K: Readable>(n_objects: usize, make: fn(usize) -> String, field
         runtime.block_on(async {
             let informer = Informer::start::<K>(&client, field_mask);
             informer.store.wait_until_synced().await;
-            server.watched(1).await;
+            server.wait_for_watches(1).await;
             informer
         })
     });
@@ -128,7 +128,7 @@ fn bytes_of_an_idle_informer() -> usize {
         runtime.block_on(async {
             let informers: Vec<_> =
                 (0..INFORMERS).map(|_| Informer::start::<Pod>(&client, &FieldMask::whole())).collect();
-            server.watched(INFORMERS).await;
+            server.wait_for_watches(INFORMERS).await;
             // Wait until each watch has its response, because the client holds the request until then.
             tokio::time::sleep(Duration::from_secs(1)).await;
             informers

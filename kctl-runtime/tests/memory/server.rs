@@ -40,7 +40,7 @@ impl Fake {
             let response = if query.contains("sendInitialEvents") {
                 Response::builder().status(422).body(body(stream::empty()))
             } else if query.contains("watch=true") {
-                Response::builder().body(watched(&counts))
+                Response::builder().body(watch_body(&counts))
             } else {
                 counts.send_modify(|counts| counts.lists += 1);
                 Response::builder().body(list(n_objects, make))
@@ -55,7 +55,7 @@ impl Fake {
     }
 
     /// Waits until this many watches have begun.
-    pub(crate) async fn watched(&self, n_watches: usize) {
+    pub(crate) async fn wait_for_watches(&self, n_watches: usize) {
         self.counts.subscribe().wait_for(|counts| counts.watches >= n_watches).await.unwrap();
     }
 
@@ -63,7 +63,7 @@ impl Fake {
     pub(crate) async fn expire(&self) {
         let before = self.counts.borrow().watches;
         self.counts.send_modify(|counts| counts.expired = counts.watches);
-        self.watched(before + 1).await;
+        self.wait_for_watches(before + 1).await;
     }
 }
 
@@ -79,7 +79,7 @@ fn list(n_objects: usize, make: fn(usize) -> String) -> Body {
     body(head.chain(stream::iter(items)).chain(end))
 }
 
-fn watched(counts: &Arc<watch::Sender<Counts>>) -> Body {
+fn watch_body(counts: &Arc<watch::Sender<Counts>>) -> Body {
     let mut number = 0;
     counts.send_modify(|counts| {
         number = counts.watches;

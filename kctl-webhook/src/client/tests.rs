@@ -24,7 +24,7 @@ fn authority() -> Authority {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-fn trusted(authority: &Authority) -> String {
+fn ca_bundle(authority: &Authority) -> String {
     STANDARD.encode(authority.pem())
 }
 
@@ -60,23 +60,29 @@ async fn request(url: &str, trusted: &str) -> String {
     text.replace(url, "URL")
 }
 
-fn named(names: &[&str]) -> CertificateParams {
+fn certificate_params(names: &[&str]) -> CertificateParams {
     CertificateParams::new(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
 }
 
 #[tokio::test]
 async fn wrong_certificate_is_rejected_with_the_reason() {
     let ours = authority();
-    let (mut old, mut young, mut client) = (named(&["127.0.0.1"]), named(&["127.0.0.1"]), named(&["127.0.0.1"]));
+    let (mut old, mut young, mut client) =
+        (certificate_params(&["127.0.0.1"]), certificate_params(&["127.0.0.1"]), certificate_params(&["127.0.0.1"]));
     old.not_after = date_time_ymd(2021, 1, 1);
     young.not_before = date_time_ymd(3021, 1, 1);
     client.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-    let (other, ours_trusted) = (trusted(&authority()), trusted(&ours));
+    let (other, ours_trusted) = (ca_bundle(&authority()), ca_bundle(&ours));
     for (params, host, trusted, expected) in [
-        (named(&["127.0.0.1"]), "127.0.0.1", &other, "BadSignature"),
-        (named(&["localhost"]), "127.0.0.1", &ours_trusted, "not valid for name \"127.0.0.1\""),
-        (named(&["a.example.com"]), "localhost", &ours_trusted, "only valid for DnsName(\"a.example.com\")"),
-        (named(&[]), "localhost", &ours_trusted, "not valid for name \"localhost\""),
+        (certificate_params(&["127.0.0.1"]), "127.0.0.1", &other, "BadSignature"),
+        (certificate_params(&["localhost"]), "127.0.0.1", &ours_trusted, "not valid for name \"127.0.0.1\""),
+        (
+            certificate_params(&["a.example.com"]),
+            "localhost",
+            &ours_trusted,
+            "only valid for DnsName(\"a.example.com\")",
+        ),
+        (certificate_params(&[]), "localhost", &ours_trusted, "not valid for name \"localhost\""),
         (client, "127.0.0.1", &ours_trusted, "client"),
         (old, "127.0.0.1", &ours_trusted, "certificate expired"),
         (young, "127.0.0.1", &ours_trusted, "certificate not valid yet"),
@@ -93,15 +99,15 @@ async fn broken_connection_is_an_error_with_its_sources() {
     let whole = "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nwell";
     let short = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf";
     for (response, expected) in [(whole, "b\"well\""), (short, "Original error"), ("", "Post \"URL\": ")] {
-        let address = serve(&ours, named(&["127.0.0.1"]), response).await;
-        let found = request(&format!("https://{address}/x"), &trusted(&ours)).await;
+        let address = serve(&ours, certificate_params(&["127.0.0.1"]), response).await;
+        let found = request(&format!("https://{address}/x"), &ca_bundle(&ours)).await;
         assert!(found.contains(expected), "{response}: {found}");
     }
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let found = request(&format!("https://{address}/x"), &trusted(&ours)).await;
+    let found = request(&format!("https://{address}/x"), &ca_bundle(&ours)).await;
     assert!(found.to_lowercase().contains("connection refused"), "{found}");
-    let found = request("https://nobody.invalid/x", &trusted(&ours)).await;
+    let found = request("https://nobody.invalid/x", &ca_bundle(&ours)).await;
     assert!(found.contains("dns error"), "{found}");
 }

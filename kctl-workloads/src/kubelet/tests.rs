@@ -67,15 +67,15 @@ async fn deleted_pod_is_removed_after_a_second() {
         world.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
     }
     after(2).await;
-    assert_eq!(world.told("always").await, "Running ready runs/0");
-    assert_eq!(world.told("never").await, "Succeeded not ready Completed 0/0");
-    assert_eq!(world.told("on-failure").await, "Succeeded not ready Completed 0/0");
-    assert_eq!(world.told("kept").await, "Running ready runs/0");
-    assert_eq!(world.told("fails").await, "Failed not ready Error 1/0");
+    assert_eq!(world.describe_pod("always").await, "Running ready runs/0");
+    assert_eq!(world.describe_pod("never").await, "Succeeded not ready Completed 0/0");
+    assert_eq!(world.describe_pod("on-failure").await, "Succeeded not ready Completed 0/0");
+    assert_eq!(world.describe_pod("kept").await, "Running ready runs/0");
+    assert_eq!(world.describe_pod("fails").await, "Failed not ready Error 1/0");
     world.pods.delete("always", &DeleteParams::default()).await.unwrap();
-    assert_eq!(world.told("always").await, "Running ready runs/0 deleted");
+    assert_eq!(world.describe_pod("always").await, "Running ready runs/0 deleted");
     after(1).await;
-    assert_eq!(world.told("always").await, "gone");
+    assert_eq!(world.describe_pod("always").await, "gone");
 }
 
 #[tokio::test(start_paused = true)]
@@ -117,7 +117,7 @@ impl World {
     }
 
     /// Formats the state of a Pod: its phase, its readiness, and the state and restarts of each container.
-    async fn told(&self, name: &str) -> String {
+    async fn describe_pod(&self, name: &str) -> String {
         let Some(pod) = self.pods.get_opt(name).await.unwrap() else { return "gone".into() };
         let status = pod.status.clone().unwrap_or_default();
         let containers = status.container_statuses.iter().flatten().map(|container| {
@@ -202,7 +202,7 @@ async fn pods_follow_their_stages() {
         let made = Instant::now();
         for (seconds, expected) in *told {
             tokio::time::sleep_until(made + Duration::from_millis(seconds * 1000 + 500)).await;
-            assert_eq!(world.told(name).await, *expected, "{name} after {seconds} seconds");
+            assert_eq!(world.describe_pod(name).await, *expected, "{name} after {seconds} seconds");
         }
     }
 }
@@ -225,7 +225,7 @@ async fn pods_of_lost_node_are_deleted_but_stay() {
     let stage = |stage: Value| Patch::Merge(json!({ "metadata": { "labels": { "kubelet.kctl.dev/stage": stage } } }));
     world.nodes.patch("kctl-node", &PatchParams::default(), &stage("lost".into())).await.unwrap();
     after(1).await;
-    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0");
+    assert_eq!(world.describe_pod("a").await, "Running not ready runs/0 runs/0");
     world.create("b", json!({})).await;
     let node = world.nodes.get("kctl-node").await.unwrap();
     assert_eq!(NodeState::of_taints(&node), NodeState::Lost);
@@ -235,16 +235,16 @@ async fn pods_of_lost_node_are_deleted_but_stay() {
     assert_eq!(ready, ["Unknown"]);
     // The default toleration of every Pod expires after five minutes.
     after(290).await;
-    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0");
+    assert_eq!(world.describe_pod("a").await, "Running not ready runs/0 runs/0");
     after(20).await;
-    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0 deleted");
+    assert_eq!(world.describe_pod("a").await, "Running not ready runs/0 runs/0 deleted");
     after(600).await;
-    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0 deleted");
-    assert_eq!(world.told("b").await, "Pending not ready ");
+    assert_eq!(world.describe_pod("a").await, "Running not ready runs/0 runs/0 deleted");
+    assert_eq!(world.describe_pod("b").await, "Pending not ready ");
     world.nodes.patch("kctl-node", &PatchParams::default(), &stage(Value::Null)).await.unwrap();
     after(60).await;
-    assert_eq!(world.told("a").await, "gone");
-    assert_eq!(world.told("b").await, "Running ready runs/0 runs/0");
+    assert_eq!(world.describe_pod("a").await, "gone");
+    assert_eq!(world.describe_pod("b").await, "Running ready runs/0 runs/0");
     let node = world.nodes.get("kctl-node").await.unwrap();
     assert_eq!(NodeState::of_taints(&node), NodeState::Ready);
 }
@@ -258,10 +258,10 @@ async fn pods_are_ready_again_when_their_node_returns() {
         |stage: Value| Patch::Merge(json!({ "metadata": { "annotations": { "kubelet.kctl.dev/stage": stage } } }));
     world.nodes.patch("kctl-node", &PatchParams::default(), &stage("lost".into())).await.unwrap();
     after(60).await;
-    assert_eq!(world.told("a").await, "Running not ready runs/0 runs/0");
+    assert_eq!(world.describe_pod("a").await, "Running not ready runs/0 runs/0");
     world.nodes.patch("kctl-node", &PatchParams::default(), &stage(Value::Null)).await.unwrap();
     after(2).await;
-    assert_eq!(world.told("a").await, "Running ready runs/0 runs/0");
+    assert_eq!(world.describe_pod("a").await, "Running ready runs/0 runs/0");
 }
 
 #[tokio::test(start_paused = true)]
@@ -275,7 +275,7 @@ async fn kubelet_survives_a_compacted_history() {
     after(900).await;
     world.create("b", json!({})).await;
     after(3).await;
-    let told = [world.told("a").await, world.told("b").await];
+    let told = [world.describe_pod("a").await, world.describe_pod("b").await];
     assert_eq!(told[0], told[1], "it runs, too");
 }
 
@@ -289,6 +289,6 @@ async fn kubelet_survives_an_endless_grace_period() {
     client.request_text(long.body(Vec::new()).unwrap()).await.unwrap();
     world.create("b", json!({})).await;
     after(60).await;
-    assert_eq!(world.told("a").await, "Running ready runs/0 runs/0 deleted");
-    assert_eq!(world.told("b").await, "Running ready runs/0 runs/0");
+    assert_eq!(world.describe_pod("a").await, "Running ready runs/0 runs/0 deleted");
+    assert_eq!(world.describe_pod("b").await, "Running ready runs/0 runs/0");
 }

@@ -27,8 +27,8 @@ async fn shard_that_joins_gets_its_part_by_drains() {
     assert_eq!((a.n_cached("secrets"), b.n_cached("secrets")), (of_a, of_b));
     world.change(1).await;
     world.reaches(1).await;
-    assert_eq!(world.reached(1).1, ["a", "b"].into());
-    assert_eq!(world.assigned("configmaps"), world.assigned("secrets"));
+    assert_eq!(world.reconciled_at(1).1, ["a", "b"].into());
+    assert_eq!(world.shard_by_object("configmaps"), world.shard_by_object("secrets"));
     world.check_nothing_ran_twice();
     assert_eq!(world.seen.lock().failed, []);
 }
@@ -65,15 +65,15 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
     world.sharder.step().await;
     seconds(2).await;
     let of_b = || {
-        let assigned = world.assigned("configmaps").into_iter();
+        let assigned = world.shard_by_object("configmaps").into_iter();
         assigned.filter(|(_, shard)| shard == "b").map(|(name, _)| name).collect::<BTreeSet<_>>()
     };
     assert_eq!(of_b(), moves.difference(&busy).cloned().collect(), "idle keys are handed over at once");
-    assert_eq!((drained(&world), a.n_handed_over()), (busy, (moves.len() - 3) as u64));
+    assert_eq!((drained_objects(&world), a.n_handed_over()), (busy, (moves.len() - 3) as u64));
     seconds(5).await;
     assert_eq!(of_b(), moves);
     seconds(60).await;
-    assert_eq!(world.reached(1), (3, ["b"].into()), "the next shard reconciles them once more");
+    assert_eq!(world.reconciled_at(1), (3, ["b"].into()), "the next shard reconciles them once more");
     world.check_nothing_ran_twice();
     drop(b);
 }
@@ -95,21 +95,21 @@ async fn change_during_a_drain_is_reconciled_again() {
     world.sharder.step().await;
     world.change_lease("b", json!({ "holderIdentity": "" })).await;
     world.change_one(&name, 2).await;
-    assert!(drained(&world).contains(&name));
+    assert!(drained_objects(&world).contains(&name));
     seconds(30).await;
-    assert_eq!(world.assigned("configmaps")[&name], "a");
-    assert_eq!(world.reached(2), (1, ["a"].into()));
+    assert_eq!(world.shard_by_object("configmaps")[&name], "a");
+    assert_eq!(world.reconciled_at(2), (1, ["a"].into()));
     world.check_nothing_ran_twice();
 }
 
 /// Returns `true` if the sharder moves an object to `b` when `b` joins `a`.
 fn moves_to_b(name: &str) -> bool {
     let shards = ["a", "b"].map(ToOwned::to_owned);
-    sharder::assigned(&format!("/ConfigMap/default/{name}"), &shards).as_deref() == Some("b")
+    sharder::highest_weight_shard(&format!("/ConfigMap/default/{name}"), &shards).as_deref() == Some("b")
 }
 
 /// Returns the objects with the drain label.
-fn drained(world: &World) -> BTreeSet<String> {
+fn drained_objects(world: &World) -> BTreeSet<String> {
     let objects = world.server.objects("", "configmaps");
     let drained = objects.iter().filter(|object| !object["metadata"]["labels"][DRAIN_LABEL].is_null());
     drained.map(|object| object["metadata"]["name"].as_str().unwrap().to_owned()).collect()
@@ -123,10 +123,10 @@ async fn hand_over_waits_for_all_controllers_of_kind() {
     world.reaches(0).await;
     let _b = world.start("b").await;
     seconds(5).await;
-    assert!(!drained(&world).is_empty());
+    assert!(!drained_objects(&world).is_empty());
     assert_eq!(a.n_handed_over(), 0, "the second controller still runs");
     seconds(20).await;
-    assert!(a.n_handed_over() > 0 && drained(&world).is_empty());
+    assert!(a.n_handed_over() > 0 && drained_objects(&world).is_empty());
     world.check_nothing_ran_twice();
 }
 
@@ -142,10 +142,10 @@ async fn unanswered_write_delays_the_hand_over() {
     a.faults.clear();
     let _b = world.start("b").await;
     seconds(3).await;
-    assert!(!drained(&world).is_empty());
+    assert!(!drained_objects(&world).is_empty());
     assert_eq!(a.n_handed_over(), 0, "its writes may still be on their way");
     seconds(15).await;
-    assert!(a.n_handed_over() > 0 && drained(&world).is_empty());
+    assert!(a.n_handed_over() > 0 && drained_objects(&world).is_empty());
     world.reaches(1).await;
     world.check_nothing_ran_twice();
 }

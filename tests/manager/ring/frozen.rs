@@ -32,14 +32,14 @@ fn frozen_shard_with_a_taken_lease_writes_nothing() {
     let _b = ours.block_on(world.start("b"));
     let both = [&ours, &theirs];
     drive(&both, Duration::from_secs(40));
-    assert_eq!(world.reached(0), (N_KEYS, ["a", "b"].into()));
+    assert_eq!(world.reconciled_at(0), (N_KEYS, ["a", "b"].into()));
     ours.block_on(world.change(1));
     drive(&both, Duration::from_secs(1));
     assert!(world.seen.lock().busy.iter().any(|(_, shard)| *shard == "a"), "it is at work");
     // SIGSTOP for 40 s, then SIGCONT.
     drive(&[&ours], Duration::from_secs(40));
     assert_eq!(ours.block_on(world.holder("a")), TAKEN);
-    assert_eq!(world.assigned("configmaps").into_values().collect::<BTreeSet<_>>(), ["b".to_owned()].into());
+    assert_eq!(world.shard_by_object("configmaps").into_values().collect::<BTreeSet<_>>(), ["b".to_owned()].into());
     let written_by_a = |world: &World| {
         let secrets = world.server.objects("", "secrets");
         // `YQ==` is `a`.
@@ -51,5 +51,5 @@ fn frozen_shard_with_a_taken_lease_writes_nothing() {
     assert!(written_by_a(&world) <= before, "it wrote after it was continued");
     assert!(a.running.is_finished(), "its Lease is lost");
     drive(&both, Duration::from_secs(60));
-    assert_eq!(world.reached(1), (N_KEYS, ["b"].into()));
+    assert_eq!(world.reconciled_at(1), (N_KEYS, ["b"].into()));
 }

@@ -26,7 +26,7 @@ async fn crashed_shards_keys_move_with_its_taken_lease() {
     world.change(1).await;
     let took = world.reaches(1).await;
     assert!(took > Duration::from_secs(25) && took < Duration::from_secs(33), "{took:?}");
-    assert_eq!((world.holder("a").await.as_str(), world.reached(1).1), (TAKEN, ["b"].into()));
+    assert_eq!((world.holder("a").await.as_str(), world.reconciled_at(1).1), (TAKEN, ["b"].into()));
     world.check_nothing_ran_twice();
 }
 

@@ -53,7 +53,7 @@ fn state(name: &str, lease: &Json, now: Timestamp) -> &'static str {
 }
 
 /// Returns the shard with the highest weight for a key.
-pub(super) fn assigned(key: &str, available: &[String]) -> Option<String> {
+pub(super) fn highest_weight_shard(key: &str, available: &[String]) -> Option<String> {
     let weight = |shard: &String| {
         let bytes = key.bytes().chain(shard.bytes());
         let hash =
@@ -135,7 +135,7 @@ impl Sharder {
         let request = &review["request"];
         let mut response = json!({ "uid": request["uid"], "allowed": true });
         let key = hash_key(request["resource"]["resource"].as_str().unwrap(), &request["object"]);
-        if let Some(shard) = key.and_then(|key| assigned(&key, &self.available())) {
+        if let Some(shard) = key.and_then(|key| highest_weight_shard(&key, &self.available())) {
             let mut patch = Vec::new();
             if request["object"]["metadata"]["labels"].is_null() {
                 patch.push(json!({ "op": "add", "path": "/metadata/labels", "value": {} }));
@@ -178,7 +178,8 @@ impl Sharder {
             let objects = Api::<DynamicObject>::default_namespaced_with(self.client.clone(), &of);
             for object in objects.list(&ListParams::default()).await.unwrap() {
                 let json = serde_json::to_value(&object).unwrap();
-                let Some(desired) = hash_key(resource, &json).and_then(|key| assigned(&key, &available)) else {
+                let Some(desired) = hash_key(resource, &json).and_then(|key| highest_weight_shard(&key, &available))
+                else {
                     continue;
                 };
                 let current = object.labels().get(SHARD_LABEL).cloned().unwrap_or_default();

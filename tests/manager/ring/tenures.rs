@@ -42,7 +42,7 @@ async fn spawned_task_writes_nothing_once_its_key_moved() {
     assert_eq!(tasks.lock().spawned.len(), N_KEYS);
     let b = start("b").await;
     seconds(5).await;
-    let moved = b.cached("configmaps");
+    let moved = b.cached_names("configmaps");
     assert!(!moved.is_empty() && moved.len() < N_KEYS, "{moved:?}");
     assert_eq!(a.n_handed_over(), moved.len() as u64);
     b.stop().await.unwrap();

@@ -48,9 +48,9 @@ async fn list_overtaken_by_the_watch_fills_gained_slots() {
 
 /// Returns the cached `ConfigMap`s of each replica. Checks that exactly their Secrets are cached with them.
 fn shares(replicas: &[&Replica]) -> Vec<BTreeSet<String>> {
-    let shares: Vec<_> = replicas.iter().map(|replica| replica.cached("configmaps")).collect();
+    let shares: Vec<_> = replicas.iter().map(|replica| replica.cached_names("configmaps")).collect();
     for (replica, share) in replicas.iter().zip(&shares) {
-        assert_eq!(replica.cached("secrets"), *share);
+        assert_eq!(replica.cached_names("secrets"), *share);
     }
     let all: BTreeSet<_> = shares.iter().flatten().cloned().collect();
     let n_cached: usize = shares.iter().map(BTreeSet::len).sum();
@@ -99,7 +99,7 @@ async fn metrics_keep_share_and_whole_cache_apart() {
     let _first = all.next().await;
     seconds(1).await;
     let text = a.metrics.text(Format::Prometheus);
-    for (name, n) in [("", a.cached("secrets").len()), (";watched", N_KEYS)] {
+    for (name, n) in [("", a.cached_names("secrets").len()), (";watched", N_KEYS)] {
         let sample =
             format!("kctl_cache_objects{{name=\"{name}\",group=\"\",version=\"v1\",resource=\"secrets\"}} {n}\n");
         assert!(text.contains(&sample), "no {sample} in {text}");

@@ -58,5 +58,5 @@ fn frozen_replica_with_expired_leases_writes_nothing() {
     assert!(n_written(&world) <= written, "it wrote after it was continued");
     assert!(a.running.is_finished(), "its Leases are lost");
     drive(&both, Duration::from_secs(60));
-    assert_eq!(world.reached(1), (N_KEYS, ["b"].into()));
+    assert_eq!(world.reconciled_at(1), (N_KEYS, ["b"].into()));
 }

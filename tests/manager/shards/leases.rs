@@ -133,7 +133,7 @@ async fn replica_that_loses_its_leases_writes_nothing_more() {
     assert!(error.contains("lost its Lease: the lease default/podset") && !error.contains("leader"), "{error}");
     world.change(1).await;
     seconds(300).await;
-    assert_eq!(world.reached(1), (N_KEYS, ["b"].into()));
+    assert_eq!(world.reconciled_at(1), (N_KEYS, ["b"].into()));
     assert_eq!(b.n_owned(), 8);
     world.check_nothing_ran_twice();
 }

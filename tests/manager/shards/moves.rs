@@ -18,7 +18,7 @@ async fn replicas_share_keys_and_slots_move_on_join() {
     assert!(b.n_owned() > 0 && a.n_owned() + b.n_owned() == 8, "{} and {}", a.n_owned(), b.n_owned());
     world.change(1).await;
     world.reaches(1).await;
-    assert_eq!(world.reached(1).1, ["a", "b"].into());
+    assert_eq!(world.reconciled_at(1).1, ["a", "b"].into());
     let c = world.start("c").await;
     seconds(2).await;
     assert_eq!(a.n_owned() + b.n_owned() + c.n_owned(), 8);

@@ -25,7 +25,7 @@ async fn child_that_changes_its_owner_changes_the_cache() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
-    let [from, to] = [&a, &b].map(|replica| replica.cached("configmaps").pop_first().unwrap());
+    let [from, to] = [&a, &b].map(|replica| replica.cached_names("configmaps").pop_first().unwrap());
     let secrets = Api::<Secret>::default_namespaced(world.contest.client.clone());
     let owned_by = async |name: &str| {
         let uid = world.configs().get(name).await.unwrap().metadata.uid;
@@ -35,19 +35,19 @@ async fn child_that_changes_its_owner_changes_the_cache() {
     let extra = kctl::from_json(owned_by(&from).await).unwrap();
     secrets.create(&PostParams::default(), &extra).await.unwrap();
     seconds(1).await;
-    assert!(a.cached("secrets").contains("extra") && !b.cached("secrets").contains("extra"));
+    assert!(a.cached_names("secrets").contains("extra") && !b.cached_names("secrets").contains("extra"));
     let runs = || [&from, &to].map(|name| world.seen.lock().n_runs[name]);
     let before = runs();
     secrets.patch("extra", &PatchParams::default(), &Patch::Merge(owned_by(&to).await)).await.unwrap();
     seconds(1).await;
-    assert!(!a.cached("secrets").contains("extra") && b.cached("secrets").contains("extra"));
+    assert!(!a.cached_names("secrets").contains("extra") && b.cached_names("secrets").contains("extra"));
     let after = runs();
     assert!(after[0] > before[0] && after[1] > before[1], "both owners are reconciled: {before:?}, {after:?}");
     // A Secret without an owner belongs to no slot.
     let orphan = json!({ "metadata": { "ownerReferences": null } });
     secrets.patch("extra", &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
     seconds(1).await;
-    assert!(![&a, &b].iter().any(|replica| replica.cached("secrets").contains("extra")));
+    assert!(![&a, &b].iter().any(|replica| replica.cached_names("secrets").contains("extra")));
 }
 
 /// Creates a `Secret`, optionally with this `ConfigMap` as its controller.
@@ -80,7 +80,7 @@ async fn orphan_is_adopted_by_its_new_owners_replica() {
     }
     seconds(1).await;
     let orphans = |replica: &Replica| {
-        let secrets = replica.cached("secrets").into_iter().filter(|name| name.starts_with("orphan-"));
+        let secrets = replica.cached_names("secrets").into_iter().filter(|name| name.starts_with("orphan-"));
         secrets.collect::<BTreeSet<_>>()
     };
     assert!(orphans(&a).is_empty() && orphans(&b).is_empty(), "an orphan belongs to no slot");
@@ -92,7 +92,7 @@ async fn orphan_is_adopted_by_its_new_owners_replica() {
     assert!(!of_a.is_empty() && !of_b.is_empty() && of_a.is_disjoint(&of_b), "{of_a:?} and {of_b:?}");
     assert_eq!(of_a.len() + of_b.len(), 8);
     for replica in [&a, &b] {
-        assert!(orphans(replica).is_subset(&replica.cached("configmaps")));
+        assert!(orphans(replica).is_subset(&replica.cached_names("configmaps")));
     }
     assert_eq!(world.seen.lock().failed, []);
 }
@@ -102,14 +102,14 @@ async fn child_of_another_replicas_primary_is_not_adopted() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     seconds(3).await;
-    let owner = a.cached("configmaps").pop_first().unwrap();
+    let owner = a.cached_names("configmaps").pop_first().unwrap();
     let names: Vec<_> = (0..8).map(|number| format!("taken-{number}")).collect();
     for name in &names {
         create_secret(&world, name, Some(&owner)).await;
         create_config(&world, name).await;
     }
     seconds(1).await;
-    let of_b: Vec<_> = names.iter().filter(|name| b.cached("configmaps").contains(*name)).collect();
+    let of_b: Vec<_> = names.iter().filter(|name| b.cached_names("configmaps").contains(*name)).collect();
     assert!(!of_b.is_empty() && of_b.len() < 8, "{of_b:?}");
     // The replica that caches the child knows its controller. The other replica gets the error from the API server.
     let expected =
@@ -117,7 +117,9 @@ async fn child_of_another_replicas_primary_is_not_adopted() {
     let failed: Vec<_> = world.seen.lock().failed.clone();
     assert_eq!(failed.iter().map(|(by, _)| *by).collect::<BTreeSet<_>>(), ["a", "b"].into());
     assert!(failed.iter().all(|(by, error)| error.contains(expected(*by))), "{:?}", failed.first());
-    assert!(names.iter().all(|name| a.cached("secrets").contains(name) && !b.cached("secrets").contains(name)));
+    assert!(
+        names.iter().all(|name| a.cached_names("secrets").contains(name) && !b.cached_names("secrets").contains(name))
+    );
 }
 
 /// Keeps a `Secret` in each `Namespace` whose name begins with `shop-`.

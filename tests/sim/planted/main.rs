@@ -189,7 +189,7 @@ fn missing_permit_is_found_by_seeds_alone() {
 /// A reconcile that continues before the election does not know that its Lease has expired. Only the permit stops its write.
 #[test]
 fn missing_permit_is_found_by_a_frozen_leader() {
-    let (twin, bug) = (sharded::led(), sharded::led().unfenced());
+    let (twin, bug) = (sharded::with_leader_election(), sharded::with_leader_election().unfenced());
     let found = (0..SEEDS).find_map(|seed| {
         let report = Sim::seeded(seed).twice(0).run(&bug).unwrap();
         let failure = report.failure()?;

@@ -54,11 +54,11 @@ spec: { version: 1 }
 ";
 
 pub(crate) fn twin() -> Scenario {
-    led().sharded()
+    with_leader_election().sharded()
 }
 
 /// Three replicas of the same program, of which one leads.
-pub(crate) fn led() -> Scenario {
+pub(crate) fn with_leader_election() -> Scenario {
     Scenario::new(|| App::new("planted").controller::<slow>())
         .objects(SITES)
         .instances(3)

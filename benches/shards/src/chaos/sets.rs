@@ -109,14 +109,14 @@ impl Cluster {
                 let pods = self.namespaces.of_set(set, &pod());
                 if let Some(pod) = pods.list(&of_set).await?.items.into_iter().next() {
                     let gone = pods.delete(&pod.metadata.name.unwrap_or_default(), &DeleteParams::default()).await;
-                    counts.deleted += u32::from(found(gone)?.is_some());
+                    counts.deleted += u32::from(not_found_to_none(gone)?.is_some());
                 }
                 return Ok(());
             }
         };
         let patch = Patch::Merge(json!({ "spec": { "replicas": wanted } }));
         let sets = self.namespaces.of_set(set, &podset());
-        if found(sets.patch(&name(set), &PatchParams::default(), &patch).await)?.is_some() {
+        if not_found_to_none(sets.patch(&name(set), &PatchParams::default(), &patch).await)?.is_some() {
             let grows = wanted > self.wanted[set];
             counts.grown += u32::from(grows);
             counts.shrunk += u32::from(wanted < self.wanted[set]);
@@ -138,7 +138,9 @@ impl Cluster {
             }
             let (name, namespace) = (pod.metadata.name.unwrap_or_default(), pod.metadata.namespace.unwrap_or_default());
             let pods = Api::<DynamicObject>::namespaced_with(self.namespaces.client.clone(), &namespace, &self::pod());
-            n += u32::from(found(pods.delete(&name, &DeleteParams::default().grace_period(0)).await)?.is_some());
+            n += u32::from(
+                not_found_to_none(pods.delete(&name, &DeleteParams::default().grace_period(0)).await)?.is_some(),
+            );
         }
         Ok(n)
     }
@@ -208,7 +210,7 @@ fn name(number: usize) -> String {
 }
 
 /// Returns `None` if an object does not exist.
-fn found<T>(response: kctl::kube::Result<T>) -> Result<Option<T>, Failure> {
+fn not_found_to_none<T>(response: kctl::kube::Result<T>) -> Result<Option<T>, Failure> {
     match response {
         Ok(object) => Ok(Some(object)),
         Err(kctl::kube::Error::Api(status)) if status.code == 404 => Ok(None),

@@ -62,7 +62,7 @@ impl Cluster {
     }
 
     /// Waits until three pods are ready with this data, and returns their names.
-    async fn rolled(&self, hash_before: Option<&str>) -> (BTreeSet<String>, Option<String>) {
+    async fn wait_for_rollout(&self, hash_before: Option<&str>) -> (BTreeSet<String>, Option<String>) {
         self.until("three pods are ready with the newest data", async |cluster| {
             let status = cluster.api::<RestartPolicy>().get("web").await.unwrap().status.unwrap_or_default();
             status.registered_hash.is_some()
@@ -90,11 +90,11 @@ async fn operator_works_on_a_real_api_server() {
     let mut policy = web(3);
     policy.spec.template.spec.as_mut().unwrap().termination_grace_period_seconds = Some(1);
     cluster.api().create(&PostParams::default(), &policy).await.unwrap();
-    let (before, hash) = cluster.rolled(None).await;
+    let (before, hash) = cluster.wait_for_rollout(None).await;
 
     let patch = Patch::Merge(kctl::json!({ "data": { "GREETING": "good morning" } }));
     cluster.api::<ConfigMap>().patch("web-config", &PatchParams::default(), &patch).await.unwrap();
-    let (after, _hash) = cluster.rolled(hash.as_deref()).await;
+    let (after, _hash) = cluster.wait_for_rollout(hash.as_deref()).await;
     assert!(after.is_disjoint(&before), "{before:?} are replaced by {after:?}");
 
     cluster.registry.fail(2);

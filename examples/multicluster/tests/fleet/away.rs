@@ -24,7 +24,7 @@ async fn unreachable_member_keeps_its_share_and_catches_up() {
     fleet.links[0].mend();
     fleet.until("it catches up", async || fleet.ready("web").await == [Some(4), Some(16)]).await;
     fleet.until("it is healthy", async || health().await == ["Healthy", "Healthy"]).await;
-    fleet.until("the template knows", async || fleet.told("web").await == Some(20)).await;
+    fleet.until("the template knows", async || fleet.reported_replicas("web").await == Some(20)).await;
     let greeting = fleet.on_member::<ConfigMap>(0).get("web-settings").await.unwrap().data.unwrap();
     assert_eq!(greeting["greeting"], "later");
 }

@@ -49,14 +49,14 @@ async fn flow_on_real_api_servers() {
     let fleet = Fleet::on(home, members.clone(), members, tasks).await;
     fleet.apply(FLEET).await;
     fleet.until("the replicas are ready", async || fleet.ready("web").await == [Some(2), Some(8)]).await;
-    fleet.until("the template says so", async || fleet.told("web").await == Some(10)).await;
+    fleet.until("the template says so", async || fleet.reported_replicas("web").await == Some(10)).await;
     fleet.until("the secret is there", async || fleet.have::<Secret>("web-password").await == [true; 2]).await;
     let weights = json!({ "spec": { "placement": { "weights": [
         { "cluster": "member1", "weight": 1 }, { "cluster": "member2", "weight": 1 },
     ] } } });
     fleet.patch::<PropagationPolicy>("web", weights).await;
     fleet.until("half and half", async || fleet.ready("web").await == [Some(5), Some(5)]).await;
-    fleet.until("the template still counts ten", async || fleet.told("web").await == Some(10)).await;
+    fleet.until("the template still counts ten", async || fleet.reported_replicas("web").await == Some(10)).await;
 
     // Installs a kind while the program runs.
     fleet.apply(WORKLOADS).await;

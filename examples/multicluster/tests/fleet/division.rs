@@ -131,5 +131,5 @@ async fn health_of_unapplied_objects_is_unknown() {
     let second = json!(status.aggregated_status[1]);
     assert_eq!((&second["applied"], second.get("status")), (&json!(false), None));
     assert!(second["appliedMessage"].as_str().unwrap().contains("spec.replicas"), "{second}");
-    fleet.until("the template counts the others", async || fleet.told("web").await == Some(2)).await;
+    fleet.until("the template counts the others", async || fleet.reported_replicas("web").await == Some(2)).await;
 }

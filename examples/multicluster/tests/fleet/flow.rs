@@ -46,7 +46,7 @@ async fn new_weights_and_replicas_are_divided_again() {
     fleet.until("half and half", async || fleet.ready("web").await == [Some(5), Some(5)]).await;
     fleet.patch::<Deployment>("web", json!({ "spec": { "replicas": 4 } })).await;
     fleet.until("two each", async || fleet.ready("web").await == [Some(2), Some(2)]).await;
-    fleet.until("the template knows", async || fleet.told("web").await == Some(4)).await;
+    fleet.until("the template knows", async || fleet.reported_replicas("web").await == Some(4)).await;
     let one = json!({ "spec": { "placement": { "weights": [{ "cluster": "member2", "weight": 1 }] } } });
     fleet.patch::<PropagationPolicy>("web", one).await;
     fleet.until("all on one", async || fleet.ready("web").await == [None, Some(4)]).await;
@@ -55,7 +55,7 @@ async fn new_weights_and_replicas_are_divided_again() {
         .await;
     fleet.patch::<PropagationPolicy>("web", json!({ "spec": { "placement": { "replicas": "Duplicated" } } })).await;
     fleet.until("all on each", async || fleet.ready("web").await == [Some(4), Some(4)]).await;
-    fleet.until("the template counts both", async || fleet.told("web").await == Some(8)).await;
+    fleet.until("the template counts both", async || fleet.reported_replicas("web").await == Some(8)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,7 +29,7 @@ async fn policy_sets_replicas_unless_an_autoscaler_does() {
     scale(&fleet, 6).await;
     fleet.rest().await;
     assert_eq!(fleet.replicas("web").await, [Some(6), Some(8)]);
-    fleet.until("the template counts them", async || fleet.told("web").await == Some(14)).await;
+    fleet.until("the template counts them", async || fleet.reported_replicas("web").await == Some(14)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -21,11 +21,11 @@ fn fleet_converges_whatever_fails(scenario: Scenario) -> Scenario {
         .objects(FLEET)
         .invariant("no replica is promised twice", |snapshot| {
             // A binding has at most as many replicas as its template wants or wanted earlier.
-            let promised = divided(snapshot).into_iter().map(|(_, replicas)| replicas).sum::<i32>();
+            let promised = replicas_by_cluster(snapshot).into_iter().map(|(_, replicas)| replicas).sum::<i32>();
             if promised <= 10 { Ok(()) } else { Err(format!("{promised} replicas are promised")) }
         })
         .settled("each cluster of the binding has its work", |snapshot| {
-            let clusters = divided(snapshot);
+            let clusters = replicas_by_cluster(snapshot);
             let has_work =
                 |cluster: &str| snapshot.get::<Work>("default", &format!("deployment-web-{cluster}")).is_some();
             match clusters.iter().find(|(cluster, _)| !has_work(cluster)) {
@@ -50,7 +50,7 @@ fn fleet_converges_whatever_fails(scenario: Scenario) -> Scenario {
 }
 
 /// Returns the clusters of the web server with their replicas.
-fn divided(snapshot: &Snapshot) -> Vec<(String, i32)> {
+fn replicas_by_cluster(snapshot: &Snapshot) -> Vec<(String, i32)> {
     let binding = snapshot.get::<ResourceBinding>("default", "deployment-web");
     let clusters = binding.into_iter().flat_map(|binding| binding.spec.clusters);
     clusters.map(|cluster| (cluster.name, cluster.replicas.unwrap_or_default())).collect()

@@ -51,7 +51,7 @@ impl Fleet {
         let fleet = Self::new().await;
         fleet.apply(FLEET).await;
         fleet.until("the replicas are ready", async || fleet.ready("web").await == [Some(2), Some(8)]).await;
-        fleet.until("the template says so", async || fleet.told("web").await == Some(10)).await;
+        fleet.until("the template says so", async || fleet.reported_replicas("web").await == Some(10)).await;
         fleet
     }
 
@@ -155,7 +155,7 @@ impl Fleet {
     }
 
     /// Returns the ready replicas in the status of the template.
-    pub(crate) async fn told(&self, name: &str) -> Option<i32> {
+    pub(crate) async fn reported_replicas(&self, name: &str) -> Option<i32> {
         self.api::<Deployment>().get(name).await.unwrap().status.and_then(|status| status.ready_replicas)
     }
 

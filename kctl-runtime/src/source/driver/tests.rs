@@ -169,7 +169,7 @@ impl Share for OneSlot {
     }
 }
 
-fn sharded() -> (Source, Arc<OneSlot>) {
+fn sharded_source() -> (Source, Arc<OneSlot>) {
     let (source, slot) = (source(), Arc::new(OneSlot(AtomicBool::new(true))));
     source.select(Filter::new(slot.clone(), vec![BelongsTo::Itself { namespaced: true }], None));
     (source, slot)
@@ -177,7 +177,7 @@ fn sharded() -> (Source, Arc<OneSlot>) {
 
 #[tokio::test]
 async fn list_during_slot_loss_keeps_none_of_them() {
-    let (source, slot) = sharded();
+    let (source, slot) = sharded_source();
     tokio::spawn(source.store().clone().write());
     let mut reflector = Reflector::default();
     source.perform(&mut reflector, Input::Failed(ApiError::rejected("list pods", 413, None, "{}"))).await;
@@ -193,7 +193,7 @@ async fn list_during_slot_loss_keeps_none_of_them() {
 
 #[tokio::test]
 async fn own_delete_reported_after_slot_loss_is_forgotten() {
-    let (source, slot) = sharded();
+    let (source, slot) = sharded_source();
     tokio::spawn(source.store().clone().write());
     let mut reflector = Reflector::default();
     let x = pod(&source, "x", 4);
@@ -210,7 +210,7 @@ async fn own_delete_reported_after_slot_loss_is_forgotten() {
 
 #[tokio::test]
 async fn waiting_events_leave_with_their_slot() {
-    let (source, slot) = sharded();
+    let (source, slot) = sharded_source();
     let mut reflector = Reflector::default();
     source.perform(&mut reflector, last_page(vec![pod(&source, "x", 4)], "5")).await;
     tokio::spawn(source.store().clone().write());

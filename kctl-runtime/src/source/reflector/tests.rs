@@ -7,11 +7,11 @@ fn page(version: &str, token: Option<&str>) -> Input {
     Input::Page { objects: Vec::new(), version: version.into(), token: token.map(Into::into) }
 }
 
-fn rejected(code: u16) -> Input {
+fn rejection(code: u16) -> Input {
     Input::Failed(ApiError::rejected("list pods", code, None, "{}"))
 }
 
-fn closed(seconds: u64) -> Input {
+fn closed_after(seconds: u64) -> Input {
     Input::Closed { lasted: Duration::from_secs(seconds), any: false }
 }
 
@@ -23,7 +23,7 @@ fn check_from_start(inputs: Vec<Input>, expected: &str) {
 /// Does the same with a server that rejects whole lists, so that it is listed in pages.
 fn check(inputs: Vec<Input>, expected: &str) {
     let mut reflector = Reflector::default();
-    reflector.handle(rejected(422));
+    reflector.handle(rejection(422));
     check_on(reflector, inputs, expected);
 }
 
@@ -60,9 +60,9 @@ fn check_streaming(inputs: Vec<Input>, expected: &str) {
 
 #[test]
 fn optional_kind_is_absent_after_repeated_404s() {
-    let mut inputs: Vec<Input> = (0..3).map(|_| rejected(404)).collect();
+    let mut inputs: Vec<Input> = (0..3).map(|_| rejection(404)).collect();
     inputs.push(page("7", None));
-    inputs.extend((0..6).map(|_| rejected(404)));
+    inputs.extend((0..6).map(|_| rejection(404)));
     check_on(
         Reflector::default().with_presence(Presence::Optional),
         inputs,
@@ -73,68 +73,68 @@ fn optional_kind_is_absent_after_repeated_404s() {
 
 #[test]
 fn initial_stream_continues_as_a_watch() {
-    check_streaming(vec![Input::Synced("7".into()), closed(300)], "watch 7, watch 7");
+    check_streaming(vec![Input::Synced("7".into()), closed_after(300)], "watch 7, watch 7");
 }
 
 #[test]
 fn server_that_rejects_to_stream_is_listed() {
-    let inputs = vec![rejected(422), page("7", None), rejected(410)];
+    let inputs = vec![rejection(422), page("7", None), rejection(410)];
     check_streaming(inputs, "whole -, watch 7, whole 7");
-    check_streaming(vec![rejected(422), rejected(422), page("7", None)], "whole -, list - -, watch 7");
+    check_streaming(vec![rejection(422), rejection(422), page("7", None)], "whole -, list - -, watch 7");
 }
 
 #[test]
 fn server_that_never_ends_the_state_is_listed() {
-    check_streaming(vec![closed(10)], "whole -");
+    check_streaming(vec![closed_after(10)], "whole -");
 }
 
 #[test]
 fn broken_or_throttled_stream_is_retried() {
     check_streaming(
-        vec![closed(1), rejected(403), rejected(503)],
+        vec![closed_after(1), rejection(403), rejection(503)],
         "wait 800, stream, wait 1600, stream, wait 3200, stream",
     );
 }
 
 #[test]
 fn expired_watch_streams_the_state_again() {
-    check_streaming(vec![Input::Synced("7".into()), rejected(410)], "watch 7, stream");
+    check_streaming(vec![Input::Synced("7".into()), rejection(410)], "watch 7, stream");
 }
 
 #[test]
 fn stream_detects_a_restored_server() {
-    let inputs = vec![Input::Synced("70".into()), lost(), page("7", None), Input::Synced("7".into())];
+    let inputs = vec![Input::Synced("70".into()), connection_lost(), page("7", None), Input::Synced("7".into())];
     check_streaming(inputs, "watch 70, wait 800, probe, stream, wait 800, stream");
 }
 
 #[test]
 fn initial_state_is_one_list_and_never_older() {
     check_from_start(
-        vec![page("7", None), closed(300), rejected(410), page("9", None)],
+        vec![page("7", None), closed_after(300), rejection(410), page("9", None)],
         "watch 7, watch 7, whole 7, watch 9",
     );
-    check_from_start(vec![page("7", None), rejected(410), rejected(410)], "watch 7, whole 7, whole -");
+    check_from_start(vec![page("7", None), rejection(410), rejection(410)], "watch 7, whole 7, whole -");
 }
 
 #[test]
 fn rejected_whole_list_falls_back_to_pages() {
     for code in [400, 405, 413, 422] {
-        check_from_start(vec![rejected(code), page("7", None), rejected(410)], "list - -, watch 7, list 7 -");
+        check_from_start(vec![rejection(code), page("7", None), rejection(410)], "list - -, watch 7, list 7 -");
     }
-    check_from_start(vec![page("7", None), rejected(410), rejected(413)], "watch 7, whole 7, list 7 -");
+    check_from_start(vec![page("7", None), rejection(410), rejection(413)], "watch 7, whole 7, list 7 -");
 }
 
 #[test]
 fn whole_list_cut_twice_falls_back_to_pages() {
     let cut = || Input::Cut(ApiError::NoResponse { operation: "list pods".into(), cause: "broken".into() });
     check_from_start(vec![cut(), cut(), cut()], "wait 800, whole -, wait 1600, list - -, wait 3200, list - -");
-    let between = vec![cut(), page("7", None), rejected(410), cut()];
+    let between = vec![cut(), page("7", None), rejection(410), cut()];
     check_from_start(between, "wait 800, whole -, watch 7, whole 7, wait 1600, whole 7");
 }
 
 #[test]
 fn throttled_whole_list_is_retried() {
-    check_from_start(vec![rejected(403), rejected(503)], "wait 800, whole -, wait 1600, whole -");
+    check_from_start(vec![rejection(403), rejection(503)], "wait 800, whole -, wait 1600, whole -");
 }
 
 #[test]
@@ -145,73 +145,73 @@ fn watch_starts_at_the_version_of_the_pages() {
 #[test]
 fn expired_watch_lists_from_last_version_then_newest() {
     check(
-        vec![page("7", None), rejected(410), rejected(410), rejected(410)],
+        vec![page("7", None), rejection(410), rejection(410), rejection(410)],
         "watch 7, list 7 -, list - -, wait 800, list - -",
     );
 }
 
 #[test]
 fn expired_page_starts_a_full_list() {
-    check(vec![page("7", Some("t")), rejected(410)], "list - t, list - -");
+    check(vec![page("7", Some("t")), rejection(410)], "list - t, list - -");
 }
 
 #[test]
 fn ended_watch_continues_without_a_list() {
-    check(vec![page("7", None), closed(300)], "watch 7, watch 7");
+    check(vec![page("7", None), closed_after(300)], "watch 7, watch 7");
 }
 
 #[test]
 fn watch_that_ends_at_once_backs_off() {
     check(
-        vec![page("7", None), closed(0), closed(0), closed(0)],
+        vec![page("7", None), closed_after(0), closed_after(0), closed_after(0)],
         "watch 7, wait 800, watch 7, wait 1600, watch 7, wait 3200, watch 7",
     );
 }
 
 #[test]
 fn throttled_watch_waits_and_does_not_list() {
-    check(vec![page("7", None), rejected(429)], "watch 7, wait 800, watch 7");
+    check(vec![page("7", None), rejection(429)], "watch 7, wait 800, watch 7");
 }
 
 #[test]
 fn bookmark_moves_the_version_of_the_next_watch() {
-    check(vec![page("7", None), Input::Bookmark("20".into()), closed(300)], "watch 7, watch 20, watch 20");
+    check(vec![page("7", None), Input::Bookmark("20".into()), closed_after(300)], "watch 7, watch 20, watch 20");
 }
 
-fn lost() -> Input {
+fn connection_lost() -> Input {
     let cause = "connection refused".into();
     Input::Failed(ApiError::NoResponse { operation: "watch pods".into(), cause })
 }
 
 #[test]
 fn watch_after_an_outage_probes_the_version_first() {
-    let away = vec![page("7", None), lost(), lost(), page("7", None), closed(300)];
+    let away = vec![page("7", None), connection_lost(), connection_lost(), page("7", None), closed_after(300)];
     check(away, "watch 7, wait 800, probe, wait 1600, probe, watch 7, watch 7");
-    let ahead = vec![page("7", None), lost(), page("900", None)];
+    let ahead = vec![page("7", None), connection_lost(), page("900", None)];
     check(ahead, "watch 7, wait 800, probe, watch 7");
 }
 
 #[test]
 fn older_state_is_applied_after_two_lists() {
-    let restored = vec![page("70", None), lost(), page("7", None), page("7", None), page("8", None)];
+    let restored = vec![page("70", None), connection_lost(), page("7", None), page("7", None), page("8", None)];
     check(restored, "watch 70, wait 800, probe, list - -, wait 800, list - -, restore, watch 8");
-    let once = vec![page("70", None), lost(), page("7", None), page("7", None), page("71", None)];
+    let once = vec![page("70", None), connection_lost(), page("7", None), page("7", None), page("71", None)];
     check(once, "watch 70, wait 800, probe, list - -, wait 800, list - -, watch 71");
-    let whole = vec![page("70", None), lost(), page("7", None), page("7", None), page("7", None)];
+    let whole = vec![page("70", None), connection_lost(), page("7", None), page("7", None), page("7", None)];
     check_from_start(whole, "watch 70, wait 800, probe, whole -, wait 800, whole -, restore, watch 7");
-    let opaque = vec![page("x", None), lost(), page("a", None), closed(300)];
+    let opaque = vec![page("x", None), connection_lost(), page("a", None), closed_after(300)];
     check(opaque, "watch x, wait 800, probe, watch x, watch x");
 }
 
 #[test]
 fn missing_kind_is_probed_then_counts_as_deleted() {
     check(
-        (0..5).map(|_| rejected(404)).collect(),
+        (0..5).map(|_| rejection(404)).collect(),
         "wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, wait 5000, list - -",
     );
     let mut inputs = vec![page("7", None)];
-    inputs.extend((0..6).map(|_| rejected(404)));
-    inputs.extend([page("9", None), rejected(404)]);
+    inputs.extend((0..6).map(|_| rejection(404)));
+    inputs.extend([page("9", None), rejection(404)]);
     check(
         inputs,
         "watch 7, open, wait 1000, list - -, wait 2000, list - -, wait 4000, list - -, wait 5000, list - -, \
@@ -225,12 +225,12 @@ fn failed_list_after_404_lists_newest_state() {
     check_from_start(
         vec![
             page("90", None),
-            rejected(404),
-            rejected(503),
-            rejected(422),
-            rejected(503),
+            rejection(404),
+            rejection(503),
+            rejection(422),
+            rejection(503),
             page("95", None),
-            rejected(503),
+            rejection(503),
         ],
         "watch 90, open, wait 1000, whole -, wait 800, whole -, list - -, wait 1600, list - -, watch 95, wait 3200, list 95 -",
     );
@@ -238,11 +238,11 @@ fn failed_list_after_404_lists_newest_state() {
 
 #[test]
 fn watch_that_always_expires_backs_off() {
-    let expired = || [rejected(410), page("7", None)];
+    let expired = || [rejection(410), page("7", None)];
     let mut inputs = vec![page("7", None)];
     inputs.extend([expired(), expired()].into_iter().flatten());
-    inputs.push(rejected(410));
-    inputs.extend([page("8", None), Input::Bookmark("9".into()), rejected(410)]);
+    inputs.push(rejection(410));
+    inputs.extend([page("8", None), Input::Bookmark("9".into()), rejection(410)]);
     check_from_start(
         inputs,
         "watch 7, whole 7, watch 7, wait 800, whole 7, watch 7, wait 1600, whole 7, watch 8, watch 9, whole 9",
@@ -251,7 +251,7 @@ fn watch_that_always_expires_backs_off() {
 
 #[test]
 fn failing_list_backs_off_to_half_a_minute() {
-    let inputs = (0..8).map(|_| rejected(503)).collect();
+    let inputs = (0..8).map(|_| rejection(503)).collect();
     check(
         inputs,
         "wait 800, list - -, wait 1600, list - -, wait 3200, list - -, wait 6400, list - -, wait 12800, list - -, \

@@ -22,7 +22,7 @@ fn event(object: &str, reason: &str, note: &str) -> Event {
     }
 }
 
-fn written(steps: Vec<EventWrite>) -> Vec<String> {
+fn format_writes(steps: Vec<EventWrite>) -> Vec<String> {
     let one = |step| match step {
         EventWrite::Create(event) => format!("+{}", event.note.unwrap()),
         EventWrite::Patch(event) => format!("{}×{}", event.note.unwrap(), event.series.unwrap().count),
@@ -34,11 +34,11 @@ fn written(steps: Vec<EventWrite>) -> Vec<String> {
 fn check(events: &[(u64, &str, &str, String)], end: u64, expected: &[&str]) {
     let (mut told, begin, mut seen) = (Correlator::new(), Instant::now(), Vec::new());
     for (at, object, reason, note) in events {
-        seen.extend(written(told.observe(event(object, reason, note), begin + Duration::from_secs(*at))));
+        seen.extend(format_writes(told.observe(event(object, reason, note), begin + Duration::from_secs(*at))));
     }
-    seen.extend(written(told.tick(begin + Duration::from_secs(end))));
+    seen.extend(format_writes(told.tick(begin + Duration::from_secs(end))));
     seen.push("end".into());
-    seen.extend(written(told.finish(begin + Duration::from_secs(end))));
+    seen.extend(format_writes(told.finish(begin + Duration::from_secs(end))));
     assert_eq!(seen, expected);
 }
 
@@ -104,7 +104,7 @@ async fn other_related_objects_start_other_series() {
             }
         };
         let names: Vec<_> = steps.iter().map(related).collect();
-        (written(steps), names)
+        (format_writes(steps), names)
     };
     let named = |text: &str, name: &str| (vec![text.to_owned()], vec![Some(name.to_owned())]);
     assert_eq!(tell("a", "Replace"), named("+it is old", "a"));
@@ -151,7 +151,7 @@ async fn objects_do_not_take_from_each_other() {
     for n in 0..30 {
         told.observe(event("noisy", &format!("Reason{n}"), "note"), now);
     }
-    assert_eq!(written(told.observe(event("quiet", "Failed", "note"), now)), ["+note"]);
+    assert_eq!(format_writes(told.observe(event("quiet", "Failed", "note"), now)), ["+note"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -163,8 +163,8 @@ async fn evicted_series_sends_its_count() {
     for n in 0..REMEMBERED_MAX - 1 {
         assert_eq!(told.observe(event(&format!("other-{n}"), "Failed", "no"), now).len(), 1);
     }
-    assert_eq!(written(told.observe(event("last", "Failed", "yes"), now)), ["+yes", "no×3"]);
-    assert_eq!(written(told.observe(event("web", "Failed", "no"), now)), ["+no"], "it is known no longer");
+    assert_eq!(format_writes(told.observe(event("last", "Failed", "yes"), now)), ["+yes", "no×3"]);
+    assert_eq!(format_writes(told.observe(event("web", "Failed", "no"), now)), ["+no"], "it is known no longer");
 }
 
 #[test]

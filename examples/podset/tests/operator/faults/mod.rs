@@ -11,7 +11,7 @@ use std::{
     process::{Output, Stdio},
 };
 
-use self::program::{Running, TemporaryFile, eventually, install, podset, ready, served, signal};
+use self::program::{Running, TemporaryFile, eventually, install, podset, ready, signal, start_server};
 use kctl::{
     kube::{
         Api, Client,
@@ -88,7 +88,7 @@ fn misspelt_option_is_rejected_with_a_suggestion() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn run_reports_missing_crd_and_recovers_after_installation() {
-    let (server, kubeconfig, _serving) = served("definition").await;
+    let (server, kubeconfig, _serving) = start_server("definition").await;
     let client = Client::new(server.service(), "default");
     let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
     let said = program.says("podsets");
@@ -104,7 +104,7 @@ async fn run_reports_missing_crd_and_recovers_after_installation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn termination_between_writes_leaves_no_partial_set() {
-    let (server, kubeconfig, _serving) = served("terminated").await;
+    let (server, kubeconfig, _serving) = start_server("terminated").await;
     let client = Client::new(server.service(), "default");
     install(&client).await;
     let mut web: PodSet = kctl::from_yaml(include_str!("../../../web.yaml")).unwrap();

@@ -61,14 +61,14 @@ impl Running {
     }
 
     /// Waits until the program has ended, and returns its exit status.
-    pub fn ended(mut self) -> Option<i32> {
+    pub fn wait_for_exit(mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
 
     /// Sends SIGTERM, waits, and returns the exit status.
     pub fn terminate(self) -> Option<i32> {
         self.signal("TERM");
-        self.ended()
+        self.wait_for_exit()
     }
 }
 
@@ -120,7 +120,7 @@ impl Drop for TemporaryFile {
 }
 
 /// Starts an API server on a socket, and writes an administrator's kubeconfig.
-pub async fn served(name: &str) -> (ApiServer, TemporaryFile, tokio::task::JoinHandle<()>) {
+pub async fn start_server(name: &str) -> (ApiServer, TemporaryFile, tokio::task::JoinHandle<()>) {
     let server = ApiServer::on_system_time();
     tokio::spawn(server.controllers());
     tokio::spawn(Kubelet::for_server(&server).run());

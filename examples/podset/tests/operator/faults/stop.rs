@@ -13,7 +13,7 @@ use kctl::{
 use podset::PodSet;
 use tokio::time::Instant;
 
-use super::program::{Running, WITHIN, eventually, install, ready, served};
+use super::program::{Running, WITHIN, eventually, install, ready, start_server};
 
 /// A `ClusterRole` with the permissions of the program.
 const ROLE: &str = "
@@ -60,7 +60,7 @@ fn has_requested(server: &ApiServer, user: &str, verb: &str, resource: &str) -> 
 #[tokio::test(flavor = "multi_thread")]
 async fn second_signal_ends_the_graceful_stop_at_once() {
     for (first, second) in [("TERM", "TERM"), ("INT", "INT"), ("TERM", "INT")] {
-        let (server, kubeconfig, _serving) = served("second").await;
+        let (server, kubeconfig, _serving) = start_server("second").await;
         let client = Client::new(server.service(), "default");
         install(&client).await;
         let webhook = silent_webhook(&client).await;
@@ -72,7 +72,7 @@ async fn second_signal_ends_the_graceful_stop_at_once() {
         let at = Instant::now();
         program.signal(second);
         program.says("ended by a second signal");
-        assert_eq!(program.ended(), Some(1), "{first}, then {second}");
+        assert_eq!(program.wait_for_exit(), Some(1), "{first}, then {second}");
         assert!(at.elapsed() < WITHIN / 3, "the create still waits for its webhook");
         drop(call);
     }
@@ -80,7 +80,7 @@ async fn second_signal_ends_the_graceful_stop_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signal_during_the_first_connection_ends_at_once() {
-    let (server, kubeconfig, _serving) = served("early").await;
+    let (server, kubeconfig, _serving) = start_server("early").await;
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("server: https://{}", silent.local_addr().unwrap());
     let text = std::fs::read_to_string(&*kubeconfig).unwrap();
@@ -97,7 +97,7 @@ async fn signal_during_the_first_connection_ends_at_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn impersonated_user_limits_the_program() {
-    let (server, kubeconfig, _serving) = served("as").await;
+    let (server, kubeconfig, _serving) = start_server("as").await;
     let client = Client::new(server.service(), "default");
     install(&client).await;
     web(&client).await;

@@ -88,7 +88,7 @@ impl Ledger {
     }
 
     /// Returns the wanted number of Pods of every set.
-    pub(crate) fn wanted(&self) -> BTreeMap<String, usize> {
+    pub(crate) fn desired_pods(&self) -> BTreeMap<String, usize> {
         self.sets.iter().map(|(name, set)| (name.clone(), set.wanted)).collect()
     }
 

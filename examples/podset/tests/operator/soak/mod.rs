@@ -195,7 +195,7 @@ async fn kill_and_crash(size: &Size, server: &Server, numbers: &mut Numbers) -> 
 
 /// Returns one message per problem with a set or a pod.
 async fn wrong(server: &Server) -> Vec<String> {
-    let wanted = server.ledger.lock().unwrap().wanted();
+    let wanted = server.ledger.lock().unwrap().desired_pods();
     let (sets, pods) = (server.all_sets().await, server.all_pods().await);
     let names: BTreeMap<_, _> = sets.iter().map(|set| (set.uid().unwrap_or_default(), set.name_any())).collect();
     let mut of: BTreeMap<String, usize> = BTreeMap::new();

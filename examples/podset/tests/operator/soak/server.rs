@@ -28,7 +28,7 @@ const REPEAT_AFTER: Duration = Duration::from_millis(200);
 const WATCH_FOR: u32 = 60;
 
 /// Repeats a request until it succeeds. Returns `None` for 404 and 409, and panics for other client errors.
-pub(crate) async fn retried<T, F>(what: &str, mut request: impl FnMut() -> F) -> Option<T>
+pub(crate) async fn retry<T, F>(what: &str, mut request: impl FnMut() -> F) -> Option<T>
 where
     F: Future<Output = kctl::kube::Result<T>>,
 {
@@ -92,37 +92,37 @@ impl Server {
         set.spec.template.metadata.get_or_insert_default().labels = Some(labels);
         set.spec.template.spec.as_mut().unwrap().termination_grace_period_seconds = Some(0);
         let params = PostParams::default();
-        retried(name, || self.sets.create(&params, &set)).await;
+        retry(name, || self.sets.create(&params, &set)).await;
     }
 
     pub(crate) async fn scale(&self, name: &str, replicas: usize) {
         let patch = Patch::Merge(kctl::json!({ "spec": { "replicas": replicas } }));
         let params = PatchParams::default();
-        retried(name, || self.sets.patch_scale(name, &params, &patch)).await;
+        retry(name, || self.sets.patch_scale(name, &params, &patch)).await;
     }
 
     /// Deletes the pod if it still has this uid.
     pub(crate) async fn delete_pod(&self, name: &str, uid: &str) {
         let only = Preconditions { uid: Some(uid.into()), resource_version: None };
         let params = DeleteParams { preconditions: Some(only), ..DeleteParams::default() };
-        retried(name, || self.pods.delete(name, &params)).await;
+        retry(name, || self.pods.delete(name, &params)).await;
     }
 
     pub(crate) async fn all_sets(&self) -> Vec<PodSet> {
         let all = ListParams::default();
-        retried("sets", || self.sets.list(&all)).await.unwrap().items
+        retry("sets", || self.sets.list(&all)).await.unwrap().items
     }
 
     pub(crate) async fn all_pods(&self) -> Vec<Pod> {
         let all = ListParams::default();
-        retried("pods", || self.pods.list(&all)).await.unwrap().items
+        retry("pods", || self.pods.list(&all)).await.unwrap().items
     }
 
     /// Passes each watch event to the ledger. After a watch has expired, passes a complete list of pods.
     pub(crate) async fn watch(self) {
         let all = ListParams::default();
         loop {
-            let pods = retried("pods", || self.pods.list(&all)).await.unwrap();
+            let pods = retry("pods", || self.pods.list(&all)).await.unwrap();
             self.ledger.lock().unwrap().sees_all(&pods.items);
             let version = pods.metadata.resource_version.unwrap_or_default();
             self.watch_from(version).await;

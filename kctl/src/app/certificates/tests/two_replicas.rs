@@ -40,7 +40,7 @@ async fn start(server: &ApiServer, certificates: &Certificates, name: &str) -> P
 
 impl Process {
     /// Waits until the process has read the Secret at the time that is set now.
-    async fn looked(&self) {
+    async fn wait_until_read(&self) {
         let (before, _) = self.served.reads();
         while self.served.reads().0 < before + LOOKS {
             tokio::time::sleep(LOOK_EVERY).await;
@@ -112,22 +112,22 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     });
     let a = start(&server, &first, "web-a").await;
     assert!(a.leadership.wait_until_leading().await);
-    a.looked().await;
+    a.wait_until_read().await;
     let b = start(&server, &second, "web-b").await;
     // The authority is so old that its successor is due today. Certificates were renewed in the meantime.
     let mut last = in_secret(&server);
     for days in [125, 64, 3] {
         *time.lock() = now - DAY * days;
-        a.looked().await;
-        b.looked().await;
+        a.wait_until_read().await;
+        b.wait_until_read().await;
         let next = in_secret(&server);
         assert!(next != last && is_served(&next, &a) && is_served(&next, &b), "{days} days ago");
         last = next;
     }
     let (writing, written) = writing(&server);
     *time.lock() = now;
-    a.looked().await;
-    b.looked().await;
+    a.wait_until_read().await;
+    b.wait_until_read().await;
     assert_eq!((authorities(&server), n_writes(&server, "web-b")), (2, 0), "who waits has written nothing");
 
     // The webhooks of `a` still answer, with the last certificate that it read.
@@ -135,7 +135,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     let n_before = n_writes(&server, "web-a");
     assert!(b.leadership.wait_until_leading().await);
     *time.lock() = now + SignedDuration::from_mins(11);
-    b.looked().await;
+    b.wait_until_read().await;
     let signed = in_secret(&server);
     assert!(signed != last && is_served(&signed, &b), "the new authority signs");
     let n_written = written.load(Ordering::Relaxed);
@@ -145,7 +145,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     }
 
     let a = start(&server, &first, "web-a").await;
-    a.looked().await;
+    a.wait_until_read().await;
     assert!(is_served(&signed, &a) && !a.leadership.is_leading());
     assert_eq!((authorities(&server), n_writes(&server, "web-a")), (2, n_before));
     assert!(n_writes(&server, "web-b") > 0 && !writing.is_finished());

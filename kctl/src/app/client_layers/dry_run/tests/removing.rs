@@ -100,7 +100,7 @@ async fn fill(here: &Client, edge: &Client) {
 }
 
 /// Returns the objects that the program could not remove.
-async fn left(options: &ClientOptions) -> Vec<String> {
+async fn remaining_objects(options: &ClientOptions) -> Vec<String> {
     let (here, edge) = (ApiServer::on_system_time(), ApiServer::on_system_time());
     let [direct, at_edge] = [&here, &edge].map(|server| Client::new(server.service(), "default"));
     fill(&direct, &at_edge).await;
@@ -129,6 +129,10 @@ async fn left(options: &ClientOptions) -> Vec<String> {
 async fn dry_run_keeps_objects_that_real_run_removes() {
     let all = ["secrets", "pods", "serviceaccounts", "endpoints", "limitranges", "secrets there"];
     for (dry_run, expected) in [(true, &all[..]), (false, &[])] {
-        assert_eq!(left(&ClientOptions { dry_run, ..ClientOptions::default() }).await, expected, "dry run: {dry_run}");
+        assert_eq!(
+            remaining_objects(&ClientOptions { dry_run, ..ClientOptions::default() }).await,
+            expected,
+            "dry run: {dry_run}"
+        );
     }
 }
