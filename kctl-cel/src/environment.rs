@@ -179,12 +179,12 @@ impl Environment {
     /// use kctl_cel::{Environment, type_of};
     ///
     /// let patch = "Object{spec: Object.spec{replicas: 1}}";
-    /// let environment = Environment::default().making_objects();
+    /// let environment = Environment::default().with_object_construction();
     /// assert_eq!(type_of(patch, &environment).unwrap().unwrap().to_string(), "Object");
     /// assert!(type_of(patch, &Environment::default()).is_err());
     /// ```
     #[must_use]
-    pub fn making_objects(mut self) -> Self {
+    pub fn with_object_construction(mut self) -> Self {
         self.makes_objects = true;
         self
     }
@@ -254,7 +254,7 @@ impl Environment {
     }
 
     /// Returns `true` if expressions can construct objects.
-    pub(crate) fn makes_objects(&self) -> bool {
+    pub(crate) fn can_construct_objects(&self) -> bool {
         self.makes_objects
     }
 
@@ -264,7 +264,7 @@ impl Environment {
     }
 
     /// Returns `true` for a type that expressions of this environment can construct.
-    pub(crate) fn is_made(&self, name: &str) -> bool {
+    pub(crate) fn is_constructible(&self, name: &str) -> bool {
         let root = name.split('.').next().unwrap_or_default();
         self.makes_objects && (root == "Object" || name == "JSONPatch")
     }

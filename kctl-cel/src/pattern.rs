@@ -62,7 +62,7 @@ fn translate(pattern: &str) -> Result<String, String> {
             '\\' if in_class => escape(&mut rest, &mut out)?,
             '\\' => escape_outside_class(&mut rest, &mut out)?,
             '[' if in_class && rest.peek() != Some(&':') => out.push_str("\\["),
-            '[' if in_class => posix(&mut rest, &mut out),
+            '[' if in_class => copy_posix_class(&mut rest, &mut out),
             '[' => {
                 in_class = true;
                 out.push('[');
@@ -126,7 +126,7 @@ fn flags(mut group: Peekable<Chars>) -> Result<(), String> {
 }
 
 /// Copies `:name:]` of a class such as `[[:alpha:]]`.
-fn posix(rest: &mut Peekable<Chars>, out: &mut String) {
+fn copy_posix_class(rest: &mut Peekable<Chars>, out: &mut String) {
     out.push('[');
     for c in rest.by_ref() {
         out.push(c);
@@ -139,7 +139,7 @@ fn posix(rest: &mut Peekable<Chars>, out: &mut String) {
 /// Copies an escape outside a class, where assertions and `\Q…\E` are allowed too.
 fn escape_outside_class(rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
     match rest.next_if(|c| "bBQEAz".contains(*c)) {
-        Some('Q') => literally(rest, out),
+        Some('Q') => copy_literal(rest, out),
         // Go ignores `\E` without `\Q`.
         Some('E') => {}
         Some(c @ ('b' | 'B')) => out.push_str(&format!("(?-u:\\{c})")),
@@ -187,7 +187,7 @@ fn copy_braced(rest: &mut Peekable<Chars>, out: &mut String) {
 }
 
 /// Copies a literal between `\Q` and `\E`, or up to the end of the pattern.
-fn literally(rest: &mut Peekable<Chars>, out: &mut String) {
+fn copy_literal(rest: &mut Peekable<Chars>, out: &mut String) {
     let text: String = rest.clone().collect();
     let text = text.split("\\E").next().unwrap_or_default();
     out.push_str(&regex::escape(text));

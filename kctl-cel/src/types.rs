@@ -217,7 +217,7 @@ impl Substitution {
     }
 
     /// Reserves `n` type parameters for a call, and returns the number of the first one.
-    pub(crate) fn room(&mut self, n: usize) -> usize {
+    pub(crate) fn reserve_parameters(&mut self, n: usize) -> usize {
         let begin = self.0.len();
         self.0.resize(begin + n, None);
         begin

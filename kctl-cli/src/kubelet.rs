@@ -115,7 +115,7 @@ pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
     if !options.beside_real_nodes {
         let nodes = Api::<Node>::all(client.clone()).list(&ListParams::default()).await;
         let nodes = nodes.map_err(|why| KubeletError::ListNodes { server: server.clone(), why: why.into() })?;
-        if let Some(nodes) = real(&nodes.items) {
+        if let Some(nodes) = real_kubelet_nodes(&nodes.items) {
             return Err(KubeletError::RealNodes { server, nodes, node: options.node }.into());
         }
     }
@@ -134,7 +134,7 @@ pub(crate) async fn run(options: KubeletOptions) -> Result<(), Failure> {
 /// Returns the names of the nodes that real kubelets have registered; `None` if there are no such nodes.
 ///
 /// A Node without a container runtime version was created as an object, for example by a test.
-fn real(nodes: &[Node]) -> Option<String> {
+fn real_kubelet_nodes(nodes: &[Node]) -> Option<String> {
     let runtime = |node: &&Node| {
         let info = node.status.as_ref()?.node_info.as_ref()?;
         Some(!info.container_runtime_version.is_empty() && !info.container_runtime_version.starts_with(SIMULATED))

@@ -22,7 +22,9 @@ use self::{
 };
 pub(crate) use self::{
     error::protected_group,
-    names::{NAME_LEN_MAX, TAKEN, default_kind, fill, is_group, is_kind, is_name, is_taken, plural, snake_case},
+    names::{
+        NAME_LEN_MAX, TAKEN, default_kind, fill_template, is_group, is_kind, is_name, is_taken, plural, snake_case,
+    },
     rustfmt::{format_file, format_source},
 };
 use crate::Failure;
@@ -207,7 +209,8 @@ fn project(options: &Options) -> Result<Vec<(String, String)>, NewFailure> {
     let function = format!("reconcile_{}", snake_case(&kind));
     let kctl = dependency(options.kctl.as_deref())?;
     let names = [("name", &*name), ("group", &**group), ("kind", &*kind), ("function", &*function), ("kctl", &*kctl)];
-    let mut files: Vec<_> = FILES.iter().map(|(file, text)| ((*file).to_owned(), fill(text, &names))).collect();
+    let mut files: Vec<_> =
+        FILES.iter().map(|(file, text)| ((*file).to_owned(), fill_template(text, &names))).collect();
     files.extend(deploy::manifests(&deploy::Names { name: &name, group, kind: &kind })?);
     Ok(files)
 }

@@ -33,7 +33,7 @@ impl Rejections {
     }
 
     /// Waits for the first rejected request.
-    pub(crate) async fn first(&self) {
+    pub(crate) async fn wait_for_rejection(&self) {
         let mut seen = self.seen.subscribe();
         // The sender is a field of `self`, so it outlives this wait.
         let _gone = seen.wait_for(Option::is_some).await;
@@ -111,7 +111,7 @@ fn needed_permissions<A>(request: &Request<A>) -> Vec<Permission> {
     if scope != PermissionScope::Everywhere {
         parts.drain(..2);
     }
-    let Some(plural) = parts.first() else { return Vec::new() };
+    let Some(plural) = parts.wait_for_rejection() else { return Vec::new() };
     let resource = parts.get(2).map_or_else(|| (*plural).to_owned(), |subresource| format!("{plural}/{subresource}"));
     let selected = query.split('&').find_map(|part| part.strip_prefix("fieldSelector=metadata.name%3D"));
     let name = parts.get(1).copied().or(selected).unwrap_or_default().to_owned();

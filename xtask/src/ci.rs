@@ -309,7 +309,7 @@ pub(crate) fn run(plan: &Plan, options: Options) -> Result {
         running.finish(&mut gate)?;
     }
     eprintln!("the last step ended {} s after the start", times.begun.elapsed().as_secs());
-    let forgotten = gate.forgotten();
+    let forgotten = gate.unexplained_ignored_tests();
     if plan.is_whole() && !forgotten.is_empty() {
         return Err(format!("these tests were ignored and no step ran them:\n{}", forgotten.join("\n")));
     }

@@ -71,7 +71,7 @@ pub(crate) fn newest() -> Result<String> {
 }
 
 /// Returns a version followed by all features that are neither a version nor `default`, separated by commas.
-fn all_together(names: &[&str], version: &str) -> String {
+fn join_features(names: &[&str], version: &str) -> String {
     let others = names.iter().copied().filter(|name| number(name).is_none() && *name != "default");
     let together: Vec<&str> = Some(version).filter(|version| !version.is_empty()).into_iter().chain(others).collect();
     together.join(",")
@@ -94,7 +94,7 @@ fn sets(names: &[&str], of: Extent) -> Vec<String> {
         others.iter().map(|name| if newest.is_empty() { (*name).to_owned() } else { format!("{newest},{name}") }),
     );
     if others.len() > 1 {
-        sets.push(all_together(names, newest));
+        sets.push(join_features(names, newest));
     }
     sets
 }
@@ -195,7 +195,8 @@ fn version_named<'a>(names: &[&'a str], wanted: &str) -> Result<&'a str> {
 /// Returns all features of a crate with one Kubernetes version, as arguments of `--features` for several packages:
 /// `kctl/v1_33,kctl/dev`.
 fn qualified_names(krate: &str, names: &[&str], version: &str) -> String {
-    let features: Vec<String> = all_together(names, version).split(',').map(|name| format!("{krate}/{name}")).collect();
+    let features: Vec<String> =
+        join_features(names, version).split(',').map(|name| format!("{krate}/{name}")).collect();
     features.join(",")
 }
 

@@ -89,7 +89,7 @@ impl Gate {
     /// Returns the ignored tests that ran in no step without an explanation.
     ///
     /// Only a complete run can report them, because another step may run the test.
-    pub(crate) fn forgotten(&self) -> Vec<String> {
+    pub(crate) fn unexplained_ignored_tests(&self) -> Vec<String> {
         let is_explained = |reason: &str| {
             let mut reasons = self.left_out.iter().flat_map(|left_out| &left_out.reasons);
             reason.starts_with(BY_HAND) || reasons.any(|part| reason.contains(part.as_str()))
@@ -111,7 +111,7 @@ mod tests {
         gate.ledger.read("test b ... ignored, needs KUBECONFIG: cargo xtask real-server");
         gate.ledger.read("test c ... ignored, runs each week");
         gate.leave_out("Go is not installed", &["needs Go"]);
-        assert_eq!(gate.forgotten(), ["  interop: b (needs KUBECONFIG: cargo xtask real-server)"]);
+        assert_eq!(gate.unexplained_ignored_tests(), ["  interop: b (needs KUBECONFIG: cargo xtask real-server)"]);
     }
 
     #[test]
@@ -127,7 +127,7 @@ mod tests {
         let ran =
             "     Running go.rs (target/debug/deps/interop-0)\ntest c ... ok\ntest result: ok. 1 passed; 0 failed";
         gate.read(&format!("{left_out}\n{ran}\n{left_out}"));
-        assert_eq!(gate.forgotten(), ["  interop: b (needs curl)"]);
+        assert_eq!(gate.unexplained_ignored_tests(), ["  interop: b (needs curl)"]);
         assert_eq!((gate.ledger.n_passed(), gate.left_out.len()), (1, 1));
     }
 }

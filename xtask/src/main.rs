@@ -233,7 +233,7 @@ struct Options {
 }
 
 /// Runs a single step, and reports the checks that it left out.
-fn alone(options: Options, step: impl FnOnce(&mut Gate) -> Result) -> Result {
+fn run_single_step(options: Options, step: impl FnOnce(&mut Gate) -> Result) -> Result {
     let mut gate = Gate::new(options);
     step(&mut gate)?;
     gate.finish()
@@ -242,37 +242,39 @@ fn alone(options: Options, step: impl FnOnce(&mut Gate) -> Result) -> Result {
 /// Runs a single step of the gate.
 fn run_step(command: StepCommand) -> Result {
     match command {
-        StepCommand::Test { options, arguments } => alone(options, |gate| steps::test(gate, &arguments)),
-        StepCommand::Fuzz { options, requests } => alone(options, |gate| steps::fuzz(gate, requests)),
-        StepCommand::Fmt(options) => alone(options, |gate| Step::Fmt.run(gate)),
-        StepCommand::Clippy(options) => alone(options, |gate| Step::Clippy.run(gate)),
-        StepCommand::Features { options, tests: Some(version), .. } => alone(options, |_gate| features::test(&version)),
+        StepCommand::Test { options, arguments } => run_single_step(options, |gate| steps::test(gate, &arguments)),
+        StepCommand::Fuzz { options, requests } => run_single_step(options, |gate| steps::fuzz(gate, requests)),
+        StepCommand::Fmt(options) => run_single_step(options, |gate| Step::Fmt.run(gate)),
+        StepCommand::Clippy(options) => run_single_step(options, |gate| Step::Clippy.run(gate)),
+        StepCommand::Features { options, tests: Some(version), .. } => {
+            run_single_step(options, |_gate| features::test(&version))
+        }
         StepCommand::Features { options, all: true, .. } => {
-            alone(options, |_gate| features::check(features::Extent::All))
+            run_single_step(options, |_gate| features::check(features::Extent::All))
         }
-        StepCommand::Features { options, .. } => alone(options, |gate| Step::Features.run(gate)),
-        StepCommand::Docs(options) => alone(options, |gate| Step::Docs.run(gate)),
-        StepCommand::Book(options) => alone(options, |gate| Step::Book.run(gate)),
-        StepCommand::Spelling(options) => alone(options, |gate| Step::Spelling.run(gate)),
-        StepCommand::Deny(options) => alone(options, |gate| Step::Deny.run(gate)),
-        StepCommand::Packages { options, each: false } => alone(options, |gate| Step::Packages.run(gate)),
+        StepCommand::Features { options, .. } => run_single_step(options, |gate| Step::Features.run(gate)),
+        StepCommand::Docs(options) => run_single_step(options, |gate| Step::Docs.run(gate)),
+        StepCommand::Book(options) => run_single_step(options, |gate| Step::Book.run(gate)),
+        StepCommand::Spelling(options) => run_single_step(options, |gate| Step::Spelling.run(gate)),
+        StepCommand::Deny(options) => run_single_step(options, |gate| Step::Deny.run(gate)),
+        StepCommand::Packages { options, each: false } => run_single_step(options, |gate| Step::Packages.run(gate)),
         StepCommand::Packages { options, each: true } => {
-            alone(options, |_gate| packages::check(packages::Builds::EachToo))
+            run_single_step(options, |_gate| packages::check(packages::Builds::EachToo))
         }
-        StepCommand::Workflows(options) => alone(options, |gate| Step::Workflows.run(gate)),
-        StepCommand::NewProject(options) => alone(options, |gate| Step::NewProject.run(gate)),
-        StepCommand::Kubectl(options) => alone(options, |gate| Step::Kubectl.run(gate)),
-        StepCommand::Browser(options) => alone(options, |gate| Step::Browser.run(gate)),
-        StepCommand::Interop(options) => alone(options, |gate| Step::Interop.run(gate)),
-        StepCommand::Helm(options) => alone(options, |gate| Step::Helm.run(gate)),
+        StepCommand::Workflows(options) => run_single_step(options, |gate| Step::Workflows.run(gate)),
+        StepCommand::NewProject(options) => run_single_step(options, |gate| Step::NewProject.run(gate)),
+        StepCommand::Kubectl(options) => run_single_step(options, |gate| Step::Kubectl.run(gate)),
+        StepCommand::Browser(options) => run_single_step(options, |gate| Step::Browser.run(gate)),
+        StepCommand::Interop(options) => run_single_step(options, |gate| Step::Interop.run(gate)),
+        StepCommand::Helm(options) => run_single_step(options, |gate| Step::Helm.run(gate)),
         StepCommand::Conformance { options, version } => {
-            alone(options, |gate| real_server::conformance_of(gate, version.complete()?.as_deref()))
+            run_single_step(options, |gate| real_server::conformance_of(gate, version.complete()?.as_deref()))
         }
         StepCommand::RealServer { options, version } => {
-            alone(options, |gate| real_server::suites(gate, version.complete()?.as_deref()))
+            run_single_step(options, |gate| real_server::suites(gate, version.complete()?.as_deref()))
         }
         StepCommand::Roles { options, version } => {
-            alone(options, |gate| real_server::roles(gate, version.complete()?.as_deref()))
+            run_single_step(options, |gate| real_server::roles(gate, version.complete()?.as_deref()))
         }
     }
 }
@@ -282,11 +284,11 @@ fn run(command: Command) -> Result {
         Command::Step(step) => run_step(step),
         Command::Ci { steps, waiting, beside, options } => ci::run(&Plan { steps, waiting, beside }, options),
         Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
-        Command::Msrv(options) => alone(options, steps::msrv),
-        Command::Semver(options) => alone(options, steps::semver),
-        Command::Advisories(options) => alone(options, steps::advisories),
-        Command::DocsRs(options) => alone(options, steps::docs_rs),
-        Command::Helm3(options) => alone(options, steps::helm_3),
+        Command::Msrv(options) => run_single_step(options, steps::msrv),
+        Command::Semver(options) => run_single_step(options, steps::semver),
+        Command::Advisories(options) => run_single_step(options, steps::advisories),
+        Command::DocsRs(options) => run_single_step(options, steps::docs_rs),
+        Command::Helm3(options) => run_single_step(options, steps::helm_3),
         Command::Dist { target } => dist::run(&target),
         Command::Sizes => sizes::run(),
         Command::Server(command) => real_server::command(&command),
@@ -295,7 +297,7 @@ fn run(command: Command) -> Result {
         }
         Command::BenchShards { arguments } => shards::figures(&arguments),
         Command::Chaos(options) => shards::chaos(&options),
-        Command::Soak { options, size } => alone(options, |gate| soak::run(gate, &size)),
+        Command::Soak { options, size } => run_single_step(options, |gate| soak::run(gate, &size)),
         Command::Bump { level } => bump::run(level),
         Command::Kubernetes(arguments) => kubernetes::run(&arguments),
     }

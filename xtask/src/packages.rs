@@ -92,7 +92,7 @@ fn files_of(manifest: &str) -> Vec<&'static str> {
 fn unpack(name: &str, version: &str, outside: &Path) -> Result {
     let package = target().join("package").join(format!("{name}-{version}.crate"));
     // `-m` sets new modification times. Those in packages are old, so Cargo would reuse the result of an earlier build.
-    Run::new("tar").arg("-xzmf").arg(package).arg("-C").arg(outside).quietly()?;
+    Run::new("tar").arg("-xzmf").arg(package).arg("-C").arg(outside).run_quietly()?;
     let folder = outside.join(format!("{name}-{version}"));
     let manifest = read(&folder.join("Cargo.toml"))?;
     for file in files_of(&manifest) {

@@ -90,7 +90,7 @@ impl Run {
     }
 
     /// Returns the command line with its short environment variables, for the log and for errors.
-    fn line(&self) -> String {
+    fn command_line(&self) -> String {
         let variables = self.command.get_envs().filter_map(|(name, value)| {
             let (name, value) = (name.to_str()?, value?.to_str()?);
             (name != "PATH" && value.len() < 100).then(|| format!("{name}={value}"))
@@ -105,20 +105,20 @@ impl Run {
     /// # Errors
     /// The command can't be started, or its exit status is not 0.
     pub(crate) fn run(self) -> Result {
-        eprintln!("$ {}", self.line());
-        self.quietly()
+        eprintln!("$ {}", self.command_line());
+        self.run_quietly()
     }
 
     /// Runs the command without printing it first, for scripts that read its standard output.
-    pub(crate) fn quietly(mut self) -> Result {
-        let line = self.line();
+    pub(crate) fn run_quietly(mut self) -> Result {
+        let line = self.command_line();
         let status = self.command.status().map_err(|error| format!("{line}: {error}"))?;
         if status.success() { Ok(()) } else { Err(format!("{line}: {status}")) }
     }
 
     /// Starts the command, and redirects standard output and standard error to a file.
     pub(crate) fn start(mut self, output: &Path) -> Result<Child> {
-        let line = self.line();
+        let line = self.command_line();
         let failed = |error| format!("failed to start {line}: {error}");
         let file = std::fs::File::create(output).map_err(failed)?;
         self.command.stdin(Stdio::null()).stdout(file.try_clone().map_err(failed)?).stderr(file);
@@ -133,7 +133,7 @@ impl Run {
 
     /// Runs the command, and returns its standard output without the trailing newline.
     pub(crate) fn read(mut self) -> Result<String> {
-        let line = self.line();
+        let line = self.command_line();
         let output =
             self.command.stderr(Stdio::inherit()).output().map_err(|error| format!("failed to run {line}: {error}"))?;
         if !output.status.success() {
@@ -158,7 +158,7 @@ impl Run {
     /// A test failed, or fewer than `at_least` tests passed. A renamed test or filter must not turn a step into a
     /// no-op.
     pub(crate) fn tests(self, ledger: &mut Ledger, at_least: usize) -> Result {
-        let line = self.line();
+        let line = self.command_line();
         let before = ledger.n_passed();
         ledger.begin();
         let succeeded = self.env("CARGO_TERM_COLOR", "never").lines(|line| ledger.read(line))?;
@@ -175,7 +175,7 @@ impl Run {
     /// Calls `read` with each line of standard output and standard error. Both share one pipe, so their order is
     /// preserved.
     fn lines(mut self, mut read: impl FnMut(&str)) -> Result<bool> {
-        let line = self.line();
+        let line = self.command_line();
         eprintln!("$ {line}");
         let failed = |error| format!("{line}: {error}");
         let (reader, writer) = pipe().map_err(failed)?;

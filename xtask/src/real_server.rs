@@ -83,13 +83,13 @@ fn absolute(folder: &PathBuf) -> Result<PathBuf> {
 pub(crate) fn command(command: &Command) -> Result {
     match command {
         Command::Up { folder, version } => {
-            script("up", version.complete()?.as_deref()).arg(absolute(folder)?).quietly()
+            script("up", version.complete()?.as_deref()).arg(absolute(folder)?).run_quietly()
         }
-        Command::Down { folder } => script("down", None).arg(absolute(folder)?).quietly(),
+        Command::Down { folder } => script("down", None).arg(absolute(folder)?).run_quietly(),
         Command::Restart { folder, seconds } => {
-            script("restart", None).arg(absolute(folder)?).arg(seconds.to_string()).quietly()
+            script("restart", None).arg(absolute(folder)?).arg(seconds.to_string()).run_quietly()
         }
-        Command::Assets(version) => script("assets", version.complete()?.as_deref()).quietly(),
+        Command::Assets(version) => script("assets", version.complete()?.as_deref()).run_quietly(),
     }
 }
 
@@ -169,7 +169,7 @@ impl Servers {
     /// Stops the server of this name. A failure is only printed, so that the other servers are stopped too.
     pub(crate) fn down(&mut self, name: &str) {
         self.names.retain(|running| running != name);
-        if let Err(error) = script("down", None).arg(self.path(name)).quietly() {
+        if let Err(error) = script("down", None).arg(self.path(name)).run_quietly() {
             eprintln!("{error}");
         }
     }
@@ -209,7 +209,7 @@ impl Drop for Servers {
 pub(crate) fn stop_servers_of(process: u32) {
     let Ok(folder) = scratch("servers").map(|servers| servers.join(process.to_string())) else { return };
     for server in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-        let _stopped = script("down", None).arg(server.path()).quietly();
+        let _stopped = script("down", None).arg(server.path()).run_quietly();
     }
     let _left = std::fs::remove_dir_all(&folder);
 }

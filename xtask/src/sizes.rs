@@ -34,7 +34,7 @@ fn dependencies(tree: &str) -> usize {
 pub(crate) fn run() -> Result {
     let mut table = format!("| {PROGRAM} | dependencies | release binary |\n|---|---|---|\n");
     for (title, features) in [("with `dev`", &WITH_DEV[..]), ("without `dev`", &WITHOUT_DEV[..])] {
-        cargo("build").args(["--release", "--locked", "--package", PROGRAM]).args(features).quietly()?;
+        cargo("build").args(["--release", "--locked", "--package", PROGRAM]).args(features).run_quietly()?;
         let program = target().join("release").join(format!("{PROGRAM}{}", std::env::consts::EXE_SUFFIX));
         let size = std::fs::metadata(&program).map_err(|error| format!("{}: {error}", program.display()))?.len();
         let n = count(features)?;

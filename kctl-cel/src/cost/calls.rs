@@ -170,7 +170,7 @@ fn operator<'a>(name: &str, all: &[Estimate<'a>]) -> Option<Outcome<'a>> {
     let is_text = |part: &Estimate<'a>| matches!(part.r#type, Type::Text | Type::Bytes);
     let are_unknown = all.iter().all(|part| matches!(part.r#type, Type::Any));
     let [one, other] = all else { return None };
-    let (size, compared) = (one.size().plus(other.size()), one.size().max.min(other.size().max));
+    let (size, compared) = (one.size().saturating_add(other.size()), one.size().max.min(other.size().max));
     Some(match name {
         "_&&_" | "_||_" => outcome(0, Type::Scalar),
         "_==_" if matches!((&one.r#type, &other.r#type), (Type::Opaque, Type::Opaque)) => outcome(1, Type::Scalar),
@@ -253,7 +253,7 @@ fn replaced_size(text: Size, old: Size, new: Size) -> Size {
 fn joined_size(list: Size, item: Option<Size>, separator: Option<Size>) -> Size {
     let items = item.map_or(Size::exactly(0), |item| list.times(item));
     let between = Size { min: list.min.saturating_sub(1), max: list.max.saturating_sub(1) };
-    separator.map_or(items, |separator| items.plus(separator.times(between)))
+    separator.map_or(items, |separator| items.saturating_add(separator.times(between)))
 }
 
 /// Returns the result type of a function, by its name only: the type checker has accepted the call.

@@ -32,7 +32,7 @@ impl Size {
     }
 
     /// Adds two sizes: a concatenation.
-    pub(super) fn plus(self, other: Self) -> Self {
+    pub(super) fn saturating_add(self, other: Self) -> Self {
         Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
     }
 

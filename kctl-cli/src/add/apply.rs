@@ -72,7 +72,7 @@ impl Project {
     /// Returns the source of the app with the module and the call, or `None` without a place for them.
     fn changed_root(root: &str, added: &Added) -> Option<String> {
         let module = |text: &str| source::module(text, &added.module);
-        let call = |text: &str| source::call(text, &added.call);
+        let call = |text: &str| source::find_call_site(text, &added.call);
         let text = insert(root, module).and_then(|text| insert(&text, call)).filter(|text| source::parses(text))?;
         // A file that was formatted stays formatted; the layout of any other one is the user's.
         let is_formatted = format_source(root).is_some_and(|formatted| formatted == root);

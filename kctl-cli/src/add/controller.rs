@@ -3,12 +3,12 @@
 use kctl_apimachinery::validation::is_protected_group;
 
 use super::{Added, error::AddFailure, project::Project, source::Kind};
-use crate::new::{TAKEN, default_kind, fill, is_group, is_kind, is_name, is_taken, plural, snake_case};
+use crate::new::{TAKEN, default_kind, fill_template, is_group, is_kind, is_name, is_taken, plural, snake_case};
 
 /// Names of the root files of crates, which no module can have.
 const ROOTS: [&str; 2] = ["lib", "main"];
 
-/// Template of a module with a kind, its reconcile function and tests; [`fill`] puts in the names.
+/// Template of a module with a kind, its reconcile function and tests; [`fill_template`] puts in the names.
 const CONTROLLER: &str = include_str!("../../templates/controller.rs.tpl");
 /// Template of the object in `samples/`, the same that `kctl new` writes.
 const SAMPLE: &str = include_str!("../../templates/sample.yaml.tpl");
@@ -48,12 +48,13 @@ impl Project {
         }
         let function = format!("reconcile_{}", snake_case(&kind));
         let module = name.replace('-', "_");
-        let fill =
-            |text: &str| fill(text, &[("name", name), ("group", group), ("kind", &kind), ("function", &function)]);
+        let fill = |text: &str| {
+            fill_template(text, &[("name", name), ("group", group), ("kind", &kind), ("function", &function)])
+        };
         Ok(Added {
             files: vec![
-                (format!("src/{module}.rs").into(), fill(CONTROLLER)),
-                (format!("samples/{name}.yaml").into(), fill(SAMPLE)),
+                (format!("src/{module}.rs").into(), fill_template(CONTROLLER)),
+                (format!("samples/{name}.yaml").into(), fill_template(SAMPLE)),
             ],
             call: format!(".controller::<{module}::{function}>()"),
             module,

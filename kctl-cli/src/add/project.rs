@@ -80,7 +80,7 @@ impl Project {
     ///
     /// # Errors
     /// The path cannot be read, for example because a folder of it is a file.
-    pub(super) fn is_there(&self, path: &Path) -> Result<bool, AddFailure> {
+    pub(super) fn exists(&self, path: &Path) -> Result<bool, AddFailure> {
         let path = self.folder.join(path);
         match std::fs::symlink_metadata(&path) {
             Ok(_) => Ok(true),
@@ -95,12 +95,12 @@ impl Project {
     /// A new file exists, the app's file declares a module with the name, or a folder in `src` has it.
     pub(super) fn check_names(&self, added: &Added, root: &str) -> Result<(), AddFailure> {
         for (file, _) in &added.files {
-            if self.is_there(file)? {
+            if self.exists(file)? {
                 return Err(AddFailure::Exists(file.clone()));
             }
         }
         let folder = format!("src/{}", added.module);
-        let file = if self.is_there(Path::new(&folder))? { folder } else { self.root_file() };
+        let file = if self.exists(Path::new(&folder))? { folder } else { self.root_file() };
         if file == self.root_file() && !source::has_module(root, &added.module) {
             return Ok(());
         }

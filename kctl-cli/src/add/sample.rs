@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{files::read, project::Project, source::Kind};
-use crate::new::fill;
+use crate::new::fill_template;
 
 /// An object that generated tests create.
 struct Sample {
@@ -57,8 +57,8 @@ impl Project {
                 "no tests were generated, because no file in samples/ has a {}: write one, and a test with it",
                 kind.name
             );
-            return fill(code, names);
+            return fill_template(code, names);
         };
-        fill(&fill(template, names), &[("sample", &file), ("object", &object), ("api", api)])
+        fill_template(&fill_template(template, names), &[("sample", &file), ("object", &object), ("api", api)])
     }
 }

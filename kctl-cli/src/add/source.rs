@@ -150,7 +150,7 @@ impl Names {
     }
 
     /// Returns those that are among these words, or in the text of private items that are.
-    fn among(&self, words: &[String]) -> Self {
+    fn filter_by_words(&self, words: &[String]) -> Self {
         let mut words = words.to_vec();
         words.sort();
         words.dedup();
@@ -317,7 +317,7 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
         options: metas.iter().map(option).collect(),
         attributes: others.join("\n"),
         fields,
-        needs: names.among(&words),
+        needs: names.filter_by_words(&words),
     })
 }
 
@@ -448,7 +448,7 @@ pub(super) fn has_app(text: &str) -> bool {
 /// Returns where a call on the app belongs; `None` unless the file creates exactly one app outside of its tests.
 ///
 /// The call goes after the last one that adds something, and takes the indentation of its line.
-pub(super) fn call(text: &str, call: &str) -> Option<Insertion> {
+pub(super) fn find_call_site(text: &str, call: &str) -> Option<Insertion> {
     let apps = apps(text);
     let [app] = apps.apps.as_slice() else { return None };
     let last = apps.calls.iter().filter(|(of, ..)| of == app).max_by_key(|(.., end)| *end);
@@ -533,7 +533,7 @@ mod tests {
     use super::*;
 
     fn called(text: &str) -> Option<String> {
-        Some(call(text, ".controller::<b>()")?.apply(text))
+        Some(find_call_site(text, ".controller::<b>()")?.apply(text))
     }
 
     #[test]

@@ -19,7 +19,7 @@ impl Project {
     pub(super) fn webhook(&self, kind: &str) -> Result<Added, AddFailure> {
         let kind = self.kind(kind)?;
         let former = format!("src/{}_webhook.rs", kind.name.to_ascii_lowercase());
-        if self.is_there(Path::new(&former))? {
+        if self.exists(Path::new(&former))? {
             return Err(AddFailure::Exists(former.into()));
         }
         let snake = snake_case(&kind.name);

@@ -139,7 +139,7 @@ pub(crate) fn default_kind(name: &str) -> String {
 /// Replaces `{{…}}` in a template by names.
 ///
 /// A name without a placeholder in the template is ignored, so templates need not use all of them.
-pub(crate) fn fill(template: &str, names: &[(&str, &str)]) -> String {
+pub(crate) fn fill_template(template: &str, names: &[(&str, &str)]) -> String {
     names.iter().fold(template.to_owned(), |text, (place, value)| text.replace(&format!("{{{{{place}}}}}"), value))
 }
 

@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{TargetCluster, divide, webster::total};
+use super::{TargetCluster, divide, webster::total_replicas};
 
 /// A cluster that can get replicas: one that passed the filters of the scheduler.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -184,7 +184,11 @@ impl DynamicDivision<'_> {
         }
         let weights = self.capacity.iter().map(|cluster| (cluster.name.clone(), i64::from(cluster.replicas)));
         let added = divide(self.replicas, &weights.collect(), &BTreeMap::new(), self.uid);
-        debug_assert_eq!(total(&added), i64::from(self.replicas.max(0)), "clusters with capacity get all replicas");
+        debug_assert_eq!(
+            total_replicas(&added),
+            i64::from(self.replicas.max(0)),
+            "clusters with capacity get all replicas"
+        );
         Ok(merge_target_clusters(self.scheduled, added))
     }
 

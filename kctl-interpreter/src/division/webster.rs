@@ -54,7 +54,7 @@ pub fn divide(
     let is_full = divided.iter().any(|cluster| cluster.replicas == i32::MAX);
     let kept = initial.values().map(|replicas| i64::from(*replicas).max(0)).sum::<i64>();
     let expected = i64::from(replicas.max(0)) + kept;
-    debug_assert!(is_full || total(&divided) == expected, "no replica is lost, and none is added");
+    debug_assert!(is_full || total_replicas(&divided) == expected, "no replica is lost, and none is added");
     divided
 }
 
@@ -99,7 +99,7 @@ fn allocate_in_bulk(clusters: &mut [WeightedCluster<'_>], replicas: i32) -> i32 
 }
 
 /// Returns the replicas of all clusters together.
-pub(super) fn total(clusters: &[TargetCluster]) -> i64 {
+pub(super) fn total_replicas(clusters: &[TargetCluster]) -> i64 {
     clusters.iter().map(|cluster| i64::from(cluster.replicas)).sum()
 }
 

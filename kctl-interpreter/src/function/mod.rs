@@ -206,10 +206,11 @@ impl Functions {
     pub fn new(rules: Vec<Rule>) -> Result<Self, DuplicateFunctionError> {
         let mut table = HashMap::with_capacity(rules.len());
         for (idx, rule) in rules.iter().enumerate() {
-            let operation = rule.about().operation;
+            let operation = rule.function_info().operation;
             if let Some(first) = table.insert((operation, rule.kind().clone()), idx) {
                 let named_location = |about: FunctionInfo| format!("`{}` ({})", about.name, about.location());
-                let (first, second) = (named_location(rules[first].about()), named_location(rule.about()));
+                let (first, second) =
+                    (named_location(rules[first].function_info()), named_location(rule.function_info()));
                 return Err(DuplicateFunctionError { operation, kind: rule.kind().to_string(), first, second });
             }
         }

@@ -311,7 +311,7 @@ impl Rule {
     }
 
     /// Returns the operation, the name and the position of the function.
-    pub fn about(&self) -> FunctionInfo {
+    pub fn function_info(&self) -> FunctionInfo {
         self.about
     }
 

@@ -137,7 +137,7 @@ impl Budget {
 
     /// Returns `true` if the run has lasted for `time` or longer. `limits` are those with which it
     /// started.
-    pub(super) fn has_taken(&self, time: Duration, limits: &Limits) -> bool {
+    pub(super) fn has_lasted(&self, time: Duration, limits: &Limits) -> bool {
         let passed = |deadline| Self::now().checked_add(limits.time).is_none_or(|now| now >= deadline + time);
         self.deadline.lock().is_some_and(passed)
     }

@@ -65,7 +65,7 @@ impl Pool {
             ScriptFunction::from_name(operation).ok_or_else(|| ScriptError::unsupported_operation(operation))?;
         let state = self.take(script).map_or_else(|| State::new(script, &self.limits), Ok)?;
         let result = interpret::interpret(&state, operation, script, inputs, &self.limits);
-        if state.has_taken(SLOW_FROM, &self.limits) {
+        if state.has_lasted(SLOW_FROM, &self.limits) {
             script.set_slow();
         }
         if state.reset() {

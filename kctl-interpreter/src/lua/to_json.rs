@@ -99,7 +99,7 @@ const FIELDS_USUAL: usize = 8;
 const VALUE_BYTES: usize = size_of::<Value>();
 
 impl Encoder<'_> {
-    fn spend(&mut self, bytes: usize) -> Result<(), EncodeError> {
+    fn charge_bytes(&mut self, bytes: usize) -> Result<(), EncodeError> {
         self.bytes_left =
             self.bytes_left.checked_sub(bytes + VALUE_BYTES).ok_or(EncodeError::TooLarge(self.bytes_max))?;
         Ok(())
@@ -118,7 +118,7 @@ impl Encoder<'_> {
 
     fn string(&mut self, string: &mlua::LuaString) -> Result<String, EncodeError> {
         let bytes = string.as_bytes();
-        self.spend(bytes.len())?;
+        self.charge_bytes(bytes.len())?;
         Ok(str::from_utf8(&bytes).map_or_else(|_| decode_lossy(&bytes), str::to_owned))
     }
 
@@ -151,12 +151,12 @@ impl Encoder<'_> {
         if !self.visited.insert(table.to_pointer()) {
             return Err(EncodeError::Nested);
         }
-        self.spend(0)?;
+        self.charge_bytes(0)?;
         let n_array = table.raw_len();
-        if n_array > 0 { self.array(table, n_array, depth) } else { self.object(table, depth) }
+        if n_array > 0 { self.encode_array(table, n_array, depth) } else { self.object(table, depth) }
     }
 
-    fn array(&mut self, table: &Table, n_array: usize, depth: usize) -> Result<Value, EncodeError> {
+    fn encode_array(&mut self, table: &Table, n_array: usize, depth: usize) -> Result<Value, EncodeError> {
         let (mut values, mut nested) = (Vec::with_capacity(n_array.min(FIELDS_USUAL)), Vec::new());
         let (mut n_keys, mut has_other) = (0, false);
         self.walk(table, |encoder, key: LuaValue, value| {
@@ -165,7 +165,7 @@ impl Encoder<'_> {
                 has_other |= !key.is_number();
                 return Ok(());
             };
-            encoder.spend(0)?;
+            encoder.charge_bytes(0)?;
             let value = match value {
                 LuaValue::Table(value) => {
                     nested.push((idx, (nested.len() < HELD_MAX).then_some(value)));
@@ -202,7 +202,7 @@ impl Encoder<'_> {
         let (mut fields, mut nested, mut doubtful) = (Vec::with_capacity(FIELDS_USUAL), Vec::new(), Vec::new());
         // Keys are read as bytes, without a reference into Lua. A number becomes its decimal string.
         self.walk(table, |encoder, key: BString, value| {
-            encoder.spend(key.len())?;
+            encoder.charge_bytes(key.len())?;
             if matches!(&**key, [b'0'..=b'9' | b'-', ..] | b"inf" | b"nan") {
                 doubtful.push(key.clone());
             }

@@ -73,8 +73,8 @@ const GARBAGE_BYTES_MAX: usize = 1 << 20;
 
 impl State {
     /// Returns `true` if the last run lasted for `time` or longer.
-    pub(super) fn has_taken(&self, time: Duration, limits: &Limits) -> bool {
-        self.budget.has_taken(time, limits)
+    pub(super) fn has_lasted(&self, time: Duration, limits: &Limits) -> bool {
+        self.budget.has_lasted(time, limits)
     }
 
     /// Creates a state and compiles the script.

@@ -81,7 +81,7 @@ pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
 /// New conditions carry the time of the wall clock, so the result is not the same for each call.
 pub(super) fn aggregate(object: Value, items: Items<'_>) -> Result<Value> {
     let mut job = Typed::from_object("Job", &object).map_err(NativeError::object("Job"))?;
-    if end_condition(job.list("/status/conditions")).is_some() {
+    if finished_condition(job.list("/status/conditions")).is_some() {
         return Ok(object);
     }
     let items = items.unwrap_or_default();
@@ -126,7 +126,7 @@ impl JobTotals {
             tally.succeeded += status.number("/succeeded");
             tally.failed += status.number("/failed");
             let conditions = status.list("/conditions");
-            match end_condition(conditions) {
+            match finished_condition(conditions) {
                 Some("Complete") => tally.n_complete += 1,
                 Some(_) => tally.failed_clusters.push(cluster.to_owned()),
                 None => {}
@@ -179,7 +179,7 @@ impl JobTotals {
 
 /// Returns the type of the condition by which a Job is finished: `Complete` or `Failed`, whichever
 /// comes first in the list (`GetJobFinishedStatus` in Karmada's `pkg/util/helper/job.go`).
-fn end_condition(conditions: &[Value]) -> Option<&str> {
+fn finished_condition(conditions: &[Value]) -> Option<&str> {
     let is_end = |condition: &&Value| is_true(condition, "Complete") || is_true(condition, "Failed");
     conditions.iter().find(is_end).and_then(|condition| condition["type"].as_str())
 }

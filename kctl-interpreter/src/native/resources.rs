@@ -34,7 +34,7 @@ pub(super) fn pod_requests(pod_spec: &Value) -> BTreeMap<String, String> {
         }
     }
     for (name, quantity) in pod_spec["overhead"].as_object().into_iter().flatten() {
-        if let Some(amount) = amount(name, quantity) {
+        if let Some(amount) = resource_value(name, quantity) {
             let total = totals.entry(name).or_default();
             *total = total.saturating_add(amount);
         }
@@ -48,12 +48,12 @@ fn container_requests(resources: &Value) -> BTreeMap<&str, i64> {
     let quantities = |field: &str| resources[field].as_object().into_iter().flat_map(Map::iter);
     let merged = quantities("limits").chain(quantities("requests"));
     let merged: BTreeMap<_, _> = merged.map(|(name, quantity)| (name.as_str(), quantity)).collect();
-    merged.into_iter().filter_map(|(name, quantity)| Some((name, amount(name, quantity)?))).collect()
+    merged.into_iter().filter_map(|(name, quantity)| Some((name, resource_value(name, quantity)?))).collect()
 }
 
 /// Returns a quantity in the unit of its resource; `None` for a resource that schedulers don't
 /// count, or a malformed quantity.
-fn amount(name: &str, quantity: &Value) -> Option<i64> {
+fn resource_value(name: &str, quantity: &Value) -> Option<i64> {
     let quantity: Quantity = quantity.as_str()?.parse().ok()?;
     match name {
         "cpu" => Some(quantity.milli_value()),

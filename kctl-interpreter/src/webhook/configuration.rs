@@ -90,7 +90,7 @@ impl Configuration<'_> {
         for rule in rules {
             let kind = rule.kind();
             let versions = kinds.entry((&kind.group, &kind.kind)).or_default();
-            let order = Operation::ALL.iter().position(|operation| *operation == rule.about().operation);
+            let order = Operation::ALL.iter().position(|operation| *operation == rule.function_info().operation);
             versions.entry(&kind.version).or_default().extend(order);
         }
         let webhooks: Vec<Value> =

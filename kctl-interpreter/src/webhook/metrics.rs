@@ -90,7 +90,8 @@ impl Metrics {
 
     /// Starts the measurement of a request. It ends when the returned value is dropped.
     pub(super) fn begin(&self, rule: &Rule) -> Measurement {
-        let labels = [("kind", rule.kind().to_string()), ("operation", rule.about().operation.name().to_owned())];
+        let labels =
+            [("kind", rule.kind().to_string()), ("operation", rule.function_info().operation.name().to_owned())];
         Measurement { metrics: self.clone(), labels, start: Instant::now(), code: GIVEN_UP }
     }
 

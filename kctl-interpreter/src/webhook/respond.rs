@@ -89,8 +89,8 @@ async fn call_and_count(
         }
     };
     let mut measurement = metrics.begin(rule);
-    let operation = rule.about().operation;
-    *state.running.lock() = Some(format!("{} for {operation} of {}", rule.about(), inputs.object_name()));
+    let operation = rule.function_info().operation;
+    *state.running.lock() = Some(format!("{} for {operation} of {}", rule.function_info(), inputs.object_name()));
     let inputs = Arc::new(inputs);
     let response = match call_function(rule, inputs.clone(), measurement.running(), state).await {
         Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)

@@ -201,7 +201,7 @@ macro_rules! words {
                 }
             }
 
-            pub(super) fn word(self) -> &'static str {
+            pub(super) fn as_str(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)*
                 }
@@ -269,7 +269,7 @@ impl RelationKind {
     }
 
     /// Returns the option of the attribute.
-    pub(super) fn word(self) -> &'static str {
+    pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Owns => "owns",
             Self::Watches => "watches",
@@ -353,14 +353,14 @@ mod tests {
     #[test]
     fn words_are_read_as_they_are_written() {
         for word in Verb::WORDS {
-            assert_eq!(Verb::of(word).map(Verb::word), Some(*word));
+            assert_eq!(Verb::of(word).map(Verb::as_str), Some(*word));
         }
         for word in RelationOption::WORDS {
-            assert_eq!(RelationOption::of(word).map(RelationOption::word), Some(*word));
+            assert_eq!(RelationOption::of(word).map(RelationOption::as_str), Some(*word));
         }
         for word in ["owns", "watches", "reads"] {
             let ident = Ident::new(word, Span::call_site());
-            assert_eq!(RelationKind::of(&ident).map(RelationKind::word), Some(word));
+            assert_eq!(RelationKind::of(&ident).map(RelationKind::as_str), Some(word));
         }
     }
 }

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     crate_path::CratePath,
     function::{Function, generic_argument, strip_any_pointer, strip_pointers},
-    resource::mentions,
+    resource::contains_word,
     source_file,
 };
 
@@ -123,7 +123,8 @@ fn first_kind(function: &Function) -> Option<TokenStream> {
     // A `Context` as the first parameter does not show the kind.
     let is_context = |ty: &Type| generic_argument(strip_pointers(ty), "Context").is_some();
     let mut kinds = function.parameter_types().filter(|ty| !is_context(ty)).map(strip_any_pointer);
-    let is_parameter = |kind: &Type| function.sig.generics.type_params().any(|of| mentions(&quote!(#kind), &of.ident));
+    let is_parameter =
+        |kind: &Type| function.sig.generics.type_params().any(|of| contains_word(&quote!(#kind), &of.ident));
     kinds.next().filter(|kind| matches!(kind, Type::Path(_)) && !is_parameter(kind)).map(kind_or_kind_of_spec)
 }
 

@@ -108,7 +108,7 @@ fn describe(
 
 /// Removes the `#[kctl(…)]` attributes from a list of attributes and reads them.
 fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut Errors) -> Annotations {
-    let markers: Markers = markers::take(attributes, errors);
+    let markers: Markers = markers::take_markers(attributes, errors);
     Annotations { none: none.with(&markers), markers }
 }
 

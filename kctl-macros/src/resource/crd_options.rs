@@ -7,7 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::{Ident, LitInt, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream};
 
 use super::{
-    json::{Json, comma},
+    json::{Json, parse_comma},
     markers::up_to_comma,
     option_values,
 };
@@ -51,7 +51,7 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
             );
             errors.push(&name, codes::UNKNOWN_MARK, &format!("`conversion` has no option `{text}`"), &help);
             let _skipped = up_to_comma(&content)?;
-            comma(&content)?;
+            parse_comma(&content)?;
             continue;
         }
         content.parse::<Token![=]>()?;
@@ -65,7 +65,7 @@ fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Res
         options_given.push(name);
         fields.retain(|(field, _)| *field != text);
         fields.push((text, value));
-        comma(&content)?;
+        parse_comma(&content)?;
     }
     if let Some(url) = options_given.iter().find(|name| *name == "url")
         && options_given.len() > 1

@@ -88,14 +88,14 @@ impl Parse for Json {
                 let name: syn::LitStr = content.parse()?;
                 content.parse::<Token![:]>()?;
                 fields.push((name.value(), content.parse()?));
-                comma(&content)?;
+                parse_comma(&content)?;
             }
             Ok(Self::Object(fields))
         } else if ahead.peek(Bracket) {
             let (content, mut items) = (within_brackets(input)?, Vec::new());
             while !content.is_empty() {
                 items.push(content.parse()?);
-                comma(&content)?;
+                parse_comma(&content)?;
             }
             Ok(Self::List(items))
         } else if ahead.peek(Token![-]) {
@@ -131,7 +131,7 @@ fn within_brackets(input: ParseStream<'_>) -> syn::Result<syn::parse::ParseBuffe
 }
 
 /// Reads the comma after an entry. The last entry need not have one.
-pub(super) fn comma(input: ParseStream) -> syn::Result<()> {
+pub(super) fn parse_comma(input: ParseStream) -> syn::Result<()> {
     if !input.is_empty() {
         input.parse::<Token![,]>()?;
     }

@@ -25,7 +25,7 @@ use syn::{
 };
 
 use super::{
-    json::comma,
+    json::parse_comma,
     markers::{snake_case, up_to_comma},
     model::{KubeOption, SchemaSource},
     nested_options, nested_values, option_values,
@@ -86,7 +86,7 @@ pub(super) fn check(options: &TokenStream, spec: &Ident, errors: &mut Errors) ->
         while !input.is_empty() {
             let option_read = name_and_value(input);
             let _rest = up_to_comma(input)?;
-            comma(input)?;
+            parse_comma(input)?;
             let (name, value) = match option_read {
                 Ok(option_read) => option_read,
                 Err(error) => {

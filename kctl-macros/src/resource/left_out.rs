@@ -57,7 +57,7 @@ mod tests {
         let syn::Data::Struct(data) = &mut input.data else { panic!("a struct") };
         let field = data.fields.iter_mut().next().unwrap();
         let mut errors = Errors::default();
-        let markers = markers::take(&mut field.attrs, &mut errors);
+        let markers = markers::take_markers(&mut field.attrs, &mut errors);
         check(field, &input.attrs, &markers, &mut errors);
         errors.into_result(()).err().map(|error| error.to_string()).unwrap_or_default()
     }

@@ -25,7 +25,7 @@ use syn::{
 pub(super) use self::suggest::snake_case;
 use super::{
     bounds, crd_options,
-    json::{Json, comma},
+    json::{Json, parse_comma},
     model::Marker,
 };
 use crate::{codes, diagnostics::Errors};
@@ -153,7 +153,7 @@ const FORMS: [(&str, Form); 33] = [
 ];
 
 /// Removes the `#[kctl(…)]` attributes from a list and returns their markers, after the checks of `bounds`.
-pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Markers {
+pub(super) fn take_markers(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Markers {
     let is_kctl = |attribute: &Attribute| attribute.path().is_ident("kctl");
     let found: Vec<Attribute> = attributes.iter().filter(|attribute| is_kctl(attribute)).cloned().collect();
     attributes.retain(|attribute| !is_kctl(attribute));
@@ -168,13 +168,13 @@ pub(super) fn take(attributes: &mut Vec<Attribute>, errors: &mut Errors) -> Mark
 }
 
 /// Returns the form of a marker. `None` for a name that is not a marker.
-fn form(name: &str) -> Option<Form> {
+fn marker_form(name: &str) -> Option<Form> {
     FORMS.iter().find(|(marker, _)| *marker == name).map(|(_, form)| *form)
 }
 
 /// Returns `true` for a marker that may be given several times. These are also the markers that `#[resource(…)]` accepts.
 fn is_repeatable(name: &str) -> bool {
-    matches!(form(name), Some(Form::Rule | Form::Names))
+    matches!(marker_form(name), Some(Form::Rule | Form::Names))
 }
 
 /// Appends the markers up to the end of the input to those of the same place. A wrong marker is reported and left out; the
@@ -194,14 +194,14 @@ fn list(input: ParseStream, markers: &mut Markers, errors: &mut Errors) -> syn::
             }
             markers.push(name, text, value);
         }
-        comma(input)?;
+        parse_comma(input)?;
     }
     Ok(())
 }
 
 /// Reads the value of one marker, after its name. Returns `None` for a value that was reported.
 fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
-    let Some(form) = form(text) else {
+    let Some(form) = marker_form(text) else {
         let value = up_to_comma(input)?;
         suggest::report_unknown(name, text, &value, errors);
         return Ok(None);
@@ -248,7 +248,7 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
         }
         Form::Map => {
             with_value("atomic")?;
-            values::choice(&input.call(Ident::parse_any)?, &["atomic", "granular"], errors)
+            values::read_choice(&input.call(Ident::parse_any)?, &["atomic", "granular"], errors)
         }
         Form::Rule => values::rule(&within("\"self.min <= self.max\", message = \"…\"")?, errors)?,
         Form::Docs => values::docs(&within("url = \"https://…\"")?, errors)?,

@@ -105,7 +105,7 @@ fn type_without_schema<'a>(items: &[&'a Item], part: &Ident) -> Option<(&'static
             Item::Struct(item) => ("struct", &item.ident, &item.attrs, &item.generics),
             Item::Enum(item) => ("enum", &item.ident, &item.attrs, &item.generics),
             Item::Impl(item) if implements(item, part) => return None,
-            Item::Macro(item) if mentions(&item.mac.tokens, part) => return None,
+            Item::Macro(item) if contains_word(&item.mac.tokens, part) => return None,
             Item::Type(item) if item.ident == *part => return None,
             _ => continue,
         };
@@ -128,10 +128,10 @@ fn implements(item: &ItemImpl, part: &Ident) -> bool {
 }
 
 /// Returns `true` if the word is among the tokens, or is the contents of a string there.
-pub(crate) fn mentions(tokens: &TokenStream, word: &Ident) -> bool {
+pub(crate) fn contains_word(tokens: &TokenStream, word: &Ident) -> bool {
     tokens.clone().into_iter().any(|token| match token {
         TokenTree::Ident(ident) => ident == *word,
-        TokenTree::Group(group) => mentions(&group.stream(), word),
+        TokenTree::Group(group) => contains_word(&group.stream(), word),
         TokenTree::Literal(literal) => *word == literal.to_string().trim_matches('"'),
         TokenTree::Punct(_) => false,
     })
@@ -147,7 +147,7 @@ fn first_to_mention<'a>(items: &[&'a Item], part: &Ident) -> Option<&'a Ident> {
             _ => return None,
         };
         let is_marked = attributes.iter().any(|attribute| has_name(attribute, &SCHEMA_ATTRIBUTES));
-        (is_marked && ident != part && mentions(&item.to_token_stream(), part)).then_some(ident)
+        (is_marked && ident != part && contains_word(&item.to_token_stream(), part)).then_some(ident)
     })
 }
 

@@ -53,7 +53,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use self::model::Model;
-pub(crate) use self::{check::derived_traits, emit::stub_traits, missing_schema::mentions};
+pub(crate) use self::{check::derived_traits, emit::stub_traits, missing_schema::contains_word};
 
 /// Expands `#[resource(…)]` on the spec of a kind.
 pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> TokenStream {

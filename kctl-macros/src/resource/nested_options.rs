@@ -12,7 +12,7 @@ use syn::{
 };
 
 use super::{
-    json::comma,
+    json::parse_comma,
     markers::{snake_case, up_to_comma},
 };
 use crate::{
@@ -63,7 +63,7 @@ pub(super) fn read(value: &[TokenTree]) -> Vec<NestedOption> {
             let name = input.call(Ident::parse_any)?;
             let value = up_to_comma(input)?.into_iter().skip(1).collect();
             options.push(NestedOption { name, value });
-            comma(input)?;
+            parse_comma(input)?;
         }
         Ok(options)
     };

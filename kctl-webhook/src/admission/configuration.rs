@@ -97,7 +97,7 @@ impl Configurations<'_> {
 
     fn webhook(&self, webhook: &Webhook) -> Value {
         let (kind, options) = (webhook.kind(), webhook.options());
-        let operations: Vec<_> = options.operations.iter().map(|operation| operation.word()).collect();
+        let operations: Vec<_> = options.operations.iter().map(|operation| operation.as_str()).collect();
         let mut webhook = json!({
             "name": name(webhook),
             "clientConfig": self.client.config(&webhook.path(), self.authority),
@@ -107,9 +107,9 @@ impl Configurations<'_> {
                 "operations": operations,
                 "resources": webhook.resources(),
             }],
-            "failurePolicy": options.failure_policy.word(),
-            "matchPolicy": options.match_policy.word(),
-            "sideEffects": options.side_effects.word(),
+            "failurePolicy": options.failure_policy.as_str(),
+            "matchPolicy": options.match_policy.as_str(),
+            "sideEffects": options.side_effects.as_str(),
             "timeoutSeconds": options.timeout_seconds,
             "admissionReviewVersions": ["v1"],
         });
@@ -119,7 +119,7 @@ impl Configurations<'_> {
             webhook["matchConditions"] = options.match_conditions.iter().map(condition).collect();
         }
         if options.action == Action::Mutate {
-            webhook["reinvocationPolicy"] = options.reinvocation.word().into();
+            webhook["reinvocationPolicy"] = options.reinvocation.as_str().into();
         }
         webhook
     }

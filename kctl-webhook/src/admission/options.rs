@@ -45,7 +45,7 @@ pub enum Operation {
 
 impl Operation {
     /// Returns the value as the Kubernetes API spells it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
             Self::Update => "UPDATE",
@@ -57,7 +57,9 @@ impl Operation {
 
 impl Operation {
     pub(super) fn parse(word: &str) -> Option<Self> {
-        [Self::Create, Self::Update, Self::Delete, Self::Connect].into_iter().find(|operation| operation.word() == word)
+        [Self::Create, Self::Update, Self::Delete, Self::Connect]
+            .into_iter()
+            .find(|operation| operation.as_str() == word)
     }
 }
 
@@ -73,7 +75,7 @@ pub enum FailurePolicy {
 
 impl FailurePolicy {
     /// Returns the value as the Kubernetes API spells it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Fail => "Fail",
             Self::Ignore => "Ignore",
@@ -93,7 +95,7 @@ pub enum SideEffects {
 
 impl SideEffects {
     /// Returns the value as the Kubernetes API spells it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "None",
             Self::NoneOnDryRun => "NoneOnDryRun",
@@ -114,7 +116,7 @@ pub enum MatchPolicy {
 
 impl MatchPolicy {
     /// Returns the value as the Kubernetes API spells it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Equivalent => "Equivalent",
             Self::Exact => "Exact",
@@ -134,7 +136,7 @@ pub enum Reinvocation {
 
 impl Reinvocation {
     /// Returns the value as the Kubernetes API spells it.
-    pub fn word(self) -> &'static str {
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Never => "Never",
             Self::IfNeeded => "IfNeeded",

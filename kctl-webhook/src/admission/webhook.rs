@@ -171,7 +171,7 @@ impl Webhook {
     }
 
     /// Returns the name and location of the function.
-    pub fn about(&self) -> FunctionInfo {
+    pub fn function_info(&self) -> FunctionInfo {
         self.about
     }
 

@@ -149,7 +149,7 @@ impl Rule {
     }
 
     /// Returns the name and location of the function.
-    pub fn about(&self) -> FunctionInfo {
+    pub fn function_info(&self) -> FunctionInfo {
         self.about
     }
 

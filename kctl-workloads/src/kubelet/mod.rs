@@ -530,7 +530,7 @@ fn on_lost_node(pod: &Pod) -> Option<(Step, Duration)> {
     if runs && not_ready_because(pod).is_none() {
         return Some((Step::Lose, Duration::ZERO));
     }
-    node::stays_for(pod).map(|seconds| (Step::Evict, Duration::from_secs(seconds)))
+    node::toleration_seconds(pod).map(|seconds| (Step::Evict, Duration::from_secs(seconds)))
 }
 
 /// Returns the reason why a container waits.

@@ -29,7 +29,7 @@ pub(super) enum NodeState {
 
 impl NodeState {
     /// Returns the state that the taints of a node indicate.
-    pub(super) fn of_taints(node: &Node) -> Self {
+    pub(super) fn from_taints(node: &Node) -> Self {
         if has_taint(node, UNREACHABLE) { Self::Lost } else { Self::Ready }
     }
 }
@@ -90,7 +90,7 @@ fn has_taint(node: &Node, key: &str) -> bool {
 ///
 /// A node that has not been written yet has the taint of a new node, which belongs to neither state.
 pub(super) fn has_state(node: &Node, state: NodeState) -> bool {
-    NodeState::of_taints(node) == state && !has_taint(node, NOT_READY)
+    NodeState::from_taints(node) == state && !has_taint(node, NOT_READY)
 }
 
 /// Writes taints and condition of a lost or ready node, as the node lifecycle controller does, which also removes the
@@ -113,7 +113,7 @@ pub(super) async fn write_state(client: &Client, node: &Node, state: NodeState, 
     }
     let patch = Patch::Merge(json!({ "spec": { "taints": taints } }));
     nodes.patch(name, &PatchParams::default(), &patch).await?;
-    if state == NodeState::of_taints(node) {
+    if state == NodeState::from_taints(node) {
         return Ok(());
     }
     let patch = Patch::Strategic(json!({ "status": { "conditions": [condition(state, clock)] } }));
@@ -123,7 +123,7 @@ pub(super) async fn write_state(client: &Client, node: &Node, state: NodeState, 
 /// Returns the seconds for which a Pod stays on a lost node; `None` if it tolerates the taint forever.
 ///
 /// The smallest `tolerationSeconds` of the matching tolerations is used. Without a match the Pod is evicted at once.
-pub(super) fn stays_for(pod: &Pod) -> Option<u64> {
+pub(super) fn toleration_seconds(pod: &Pod) -> Option<u64> {
     let tolerations = pod.spec.as_ref().and_then(|spec| spec.tolerations.as_ref());
     let matching = tolerations.into_iter().flatten().filter(|toleration| {
         toleration.key.as_deref().is_none_or(|key| key.is_empty() || key == UNREACHABLE)

@@ -228,7 +228,7 @@ async fn pods_of_lost_node_are_deleted_but_stay() {
     assert_eq!(world.describe_pod("a").await, "Running not ready runs/0 runs/0");
     world.create("b", json!({})).await;
     let node = world.nodes.get("kctl-node").await.unwrap();
-    assert_eq!(NodeState::of_taints(&node), NodeState::Lost);
+    assert_eq!(NodeState::from_taints(&node), NodeState::Lost);
     let conditions = node.status.unwrap().conditions.unwrap();
     let ready: Vec<&str> =
         conditions.iter().filter(|one| one.type_ == "Ready").map(|one| one.status.as_str()).collect();
@@ -246,7 +246,7 @@ async fn pods_of_lost_node_are_deleted_but_stay() {
     assert_eq!(world.describe_pod("a").await, "gone");
     assert_eq!(world.describe_pod("b").await, "Running ready runs/0 runs/0");
     let node = world.nodes.get("kctl-node").await.unwrap();
-    assert_eq!(NodeState::of_taints(&node), NodeState::Ready);
+    assert_eq!(NodeState::from_taints(&node), NodeState::Ready);
 }
 
 #[tokio::test(start_paused = true)]

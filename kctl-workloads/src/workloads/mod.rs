@@ -123,7 +123,7 @@ impl Workloads {
     /// # Errors
     /// Fails if the API server rejects a request.
     pub async fn is_settled(&self) -> kube::Result<bool> {
-        let pass = self.pass(Turn::All).await?;
+        let pass = self.sync_once(Turn::All).await?;
         match pass.failure {
             Some(error) => Err(error),
             None => Ok(pass.n_writes == 0),
@@ -142,7 +142,7 @@ impl Workloads {
 
     /// Compares, then waits for changes, until a watch ends.
     async fn work(&self) -> kube::Result<()> {
-        let mut pass = self.pass(Turn::All).await?;
+        let mut pass = self.sync_once(Turn::All).await?;
         let [deployments, sets, jobs, pods] = &pass.lists.versions;
         let mut changes = stream::select_all([
             self.changes::<Deployment>(deployments).await?,
@@ -167,7 +167,7 @@ impl Workloads {
                 change?;
                 turn = Turn::All;
             }
-            pass = self.pass(turn).await?;
+            pass = self.sync_once(turn).await?;
         }
     }
 
@@ -189,7 +189,7 @@ impl Workloads {
     ///
     /// Deployments come before their `ReplicaSets`, so that a new replica count takes effect in the next pass. A pass
     /// without a write records the oldest of the four list versions in `seen`: everything up to it is settled.
-    async fn pass(&self, turn: Turn) -> kube::Result<Pass> {
+    async fn sync_once(&self, turn: Turn) -> kube::Result<Pass> {
         let mut before = self.rejected.lock().await;
         let lists = self.lists().await?;
         let mut tally = Tally::new(&before, turn);
@@ -279,7 +279,7 @@ fn reference<K: Resource<DynamicType = ()>>(owner: &K) -> OwnerReference {
 }
 
 /// Ignores 404 and 409: the object is gone or has changed since the list, and the next pass sees it.
-fn unless_outdated<T>(written: kube::Result<T>) -> kube::Result<()> {
+fn ignore_outdated<T>(written: kube::Result<T>) -> kube::Result<()> {
     match written {
         Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => Ok(()),
         written => written.map(drop),

@@ -15,7 +15,7 @@ use kube::{
     api::{DeleteParams, ObjectMeta, PostParams, Preconditions},
 };
 
-use super::{Lists, Workloads, controlled_objects, is_alive, is_controlled, optional, reference, unless_outdated};
+use super::{Lists, Workloads, controlled_objects, ignore_outdated, is_alive, is_controlled, optional, reference};
 use crate::errors::describe;
 
 /// The condition for a Pod that could not be created or deleted.
@@ -46,7 +46,7 @@ async fn manage_pods(workloads: &Workloads, set: &ReplicaSet, pods: &mut Vec<&Po
     let api = Api::<Pod>::namespaced(workloads.client.clone(), &set.namespace().unwrap_or_default());
     let mut n_writes = 0;
     for _ in pods.len()..desired {
-        unless_outdated(api.create(&PostParams::default(), &new_pod(set)).await)?;
+        ignore_outdated(api.create(&PostParams::default(), &new_pod(set)).await)?;
         n_writes += 1;
     }
     // Pods that are not ready are deleted first (`getPodsToDelete`): they are last in this order.
@@ -56,7 +56,7 @@ async fn manage_pods(workloads: &Workloads, set: &ReplicaSet, pods: &mut Vec<&Po
     while pods.len() > desired {
         let Some(pod) = pods.last() else { break };
         let exactly = Preconditions { uid: pod.uid(), resource_version: None };
-        unless_outdated(api.delete(&pod.name_any(), &DeleteParams::default().preconditions(exactly)).await)?;
+        ignore_outdated(api.delete(&pod.name_any(), &DeleteParams::default().preconditions(exactly)).await)?;
         pods.pop();
         n_writes += 1;
     }
@@ -178,7 +178,7 @@ async fn update_status(workloads: &Workloads, set: &ReplicaSet, status: ReplicaS
     new.status = Some(status);
     new.metadata.managed_fields = None;
     let api = Api::<ReplicaSet>::namespaced(workloads.client.clone(), &set.namespace().unwrap_or_default());
-    unless_outdated(api.replace_status(&set.name_any(), &PostParams::default(), &new).await)?;
+    ignore_outdated(api.replace_status(&set.name_any(), &PostParams::default(), &new).await)?;
     Ok(1)
 }
 

@@ -177,7 +177,12 @@ impl App {
         kinds.extend(self.interpreters.iter().filter_map(|rule| {
             let Gvk { group, version, kind } = rule.kind();
             let kind = GroupVersionKind::gvk(group, version, kind);
-            Some(KindSpec { location: rule.about().location(), kind, crd: rule.definition()?, schema: rule.schema() })
+            Some(KindSpec {
+                location: rule.function_info().location(),
+                kind,
+                crd: rule.definition()?,
+                schema: rule.schema(),
+            })
         }));
         #[cfg(feature = "webhook")]
         kinds.extend(self.webhook_functions.kinds());
@@ -198,7 +203,7 @@ impl App {
         let specs = self.specs();
         for (index, spec) in specs.iter().enumerate() {
             if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {
-                return Err(Error::from(same_name(first, spec)));
+                return Err(Error::from(duplicate_name_error(first, spec)));
             }
             // The namespaces of `--namespace` replace those of a declaration, even an empty list.
             let in_use = if spec.namespaces.is_empty() { self.in_use(spec.clone()) } else { spec.clone() };
@@ -230,7 +235,7 @@ impl App {
 }
 
 /// Returns the error for two controllers with one name, or one that was added twice.
-fn same_name(first: &ControllerSpec, second: &ControllerSpec) -> String {
+fn duplicate_name_error(first: &ControllerSpec, second: &ControllerSpec) -> String {
     let ControllerSpec { name, location, .. } = second;
     if first.location == *location && first.primary.kind == second.primary.kind {
         return format!("the controller `{name}` ({location}) is added twice; remove one of the two calls");

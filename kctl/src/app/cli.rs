@@ -162,7 +162,7 @@ fn reject(command: &clap::Command, error: &clap::Error, typed: &[OsString]) -> !
     // If standard error is closed, the exit status still reports the failure.
     let _printed = error.print();
     if let Some(origin) = settings::origin(command, error, typed, |name| std::env::var_os(name).is_some()) {
-        say!("{origin}");
+        print_or_log!("{origin}");
     }
     std::process::exit(error.exit_code())
 }
@@ -181,7 +181,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             super::environment::deny_clusters()?;
             let ran = super::dev::dev(app, options).await;
             if let Err(error) = &ran {
-                end_soon(format!("Error: {error:?}"));
+                force_exit(format!("Error: {error:?}"));
             }
             ran
         }
@@ -222,7 +222,7 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
     log::begin(&app.name, options.log_format);
     let variables = std::env::vars_os().filter_map(|(name, _value)| name.into_string().ok());
     for line in settings::misspelt(command, variables) {
-        say!("{}: {line}", app.name);
+        print_or_log!("{}: {line}", app.name);
     }
     let ran = Box::pin(run::run(app, options)).await;
     #[cfg(feature = "otel")]
@@ -231,10 +231,10 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
         let error = format!("{error:?}");
         if log::is_json() {
             // `main` would print an error that it returns as plain text.
-            log::say_error(&error);
+            log::print_or_log_error(&error);
             std::process::exit(1);
         }
-        end_soon(error);
+        force_exit(error);
     }
     ran
 }
@@ -243,12 +243,12 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
 ///
 /// A reconcile or interpreter that blocks its thread can't be cancelled: dropping the runtime would
 /// wait for it, and a program that no longer leads must exit.
-fn end_soon(error: String) {
+fn force_exit(error: String) {
     let wait = move || {
         #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]
         std::thread::sleep(ENDS_WITHIN);
-        log::say_error(&error);
-        say!("{BLOCKED_HELP}");
+        log::print_or_log_error(&error);
+        print_or_log!("{BLOCKED_HELP}");
         std::process::exit(1);
     };
     // If the thread can't be started, the program waits for its blocked threads without a limit.

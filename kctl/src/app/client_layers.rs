@@ -33,7 +33,7 @@ pub(super) struct ClientOptions {
     pub(super) dry_run: bool,
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+fn parse_positive(text: &str) -> Result<f64, String> {
     let number: Option<f64> = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| format!("`{text}` must be a positive number, such as `20`"))
 }
@@ -276,7 +276,7 @@ mod tests {
     fn rate_must_be_positive_and_finite() {
         for (text, good) in [("20", true), ("0.5", true), ("0", false), ("-1", false), ("inf", false), ("many", false)]
         {
-            assert_eq!(positive(text).is_ok(), good, "{text}");
+            assert_eq!(parse_positive(text).is_ok(), good, "{text}");
         }
     }
 }

@@ -37,12 +37,12 @@ impl DebugOptions {
         check_address("--debug-bind-address", address)?;
         let is_for_all =
             address.starts_with(':') || address.parse().is_ok_and(|address: SocketAddr| !address.ip().is_loopback());
-        if is_for_all { self.reject_others(address) } else { Ok(()) }
+        if is_for_all { self.check_exposure(address) } else { Ok(()) }
     }
 
     /// Returns an error if other machines could read the page and no host is allowed: the page has
     /// no password.
-    fn reject_others(&self, address: &str) -> Result<()> {
+    fn check_exposure(&self, address: &str) -> Result<()> {
         if !self.debug_allow_host.is_empty() {
             return Ok(());
         }
@@ -60,7 +60,7 @@ impl DebugOptions {
         let local =
             listener.as_ref().is_none_or(|listener| listener.local_addr().is_ok_and(|at| at.ip().is_loopback()));
         if !local {
-            self.reject_others(address)?;
+            self.check_exposure(address)?;
         }
         Ok(DebugPage { listener, hosts: self.debug_allow_host.clone() })
     }
@@ -71,7 +71,7 @@ impl DebugPage {
     pub(super) fn serve(self, app: &str, manager: Manager) -> Manager {
         let Some(listener) = self.listener else { return manager };
         if let Ok(address) = listener.local_addr() {
-            say!("{app}: what it does is shown on http://{address}/debug/");
+            print_or_log!("{app}: what it does is shown on http://{address}/debug/");
         }
         manager.serve_debug(listener, self.hosts)
     }

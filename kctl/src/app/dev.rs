@@ -227,9 +227,9 @@ async fn serve(
         Some(file) => format!("; in another terminal: export KUBECONFIG={}", file.display()),
         None => "; with --write-kubeconfig FILE for kubectl".into(),
     };
-    say!("{}: serving {}{hint}", app.name, listening.url());
+    print_or_log!("{}: serving {}{hint}", app.name, listening.url());
     for (name, other) in &beside {
-        say!("{}: serving {name} on {}; kubectl --context {name}", app.name, other.url());
+        print_or_log!("{}: serving {name} on {}; kubectl --context {name}", app.name, other.url());
     }
     for listening in std::iter::once(listening).chain(beside.into_iter().map(|(_, other)| other)) {
         tasks.spawn(async move {
@@ -256,7 +256,7 @@ fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
         let object = if object.is_empty() { rejected_name } else { object };
         let full_name = if namespace.is_empty() { object.clone() } else { format!("{namespace}/{object}") };
         let rejected = if *code >= 400 { format!(": {code}") } else { String::new() };
-        say!("{name}: {verb} {resource} {full_name}{rejected}");
+        print_or_log!("{name}: {verb} {resource} {full_name}{rejected}");
     });
 }
 

@@ -101,7 +101,7 @@ async fn extra_permissions(
             let granted = permissions_of_role(&live, &scope)?;
             let too_much = granted.iter().filter(|permission| !expected.iter().any(|other| other.covers(permission)));
             let line = |permission| {
-                let target = on_what(permission);
+                let target = format_permission(permission);
                 format!("{whole} gives {target} too much, by the {role_kind} {role}: no declaration needs it")
             };
             found.extend(too_much.map(line));
@@ -162,16 +162,16 @@ fn compare(role: &str, desired: &[Permission], granted: &[Permission], declared:
         let because: BTreeSet<_> = declared.flat_map(|other| &other.because).map(|text| format!("`{text}`")).collect();
         let because = Vec::from_iter(because).join(" and ");
         let needed = if because.is_empty() { String::new() } else { format!(", which {because} needs") };
-        found.insert(format!("{role} lacks {}{needed}", on_what(permission)));
+        found.insert(format!("{role} lacks {}{needed}", format_permission(permission)));
     }
     for permission in granted.iter().filter(|permission| !desired.iter().any(|other| other.covers(permission))) {
-        found.insert(format!("{role} has {} too much: no declaration needs it", on_what(permission)));
+        found.insert(format!("{role} has {} too much: no declaration needs it", format_permission(permission)));
     }
     found
 }
 
 /// Formats a permission without its namespace, which the line already names.
-fn on_what(permission: &Permission) -> String {
+fn format_permission(permission: &Permission) -> String {
     format!("`{}`", Permission { scope: PermissionScope::Everywhere, ..permission.clone() })
 }
 

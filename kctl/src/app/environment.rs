@@ -44,12 +44,12 @@ pub(super) fn deny_clusters() -> Result<()> {
     let name = arguments.next();
     let mut command = Command::new(std::env::current_exe().map_err(failed)?);
     command.args(arguments).env(KUBECONFIG, NO_CLUSTER).env_remove(SERVICE_HOST);
-    begin_again(command, name).map_err(failed)
+    reexec(command, name).map_err(failed)
 }
 
 /// Replaces this process: its id, its terminal and its signals stay.
 #[cfg(unix)]
-fn begin_again(mut command: Command, name: Option<OsString>) -> std::io::Result<()> {
+fn reexec(mut command: Command, name: Option<OsString>) -> std::io::Result<()> {
     use std::os::unix::process::CommandExt;
     if let Some(name) = name {
         command.arg0(name);
@@ -60,7 +60,7 @@ fn begin_again(mut command: Command, name: Option<OsString>) -> std::io::Result<
 /// Runs the program as a child process, where `exec` does not exist, and waits for it. Ctrl-C
 /// reaches both processes.
 #[cfg(not(unix))]
-fn begin_again(mut command: Command, _name: Option<OsString>) -> std::io::Result<()> {
+fn reexec(mut command: Command, _name: Option<OsString>) -> std::io::Result<()> {
     let status = command.status()?;
     std::process::exit(status.code().unwrap_or(1))
 }

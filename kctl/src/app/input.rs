@@ -31,14 +31,14 @@ fn read(paths: &[PathBuf]) -> Result<Vec<FromFile>> {
             read_file(path, &mut objects)?;
         }
         if objects.len() == before {
-            return Err(Error::from(nothing_in(path)));
+            return Err(Error::from(no_objects_error(path)));
         }
     }
     Ok(objects)
 }
 
 /// Returns the error message for a path without objects.
-fn nothing_in(path: &Path) -> String {
+fn no_objects_error(path: &Path) -> String {
     match (path.is_dir(), path.as_os_str() == "-") {
         (true, _) => format!("{}: no objects in it: name a folder with .yaml, .yml or .json files", path.display()),
         (false, true) => "standard input: no objects in it".to_owned(),

@@ -69,7 +69,7 @@ pub(super) fn begin(
     let all = all.with(spans);
     let _already = all.with(filter).try_init();
     if let Some(mistake) = mistake {
-        say(format_args!("{mistake}"));
+        print_or_log(format_args!("{mistake}"));
     }
     #[cfg(feature = "otel")]
     if let Some(error) = problem {
@@ -90,7 +90,7 @@ fn filter(directives: &str, usual: &str) -> (EnvFilter, Option<String>) {
 }
 
 /// Prints a line for people, or logs it if the log is JSON.
-pub(super) fn say(text: fmt::Arguments<'_>) {
+pub(super) fn print_or_log(text: fmt::Arguments<'_>) {
     if is_json() {
         tracing::info!("{text}");
     } else {
@@ -99,7 +99,7 @@ pub(super) fn say(text: fmt::Arguments<'_>) {
 }
 
 /// Prints why the program ends, as `main` would, or logs it if the log is JSON.
-pub(super) fn say_error(error: &str) {
+pub(super) fn print_or_log_error(error: &str) {
     if is_json() {
         tracing::error!("{error}");
     } else {

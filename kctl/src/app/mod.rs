@@ -14,9 +14,9 @@
 //! interpreters.
 
 /// Prints a line for people to standard error, or logs it if the log is JSON.
-macro_rules! say {
+macro_rules! print_or_log {
     ($($text:tt)*) => {
-        $crate::app::log::say(format_args!($($text)*))
+        $crate::app::log::print_or_log(format_args!($($text)*))
     };
 }
 

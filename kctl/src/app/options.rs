@@ -347,7 +347,7 @@ pub(super) fn n_slots(text: &str) -> Result<u32, String> {
 }
 
 /// Parses `15s`, `1m30s`, `500ms`; a bare number means seconds.
-fn signed_time(text: &str) -> Result<SignedDuration, String> {
+fn parse_signed_duration(text: &str) -> Result<SignedDuration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(SignedDuration::from_secs(seconds));
     }
@@ -356,7 +356,7 @@ fn signed_time(text: &str) -> Result<SignedDuration, String> {
 
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     let negative = |_| format!("`{text}` is less than nothing: write for example `15s`");
-    signed_time(text).and_then(|time| time.try_into().map_err(negative))
+    parse_signed_duration(text).and_then(|time| time.try_into().map_err(negative))
 }
 
 #[cfg(test)]

@@ -115,10 +115,10 @@ pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, o
         let file = folder.join(&manifest.file);
         std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(folder.display())?;
         std::fs::write(&file, &manifest.yaml).context(file.display())?;
-        say!("{}", file.display());
+        print_or_log!("{}", file.display());
     }
-    for file in left_over(manifests, folder, owned)? {
-        say!("{file}: left over, these options do not make it: remove it yourself");
+    for file in stale_files(manifests, folder, owned)? {
+        print_or_log!("{file}: left over, these options do not make it: remove it yourself");
     }
     Ok(())
 }
@@ -134,7 +134,7 @@ fn compare_files(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Re
         return Err(Error::from(format!("{shown}: there is no such folder\n{help}")));
     }
     let different: Vec<String> = manifests.iter().filter_map(|manifest| difference(manifest, folder)).collect();
-    let left = left_over(manifests, folder, owned)?;
+    let left = stale_files(manifests, folder, owned)?;
     let mut wrong = Vec::new();
     if !different.is_empty() {
         wrong.push(format!("not what the declarations say: {}\n{help}", different.join(", ")));
@@ -180,7 +180,7 @@ pub(super) fn check_folder(option: &str, folder: &Path) -> Result<()> {
 ///
 /// Only folders of the command and those with a generated file are searched. The objects of a controller ring have the
 /// ring's name, which is unknown once the option is gone, so in `sharding/` any name counts.
-fn left_over(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Result<Vec<String>> {
+fn stale_files(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Result<Vec<String>> {
     let names: Vec<String> = owned.suffixes.iter().map(|suffix| format!("{}{suffix}", owned.name)).collect();
     let folders: BTreeSet<PathBuf> = manifests
         .iter()
@@ -211,7 +211,7 @@ fn left_over(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Result
 
 /// Reports each object that client-side apply would reject, before a user meets the error of the API server.
 fn hint_at_size(manifests: &[Manifest]) {
-    manifests.iter().filter_map(size_hint).for_each(|hint| say!("{hint}"));
+    manifests.iter().filter_map(size_hint).for_each(|hint| print_or_log!("{hint}"));
 }
 
 /// Returns a hint for an object that is too large for the annotation of client-side `kubectl

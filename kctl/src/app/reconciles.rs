@@ -47,7 +47,7 @@ impl Reconciles {
     }
 
     /// Returns a line for each key that was reconciled very often, the most frequent first.
-    pub(super) fn busy(&self) -> Vec<String> {
+    pub(super) fn frequent_keys(&self) -> Vec<String> {
         let records = self.0.lock();
         let mut busy: Vec<_> = records.iter().filter(|(_, record)| record.n >= BUSY_MIN).collect();
         busy.sort_by_key(|(_, record)| Reverse(record.n));
@@ -61,7 +61,7 @@ impl Reconciles {
     }
 
     /// Returns a line for each key that was given up and has not run since.
-    pub(super) fn given_up(&self) -> Vec<String> {
+    pub(super) fn given_up_keys(&self) -> Vec<String> {
         let records = self.0.lock();
         let given_up = records.iter().filter_map(|(id, record)| Some((id, record.given_up.as_ref()?)));
         let mut lines: Vec<_> =
@@ -98,24 +98,24 @@ mod tests {
         for _ in 1..BUSY_MIN {
             reconciles.record("site", &rarely, None);
         }
-        let lines = reconciles.busy();
+        let lines = reconciles.frequent_keys();
         assert_eq!(lines.len(), 1, "{lines:?}");
         assert!(lines[0].starts_with("site default/often: reconciled 100 times meanwhile; "), "{lines:?}");
         reconciles.restart();
-        assert!(reconciles.busy().is_empty());
+        assert!(reconciles.frequent_keys().is_empty());
     }
 
     #[test]
     fn given_up_key_is_listed_until_next_run() {
         let (reconciles, key) = (Reconciles::default(), ObjectKey::new(Some("default"), "web"));
         reconciles.record("site", &key, Some("no color".into()));
-        assert_eq!(reconciles.given_up(), ["site default/web: gave up: no color"]);
+        assert_eq!(reconciles.given_up_keys(), ["site default/web: gave up: no color"]);
         reconciles.record("site", &key, None);
-        assert!(reconciles.given_up().is_empty());
+        assert!(reconciles.given_up_keys().is_empty());
         for n in 0..=GIVEN_UP_NAMED_MAX {
             reconciles.record("site", &ObjectKey::new(None, &n.to_string()), Some("no color".into()));
         }
-        let lines = reconciles.given_up();
+        let lines = reconciles.given_up_keys();
         assert_eq!(lines.len(), GIVEN_UP_NAMED_MAX + 1);
         assert_eq!(lines.last().map(String::as_str), Some("more objects that were given up: 1"));
     }

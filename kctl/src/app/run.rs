@@ -194,9 +194,12 @@ async fn connect(app: &App, options: &RunOptions) -> Result<Connection> {
     }
     let differs_from_others = as_user.is_some() || proxy_url.is_some();
     for (name, _) in app.clusters.iter().filter(|_| differs_from_others) {
-        say!("{}: --as and --proxy-url have no effect on cluster {name}, whose client the program creates", app.name);
+        print_or_log!(
+            "{}: --as and --proxy-url have no effect on cluster {name}, whose client the program creates",
+            app.name
+        );
     }
-    say!("{}: {}", app.name, connection.describe());
+    print_or_log!("{}: {}", app.name, connection.describe());
     clients::name(&mut connection.config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
     Ok(connection)
 }
@@ -233,7 +236,7 @@ pub(super) async fn clusters(
 /// `--diff-cluster` and `shards` use it, and the metrics port of a program that serves webhooks alone.
 pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
     let connection = Connection::find(file, context, None).await?;
-    say!("{}: {}", app.name, connection.describe());
+    print_or_log!("{}: {}", app.name, connection.describe());
     let Connection { mut config, token, .. } = connection;
     clients::name(&mut config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
     Ok(clients::builder(config)?.with_layer(&option_layer(token)).build())

@@ -120,7 +120,7 @@ pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String
         .filter(|name| name.starts_with(PREFIX) && !known_variables.contains(name))
         .filter(|name| !of_services(name) && !OF_TESTS.contains(&name.as_str()))
         .map(|name| {
-            let meant = nearest(&name, known_variables.iter().map(String::as_str));
+            let meant = closest_name(&name, known_variables.iter().map(String::as_str));
             let meant = meant.map_or("see `run --help`".into(), |meant| format!("is {meant} meant?"));
             format!("the variable {name} is not an option of `run` and has no effect; {meant}")
         })
@@ -130,14 +130,14 @@ pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String
 }
 
 /// Returns the known name with the smallest edit distance, if that is at most a third of the name and [`CHANGES_MAX`].
-fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let best = candidates.map(|candidate| (distance(name, candidate), candidate)).min()?;
+fn closest_name<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let best = candidates.map(|candidate| (edit_distance(name, candidate), candidate)).min()?;
     let length = name.strip_prefix(PREFIX).unwrap_or(name).len();
     (best.0 <= CHANGES_MAX.min(length.div_ceil(3))).then_some(best.1)
 }
 
 /// Returns the number of bytes to add, remove or change (Levenshtein).
-fn distance(from: &str, to: &str) -> usize {
+fn edit_distance(from: &str, to: &str) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.bytes().enumerate() {
         let mut diagonal = std::mem::replace(&mut row[0], index + 1);
@@ -241,7 +241,7 @@ fn invalid_value(file: &Path, key: &str, value: &Value) -> Error {
 /// Returns the error for an option that does not exist, with the nearest name or all of them.
 fn unknown_option(file: &Path, key: &str, options: &Command) -> Error {
     let names: Vec<&str> = options.get_arguments().filter_map(Arg::get_long).filter(|name| *name != "config").collect();
-    let meant = match nearest(key, names.iter().copied()) {
+    let meant = match closest_name(key, names.iter().copied()) {
         Some(meant) => format!("is `{meant}` meant?"),
         None => format!("there are {}", names.join(", ")),
     };
@@ -439,7 +439,7 @@ mod tests {
             ("abc", "ac", 1),
             ("kitten", "sitting", 3),
         ] {
-            assert_eq!((distance(from, to), distance(to, from)), (expected, expected), "{from} {to}");
+            assert_eq!((edit_distance(from, to), edit_distance(to, from)), (expected, expected), "{from} {to}");
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::{runtime::Handle, sync::watch};
 
-use super::log::say_error;
+use super::log::print_or_log_error;
 
 /// Exit status after a second signal, as in controller-runtime.
 const ENDED: i32 = 1;
@@ -93,8 +93,8 @@ impl Signals {
                 () = signals.wait_for_stop() => {}
                 () = wait_until_blocked(&watched) => {
                     let limit = TASK_TIMEOUT * MISSED_MAX;
-                    say_error(&format!("all threads were blocked for {limit:?}: other replicas take over when the Lease has expired"));
-                    say!("{BLOCKED_HELP}");
+                    print_or_log_error(&format!("all threads were blocked for {limit:?}: other replicas take over when the Lease has expired"));
+                    print_or_log!("{BLOCKED_HELP}");
                     std::process::exit(ENDED);
                 }
             }
@@ -143,7 +143,7 @@ struct Blocked {
 
 impl Blocked {
     /// Waits until the grace period is over and the runtime runs nothing any more.
-    async fn for_good(&self) {
+    async fn wait_until_runtime_ends(&self) {
         let Some(grace) = self.grace else { return std::future::pending().await };
         tokio::time::sleep(grace + AFTER_GRACE).await;
         while is_responsive(&self.runtime).await {
@@ -162,10 +162,10 @@ async fn handle_signals(mut source: SignalSource, ask: &watch::Sender<Option<Sto
     tracing::info!("still shutting down; another signal ends the process at once");
     tokio::select! {
         _second = source.next() => {}
-        () = blocked.for_good() => {
+        () = blocked.wait_until_runtime_ends() => {
             let grace = blocked.grace.unwrap_or_default();
-            say_error(&format!("all threads were still blocked {grace:?} after the stop: running reconciles were cut off, and the Lease is not released"));
-            say!("{BLOCKED_HELP}");
+            print_or_log_error(&format!("all threads were still blocked {grace:?} after the stop: running reconciles were cut off, and the Lease is not released"));
+            print_or_log!("{BLOCKED_HELP}");
             std::process::exit(ENDED);
         }
     }

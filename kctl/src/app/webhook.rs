@@ -271,7 +271,7 @@ impl App {
             objects.extend(configurations);
             write(file, &manifest::yaml(&objects)?)?;
             if is_new_each_start {
-                say!(
+                print_or_log!(
                     "{}: the webhooks' certificate is new at each start, and so is {}: apply it again after a start, or keep the \
                      certificate with `dev --data DIR`, or with --webhook-cert-dir DIR",
                     self.name,
@@ -280,7 +280,7 @@ impl App {
             }
         }
         let certificates = options.webhook_secret.as_ref().map(|secret| self.certificates(options, secret, served));
-        say!("{}: webhooks at {}", self.name, url_of(server.address()));
+        print_or_log!("{}: webhooks at {}", self.name, url_of(server.address()));
         let linger = if in_cluster { LINGER } else { Duration::ZERO };
         Ok(Some(Serving {
             server,

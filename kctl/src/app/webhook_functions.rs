@@ -44,11 +44,13 @@ impl WebhookFunctions {
         let spec = |location: String, kind: &GroupVersionKind, Definition { crd, schema }: Definition| {
             Some(KindSpec { location, kind: kind.clone(), crd: crd?, schema })
         };
-        let admitted =
-            self.admission.iter().filter_map(|rule| spec(rule.about().location(), rule.kind(), rule.definition()));
+        let admitted = self
+            .admission
+            .iter()
+            .filter_map(|rule| spec(rule.function_info().location(), rule.kind(), rule.definition()));
         let converted = self.conversion.iter().flat_map(|rule| {
             let of_each = [rule.from(), rule.to()].into_iter().zip(rule.definitions());
-            of_each.filter_map(|(kind, definition)| spec(rule.about().location(), kind, definition))
+            of_each.filter_map(|(kind, definition)| spec(rule.function_info().location(), kind, definition))
         });
         admitted.chain(converted).collect()
     }

@@ -201,14 +201,14 @@ impl World {
         tokio::select! {
             biased;
             hot_loop = self.hot_loops.wait_for_loop() => Err(Error::from(hot_loop)),
-            timed = tokio::time::timeout(timeout, quiet) => timed.map_err(|_elapsed| Error::from(self.busy(timeout))),
+            timed = tokio::time::timeout(timeout, quiet) => timed.map_err(|_elapsed| Error::from(self.describe_unfinished(timeout))),
         }
     }
 
     /// Fails if a key was given up, after a terminal error or too many failures, and has not run since.
     #[cfg(feature = "dev")]
     pub(super) fn check_given_up(&self) -> Result<()> {
-        let lines = self.reconciles.given_up();
+        let lines = self.reconciles.given_up_keys();
         if lines.is_empty() {
             return Ok(());
         }
@@ -216,14 +216,14 @@ impl World {
     }
 
     /// Describes what is still running or waiting.
-    fn busy(&self, timeout: Duration) -> String {
+    fn describe_unfinished(&self, timeout: Duration) -> String {
         let mut lines = vec![format!("not idle after {timeout:?}")];
         lines.extend(self.view.unfinished_work());
         if lines.len() == 1 {
             lines.push("pods and other objects are still being simulated".into());
         }
-        lines.extend(self.reconciles.busy());
-        lines.extend(self.reconciles.given_up());
+        lines.extend(self.reconciles.describe_unfinished());
+        lines.extend(self.reconciles.given_up_keys());
         lines.join("\n  ")
     }
 }

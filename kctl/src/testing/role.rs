@@ -140,12 +140,12 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
     let role = app().permissions();
     let bypasses = Bypasses::watch();
     let whole = Trial::embedded(&app(), &role).await?;
-    let outcome = run_whole(&whole, &scenario).await;
+    let outcome = run_under_full_role(&whole, &scenario).await;
     // A client that bypasses the role comes first: the other results prove nothing then.
     if let Some(report) = bypasses.report() {
         return Err(Error::from(report));
     }
-    check_whole(outcome, whole.lacks())?;
+    check_full_role(outcome, whole.lacks())?;
     let unused = whole.unused_caches();
     drop(whole);
     let mut superfluous = Vec::new();
@@ -206,9 +206,9 @@ async fn check_on_clusters(
     let _alone = ONE_AT_A_TIME.lock().await;
     let config = Config::infer().await?;
     let whole = Trial::on_clusters(&config, &mut app(), reach, None).await?;
-    let outcome = run_whole(&whole, &scenario).await;
+    let outcome = run_under_full_role(&whole, &scenario).await;
     let (lacks, unused) = (whole.lacks(), whole.unused_caches());
-    cleanup::append_error(check_whole(outcome, lacks), whole.end().await)?;
+    cleanup::append_error(check_full_role(outcome, lacks), whole.end().await)?;
     let mut superfluous = Vec::new();
     let mut first = app();
     if reach == Reach::OwnNamespace {
@@ -278,7 +278,7 @@ async fn run(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Re
 
 /// Runs a scenario under the whole role. It ends at the first 403, since a scenario that waits for
 /// the rejected write would wait in vain.
-async fn run_whole(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
+async fn run_under_full_role(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     tokio::select! {
         biased;
         outcome = run(trial, scenario) => outcome,
@@ -287,7 +287,7 @@ async fn run_whole(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>)
 }
 
 /// Reports a missing permission first: it explains why the scenario failed.
-fn check_whole(outcome: Result<()>, lacks: Option<Permission>) -> Result<()> {
+fn check_full_role(outcome: Result<()>, lacks: Option<Permission>) -> Result<()> {
     if let Some(permission) = lacks {
         return Err(Error::from(format!("the generated role lacks `{permission}`: nothing that is declared needs it")));
     }

@@ -184,7 +184,7 @@ impl Trial {
 
     /// Returns once an API server rejected a request of the app that its role does not allow.
     pub(super) async fn wait_for_rejection(&self) {
-        let first = self.rejections.iter().map(|rejections| Box::pin(rejections.first()));
+        let first = self.rejections.iter().map(|rejections| Box::pin(rejections.wait_for_rejection()));
         futures::future::select_all(first).await;
     }
 

@@ -201,7 +201,7 @@ fn validate_param_reference(reference: &Field<'_>) {
 /// `patchType` is skipped: the schema's own rules report it. `reinvocationPolicy` is required and has no default.
 pub(crate) fn mutating_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
-    let environment = validate_common_fields(&spec).making_objects();
+    let environment = validate_common_fields(&spec).with_object_construction();
     forbid_deletes(&spec.at("matchConstraints"));
     let (mutations, policy) = (spec.at("mutations"), spec.at("reinvocationPolicy"));
     mutations.required_if(mutations.is_empty());

@@ -27,7 +27,7 @@ pub(super) struct Args<'a> {
 
 impl Args<'_> {
     /// Returns an error at the line of the script that called the function.
-    pub(super) fn raise(&self, message: impl std::fmt::Display) -> mlua::Error {
+    pub(super) fn error_at_caller(&self, message: impl std::fmt::Display) -> mlua::Error {
         let line = script_line(self.lua);
         let position = line.map(|line| format!("<string>:{line}: ")).unwrap_or_default();
         mlua::Error::RuntimeError(format!("{position}{message}"))
@@ -35,7 +35,7 @@ impl Args<'_> {
 
     pub(super) fn type_error(&self, n: usize, expected: &str) -> mlua::Error {
         let (name, got) = (self.name, type_name(self.value(n)));
-        self.raise(format_args!("bad argument #{n} to {name} ({expected} expected, got {got})"))
+        self.error_at_caller(format_args!("bad argument #{n} to {name} ({expected} expected, got {got})"))
     }
 
     /// Returns argument `n`; nil if it is absent.
@@ -46,7 +46,9 @@ impl Args<'_> {
     /// Returns argument `n`, which must be present, but may be nil.
     pub(super) fn any(&self, n: usize) -> mlua::Result<&Value> {
         let name = self.name;
-        self.values.get(n - 1).ok_or_else(|| self.raise(format_args!("bad argument #{n} to {name} (value expected)")))
+        self.values
+            .get(n - 1)
+            .ok_or_else(|| self.error_at_caller(format_args!("bad argument #{n} to {name} (value expected)")))
     }
 
     /// Returns a string, or a number formatted as one.
@@ -65,7 +67,7 @@ impl Args<'_> {
         let string = self.string(n)?;
         let n_bytes = string.as_bytes().len();
         if n_bytes > STRING_BYTES_MAX {
-            return Err(self.raise(format_args!(
+            return Err(self.error_at_caller(format_args!(
                 "string length {n_bytes} exceeds the maximum of {STRING_BYTES_MAX} for the string library"
             )));
         }

@@ -43,7 +43,9 @@ pub(super) fn format(args: &Args<'_>) -> mlua::Result<MultiValue> {
             }
         }
         if text.len() > OUTPUT_BYTES_MAX {
-            return Err(args.raise(format_args!("string.format: the result is longer than {OUTPUT_BYTES_MAX} bytes")));
+            return Err(
+                args.error_at_caller(format_args!("string.format: the result is longer than {OUTPUT_BYTES_MAX} bytes"))
+            );
         }
     }
     text.extend_from_slice(rest);
@@ -101,9 +103,9 @@ impl Spec {
             }
             rest = after;
         }
-        (spec.width, rest) = digits(rest);
+        (spec.width, rest) = read_number(rest);
         if let Some(after) = rest.strip_prefix(b".") {
-            let (precision, after) = digits(after);
+            let (precision, after) = read_number(after);
             spec.precision = Some(precision.unwrap_or(0));
             rest = after;
         }
@@ -258,7 +260,7 @@ impl Spec {
 }
 
 /// Reads a number, at most [`WIDTH_MAX`]; `None` without a digit.
-fn digits(bytes: &[u8]) -> (Option<usize>, &[u8]) {
+fn read_number(bytes: &[u8]) -> (Option<usize>, &[u8]) {
     let n_digits = bytes.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let (digits, rest) = bytes.split_at(n_digits);
     let number = digits.iter().fold(0, |number: usize, digit| {

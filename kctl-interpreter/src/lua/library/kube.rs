@@ -38,7 +38,7 @@ fn quantity(args: &Args<'_>, n: usize) -> mlua::Result<Quantity> {
             let text = args.bounded_string(n)?.to_string_lossy();
             let wrong = |error| {
                 let excerpt: String = text.chars().take(QUANTITY_SHOWN_MAX).collect();
-                args.raise(format_args!("cannot parse '{excerpt}' as a quantity: {error}"))
+                args.error_at_caller(format_args!("cannot parse '{excerpt}' as a quantity: {error}"))
             };
             text.parse().map_err(wrong)
         }
@@ -59,11 +59,11 @@ fn resource_add(args: &Args<'_>) -> mlua::Result<MultiValue> {
 /// quantity is an error, as in Karmada.
 fn get_resource_quantity(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() != 1 {
-        return Err(args.raise("getResourceQuantity only accepts one argument"));
+        return Err(args.error_at_caller("getResourceQuantity only accepts one argument"));
     }
     let number = quantity(args, 1)?.approximate_float64();
     if number < 0.0 {
-        return Err(args.raise(format_args!("getResourceQuantity: {number} is negative")));
+        return Err(args.error_at_caller(format_args!("getResourceQuantity: {number} is negative")));
     }
     Ok(single_result(Value::Number(number)))
 }
@@ -78,7 +78,7 @@ fn pod_template(args: &Args<'_>) -> mlua::Result<serde_json::Value> {
 }
 
 fn invalid_template(args: &Args<'_>, error: impl std::fmt::Display) -> mlua::Error {
-    args.raise(format_args!("{}: the pod template is invalid: {error}", args.name))
+    args.error_at_caller(format_args!("{}: the pod template is invalid: {error}", args.name))
 }
 
 /// The maximum size of a Pod template as JSON, in bytes. etcd rejects objects over 1.5 MiB.
@@ -110,7 +110,7 @@ fn without_memory_limit<T>(lua: &Lua, convert: impl FnOnce() -> T) -> mlua::Resu
 /// wrong number of arguments has another name, as in Karmada.
 fn accurate_pod_requirements(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() != 1 {
-        return Err(args.raise("getPodRequirements only accepts one argument"));
+        return Err(args.error_at_caller("getPodRequirements only accepts one argument"));
     }
     let requirements = pod_requirements(&pod_template(args)?);
     to_lua(args, requirements.map_err(|error| invalid_template(args, error))?)
@@ -120,7 +120,7 @@ fn accurate_pod_requirements(args: &Args<'_>) -> mlua::Result<MultiValue> {
 /// reference. The namespace is `default` if it is nil.
 fn get_pod_dependencies(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.len() != 2 {
-        return Err(args.raise("getPodDependencies only accepts two argument"));
+        return Err(args.error_at_caller("getPodDependencies only accepts two argument"));
     }
     args.table(1)?;
     let namespace =

@@ -96,7 +96,7 @@ impl Library<'_> {
 /// Adds the functions that `base.lua` itself needs, and those without a library: `tonumber`,
 /// `print`, `random`.
 fn base(library: &Library<'_>) -> mlua::Result<()> {
-    library.add("raise", |args| Err(args.raise(args.string(1)?.to_string_lossy())))?;
+    library.add("raise", |args| Err(args.error_at_caller(args.string(1)?.to_string_lossy())))?;
     library.add("charge", |args| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "base.lua passes small counts")]
         args.budget.charge(args.number(1)? as u64)?;

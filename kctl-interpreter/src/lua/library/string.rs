@@ -35,7 +35,7 @@ pub(super) fn register(library: &Library<'_>) -> mlua::Result<()> {
 /// Raises the error of a function that Karmada disables, with an alternative.
 fn raise_unsupported(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let name = args.name;
-    Err(args.raise(format_args!(
+    Err(args.error_at_caller(format_args!(
         "The Lua function string.{name} is not supported: write a loop over string.find, string.sub or string.gmatch"
     )))
 }
@@ -79,7 +79,7 @@ fn byte(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let (Ok(from), Ok(to)) = (usize::try_from(from), usize::try_from(to)) else { return Ok(MultiValue::new()) };
     let Some(slice) = bytes.get(from..to) else { return Ok(MultiValue::new()) };
     if slice.len() > RESULTS_MAX {
-        return Err(args.raise("string slice too long"));
+        return Err(args.error_at_caller("string slice too long"));
     }
     Ok(slice.iter().map(|byte| Value::Number(f64::from(*byte))).collect())
 }
@@ -124,7 +124,7 @@ fn search(args: &Args<'_>, start: usize) -> mlua::Result<Option<Match>> {
     let (subject, pattern) = (args.string(1)?, args.string(2)?);
     let charge = |steps| args.budget.charge(steps);
     pattern::find(&subject.as_bytes(), &pattern.as_bytes(), start, charge).map_err(|error| match error {
-        PatternError::Malformed(message) => args.raise(message),
+        PatternError::Malformed(message) => args.error_at_caller(message),
         PatternError::Stopped(error) => error,
     })
 }

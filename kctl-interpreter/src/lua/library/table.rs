@@ -46,7 +46,9 @@ fn concat(args: &Args<'_>) -> mlua::Result<MultiValue> {
             (_, Some(number)) => text.extend_from_slice(number::text(number).as_bytes()),
             (value, None) => {
                 let kind = value.type_name();
-                return Err(args.raise(format_args!("invalid value ({kind}) at index {idx} in table for concat")));
+                return Err(
+                    args.error_at_caller(format_args!("invalid value ({kind}) at index {idx} in table for concat"))
+                );
             }
         }
         if idx < to
@@ -56,7 +58,9 @@ fn concat(args: &Args<'_>) -> mlua::Result<MultiValue> {
         }
         args.budget.charge(4 + (text.len() - before) as u64 / 8)?;
         if text.len() > OUTPUT_BYTES_MAX {
-            return Err(args.raise(format_args!("table.concat: the result is longer than {OUTPUT_BYTES_MAX} bytes")));
+            return Err(
+                args.error_at_caller(format_args!("table.concat: the result is longer than {OUTPUT_BYTES_MAX} bytes"))
+            );
         }
     }
     args.text(text)

@@ -97,10 +97,10 @@ fn may_define(item: &Item, kind: &Ident) -> bool {
             is_kind(&item.self_ty)
                 && path.segments.last().is_some_and(|last| last.ident.to_string().contains("Resource"))
         }),
-        Item::Use(item) => resource::mentions(&quote!(#item), kind),
+        Item::Use(item) => resource::contains_word(&quote!(#item), kind),
         Item::Type(item) => item.ident == *kind,
         Item::Enum(item) => item.ident == *kind,
-        Item::Macro(item) => resource::mentions(&item.mac.tokens, kind),
+        Item::Macro(item) => resource::contains_word(&item.mac.tokens, kind),
         _ => false,
     }
 }
@@ -120,7 +120,7 @@ fn first_controller_of<'a>(items: &[&'a Item], kind: &Ident) -> Option<&'a Ident
         }
         Item::Struct(item) if is_controller(&item.attrs) => {
             let options = item.attrs.iter().find(|a| source_file::has_name(a, &["controller"]))?;
-            resource::mentions(&quote!(#options), kind).then_some(&item.ident)
+            resource::contains_word(&quote!(#options), kind).then_some(&item.ident)
         }
         _ => None,
     })

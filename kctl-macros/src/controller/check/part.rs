@@ -32,7 +32,7 @@ impl Part {
 pub(super) fn report_metadata_type(declared_as: RelationKind, named: &Type, errors: &mut Errors) -> bool {
     let Some(whole) = generic_argument(named, "PartialObjectMeta").map(compact_text) else { return false };
     let help =
-        format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", declared_as.word());
+        format!("write `{} = {whole}({METADATA})`; it is read as `PartialObjectMeta<{whole}>`", declared_as.as_str());
     errors.push(
         named,
         codes::PART_OF_AN_OBJECT,

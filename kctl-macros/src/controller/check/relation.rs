@@ -102,7 +102,7 @@ pub(super) fn relation(entry: &Entry, declared_as: RelationKind, errors: &mut Er
         optional: None,
         part: Part::Whole,
     };
-    let prefix = format!("{} = {}", declared_as.word(), kind.to_token_stream());
+    let prefix = format!("{} = {}", declared_as.as_str(), kind.to_token_stream());
     let parentheses = Parentheses { subject: Subject::Related(declared_as), prefix };
     let mut options_given = Vec::new();
     for argument in &entry.arguments {

@@ -69,7 +69,7 @@ fn rules(Rules { rules, on }: &Rules) -> TokenStream {
 /// Returns the calls for `primary(…)`.
 fn primary(PrimaryOptions { verbs, is_read_only, options }: &PrimaryOptions) -> TokenStream {
     let options = options.iter().filter(|declared| declared.option != RelationOption::On);
-    let options = options.map(|declared| option(declared, &format!("primary_{}", declared.option.word())));
+    let options = options.map(|declared| option(declared, &format!("primary_{}", declared.option.as_str())));
     let read_only = is_read_only.then(|| quote!(.read_only()));
     let verbs = verb_names(verbs);
     quote!(#(#options)* #read_only .primary(&[#(#verbs),*]))
@@ -84,7 +84,7 @@ pub(super) fn relation(relation: &Relation) -> TokenStream {
     };
     let verbs = (!verbs.is_empty()).then(|| quote!(.verbs(&[#(#verbs),*])));
     let options = relation.options.iter().filter(|declared| declared.option != RelationOption::On);
-    let options = options.map(|declared| option(declared, declared.option.word()));
+    let options = options.map(|declared| option(declared, declared.option.as_str()));
     let flags = relation.blocking.iter().chain(&relation.optional);
     quote!(#verbs #(#options)* #(.#flags())*)
 }
@@ -97,7 +97,7 @@ fn option(declared: &DeclaredOption, method: &str) -> TokenStream {
 
 /// Returns the verbs as the role names them.
 fn verb_names(verbs: &[DeclaredVerb]) -> Vec<&'static str> {
-    verbs.iter().map(|declared| declared.verb.word()).collect()
+    verbs.iter().map(|declared| declared.verb.as_str()).collect()
 }
 
 /// Returns the declaration of a relation as text, with everything that the role depends on: `owns = Pod(create)`.
@@ -118,7 +118,7 @@ pub(super) fn text(relation: &Relation) -> String {
         .collect();
     let arguments =
         if arguments_of_flag.is_empty() { String::new() } else { format!("({})", arguments_of_flag.join(", ")) };
-    format!("{} = {}{arguments}", relation.declared_as.word(), relation.kind.to_token_stream())
+    format!("{} = {}{arguments}", relation.declared_as.as_str(), relation.kind.to_token_stream())
 }
 
 /// Returns an option that the role depends on. Selectors and functions don't narrow a role.

@@ -172,12 +172,12 @@ fn with_implied_verbs(mut verbs: Vec<DeclaredVerb>) -> Vec<DeclaredVerb> {
     if verbs.iter().any(|declared| declared.verb == Verb::Apply) {
         verbs.extend([Verb::Patch, Verb::Create].map(implied_verb));
     }
-    verbs.sort_by_key(|declared| declared.verb.word());
+    verbs.sort_by_key(|declared| declared.verb.as_str());
     verbs.dedup_by_key(|declared| declared.verb);
     verbs
 }
 
 /// Returns a verb that the user did not write. Its word has the span of the whole attribute.
 fn implied_verb(verb: Verb) -> DeclaredVerb {
-    DeclaredVerb { verb, word: format_ident!("{}", verb.word()) }
+    DeclaredVerb { verb, word: format_ident!("{}", verb.as_str()) }
 }

@@ -15,7 +15,7 @@
 
 use proc_macro2::{Ident, TokenStream};
 
-use super::{FORMS, Form, form};
+use super::{FORMS, Form, marker_form};
 use crate::{
     codes,
     diagnostics::{Errors, closest_match},
@@ -54,12 +54,12 @@ const OTHER_NAMES: [(&str, &str); 24] = [
 /// Reports K0080 for a name that is not a marker.
 pub(super) fn report_unknown(name: &Ident, text: &str, value: &TokenStream, errors: &mut Errors) {
     let what = format!("`#[kctl(…)]` has no option `{text}`");
-    errors.push(name, codes::UNKNOWN_MARK, &what, &instead(&snake_case(text), value));
+    errors.push(name, codes::UNKNOWN_MARK, &what, &suggest_name(&snake_case(text), value));
 }
 
 /// Returns the help for a name in snake case. A name that needs more than another spelling is answered here; the rest by
 /// `OTHER_NAMES`, then by the marker that is spelled alike.
-fn instead(text: &str, value: &TokenStream) -> String {
+fn suggest_name(text: &str, value: &TokenStream) -> String {
     let markers: Vec<&str> = FORMS.iter().map(|(marker, _)| *marker).collect();
     let other = OTHER_NAMES.iter().find(|(other, _)| *other == text).map(|(_, marker)| *marker);
     let same = markers.iter().find(|marker| **marker == text).copied();
@@ -119,7 +119,7 @@ fn with_marker(marker: &str, value: &TokenStream) -> String {
     let text = source_text(value);
     let argument = text.trim_start_matches('=').trim();
     let within = argument.trim_start_matches(['(', '[']).trim_end_matches([')', ']']).trim();
-    match form(marker) {
+    match marker_form(marker) {
         _ if argument.is_empty() => marker.to_owned(),
         Some(Form::Flag) => marker.to_owned(),
         Some(Form::Values | Form::Names | Form::Inner | Form::Rule | Form::Docs) => format!("{marker}({within})"),

@@ -4,11 +4,11 @@
 use proc_macro2::Ident;
 use syn::{Error, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream};
 
-use super::{Form, form, up_to_comma};
+use super::{Form, marker_form, up_to_comma};
 use crate::{
     codes,
     diagnostics::{Errors, closest_match},
-    resource::json::{Json, comma},
+    resource::json::{Json, parse_comma},
 };
 
 /// The types of JSON schema, for `type_`.
@@ -59,7 +59,7 @@ pub(super) fn list(input: ParseStream, name: &Ident, text: &str, errors: &mut Er
     let mut all: Vec<Json> = Vec::new();
     while !input.is_empty() {
         let span = input.span();
-        let value: Json = match form(text) {
+        let value: Json = match marker_form(text) {
             Some(Form::Names) => Json::Text(
                 input
                     .parse::<LitStr>()
@@ -80,7 +80,7 @@ pub(super) fn list(input: ParseStream, name: &Ident, text: &str, errors: &mut Er
             );
         }
         all.push(value);
-        comma(input)?;
+        parse_comma(input)?;
     }
     if all.is_empty() {
         errors.push(
@@ -94,7 +94,7 @@ pub(super) fn list(input: ParseStream, name: &Ident, text: &str, errors: &mut Er
 }
 
 /// Reads one of a few words. K0083 for any other one.
-pub(super) fn choice(word: &Ident, words: &[&str], errors: &mut Errors) -> Option<Json> {
+pub(super) fn read_choice(word: &Ident, words: &[&str], errors: &mut Errors) -> Option<Json> {
     let text = word.to_string();
     if words.contains(&text.as_str()) {
         return Some(Json::Text(text));
@@ -112,7 +112,7 @@ pub(super) fn list_type(input: ParseStream, errors: &mut Errors) -> syn::Result<
     let word = input.call(Ident::parse_any)?;
     if word != "map" {
         let list_types = ["atomic", "set", "map"];
-        return Ok(choice(&word, &list_types, errors));
+        return Ok(read_choice(&word, &list_types, errors));
     }
     if !input.peek(syn::token::Paren) {
         let help = "write the fields that tell items apart: `list = map(\"name\")`";
@@ -124,7 +124,7 @@ pub(super) fn list_type(input: ParseStream, errors: &mut Errors) -> syn::Result<
     let mut keys = Vec::new();
     while !content.is_empty() {
         keys.push(Json::Text(content.parse::<LitStr>()?.value()));
-        comma(&content)?;
+        parse_comma(&content)?;
     }
     if keys.is_empty() {
         let help = "write the fields that tell items apart: `list = map(\"name\")`";
@@ -141,7 +141,7 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
     let source: LitStr = input.parse().map_err(|error| {
         Error::new(error.span(), "a rule starts with its expression, in quotes: write `rule(\"self.min <= self.max\")`")
     })?;
-    comma(input)?;
+    parse_comma(input)?;
     let (mut fields, mut options_given) = (vec![("rule".to_owned(), Json::Text(source.value()))], Vec::new());
     while !input.is_empty() {
         let name = input.call(Ident::parse_any)?;
@@ -160,7 +160,7 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
             "reason" => {
                 input.parse::<Token![=]>()?;
                 let reason = input.call(Ident::parse_any)?;
-                fields.extend(choice(&reason, &REASONS, errors).map(|reason| ("reason".to_owned(), reason)));
+                fields.extend(read_choice(&reason, &REASONS, errors).map(|reason| ("reason".to_owned(), reason)));
             }
             _ => {
                 let keys = ["message", "message_expression", "reason", "field_path", "optional_old_self"];
@@ -170,7 +170,7 @@ pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
                 let _skipped = up_to_comma(input)?;
             }
         }
-        comma(input)?;
+        parse_comma(input)?;
     }
     if source.value().trim().is_empty() {
         errors.push(
@@ -211,7 +211,7 @@ pub(super) fn docs(input: ParseStream, errors: &mut Errors) -> syn::Result<Optio
             );
             let _skipped = up_to_comma(input)?;
         }
-        comma(input)?;
+        parse_comma(input)?;
     }
     Ok(Some(Json::Object(fields)))
 }

@@ -33,7 +33,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{Lists, Workloads, controlled_objects, is_controlled, optional, reference, replica_set, unless_outdated};
+use super::{Lists, Workloads, controlled_objects, ignore_outdated, is_controlled, optional, reference, replica_set};
 pub(super) use status::time_until_deadline;
 use {bounds::Bounds, status::StatusUpdate};
 
@@ -91,11 +91,11 @@ impl<'a> Rollout<'a> {
             }
             None if is_paused => self.resize().await?,
             // `Recreate`: Pods of two templates never run at the same time.
-            None if self.bounds.recreates && self.runs_old(pods) => self.end_old().await?,
+            None if self.bounds.recreates && self.has_old_pods(pods) => self.scale_down_old().await?,
             None => {
                 let set = self.new_set(hash);
                 status_update.record_new_set(&set.name_any());
-                unless_outdated(self.api().create(&PostParams::default(), &set).await)?;
+                ignore_outdated(self.api().create(&PostParams::default(), &set).await)?;
                 1
             }
         };
@@ -133,8 +133,8 @@ impl<'a> Rollout<'a> {
     /// With `Recreate`, the current set grows only after all old Pods have ended.
     async fn roll(&self, current: &ReplicaSet, pods: &[Pod]) -> kube::Result<usize> {
         if self.bounds.recreates {
-            let n_ended = self.end_old().await?;
-            if n_ended > 0 || self.runs_old(pods) {
+            let n_ended = self.scale_down_old().await?;
+            if n_ended > 0 || self.has_old_pods(pods) {
                 return Ok(n_ended);
             }
         }
@@ -176,7 +176,7 @@ impl<'a> Rollout<'a> {
         Ok(n_writes)
     }
 
-    async fn end_old(&self) -> kube::Result<usize> {
+    async fn scale_down_old(&self) -> kube::Result<usize> {
         let mut n_writes = 0;
         for set in &self.old {
             n_writes += self.scale(set, 0).await?;
@@ -187,7 +187,7 @@ impl<'a> Rollout<'a> {
     /// Returns `true` if a Pod of an old template has not ended.
     ///
     /// A Pod that is being deleted counts until it has ended, even if its set has no replicas.
-    fn runs_old(&self, pods: &[Pod]) -> bool {
+    fn has_old_pods(&self, pods: &[Pod]) -> bool {
         pods.iter().any(|pod| {
             !["Succeeded", "Failed"].contains(&replica_set::phase(pod))
                 && self.old.iter().any(|set| is_controlled(pod, *set))
@@ -211,7 +211,7 @@ impl<'a> Rollout<'a> {
     /// Patches a set. The uid in the patch prevents a write to a new set of the same name.
     async fn patch(&self, set: &ReplicaSet, mut patch: serde_json::Value) -> kube::Result<()> {
         patch["metadata"]["uid"] = set.uid().into();
-        unless_outdated(self.api().patch(&set.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
+        ignore_outdated(self.api().patch(&set.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await)
     }
 
     /// Gives the current set the newest revision.
@@ -240,7 +240,7 @@ impl<'a> Rollout<'a> {
         for set in by_revision.into_iter().take(surplus).filter(|set| is_over(set)) {
             let exactly = Preconditions { uid: set.uid(), resource_version: None };
             let params = DeleteParams::background().preconditions(exactly);
-            unless_outdated(self.api().delete(&set.name_any(), &params).await)?;
+            ignore_outdated(self.api().delete(&set.name_any(), &params).await)?;
             n_writes += 1;
         }
         Ok(n_writes)

@@ -48,7 +48,7 @@ impl<'a> Rollout<'a> {
             };
         }
         if self.current.is_some_and(|current| self.is_saturated(current)) {
-            return self.end_old().await;
+            return self.scale_down_old().await;
         }
         if self.bounds.recreates { Ok(0) } else { self.share(active).await }
     }

@@ -21,9 +21,9 @@ use kube::{Api, ResourceExt, api::PostParams};
 
 use super::{
     super::{
+        ignore_outdated,
         optional::{self, string},
         replica_set::{self, REPLICA_FAILURE},
-        unless_outdated,
     },
     Rollout, revisions,
 };
@@ -121,7 +121,7 @@ impl<'a> StatusUpdate<'a> {
         changed.metadata.managed_fields = None;
         let namespace = deployment.namespace().unwrap_or_default();
         let api = Api::<Deployment>::namespaced(rollout.workloads.client.clone(), &namespace);
-        unless_outdated(api.replace_status(&deployment.name_any(), &PostParams::default(), &changed).await)?;
+        ignore_outdated(api.replace_status(&deployment.name_any(), &PostParams::default(), &changed).await)?;
         Ok(1)
     }
 
@@ -163,7 +163,7 @@ impl<'a> StatusUpdate<'a> {
             if let (Some(since), Some(now)) = (since, self.new.conditions.iter_mut().flatten().last()) {
                 now.last_transition_time = Some(since);
             }
-        } else if is_late(&self.new, deadline, self.now.0) {
+        } else if is_overdue(&self.new, deadline, self.now.0) {
             self.set(PROGRESSING, "False", TIMED_OUT, format!("ReplicaSet {set:?} has timed out progressing."));
         }
     }
@@ -266,7 +266,7 @@ fn deadline(deployment: &Deployment) -> Option<Duration> {
 /// Returns the time at which progress is overdue, or `None` if no progress is expected.
 ///
 /// The deadline counts from the last update of the condition.
-fn waits_until(status: &DeploymentStatus, deadline: Duration) -> Option<Timestamp> {
+fn progress_deadline(status: &DeploymentStatus, deadline: Duration) -> Option<Timestamp> {
     let known = progress_condition(status)?;
     let is_over = [COMPLETE, TIMED_OUT].contains(&known.reason.as_deref().unwrap_or_default());
     let since = known.last_update_time.as_ref().filter(|_| !is_over)?;
@@ -274,8 +274,8 @@ fn waits_until(status: &DeploymentStatus, deadline: Duration) -> Option<Timestam
 }
 
 /// Returns `true` if progress is overdue (`DeploymentTimedOut`).
-fn is_late(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> bool {
-    waits_until(status, deadline).is_some_and(|end| end < now)
+fn is_overdue(status: &DeploymentStatus, deadline: Duration, now: Timestamp) -> bool {
+    progress_deadline(status, deadline).is_some_and(|end| end < now)
 }
 
 /// Returns the time until progress is overdue, or `None` if no progress is expected.
@@ -285,7 +285,7 @@ pub(in crate::workloads) fn time_until_deadline(deployment: &Deployment, now: Ti
     if optional::deployment(deployment).paused == Some(true) {
         return None;
     }
-    let end = waits_until(deployment.status.as_ref()?, deadline(deployment)?)?;
+    let end = progress_deadline(deployment.status.as_ref()?, deadline(deployment)?)?;
     // Times in objects are whole seconds, so the deadline has passed only after its last second.
     let wait = Duration::try_from(end.duration_since(now)).unwrap_or_default();
     Some(wait + Duration::from_secs(1))

@@ -39,7 +39,7 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{Lists, Workloads, is_alive, is_controlled, reference, unless_outdated};
+use super::{Lists, Workloads, ignore_outdated, is_alive, is_controlled, reference};
 use conditions::{ended_at, is_finished};
 use state::JobState;
 
@@ -61,7 +61,7 @@ pub(super) async fn sync(workloads: &Workloads, job: &Job, lists: &Lists) -> kub
     if job.status.as_ref() != Some(&status) {
         return update_status(workloads, job, status).await;
     }
-    state.act(workloads, now).await
+    state.sync_pods(workloads, now).await
 }
 
 /// Iterates over the Pods that have the finalizer, but whose Job no longer exists.
@@ -99,7 +99,7 @@ async fn end(workloads: &Workloads, job: &Job, pods: &[&Pod], now: Timestamp) ->
     if is_alive(job) && expiry(job).is_some_and(|at| at <= now) {
         let exactly = Preconditions { uid: job.uid(), resource_version: None };
         let whole = DeleteParams { propagation_policy: Some(PropagationPolicy::Foreground), ..DeleteParams::default() };
-        unless_outdated(jobs(workloads, job).delete(&job.name_any(), &whole.preconditions(exactly)).await)?;
+        ignore_outdated(jobs(workloads, job).delete(&job.name_any(), &whole.preconditions(exactly)).await)?;
         n_writes += 1;
     }
     Ok(n_writes)
@@ -107,7 +107,7 @@ async fn end(workloads: &Workloads, job: &Job, pods: &[&Pod], now: Timestamp) ->
 
 impl JobState<'_> {
     /// Deletes and creates Pods as the status demands.
-    async fn act(&self, workloads: &Workloads, now: Timestamp) -> kube::Result<usize> {
+    async fn sync_pods(&self, workloads: &Workloads, now: Timestamp) -> kube::Result<usize> {
         let mut n_writes = 0;
         for pod in &self.held {
             release(workloads, pod).await?;
@@ -132,7 +132,7 @@ impl JobState<'_> {
                 self.failures.get(&index).copied().unwrap_or_default().write_annotations(&mut pod);
             }
             let api = Api::<Pod>::namespaced(workloads.client.clone(), &self.job.namespace().unwrap_or_default());
-            unless_outdated(api.create(&PostParams::default(), &pod).await)?;
+            ignore_outdated(api.create(&PostParams::default(), &pod).await)?;
             n_writes += 1;
         }
         Ok(n_writes)
@@ -199,7 +199,7 @@ pub(super) async fn release(workloads: &Workloads, pod: &Pod) -> kube::Result<bo
     let api = Api::<Pod>::namespaced(workloads.client.clone(), &pod.namespace().unwrap_or_default());
     let written = api.patch(&pod.name_any(), &PatchParams::default(), &patch).await;
     let is_current = written.is_ok();
-    unless_outdated(written)?;
+    ignore_outdated(written)?;
     Ok(is_current)
 }
 
@@ -207,7 +207,7 @@ pub(super) async fn release(workloads: &Workloads, pod: &Pod) -> kube::Result<bo
 async fn delete(workloads: &Workloads, pod: &Pod) -> kube::Result<usize> {
     let exactly = Preconditions { uid: pod.uid(), resource_version: None };
     let api = Api::<Pod>::namespaced(workloads.client.clone(), &pod.namespace().unwrap_or_default());
-    unless_outdated(api.delete(&pod.name_any(), &DeleteParams::default().preconditions(exactly)).await)?;
+    ignore_outdated(api.delete(&pod.name_any(), &DeleteParams::default().preconditions(exactly)).await)?;
     Ok(1)
 }
 
@@ -215,7 +215,7 @@ async fn update_status(workloads: &Workloads, job: &Job, status: JobStatus) -> k
     let mut new = job.clone();
     new.status = Some(status);
     new.metadata.managed_fields = None;
-    unless_outdated(jobs(workloads, job).replace_status(&job.name_any(), &PostParams::default(), &new).await)?;
+    ignore_outdated(jobs(workloads, job).replace_status(&job.name_any(), &PostParams::default(), &new).await)?;
     Ok(1)
 }
 

@@ -67,12 +67,12 @@ fn is_direct(server: &Uri, exceptions: &str) -> bool {
     }
     let port = server.port_u16().unwrap_or(if server.scheme_str() == Some("http") { 80 } else { 443 });
     let exceptions = exceptions.split(',').map(|part| part.trim().to_lowercase());
-    exceptions.filter(|part| !part.is_empty()).any(|part| part == "*" || excepts(&part, &host, ip, port))
+    exceptions.filter(|part| !part.is_empty()).any(|part| part == "*" || matches_no_proxy(&part, &host, ip, port))
 }
 
 /// Returns `true` if one part of `NO_PROXY` matches: an address, a CIDR range, a name with its
 /// subdomains, or `.name` for subdomains alone.
-fn excepts(part: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
+fn matches_no_proxy(part: &str, host: &str, ip: Option<IpAddr>, port: u16) -> bool {
     if let (Some((network, length)), Some(ip)) = (part.split_once('/'), ip) {
         return in_range(ip, network, length).unwrap_or_default();
     }

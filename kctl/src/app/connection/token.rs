@@ -45,7 +45,7 @@ impl TokenFile {
     }
 
     /// Returns the current token. If the file is no longer readable, the last token stays.
-    fn header(&self) -> HeaderValue {
+    fn authorization_header(&self) -> HeaderValue {
         let mut cached = self.cached.lock();
         if cached.read_at.is_none_or(|read_at| read_at.elapsed() >= READ_EVERY) {
             cached.header = read(&self.file).unwrap_or_else(|| cached.header.clone());
@@ -99,7 +99,7 @@ where
 
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         let begun = Instant::now();
-        request.headers_mut().insert(AUTHORIZATION, self.token.header());
+        request.headers_mut().insert(AUTHORIZATION, self.token.authorization_header());
         let (token, response) = (self.token.clone(), self.inner.call(request));
         Box::pin(async move {
             let response = response.await?;

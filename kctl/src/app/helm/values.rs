@@ -238,7 +238,7 @@ pub(super) fn merge(items: &[Item], text: &str) -> Result<String> {
     merge_section(items, &mut Vec::new(), &before, &mut merged)?;
     let after = parse(&merged)?;
     // Finds lines that only look like a mapping, such as those of a block scalar.
-    if !keeps(&before, &after) || !has_all(items, &after) {
+    if !contains_all(&before, &after) || !has_all(items, &after) {
         let mut lines = String::new();
         items.iter().filter(|item| before.get(item.key).is_none()).try_for_each(|item| item.render(0, &mut lines))?;
         return Err(Error::from(format!("no place was found for new values; add them by hand:\n{lines}")));
@@ -363,10 +363,10 @@ pub(super) fn invalid_yaml(error: &serde_saphyr::Error) -> Error {
 /// Returns `true` if `after` has everything of `before`, and the same.
 ///
 /// Mappings may have gained keys, at any depth; lists and scalars must be equal.
-fn keeps(before: &Value, after: &Value) -> bool {
+fn contains_all(before: &Value, after: &Value) -> bool {
     match (before, after) {
         (Value::Object(before), Value::Object(after)) => {
-            before.iter().all(|(key, value)| after.get(key).is_some_and(|after| keeps(value, after)))
+            before.iter().all(|(key, value)| after.get(key).is_some_and(|after| contains_all(value, after)))
         }
         _ => before == after,
     }
@@ -516,7 +516,7 @@ resources:
             let merged = merged(text);
             assert!(merged.contains(expected), "{merged}");
             assert!(has_all(&items(), &parse(&merged).unwrap()), "{merged}");
-            assert!(keeps(&parse(text).unwrap(), &parse(&merged).unwrap()), "{merged}");
+            assert!(contains_all(&parse(text).unwrap(), &parse(&merged).unwrap()), "{merged}");
             assert_eq!(super::merge(&items(), &merged).unwrap(), merged, "a second merge changes nothing");
         }
     }

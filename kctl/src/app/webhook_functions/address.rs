@@ -52,7 +52,7 @@ pub(in crate::app) fn check_path(definition: &Value) -> Result<()> {
         "{}: `{}` in #[resource] sends conversions to the path /{path}, and the functions of `App::conversion` answer at {}\n\
          help: leave the path out, or all of `conversion(…)`: `App::conversion` is enough",
         name(definition),
-        in_words(&written),
+        format_client_config(&written),
         conversion::PATH,
     )))
 }
@@ -73,8 +73,8 @@ pub(super) fn check_same(definition: &Value, written: &Value, client: &ClientCon
         "{}: `{}` in #[resource] names another converter than {origin}, by which the functions of `App::conversion` are reached: \
          `{}`\nhelp: leave `conversion(…)` out of #[resource]: `App::conversion` is enough{options}",
         name(definition),
-        in_words(written),
-        in_words(&own_config),
+        format_client_config(written),
+        format_client_config(&own_config),
     )))
 }
 
@@ -93,7 +93,7 @@ pub(in crate::app) fn check_service(definition: &Value, service: &str, namespace
          {namespace}/{service} (--webhook-service)\nhelp: leave `conversion(…)` out of #[resource]: `App::conversion` is \
          enough; or run it in the namespace of that Service with `--webhook-service {name_of}`",
         name(definition),
-        in_words(&written),
+        format_client_config(&written),
     )))
 }
 
@@ -130,7 +130,7 @@ fn is_usual_port(config: &Value) -> bool {
 }
 
 /// Formats a `clientConfig` as the option of `#[resource]`.
-fn in_words(config: &Value) -> String {
+fn format_client_config(config: &Value) -> String {
     if let Some(url) = config["url"].as_str() {
         return format!("conversion(url = \"{url}\")");
     }

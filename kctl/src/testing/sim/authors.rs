@@ -129,13 +129,13 @@ impl Authors {
     }
 
     /// Counts a request.
-    pub(super) fn asks(&mut self, process: &str, trace: &str, verb: &'static str, resource: &str) {
+    pub(super) fn count_request(&mut self, process: &str, trace: &str, verb: &'static str, resource: &str) {
         let controller = self.find_by_trace(process, trace).map_or(OUTSIDE, |(controller, _)| controller).to_owned();
         *self.n_asked.entry((controller, verb, resource.to_owned())).or_default() += 1;
     }
 
     /// Describes the most frequent kind of request.
-    pub(super) fn most_asked(&self) -> String {
+    pub(super) fn most_frequent_request(&self) -> String {
         let most = self.n_asked.iter().max_by_key(|(_, n)| **n);
         let text = |((controller, verb, resource), n): (&(String, &str, String), &u64)| {
             format!("{n} of them {verb} {resource}, by {controller}")
@@ -208,10 +208,10 @@ mod tests {
     fn most_asked_is_by_controller_verb_and_resource() {
         let mut authors = Authors::default();
         authors.begin("app-0.1", "labels", &ObjectKey::new(None, "a"), "t1");
-        assert_eq!(authors.most_asked(), "");
+        assert_eq!(authors.most_frequent_request(), "");
         for (trace, verb) in [("t1", "get"), ("", "list"), ("t1", "get"), ("t1", "list")] {
-            authors.asks("app-0.1", trace, verb, "configmaps");
+            authors.count_request("app-0.1", trace, verb, "configmaps");
         }
-        assert_eq!(authors.most_asked(), "2 of them get configmaps, by labels");
+        assert_eq!(authors.most_frequent_request(), "2 of them get configmaps, by labels");
     }
 }

@@ -190,7 +190,7 @@ impl Checks {
             let what = format!("{}: {message}", self.authors.author(&change.by, &change.trace));
             self.find(Found::new("no write on objects that are not owned", what));
         }
-        self.ownership.learn(&id, change);
+        self.ownership.record_change(&id, change);
         self.snapshot.apply_change(id.clone(), change, maker, now);
         self.revisions.insert(cluster.to_owned(), change.revision);
         if cluster.is_empty() {
@@ -209,7 +209,7 @@ impl Checks {
     fn count_change(&mut self, id: &Id, change: &Change, maker: Maker, now: Duration) {
         let by_app = maker == Maker::App;
         self.n_changes += 1;
-        self.n_lasting_changes += u64::from(!self.timed.learn(change));
+        self.n_lasting_changes += u64::from(!self.timed.record_change(change));
         self.changes_by_app += u64::from(by_app);
         self.collected += u64::from(self.is_collected(change));
         self.reconciles.clear();
@@ -217,7 +217,7 @@ impl Checks {
         let author = self.author(change);
         self.last_change = format!("{id} by {author}");
         if let (None, Some(object)) = (&change.before, &change.after) {
-            self.learn_maker(object, maker, author);
+            self.record_maker(object, maker, author);
         }
         if by_app {
             self.at_once = if self.at_once.0 == now { (now, self.at_once.1 + 1) } else { (now, 1) };
@@ -250,7 +250,7 @@ impl Checks {
 
     /// Records the creator of an object if the app created it, or if it was created for an object
     /// of the app.
-    fn learn_maker(&mut self, object: &Value, maker: Maker, author: String) {
+    fn record_maker(&mut self, object: &Value, maker: Maker, author: String) {
         let uid = super::snapshot::uid(object).to_owned();
         if maker == Maker::App {
             self.made_by.insert(uid, author);
@@ -264,7 +264,7 @@ impl Checks {
     fn learn_leader(&mut self, change: &Change) {
         let Some(lease) = self.owners.lease(change) else { return };
         if let AppLease::Slot(slot) = lease {
-            self.owners.learn(slot, change);
+            self.owners.record_change(slot, change);
         }
         // With slots, only their own Leases decide which process may write.
         if matches!(lease, AppLease::Slot(_)) == self.owners.slots.is_some() {
@@ -338,8 +338,8 @@ impl Checks {
         id.resource.clone_from(resource);
         self.n_requests += 1;
         self.requests += 1;
-        self.turn_window(now);
-        self.authors.asks(by, &request.trace, verb, resource);
+        self.advance_window(now);
+        self.authors.count_request(by, &request.trace, verb, resource);
         let hot = if self.requests > HOT_REQUESTS_MAX {
             Some(format!("{HOT_REQUESTS_MAX} requests within {HOT_WITHIN:?} although nothing changed"))
         } else {
@@ -368,7 +368,7 @@ impl Checks {
         uid.is_some_and(|object| self.snapshot.created.contains(super::snapshot::uid(object)))
     }
 
-    fn turn_window(&mut self, now: Duration) {
+    fn advance_window(&mut self, now: Duration) {
         if now.saturating_sub(self.window) > HOT_WITHIN {
             self.window = now;
             self.requests = 0;
@@ -382,7 +382,7 @@ impl Checks {
             let what = format!("{controller} reconciles {key} in {process} while it still does so in {other}");
             self.find(Found::new("a key never runs twice at once", what));
         }
-        self.turn_window(now);
+        self.advance_window(now);
         let repeated = self.reconciles.entry(id).or_default();
         repeated.n += 1;
         if repeated.n > HOT_RECONCILES_MAX {

@@ -312,7 +312,7 @@ impl Sim {
 
 impl Sim {
     /// Returns a message if no fault of many runs has met the app. The replay of one run may have no such fault.
-    fn in_vain(&self, report: &Report, test: &str) -> Option<String> {
+    fn unmet_faults_message(&self, report: &Report, test: &str) -> Option<String> {
         let has_many = self.cases.iter().any(|cases| match cases {
             Cases::Singles(max) => *max > 0,
             Cases::Seeds(seeds) => !seeds.is_empty(),
@@ -336,7 +336,9 @@ impl Sim {
 pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
     let sim = Sim::from_env(seeds).map(|sim| sim.replayed_by(&test.replay()));
     let report = sim.and_then(|sim| Ok((sim.run(scenario)?, sim)));
-    match report.map(|(report, sim)| (report.failure().map(ToString::to_string), sim.in_vain(&report, test.name()))) {
+    match report.map(|(report, sim)| {
+        (report.failure().map(ToString::to_string), sim.unmet_faults_message(&report, test.name()))
+    }) {
         Ok((None, None)) => {}
         Ok((Some(text), _) | (None, Some(text))) => panic!("{text}"),
         Err(error) => panic!("{error}"),
@@ -362,7 +364,7 @@ mod tests {
         for (sim, is_in_vain) in cases {
             let report = sim.run(&idle).unwrap();
             assert_eq!((report.injected(), report.failure().is_none()), (0, true), "{sim:?}");
-            let message = sim.in_vain(&report, "sim::survives");
+            let message = sim.unmet_faults_message(&report, "sim::survives");
             assert_eq!(message.is_some(), is_in_vain, "{sim:?}");
             assert!(message.is_none_or(|text| text.starts_with("sim::survives: no fault met")), "{sim:?}");
         }

@@ -38,7 +38,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
             let maker = if snapshot.created.contains(uid(object)) { Maker::App } else { Maker::Other };
             let mut ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();
             ignored.extend(timed.has_status_of(&id.resource).then_some("/status"));
-            normal(id, object, maker, &names, &ignored)
+            normalize_object(id, object, maker, &names, &ignored)
         })
         .collect();
     state.sort_by_cached_key(|normal| (normal.name.clone(), normal.object.to_string()));
@@ -64,7 +64,7 @@ impl Names {
         // A name that contains another one is longer, so the names that it may contain are known before it.
         objects.sort_by_key(|(id, _)| id.name.len());
         for (id, object) in objects {
-            let name = names.general(object, &id.name);
+            let name = names.generic_name(object, &id.name);
             names.add(uid(object), format!("(uid of {} {name})", id.resource));
             if name != id.name {
                 names.add(&id.name, name);
@@ -83,7 +83,7 @@ impl Names {
 
     /// Returns a name without its generated parts. `metadata.generateName` may itself contain a generated name: that of a
     /// Pod is the name of its Job, and without it the name of a `ReplicaSet` is that of its Deployment and a hash.
-    fn general(&self, object: &Value, name: &str) -> String {
+    fn generic_name(&self, object: &Value, name: &str) -> String {
         match object["metadata"]["generateName"].as_str() {
             Some(base) if name.starts_with(base) => format!("{}*", self.replace(base)),
             _ => self.replace(name),
@@ -125,7 +125,7 @@ fn replace_words(text: &str, name: &str, general: &str) -> String {
     replaced + rest
 }
 
-fn normal(id: &Id, object: &Value, maker: Maker, names: &Names, ignored: &[&str]) -> Normal {
+fn normalize_object(id: &Id, object: &Value, maker: Maker, names: &Names, ignored: &[&str]) -> Normal {
     let mut object = object.clone();
     for pointer in ignored {
         remove(&mut object, pointer);

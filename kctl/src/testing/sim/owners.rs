@@ -65,7 +65,7 @@ impl Owners {
     }
 
     /// Records the holder from a change of a slot's Lease.
-    pub(super) fn learn(&mut self, slot: u32, change: &Change) {
+    pub(super) fn record_change(&mut self, slot: u32, change: &Change) {
         let holder = change.after.as_ref().and_then(|lease| lease["spec"]["holderIdentity"].as_str());
         // A Lease that was deleted by hand has no holder, but the owner of its slot is still at work.
         if let Some(holder) = holder {

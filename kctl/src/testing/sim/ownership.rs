@@ -45,7 +45,7 @@ impl Ownership {
     }
 
     /// Remembers a primary, for ever: its owned objects outlive it until garbage collection.
-    pub(super) fn learn(&mut self, id: &Id, change: &Change) {
+    pub(super) fn record_change(&mut self, id: &Id, change: &Change) {
         if let Some(object) = &change.after
             && self.primaries.contains(&plural(id))
         {

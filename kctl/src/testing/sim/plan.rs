@@ -21,7 +21,7 @@ use super::lapse::Lapse;
 pub(super) use self::{
     describe::{event, request, slow_lists},
     points::{History, Points, fits},
-    singles::evenly,
+    singles::sample_evenly,
 };
 
 /// A state that a watch skips is delivered after this time at the latest.

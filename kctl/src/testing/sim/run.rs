@@ -86,7 +86,7 @@ pub(super) fn run(
     plan: &[Fault],
     expected: Option<&Reference>,
 ) -> Outcome {
-    on_own_thread(run_here(scenario, servers, seed, plan, expected)).unwrap_or_else(failed_outcome)
+    on_own_thread(run_phases(scenario, servers, seed, plan, expected)).unwrap_or_else(failed_outcome)
 }
 
 /// Runs a future under simulated time on a new thread, so that thread-local values start fresh.
@@ -120,7 +120,7 @@ pub(super) fn failed_outcome(found: Found) -> Outcome {
 }
 
 /// Runs the phases until they end or a checker finds something, whichever comes first.
-async fn run_here(
+async fn run_phases(
     scenario: &Scenario,
     servers: &Servers,
     seed: u64,
@@ -164,7 +164,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
         } else {
             wait_until_settled(world).await?;
             if expected.is_none() {
-                check_work(world)?;
+                check_progress(world)?;
             }
             check_settled(world)?;
         }
@@ -178,7 +178,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     wait_until_settled(world).await?;
     world.shared.log("checker", "the state has settled");
     if expected.is_none() {
-        check_work(world)?;
+        check_progress(world)?;
     }
     check_settled(world)?;
     let snapshot = world.shared.checks.lock().comparable_state();
@@ -188,7 +188,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, state)) {
         return Err(Found::new(SAME_STATE, difference + &pending(world)));
     }
-    check_work(world)?;
+    check_progress(world)?;
     let has_leases = scenario.instances > 1 && expected.is_some();
     check_no_more_writes(world, if has_leases { STABLE_WITH_LEASES_FOR } else { STABLE_FOR }).await?;
     delete_all(world).await.map_err(failed("the end of all objects"))?;
@@ -243,7 +243,7 @@ fn join_details(texts: &[String]) -> String {
 ///
 /// An app that does not start changes nothing: all its runs end in the same state. With faults, other checkers come
 /// first, because they name the effect on the state.
-fn check_work(world: &World) -> Result<(), Found> {
+fn check_progress(world: &World) -> Result<(), Found> {
     let mut texts = world.not_at_work();
     if world.shared.scenario.failing_keys == FailingKeys::Found {
         texts.extend(world.failing());
@@ -362,7 +362,7 @@ fn check_requests(world: &World) -> Result<(), Found> {
         "{} requests for {} changes of the state: more than {per_change} for each; {}",
         checks.n_requests,
         checks.n_changes,
-        checks.authors.most_asked()
+        checks.authors.most_frequent_request()
     );
     Err(Found::new("bounded requests per change", what))
 }
@@ -473,7 +473,7 @@ mod tests {
     }
 
     /// Returns how long a fault holds back what would change the state.
-    fn wait_of(fault: &Fault) -> Duration {
+    fn delay_of(fault: &Fault) -> Duration {
         match fault {
             Fault::Write { what: OnWrite::Fails(fault), .. } | Fault::Read { what: fault, .. } => match *fault {
                 RequestFault::Delay(time) | RequestFault::Late(time) | RequestFault::DelayResponse(time) => time,
@@ -503,8 +503,8 @@ mod tests {
             let points = run(&scenario, &prepare(&scenario).unwrap(), 0, &[], None).points;
             assert!(points.n_writes > 0 && !points.reads.is_empty() && !points.events.is_empty());
             for fault in points.singles().into_iter().chain((0..2_000).flat_map(|seed| points.choose_faults(seed))) {
-                longest = longest.max(wait_of(&fault));
-                assert!(wait_of(&fault) + LOOK < QUIET_FOR, "{fault}");
+                longest = longest.max(delay_of(&fault));
+                assert!(delay_of(&fault) + LOOK < QUIET_FOR, "{fault}");
             }
         }
         assert!(longest > SKIPPED_FOR, "the longest delay of a write is among the faults");

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::{
     checks::Found,
     normal,
-    plan::{Fault, Points, Timed, evenly},
+    plan::{Fault, Points, Timed, sample_evenly},
     report::{Failure, Report},
     run::{Outcome, Reference, run},
     scenario::Scenario,
@@ -78,13 +78,13 @@ impl<'a> Search<'a> {
         let first = self.run(&case);
         self.count(&first);
         if let Some(found) = first.found.clone() {
-            self.fail(&case, found, first.lines);
+            self.record_failure(&case, found, first.lines);
             return false;
         }
         let second = self.run(&case);
         self.count(&second);
-        if let Some(found) = self.one_trace(&first, &second) {
-            self.fail(&case, found, second.lines);
+        if let Some(found) = self.compare_runs(&first, &second) {
+            self.record_failure(&case, found, second.lines);
             return false;
         }
         self.points = first.points;
@@ -94,7 +94,7 @@ impl<'a> Search<'a> {
 
     /// Returns at most `max` single faults, named by their index among all of them.
     pub(super) fn singles(&self, max: usize) -> Vec<Case> {
-        let singles = evenly(self.points.singles().into_iter().enumerate().collect(), max).into_iter();
+        let singles = sample_evenly(self.points.singles().into_iter().enumerate().collect(), max).into_iter();
         singles.map(|(n, fault)| Case { name: format!("single-{n}"), plan: vec![fault] }).collect()
     }
 
@@ -114,7 +114,7 @@ impl<'a> Search<'a> {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(case) = cases.get(index).filter(|_| index < failed.load(Ordering::Relaxed)) else { return };
-                let outcome = if index < self.twice { self.examine_twice(case) } else { self.compare(case) };
+                let outcome = if index < self.twice { self.run_twice(case) } else { self.compare(case) };
                 if outcome.found.is_some() {
                     failed.fetch_min(index, Ordering::Relaxed);
                 }
@@ -142,20 +142,20 @@ impl<'a> Search<'a> {
 
     /// Executes a case, and a second time if nothing was found: both have to produce the same
     /// trace.
-    fn examine_twice(&self, case: &Case) -> Outcome {
+    fn run_twice(&self, case: &Case) -> Outcome {
         let first = self.compare(case);
         if first.found.is_some() {
             return first;
         }
         let second = self.compare(case);
-        let found = self.one_trace(&first, &second);
+        let found = self.compare_runs(&first, &second);
         let (n_runs, mut injected) = (first.n_runs + second.n_runs, first.injected);
         add(&mut injected, &second.injected);
         Outcome { found, injected, n_runs, ..second }
     }
 
     /// Compares two executions of one case, of which the first has found nothing.
-    fn one_trace(&self, first: &Outcome, second: &Outcome) -> Option<Found> {
+    fn compare_runs(&self, first: &Outcome, second: &Outcome) -> Option<Found> {
         let difference = trace::difference(&first.lines, &second.lines, &self.scenario.ignored);
         difference.map(|difference| Found::new(ONE_TRACE, difference)).or_else(|| second.found.clone())
     }
@@ -190,7 +190,7 @@ impl<'a> Search<'a> {
                 left -= 1;
                 let shorter = Case { plan: plan.clone(), ..case.clone() };
                 let is_twice = shortest.1.checker == ONE_TRACE;
-                let outcome = if is_twice { self.examine_twice(&shorter) } else { self.compare(&shorter) };
+                let outcome = if is_twice { self.run_twice(&shorter) } else { self.compare(&shorter) };
                 self.count(&outcome);
                 match outcome.found.clone() {
                     Some(found) if found.checker == shortest.1.checker => shortest = (plan, found, outcome),
@@ -204,7 +204,7 @@ impl<'a> Search<'a> {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();
         }
         let n_before = case.plan.len();
-        self.fail(&Case { plan, ..case.clone() }, found, outcome.lines);
+        self.record_failure(&Case { plan, ..case.clone() }, found, outcome.lines);
         if let Some(failure) = &mut self.report.failure {
             failure.n_faults_before = n_before;
         }
@@ -229,7 +229,7 @@ impl<'a> Search<'a> {
         )
     }
 
-    fn fail(&mut self, case: &Case, found: Found, lines: Vec<Line>) {
+    fn record_failure(&mut self, case: &Case, found: Found, lines: Vec<Line>) {
         self.report.failure = Some(Failure {
             checker: found.checker,
             message: found.message,

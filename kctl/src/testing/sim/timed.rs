@@ -44,7 +44,7 @@ impl TimeDependent {
     }
 
     /// Records a change, and returns `true` if it depends on time.
-    pub(super) fn learn(&mut self, change: &Change) -> bool {
+    pub(super) fn record_change(&mut self, change: &Change) -> bool {
         let states = [&change.before, &change.after].map(Option::as_deref);
         let belongs = self.resources.contains(&change.resource)
             || states.iter().flatten().any(|object| self.uids.contains(uid(object)) || self.is_owned(object));
@@ -115,10 +115,10 @@ mod tests {
         let mut timed = TimeDependent::parse(&["jobs".into(), "schedules/status".into()]).unwrap();
         let object =
             |uid: &str, owner: &str| json!({ "metadata": { "uid": uid, "ownerReferences": [{ "uid": owner }] } });
-        assert!(timed.learn(&change("jobs", None, Some(object("job", "schedule")))));
-        assert!(timed.learn(&change("pods", None, Some(object("pod", "job")))));
-        assert!(timed.learn(&change("pods", Some(object("pod", "job")), None)));
-        assert!(!timed.learn(&change("pods", None, Some(object("other", "set")))));
+        assert!(timed.record_change(&change("jobs", None, Some(object("job", "schedule")))));
+        assert!(timed.record_change(&change("pods", None, Some(object("pod", "job")))));
+        assert!(timed.record_change(&change("pods", Some(object("pod", "job")), None)));
+        assert!(!timed.record_change(&change("pods", None, Some(object("other", "set")))));
         assert!(timed.has(&object("pod", "")) && !timed.has(&object("other", "")));
     }
 
@@ -126,9 +126,9 @@ mod tests {
     fn only_a_named_status_depends_on_time() {
         let mut timed = TimeDependent::parse(&["schedules/status".into()]).unwrap();
         let at = |version: &str, spec: u32, status: u32| json!({ "metadata": { "uid": "s", "resourceVersion": version }, "spec": spec, "status": status });
-        assert!(timed.learn(&change("schedules", Some(at("1", 1, 1)), Some(at("2", 1, 2)))));
-        assert!(!timed.learn(&change("schedules", Some(at("1", 1, 1)), Some(at("2", 2, 2)))));
-        assert!(!timed.learn(&change("schedules", None, Some(at("1", 1, 1)))));
+        assert!(timed.record_change(&change("schedules", Some(at("1", 1, 1)), Some(at("2", 1, 2)))));
+        assert!(!timed.record_change(&change("schedules", Some(at("1", 1, 1)), Some(at("2", 2, 2)))));
+        assert!(!timed.record_change(&change("schedules", None, Some(at("1", 1, 1)))));
         assert!(timed.has_request("schedules/status") && !timed.has_request("schedules"));
     }
 

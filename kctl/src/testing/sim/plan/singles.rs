@@ -78,7 +78,7 @@ impl Points {
         if !self.without_clock_faults {
             singles.extend((0..self.instances).flat_map(wrong_clocks));
         }
-        evenly(singles, SINGLES_MAX)
+        sample_evenly(singles, SINGLES_MAX)
     }
 
     /// Returns each restart on each older server, after each write.
@@ -91,7 +91,7 @@ impl Points {
                 stale.chain(outdated).map(move |behind| restart(nth, Some(behind)))
             })
         });
-        evenly(restarts.collect(), BEHIND_MAX)
+        sample_evenly(restarts.collect(), BEHIND_MAX)
     }
 
     /// Returns Leases that lapse so shortly before a write that only the write permit keeps it from
@@ -116,7 +116,7 @@ fn wrong_clocks(instance: usize) -> impl Iterator<Item = Fault> {
 }
 
 /// Returns at most `max` items, spread evenly over the list.
-pub(in crate::testing::sim) fn evenly<T>(all: Vec<T>, max: usize) -> Vec<T> {
+pub(in crate::testing::sim) fn sample_evenly<T>(all: Vec<T>, max: usize) -> Vec<T> {
     let n = all.len();
     if n <= max {
         return all;

@@ -6,16 +6,16 @@ use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
     points::{History, Points},
-    singles::{READ_FAILURES, evenly},
+    singles::{READ_FAILURES, sample_evenly},
     *,
 };
 use crate::testing::sim::lapse::{Renewals, longest_write};
 
 #[test]
 fn long_lists_are_thinned_evenly() {
-    assert_eq!(evenly((0..10).collect(), 5), [1, 3, 5, 7, 9]);
-    assert_eq!(evenly((0..3).collect(), 5), [0, 1, 2]);
-    assert_eq!(evenly((0..1000).collect::<Vec<i32>>(), 7).len(), 7);
+    assert_eq!(sample_evenly((0..10).collect(), 5), [1, 3, 5, 7, 9]);
+    assert_eq!(sample_evenly((0..3).collect(), 5), [0, 1, 2]);
+    assert_eq!(sample_evenly((0..1000).collect::<Vec<i32>>(), 7).len(), 7);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::testing::sim::snapshot::Id;
 const ADMIN: &str = "kubernetes-admin";
 
 /// Describes a request or an event for a timeline: `patch pods default/web`.
-pub(super) fn place(verb: &str, resource: &str, namespace: &str, name: &str, cluster: &str) -> String {
+pub(super) fn describe_target(verb: &str, resource: &str, namespace: &str, name: &str, cluster: &str) -> String {
     let [cluster, resource, namespace, name] = [cluster, resource, namespace, name].map(str::to_owned);
     format!("{verb} {}", Id { cluster, group: String::new(), resource, namespace, name })
 }

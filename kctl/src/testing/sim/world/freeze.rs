@@ -31,7 +31,7 @@ impl Shared {
         };
         self.log("fault", format!("{process} is frozen for {length:?}"));
         // Its queues and caches look idle, although they do not know of later changes.
-        self.hold_until(Instant::now() + length);
+        self.delay_settling_until(Instant::now() + length);
         self.checks.lock().authors.freeze(&process);
         freezer.freeze();
         sleep(length).await;

@@ -30,7 +30,7 @@ pub(super) fn is_work(request: &RequestSummary) -> bool {
 ///
 /// The plan chose the fault for the verb that this read has in the run without faults. Earlier faults of the plan change
 /// which reads the app sends, so the rule looks at the verb again, and does not act on a read that the fault does not fit.
-fn on_read(nth: u64, fault: RequestFault) -> Rule {
+fn fault_on_read(nth: u64, fault: RequestFault) -> Rule {
     let n_reads = AtomicU64::new(0);
     Rule::request(fault, move |request| {
         let is_read =
@@ -47,7 +47,7 @@ impl Shared {
         for fault in plan {
             match fault.clone() {
                 Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
-                Fault::Read { nth, what } => self.faults.add(on_read(nth, what)),
+                Fault::Read { nth, what } => self.faults.add(fault_on_read(nth, what)),
                 Fault::Event { nth, what } => {
                     let rule = Rule::event(what, |event| {
                         is_app(&event.client) && !is_bookkeeping(&event.group, &event.resource)
@@ -59,7 +59,7 @@ impl Shared {
                     let shared = self.clone();
                     tasks.spawn(async move {
                         tokio::time::sleep_until(start + time).await;
-                        shared.at_time(what).await;
+                        shared.inject_timed(what).await;
                     });
                 }
             }
@@ -94,7 +94,7 @@ impl Shared {
     }
 
     /// Keeps the state from counting as settled until a time: something is held back that would change it.
-    pub(super) fn hold_until(&self, end: Instant) {
+    pub(super) fn delay_settling_until(&self, end: Instant) {
         let mut until = self.held_until.lock();
         *until = until.max(Some(end));
     }
@@ -183,7 +183,7 @@ impl Shared {
     }
 
     /// Injects a fault that is bound to a time rather than to a request.
-    async fn at_time(self: Arc<Self>, what: Timed) {
+    async fn inject_timed(self: Arc<Self>, what: Timed) {
         match what {
             Timed::LeaseDeleted { slot } => self.delete_lease(slot).await,
             Timed::RollingUpdate => self.update_replicas().await,

@@ -6,7 +6,7 @@ use kctl_apiserver::{ApiServer, Change, faults::Seen};
 
 use super::{
     Shared,
-    describe::{author, change_verb, of_lease, place},
+    describe::{author, change_verb, describe_target, of_lease},
 };
 use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
@@ -49,7 +49,7 @@ impl Shared {
             let Some(shared) = shared.upgrade() else { return };
             let Some(client) = request.client.as_deref().filter(|client| is_app(client)) else { return };
             if request.code >= 400 {
-                let what = place(request.verb, &request.resource, &request.namespace, &request.name, &name);
+                let what = describe_target(request.verb, &request.resource, &request.namespace, &request.name, &name);
                 shared.log(client, format!("{what} is answered {}", request.code));
             }
             let mut in_vain = None;
@@ -92,13 +92,19 @@ impl Shared {
                 self.points.lock().events.push(event.clone());
             }
             Seen::InRequest(request, fault) => {
-                let what = place(request.verb, &request.resource, &request.namespace, &request.name, &request.server);
+                let what = describe_target(
+                    request.verb,
+                    &request.resource,
+                    &request.namespace,
+                    &request.name,
+                    &request.server,
+                );
                 let what = format!("{what} of {}", request.client);
                 let kctl_apiserver::faults::Fault::Request(fault) = fault else { return };
                 self.log("fault", format!("{what}: {}", plan::request(fault)));
             }
             Seen::AtEvent(event, fault) => {
-                let what = place(&event.kind, &event.resource, &event.namespace, &event.name, &event.server);
+                let what = describe_target(&event.kind, &event.resource, &event.namespace, &event.name, &event.server);
                 let kctl_apiserver::faults::Fault::Event(fault) = fault else { return };
                 self.log("fault", format!("event {what} to {}: {}", event.client, plan::event(fault)));
             }
