@@ -1,7 +1,7 @@
 //! Decodes the body of a request into an object of its kind: rejects wrong types, and drops unknown fields and returns
 //! their paths.
 //!
-//! Bodies go through `body` (bytes to JSON), then `typed` (JSON to the Go type of a built-in kind), or through `crd`
+//! Bodies go through `body` (bytes to JSON), then `decode_typed` (JSON to the Go type of a built-in kind), or through `crd`
 //! for a custom kind. Decoding imitates Go's `encoding/json`: it drops nulls, and reports wrong types with their path.
 
 mod duplicates;

@@ -248,7 +248,7 @@ async fn installs(mut cluster: Cluster) {
     let of_kind = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap().clone();
     pods_run(cluster, &namespace, 2).await;
 
-    // Run the program with a token of the release's ServiceAccount. `started` checks that its permissions match the
+    // Run the program with a token of the release's ServiceAccount. `start_applied` checks that its permissions match the
     // roles.
     let program = programs().join("podset");
     let options = DeployOptions::default();

@@ -144,7 +144,7 @@ async fn wait_for_settings_is_logged_once() {
         lines.text().lines().filter(|line| line.contains(what)).map(str::to_owned).collect()
     };
     assert_eq!(found(warning), [""; 0]);
-    // Another test may have used the callsites for the first time while `logged` started.
+    // Another test may have used the callsites for the first time while `capture_log` started.
     tracing::callsite::rebuild_interest_cache();
     let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
     let b = world.start_by("b", other).await;
@@ -167,7 +167,7 @@ async fn rejected_lease_watch_names_role_of_shards() {
         let (lines, _logged) = capture_log();
         let faults = Faults::default();
         faults.add(Fault::Reject(403), move |request: &RequestSummary| {
-            // Another test may use the callsite of the warning for the first time while `logged` starts.
+            // Another test may use the callsite of the warning for the first time while `capture_log` starts.
             tracing::callsite::rebuild_interest_cache();
             request.path.ends_with("/leases") && request.query.contains(selector)
         });

@@ -64,7 +64,7 @@ async fn run() -> (Vec<String>, String) {
     let traces: Shared<Mutex<Vec<String>>> = Shared::default();
     let noted = traces.clone();
     faults.add(Fault::Delay(std::time::Duration::ZERO), move |request: &RequestSummary| {
-        // A test that starts at the same time may register the span of reconciles while `logged` rebuilds the cache.
+        // A test that starts at the same time may register the span of reconciles while `capture_log` rebuilds the cache.
         tracing::callsite::rebuild_interest_cache();
         if request.method == "PATCH" {
             noted.lock().unwrap().push(request.trace.clone());

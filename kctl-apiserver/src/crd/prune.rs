@@ -57,7 +57,7 @@ struct Pruned {
 
 impl Pruned {
     /// Prunes a value and everything below it. Without a schema, all fields of an object are removed, also in lists. A
-    /// list that preserves unknown fields is pruned by `below_kept`.
+    /// list that preserves unknown fields is pruned by `prune_below_preserved`.
     fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, kind: ValueKind) {
         match value {
             Value::Array(_) if schema.is_some_and(|schema| schema.preserves_unknown_fields()) => {

@@ -22,7 +22,7 @@ use crate::{
     function::source_text,
 };
 
-/// Names that other validators and JSON schemas use for a marker, with the marker. `instead` handles those that need more
+/// Names that other validators and JSON schemas use for a marker, with the marker. `suggest_name` handles those that need more
 /// than another name.
 const OTHER_NAMES: [(&str, &str); 24] = [
     ("choices", "allowed"),
