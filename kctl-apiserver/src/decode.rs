@@ -5,16 +5,16 @@
 //! for a custom kind. Decoding imitates Go's `encoding/json`: it drops nulls, and reports wrong types with their path.
 
 mod duplicates;
-mod lenient;
+mod repair;
 mod scalar;
-mod wrong;
+mod type_check;
 mod yaml;
 
 use serde_json::{Map, Value};
 
 pub(crate) use self::{
     duplicates::duplicates,
-    wrong::misfit,
+    type_check::misfit,
     yaml::{is_other_in_yaml, parse_yaml},
 };
 use crate::{go, json_path::JsonPath, proto, schema::Schema};
@@ -48,7 +48,7 @@ pub(crate) fn body(content_type: &str, bytes: &[u8], kind: &str) -> Result<Value
 
 /// Parses JSON.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, String> {
-    let read = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&lenient::repair_json(bytes)));
+    let read = serde_json::from_slice(bytes).or_else(|_| serde_json::from_slice(&repair::repair_json(bytes)));
     read.map_err(|error| format!("invalid JSON: {error}"))
 }
 
@@ -207,7 +207,7 @@ impl Decoder {
         if schema.format() == Some("byte") {
             bytes(value, path)?;
         }
-        wrong::check(schema, value, path)?;
+        type_check::check(schema, value, path)?;
         match value {
             // This type has no fields, but does not accept arbitrary values.
             Value::Object(fields) if schema.reference() == Some("CustomResourceSubresourceStatus") => {
@@ -246,7 +246,7 @@ impl Decoder {
 fn bytes(value: &mut Value, path: &JsonPath<'_>) -> Result<(), String> {
     match value {
         Value::String(text) if text.contains(['\r', '\n']) => text.retain(|letter| !['\r', '\n'].contains(&letter)),
-        Value::Array(_) => *value = wrong::bytes(value, path)?,
+        Value::Array(_) => *value = type_check::bytes(value, path)?,
         _ => {}
     }
     Ok(())

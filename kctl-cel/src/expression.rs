@@ -3,8 +3,8 @@
 use crate::{
     Environment, Issues, Type,
     check::Checker,
+    large_stack::{depth_of_text, with_large_stack},
     literals, parser,
-    room::{depth_of_text, with_room},
     tree::Node,
 };
 
@@ -27,7 +27,7 @@ use crate::{
 /// # Errors
 /// All type errors, in the order of their positions.
 pub fn type_of(expression: &str, environment: &Environment) -> Result<Option<Type>, Issues> {
-    with_room(depth_of_text(expression), || parse_and_check(expression, environment))
+    with_large_stack(depth_of_text(expression), || parse_and_check(expression, environment))
 }
 
 /// Parses and checks on the current stack, which has to be large enough for the depth of the expression.
@@ -53,7 +53,7 @@ fn parse_and_check(expression: &str, environment: &Environment) -> Result<Option
 /// ```
 pub fn names(expression: &str, variable: &str) -> bool {
     let names = || parser::parse(expression).and_then(Result::ok).is_some_and(|tree: Node| tree.names(variable));
-    with_room(depth_of_text(expression), names)
+    with_large_stack(depth_of_text(expression), names)
 }
 
 #[cfg(test)]

@@ -47,6 +47,8 @@ mod format_call;
 #[cfg(feature = "check")]
 mod issue;
 #[cfg(feature = "check")]
+mod large_stack;
+#[cfg(feature = "check")]
 mod lexer;
 #[cfg(feature = "check")]
 mod library;
@@ -61,8 +63,6 @@ mod program;
 #[cfg(feature = "check")]
 mod read;
 #[cfg(feature = "check")]
-mod room;
-#[cfg(feature = "check")]
 mod tree;
 #[cfg(feature = "check")]
 mod types;
@@ -75,11 +75,11 @@ pub use self::{
     environment::{Environment, OldSelf, SchemaOf},
     expression::{names, type_of},
     issue::{Issue, IssueKind, Issues},
+    large_stack::with_large_stack,
     library::{CallStyle, forms},
     names::plain_name,
     pattern::{PATTERN_BYTES_MAX, pattern, pattern_within},
     program::instantiate,
     read::{read, read_within},
-    room::with_room,
     types::Type,
 };

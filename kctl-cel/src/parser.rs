@@ -31,7 +31,7 @@ const MACROS: [(&str, usize, &[usize]); 15] = [
 ];
 
 /// Maximum number of nested brackets and conditional operators. API servers allow 250; each level takes up to 20 kB of the
-/// stack in a debug build, and [`with_room`](crate::with_room()) provides 64 MiB.
+/// stack in a debug build, and [`with_large_stack`](crate::with_large_stack()) provides 64 MiB.
 const NESTING_MAX: usize = 1_000;
 /// Maximum number of tokens, and with it of operators in a row: `a && b && c` is a tree as deep as it is long. The embedded
 /// API server reads 20,000 bytes of an expression, which are at most as many tokens and the end.

@@ -4,8 +4,8 @@
 
 use crate::{
     constant::{Constant, convert},
+    large_stack::{depth_of_text, with_large_stack},
     parser,
-    room::{depth_of_text, with_room},
     tree::{Expr, Item, Node},
 };
 
@@ -25,7 +25,7 @@ const NOWHERE: [&str; 2] = ["duration", "timestamp"];
 /// # Errors
 /// The program can't be planned.
 pub fn instantiate(expression: &str) -> Result<(), String> {
-    with_room(depth_of_text(expression), || match parser::parse(expression) {
+    with_large_stack(depth_of_text(expression), || match parser::parse(expression) {
         Some(Ok(tree)) => plan(&tree, &mut Vec::new()).map(drop),
         _ => Ok(()),
     })

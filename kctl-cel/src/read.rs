@@ -32,11 +32,11 @@ pub fn read(expression: &str) -> Result<IdedExpr, ParseErrors> {
 
 /// Parses an expression of at most `depth_max` nested levels.
 ///
-/// Call it inside [`with_room`](crate::with_room()), which provides a large enough stack.
+/// Call it inside [`with_large_stack`](crate::with_large_stack()), which provides a large enough stack.
 ///
 /// ```
 /// let deep = format!("{}1{}", "(".repeat(200), ")".repeat(200));
-/// assert!(kctl_cel::with_room(1_000, || kctl_cel::read_within(&deep, 1_000).is_ok()));
+/// assert!(kctl_cel::with_large_stack(1_000, || kctl_cel::read_within(&deep, 1_000).is_ok()));
 /// assert!(kctl_cel::read_within(&deep, 50).is_err());
 /// ```
 ///

@@ -71,8 +71,6 @@ pub mod admission;
 pub mod blocking;
 #[cfg(feature = "function")]
 mod call;
-#[cfg(any(feature = "client", feature = "server"))]
-mod causes;
 #[doc(hidden)] // shared with the other crates of kctl
 pub mod change;
 #[cfg(feature = "client")]
@@ -84,6 +82,8 @@ mod client_limiter;
 pub mod connections;
 #[cfg(feature = "function")]
 pub mod conversion;
+#[cfg(any(feature = "client", feature = "server"))]
+mod error_chain;
 #[cfg(feature = "function")]
 mod kind;
 #[cfg(feature = "function")]

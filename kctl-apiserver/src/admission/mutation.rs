@@ -22,7 +22,7 @@ use crate::{
         validate::{Duplicates, validate},
     },
     cel::conditions::{Cel, MatchResult, fits},
-    evaluate::{as_text, weight},
+    evaluate::{as_text, value_size},
     schema::ListType,
     state::State,
     status::StatusError,
@@ -182,7 +182,7 @@ fn atomic(position: Position<'_>, value: &Value, path: &str, found: &mut Vec<Str
 /// # Errors
 /// Fails if the value is too large, or if JSON has no such value.
 fn to_json(value: &Cel) -> Result<Value, String> {
-    weight::check([value]).map_err(|error| error.to_string())?;
+    value_size::check([value]).map_err(|error| error.to_string())?;
     to_json_unchecked(value)
 }
 

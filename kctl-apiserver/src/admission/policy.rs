@@ -22,7 +22,7 @@ use crate::{
         conditions::{self, Cel, MatchResult, Scope, fits, to_cel},
         cost::{Budget, CostExceeded},
     },
-    evaluate::{EvaluationError, weight},
+    evaluate::{EvaluationError, value_size},
     kinds::admissionregistration::validating_admission_policy,
     request::RequestInfo,
     selector::selects,
@@ -286,7 +286,7 @@ impl PolicyScope {
                 }
                 Err(exceeded) => Err(exceeded.into()),
             };
-            match value.and_then(|value| weight::check_variable(&value).map(|()| value)) {
+            match value.and_then(|value| value_size::check_variable(&value).map(|()| value)) {
                 Ok(value) => {
                     variables.insert(name.to_owned(), value);
                     all.scope.set("variables", conditions::map(variables.clone()));

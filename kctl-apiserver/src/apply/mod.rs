@@ -9,7 +9,7 @@
 //! | `managed` | the entries of `managedFields` |
 //! | `validate` | the types of values |
 //! | `merge`, `prune` | the applied object into the live one, and removed fields out of it |
-//! | `versions`, `fit` | managers of other versions and of older schemas |
+//! | `versions`, `adapt` | managers of other versions and of older schemas |
 //! | `last_applied` | kubectl's migration from client-side apply |
 //!
 //! Upstream: `sigs.k8s.io/structured-merge-diff` and `k8s.io/apimachinery/pkg/util/managedfields/internal`.
@@ -25,8 +25,8 @@
 //! - A conflict is a field that another manager owns and whose value would change.
 //! - A field that a manager stops applying is removed, if no other manager owns it.
 
+mod adapt;
 pub(crate) mod field_set;
-mod fit;
 mod last_applied;
 pub(crate) mod managed;
 pub(crate) mod merge;
@@ -44,8 +44,8 @@ mod tests;
 use serde_json::{Map, Value};
 
 use self::{
+    adapt::adapt_managers,
     field_set::path_text,
-    fit::adapt_managers,
     managed::{Managed, Manager, Operation, Owned, stripped_fields},
     merge::merge_into,
     prune::prune,

@@ -121,7 +121,7 @@ impl Scope {
     /// Fails if it exceeds the limit of one expression.
     pub(crate) fn cost_of(&self, code: &Code) -> Result<usize, CostExceeded> {
         let variables = || self.variables.iter().map(|(name, value)| (name.as_str(), value)).collect();
-        kctl_cel::with_room(code.depth, || cost(&code.expression, variables()))
+        kctl_cel::with_large_stack(code.depth, || cost(&code.expression, variables()))
     }
 
     /// Evaluates an expression without a cost limit.
@@ -148,7 +148,7 @@ impl Scope {
             });
             catch_unwind(evaluate).unwrap_or_else(|panic| Err(internal_error(panic.as_ref()).into()))
         };
-        kctl_cel::with_room(code.depth, evaluate)
+        kctl_cel::with_large_stack(code.depth, evaluate)
     }
 }
 

@@ -116,7 +116,7 @@ impl Total {
         path: String,
     ) -> Option<FieldError> {
         let Values { schema, schema_of, count } = values;
-        let once = kctl_cel::with_room(depth(tree), || kctl_cel::estimate(tree, schema, schema_of));
+        let once = kctl_cel::with_large_stack(depth(tree), || kctl_cel::estimate(tree, schema, schema_of));
         let (cost, what) = match which {
             Expression::Rule => (
                 once.saturating_mul(count.0.unwrap_or_else(|| kctl_cel::max_in_request(schema))),

@@ -9,7 +9,7 @@
 
 use serde_json::Value;
 
-use super::{statements, structural::ALTERNATIVES};
+use super::{rule_validation, structural::ALTERNATIVES};
 use crate::{
     field::Field,
     field_errors::{Errors, text},
@@ -54,7 +54,7 @@ fn node(schema: &Field<'_>, position: SchemaPosition) {
     list_type(schema);
     map_keys(schema);
     keys_are_there(schema);
-    statements::validate_rule_fields(schema);
+    rule_validation::validate_rule_fields(schema);
 }
 
 /// Rejects unknown types, and keywords that are unsupported or not allowed at this position. Zero values that Go omits

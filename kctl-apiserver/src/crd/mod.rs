@@ -13,7 +13,7 @@
 //! | step | functions |
 //! |---|---|
 //! | names and conditions of a CRD | `accepted`, `approved`, `bundle` |
-//! | validation of a CRD | `definition_rules`, `structural`, `keywords`, `statements`, `estimate`, `selectable` |
+//! | validation of a CRD | `definition_rules`, `structural`, `keywords`, `rule_validation`, `estimate`, `selectable` |
 //! | an object against the schema | `prune`, `default`, `validate`, `lists`, `number`, `embedded`, `replicas` |
 //! | CEL rules on an object | `rules`, `typed`, `correlation`, `field_path` |
 //!
@@ -37,9 +37,9 @@ mod normalize;
 mod number;
 mod prune;
 pub(crate) mod replicas;
+mod rule_validation;
 mod rules;
 mod selectable;
-mod statements;
 mod structural;
 mod typed;
 mod validate;

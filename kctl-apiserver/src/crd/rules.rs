@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::{
     correlation::{CorrelatedValue, Lineage},
-    field_path, statements,
+    field_path, rule_validation,
     typed::Typed,
 };
 use crate::schema::{ListType, Schema};
@@ -280,7 +280,7 @@ impl Rule {
     /// by the path of the value. Validation rejects both, so only CRDs from older versions have them.
     fn compile(schema: Schema, rule: &Value) -> Self {
         let text = |key: &str| rule[key].as_str().unwrap_or_default();
-        let reason = statements::REASONS.iter().copied().find(|reason| *reason == text("reason"));
+        let reason = rule_validation::REASONS.iter().copied().find(|reason| *reason == text("reason"));
         let field_path = field_path::resolve(text("fieldPath"), schema.json()).filter(|path| !path.is_empty());
         let name = if text("message").is_empty() { text("rule") } else { text("message") }.trim();
         let message_expression = Some(text("messageExpression")).filter(|text| !text.is_empty());
@@ -300,7 +300,7 @@ impl Rule {
     /// that it is also evaluated, and reported, on creation.
     fn compile_unjudged(schema: Schema, rule: &Value, schema_of: SchemaOf) -> Self {
         let compiled = Self::compile(schema, rule);
-        match statements::rule_compile_error(rule, schema.json(), schema_of) {
+        match rule_validation::rule_compile_error(rule, schema.json(), schema_of) {
             Some(why) => Self { code: Err(why), names_old: false, ..compiled },
             None => compiled,
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::{
     default_values,
     keywords::{self, must_be},
-    statements,
+    rule_validation,
 };
 use crate::{
     field::Field,
@@ -77,7 +77,7 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
     let is_structural = unreadable.is_none() && found.is_empty();
     errors.append(&mut found);
     keywords::check(schema, path, &mut found);
-    let rules = if is_structural { statements::check(schema, path, &found) } else { Errors::default() };
+    let rules = if is_structural { rule_validation::check(schema, path, &found) } else { Errors::default() };
     errors.extend(found.into_iter().chain(rules));
     if let Some(key) = unreadable.filter(|_| errors.len() == before) {
         errors.invalid(path, &key.into(), "this keyword is not supported");

@@ -9,7 +9,7 @@
 
 use kube_cel::cel::Value as Cel;
 
-use super::{EvalResult, EvaluationError, Target, weight};
+use super::{EvalResult, EvaluationError, Target, value_size};
 
 /// Cost limit of one call. Upstream counts all calls of an expression together (`PerCallLimit`); one call above the
 /// limit always exceeds it.
@@ -29,7 +29,7 @@ const WALKS: [&str; 8] =
 /// Returns [`EvaluationError::CostExceeded`] if the call alone exceeds [`COST_MAX`].
 pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalResult<()> {
     if WALKS.contains(&name) {
-        weight::check(target.value().into_iter().chain(arguments))?;
+        value_size::check(target.value().into_iter().chain(arguments))?;
     }
     check_items(cost(name, target, arguments).unwrap_or_default())
 }

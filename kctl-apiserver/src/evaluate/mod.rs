@@ -29,8 +29,8 @@ mod quantities;
 mod strings;
 mod times;
 mod urls;
+pub(crate) mod value_size;
 mod versions;
-pub(crate) mod weight;
 
 use std::{collections::HashMap, sync::Arc};
 

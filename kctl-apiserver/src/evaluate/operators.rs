@@ -11,7 +11,7 @@ use kube_cel::cel::{
 
 use super::{
     EvalResult, EvaluationError, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, bounds, optional, part, times, type_name,
-    weight,
+    value_size,
 };
 
 /// The error of `/` and `%` for integers; doubles divide by zero to infinity.
@@ -94,7 +94,7 @@ impl<'a> Evaluator<'a> {
         if is_equal && is_of_library && *right != Cel::Null && type_name(left) != type_name(right) {
             return Err(NO_OVERLOAD.into());
         }
-        weight::check([left, right])?;
+        value_size::check([left, right])?;
         Ok(Cel::Bool(self.kinds.equal(left, right) == is_equal))
     }
 
@@ -102,7 +102,7 @@ impl<'a> Evaluator<'a> {
     fn is_in(&self, value: &Cel, container: &Cel) -> EvalResult {
         match container {
             Cel::List(items) => {
-                weight::check([value, container])?;
+                value_size::check([value, container])?;
                 Ok(Cel::Bool(items.iter().any(|item| self.kinds.equal(value, item))))
             }
             Cel::Map(_) => part(container, value).map(|found| Cel::Bool(found.is_some())),

@@ -5,8 +5,8 @@
 //!
 //! Kubernetes' components send built-in kinds in this form; custom kinds have none.
 
-mod special;
 mod table;
+mod well_known;
 mod wire;
 
 pub(crate) use self::table::{always, omitempty_fields, omitted_if_zero};
@@ -136,7 +136,7 @@ fn wire_type_error(wire: &Wire<'_>) -> String {
 /// is zero.
 fn singular(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, String> {
     match kind {
-        FieldType::Message(name) => special::message(name, &join_bytes(wires)?, depth + 1),
+        FieldType::Message(name) => well_known::message(name, &join_bytes(wires)?, depth + 1),
         _ => scalar(kind, wires.last()),
     }
 }

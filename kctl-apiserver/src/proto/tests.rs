@@ -36,7 +36,7 @@ fn envelope(api: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
 }
 
 fn special(name: &str, raw: &[u8]) -> Result<Value, String> {
-    special::message(name, raw, 0)
+    well_known::message(name, raw, 0)
 }
 
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";

@@ -55,7 +55,7 @@ pub use self::{
     patch_limits::{CopyBudget, CopyLimitError, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
 };
 use crate::{
-    causes::{causes, error_chain},
+    error_chain::{causes, error_chain},
     trust::Trust,
 };
 

@@ -28,7 +28,7 @@ use tokio_rustls::rustls::{
 };
 
 use self::problem::{CertificateProblem, problems};
-use crate::{causes::error_chain, private_file};
+use crate::{error_chain::error_chain, private_file};
 
 /// Interval at which the files are read: the kubelet takes about a minute to update a mounted
 /// Secret.

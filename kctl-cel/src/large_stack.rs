@@ -12,13 +12,13 @@ const STACK_LEN: usize = 64 * 1024 * 1024;
 ///
 /// ```
 /// let caller = std::thread::current().id();
-/// assert_eq!(kctl_cel::with_room(3, || std::thread::current().id()), caller);
-/// assert_ne!(kctl_cel::with_room(300, || std::thread::current().id()), caller);
+/// assert_eq!(kctl_cel::with_large_stack(3, || std::thread::current().id()), caller);
+/// assert_ne!(kctl_cel::with_large_stack(300, || std::thread::current().id()), caller);
 /// ```
 ///
 /// # Panics
 /// The function panics.
-pub fn with_room<T: Send>(depth: usize, run: impl Fn() -> T + Sync) -> T {
+pub fn with_large_stack<T: Send>(depth: usize, run: impl Fn() -> T + Sync) -> T {
     if depth <= DEPTH_MAX {
         return run();
     }
