@@ -19,12 +19,12 @@ const PAGES: &str = "hugepages-";
 
 /// The two maps of `resources`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum ResourceMap {
     Requests,
     Limits,
 }
 
-impl Side {
+impl ResourceMap {
     /// Returns the name of the field.
     fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ pub(crate) fn read(map: &Value) -> Amounts {
 
 /// Returns the amounts of a Pod: the sum of its containers, or the maximum of its init containers if that is higher
 /// (`PodRequests`).
-pub(crate) fn aggregate_containers(spec: &Value, side: Side) -> Amounts {
+pub(crate) fn aggregate_containers(spec: &Value, side: ResourceMap) -> Amounts {
     let mut sum = Amounts::new();
     for container in list(spec, "containers") {
         add(&mut sum, &side.amounts(container));
@@ -70,7 +70,7 @@ pub(crate) fn aggregate_containers(spec: &Value, side: Side) -> Amounts {
 }
 
 /// Returns the amounts of a Pod. Pod-level resources replace the sums of the containers.
-pub(crate) fn pod_amounts(spec: &Value, side: Side) -> Amounts {
+pub(crate) fn pod_amounts(spec: &Value, side: ResourceMap) -> Amounts {
     let mut sum = aggregate_containers(spec, side);
     let whole = side.amounts(spec).into_iter();
     sum.extend(whole.filter(|(name, _)| is_of_pods(name)));
@@ -120,7 +120,7 @@ mod tests {
 
     #[track_caller]
     fn check(spec: &Value, expected: &str) {
-        assert_eq!(aggregate_containers(spec, Side::Requests)["cpu"].to_string(), expected);
+        assert_eq!(aggregate_containers(spec, ResourceMap::Requests)["cpu"].to_string(), expected);
     }
 
     #[test]
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn pod_level_resources_replace_container_sums() {
         let spec = json!({ "containers": [container("1")], "resources": { "requests": { "cpu": "3", "other": "1" } } });
-        let whole = pod_amounts(&spec, Side::Requests);
+        let whole = pod_amounts(&spec, ResourceMap::Requests);
         assert_eq!(whole["cpu"].to_string(), "3");
         assert!(!whole.contains_key("other"));
     }

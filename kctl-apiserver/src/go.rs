@@ -50,9 +50,9 @@ const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
 /// Writes floats as `json.Marshal` does: `2.0` is `2`.
-struct Floats;
+struct GoFloatFormatter;
 
-impl Formatter for Floats {
+impl Formatter for GoFloatFormatter {
     fn write_f64<W: ?Sized + io::Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
         writer.write_all(strconv::format_json_float(value).as_bytes())
     }
@@ -61,7 +61,7 @@ impl Formatter for Floats {
 /// Serializes JSON as `json.Marshal` does.
 pub(crate) fn json(value: &Value) -> String {
     let mut bytes = Vec::new();
-    value.serialize(&mut Serializer::with_formatter(&mut bytes, Floats)).expect("values are valid JSON");
+    value.serialize(&mut Serializer::with_formatter(&mut bytes, GoFloatFormatter)).expect("values are valid JSON");
     let mut text = String::from_utf8(bytes).expect("JSON is UTF-8");
     for (sign, escaped) in ESCAPED {
         if text.contains(sign) {

@@ -248,13 +248,13 @@ pub(super) struct PolicyScope {
     /// The errors of variables. A failed variable matters only to expressions that use it.
     failed: BTreeMap<String, EvaluationError>,
     /// The costs of variables that no expression has used yet. The first one that does is charged.
-    unpaid: BTreeMap<String, Unpaid>,
+    unpaid: BTreeMap<String, UnchargedVariable>,
     /// The cost that all expressions of the policy may still use together.
     budget: Budget,
 }
 
 /// A variable whose cost is not charged yet.
-struct Unpaid {
+struct UnchargedVariable {
     expression: String,
     cost: usize,
 }
@@ -281,7 +281,7 @@ impl PolicyScope {
             }
             let value = match all.scope.cost(expression) {
                 Ok(cost) => {
-                    all.unpaid.insert(name.to_owned(), Unpaid { expression: expression.to_owned(), cost });
+                    all.unpaid.insert(name.to_owned(), UnchargedVariable { expression: expression.to_owned(), cost });
                     all.evaluate_uncharged(expression)
                 }
                 Err(exceeded) => Err(exceeded.into()),
@@ -307,7 +307,7 @@ impl PolicyScope {
             let used: Vec<String> =
                 self.unpaid.keys().filter(|name| names_variable(&expression, name)).cloned().collect();
             for name in used {
-                let Some(Unpaid { expression, cost }) = self.unpaid.remove(&name) else { continue };
+                let Some(UnchargedVariable { expression, cost }) = self.unpaid.remove(&name) else { continue };
                 self.budget.charge_cost(cost)?;
                 open.push(expression);
             }

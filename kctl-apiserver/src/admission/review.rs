@@ -57,7 +57,7 @@ pub(super) fn review(webhook: &Value, request: &Value) -> Value {
 }
 
 /// The response of a webhook.
-pub(super) struct Verdict {
+pub(super) struct WebhookVerdict {
     /// An absent field counts as `false`.
     pub(super) allowed: bool,
     pub(super) status: WebhookStatus,
@@ -85,7 +85,7 @@ pub(super) struct WebhookStatus {
 ///
 /// # Errors
 /// Fails with the message that the client sees after `failed calling webhook "name": `.
-pub(super) fn verdict(review: &Value, reply: &WebhookReply, stage: Stage) -> Result<Verdict, String> {
+pub(super) fn verdict(review: &Value, reply: &WebhookReply, stage: Stage) -> Result<WebhookVerdict, String> {
     let body = client_config::decode_reply(reply, review["apiVersion"].as_str().unwrap_or_default(), "AdmissionReview")
         .map_err(|why| format!("failed to call webhook: {why}"))?;
     let response = &body["response"];
@@ -102,7 +102,7 @@ pub(super) fn verdict(review: &Value, reply: &WebhookReply, stage: Stage) -> Res
     }
     let (uid, patch_type): (String, Option<String>) = (field(response, "uid")?, field(response, "patchType")?);
     let warnings: Vec<Option<String>> = field(response, "warnings")?;
-    let verdict = Verdict {
+    let verdict = WebhookVerdict {
         allowed: field(response, "allowed")?,
         status: field(response, "status")?,
         patch: patch(response)?,

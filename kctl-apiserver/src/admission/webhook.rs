@@ -16,7 +16,7 @@ use super::{
     matching::{self, Versioned},
     patch::{self, PatchError},
     redecode,
-    review::{self, Verdict, WebhookStatus},
+    review::{self, WebhookStatus, WebhookVerdict},
 };
 use crate::{
     cel::conditions::{self, MatchResult},
@@ -151,7 +151,7 @@ fn read_verdict(
     reply: &WebhookReply,
     attributes: &Attributes<'_>,
     stage: Stage,
-) -> Result<Verdict, WebhookFailure> {
+) -> Result<WebhookVerdict, WebhookFailure> {
     let verdict = review::verdict(review, reply, stage).map_err(WebhookFailure::Call)?;
     let round = &attributes.info.round;
     verdict.warnings.iter().for_each(|text| round.warn(text));

@@ -87,13 +87,13 @@ impl<'a> Request<'a> {
 /// The differences between two states of an object, in the versions of all managers.
 pub(super) struct Changes {
     /// The differences in the version of the request.
-    here: InVersion,
+    here: VersionDifferences,
     /// The differences in other versions.
-    elsewhere: Vec<InVersion>,
+    elsewhere: Vec<VersionDifferences>,
 }
 
 /// The differences in one version.
-struct InVersion {
+struct VersionDifferences {
     api_version: String,
     /// Fields that were removed.
     removed: FieldSet,
@@ -101,7 +101,7 @@ struct InVersion {
     set: FieldSet,
 }
 
-impl InVersion {
+impl VersionDifferences {
     /// Filters a comparison by the fields that the request may write.
     fn new(request: &Request<'_>, api_version: &str, compared: Comparison) -> Self {
         let left = |set| request.resets.without_reset_fields(set);
@@ -123,7 +123,7 @@ impl Changes {
         managed: &Managed,
         manager: Option<&Manager>,
     ) -> Result<Self, String> {
-        let here = InVersion::new(request, request.api_version, compare(request.position(), old, new));
+        let here = VersionDifferences::new(request, request.api_version, compare(request.position(), old, new));
         let others = managed.iter().filter(|(other, _)| Some(*other) != manager);
         let versions: BTreeSet<&str> = others.map(|(_, owned)| owned.api_version.as_str()).collect();
         let mut elsewhere = Vec::new();
@@ -133,7 +133,7 @@ impl Changes {
             };
             let (old, new) = (read(old, "old")?, read(new, "new")?);
             let compared = compare(request.position_in(version, &new), &old, &new);
-            elsewhere.push(InVersion::new(request, version, compared));
+            elsewhere.push(VersionDifferences::new(request, version, compared));
         }
         Ok(Self { here, elsewhere })
     }

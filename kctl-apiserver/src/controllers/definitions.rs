@@ -81,7 +81,7 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     let Some(definition) = store.get(&DEFINITIONS, key).filter(is_held) else { return };
     write(store, key, &definition, crd::go_on_ending);
     let resource = GroupResource::new(text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
-    let mut left = namespaces::Remaining::default();
+    let mut left = namespaces::RemainingObjects::default();
     if crd::is_established(&definition) {
         namespaces::delete_objects(store, &resource, None, &mut left);
     }

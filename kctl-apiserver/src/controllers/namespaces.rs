@@ -45,14 +45,14 @@ const CONDITIONS: [[&str; 3]; 5] = [
 
 /// Objects that still exist after their deletion, because of finalizers or grace periods.
 #[derive(Default)]
-pub(super) struct Remaining {
+pub(super) struct RemainingObjects {
     /// The number of remaining objects of each resource. The order is that of the message.
     by_resource: BTreeMap<GroupResource, usize>,
     /// The number of remaining objects with each finalizer.
     by_finalizer: BTreeMap<String, usize>,
 }
 
-impl Remaining {
+impl RemainingObjects {
     /// Returns `true` if nothing remains.
     pub(super) fn is_empty(&self) -> bool {
         self.by_resource.is_empty()
@@ -100,12 +100,12 @@ pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
         |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
     let Some(namespace) = store.get(resource, key).filter(is_held) else { return };
     let pods = pod::KIND.group_resource();
-    let mut remaining = Remaining::default();
+    let mut remaining = RemainingObjects::default();
     delete_objects(store, &pods, Some(&key.1), &mut remaining);
     let has_pods = !remaining.is_empty();
     if has_pods {
         // While Pods remain, nothing else is deleted: they may need it to terminate.
-        remaining = Remaining::default();
+        remaining = RemainingObjects::default();
     } else {
         let inside: Vec<GroupResource> = store.tables().map(|(resource, _)| resource.clone()).collect();
         for resource in inside {
@@ -141,7 +141,7 @@ pub(super) fn delete_objects(
     store: &mut Store,
     group_resource: &GroupResource,
     namespace: Option<&str>,
-    remaining: &mut Remaining,
+    remaining: &mut RemainingObjects,
 ) {
     let Some(resource) = store.registry.any_version(group_resource) else { return };
     if namespace.is_some() && !resource.listed.namespaced {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn remaining_events_count_for_both_groups() {
-        let mut remaining = Remaining::default();
+        let mut remaining = RemainingObjects::default();
         remaining.add(&GroupResource::new("", "events"), &json!({ "metadata": { "finalizers": ["a.b/c"] } }));
         let [.., remaining, finalizers] = remaining.conditions();
         let message = "Some resources are remaining: events. has 1 resource instances, events.events.k8s.io has 1 resource instances";

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 pub(crate) use self::{
     field_versions::FieldVersions,
-    webhook::{Unconverted, call_for, read_response},
+    webhook::{UnconvertedObjects, call_for, read_response},
 };
 use crate::{
     crd,
@@ -245,7 +245,7 @@ fn convert_all(
         return Ok(objects);
     }
     let originals: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
-    let status_error = |unconverted: Unconverted| match purpose {
+    let status_error = |unconverted: UnconvertedObjects| match purpose {
         Purpose::Get => unconverted.into_status_of_get(),
         Purpose::List => unconverted.into_status_of_list(&to.id, &originals),
         Purpose::Write => unconverted.into_status(),

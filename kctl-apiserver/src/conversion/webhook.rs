@@ -32,7 +32,7 @@ const CAUSES_MAX: usize = 100;
 ///
 /// # Errors
 /// Fails if the Service of the webhook does not exist.
-pub(crate) fn call_for(state: &State, to: &Resource, objects: &[&Value]) -> Result<WebhookCall, Unconverted> {
+pub(crate) fn call_for(state: &State, to: &Resource, objects: &[&Value]) -> Result<WebhookCall, UnconvertedObjects> {
     let conversion = to.custom.as_ref().map_or(&Value::Null, |custom| &custom.conversion["webhook"]);
     let unversioned = |object: &&Value| {
         let mut object = Value::clone(object);
@@ -51,9 +51,9 @@ pub(crate) fn call_for(state: &State, to: &Resource, objects: &[&Value]) -> Resu
 }
 
 /// The objects that a conversion webhook did not convert, by index, each with the reason. There is at least one.
-pub(crate) struct Unconverted(Vec<(usize, String)>);
+pub(crate) struct UnconvertedObjects(Vec<(usize, String)>);
 
-impl Unconverted {
+impl UnconvertedObjects {
     /// Returns the error of a write or a watch: a plain error without a reason, which names the first object's failure.
     pub(crate) fn into_status(self) -> StatusError {
         let message = self.0.into_iter().next().map(|(_, why)| why).unwrap_or_default();
@@ -89,8 +89,8 @@ impl Unconverted {
 }
 
 /// Returns the failure of all objects of a call, for the same reason.
-fn fail_all(objects: &[&Value], why: &str) -> Unconverted {
-    Unconverted(objects.iter().enumerate().map(|(index, object)| (index, reason(object, why))).collect())
+fn fail_all(objects: &[&Value], why: &str) -> UnconvertedObjects {
+    UnconvertedObjects(objects.iter().enumerate().map(|(index, object)| (index, reason(object, why))).collect())
 }
 
 /// Returns the reason with the object's kind.
@@ -109,7 +109,7 @@ pub(crate) fn read_response(
     to: &Resource,
     originals: &[&Value],
     reply: &WebhookReply,
-) -> Result<Vec<Value>, Unconverted> {
+) -> Result<Vec<Value>, UnconvertedObjects> {
     let body =
         client_config::decode_reply(reply, REVIEW, "ConversionReview").map_err(|why| fail_all(originals, &why))?;
     let response = &body["response"];
@@ -135,7 +135,7 @@ pub(crate) fn read_response(
             Err(why) => invalid.push((index, reason(original, &format!("invalid converted object: {why}")))),
         }
     }
-    if invalid.is_empty() { Ok(converted) } else { Err(Unconverted(invalid)) }
+    if invalid.is_empty() { Ok(converted) } else { Err(UnconvertedObjects(invalid)) }
 }
 
 /// Returns a converted object with the metadata of the original.

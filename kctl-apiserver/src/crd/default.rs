@@ -15,14 +15,14 @@ use crate::{limits::BODY_LEN_MAX, schema::Schema};
 /// The schema must be structural: it has no defaults inside `anyOf` and the like. A root value that is not an object (a
 /// scalar or `null`) stays unchanged.
 pub(crate) fn default(schema: Schema, object: &mut Value) {
-    apply_defaults(schema, object, &mut Filling::new(Nulls::Removed));
+    apply_defaults(schema, object, &mut DefaultingState::new(NullHandling::Removed));
 }
 
 /// Fills in defaults like [`default`], and keeps nulls, because an applied object is validated with them.
 ///
 /// Server-side apply keeps explicit nulls until the merged object has been validated.
 pub(crate) fn default_with_nulls(schema: Schema, object: &mut Value) {
-    apply_defaults(schema, object, &mut Filling::new(Nulls::Kept));
+    apply_defaults(schema, object, &mut DefaultingState::new(NullHandling::Kept));
 }
 
 /// Maximum bytes of JSON that all defaults of one object add: a long default for each item of a list could exhaust
@@ -30,16 +30,16 @@ pub(crate) fn default_with_nulls(schema: Schema, object: &mut Value) {
 const FILLED_LEN_MAX: usize = 2 * BODY_LEN_MAX;
 
 /// The state of defaulting one object.
-struct Filling {
+struct DefaultingState {
     /// Fixed for the whole object.
-    nulls: Nulls,
+    nulls: NullHandling,
     /// Bytes of JSON that further defaults may add; starts at [`FILLED_LEN_MAX`].
     left: usize,
 }
 
-impl Filling {
+impl DefaultingState {
     /// Creates the state with the full budget for defaults.
-    fn new(nulls: Nulls) -> Self {
+    fn new(nulls: NullHandling) -> Self {
         Self { nulls, left: FILLED_LEN_MAX }
     }
 
@@ -57,7 +57,7 @@ impl Filling {
 
 /// The treatment of nulls where the schema does not allow null and has no default.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Nulls {
+enum NullHandling {
     /// Remove them, as kube-apiserver does when it prunes defaults.
     Removed,
     /// Keep them for later validation, which reports them as values of the wrong type.
@@ -66,7 +66,7 @@ enum Nulls {
 
 /// Fills in an object or a list. Defaults are inserted first, and then everything below is filled in, including those
 /// defaults. A null that is not `nullable` counts as absent.
-fn apply_defaults(schema: Schema, object: &mut Value, filling: &mut Filling) {
+fn apply_defaults(schema: Schema, object: &mut Value, filling: &mut DefaultingState) {
     match object {
         Value::Object(fields) => {
             for (name, field) in schema.properties().filter(|(_, field)| default_of(*field).is_some()) {
@@ -78,7 +78,7 @@ fn apply_defaults(schema: Schema, object: &mut Value, filling: &mut Filling) {
             fields.retain(|name, value| {
                 let Some(field) = schema.field(name) else { return true };
                 entry(field, value, filling);
-                filling.nulls == Nulls::Kept || !value.is_null() || field.flag("nullable")
+                filling.nulls == NullHandling::Kept || !value.is_null() || field.flag("nullable")
             });
         }
         Value::Array(items) => {
@@ -93,7 +93,7 @@ fn apply_defaults(schema: Schema, object: &mut Value, filling: &mut Filling) {
 }
 
 /// Fills in a map value or a list item. The entry exists, so only a null is replaced by the default itself.
-fn entry(schema: Schema, value: &mut Value, filling: &mut Filling) {
+fn entry(schema: Schema, value: &mut Value, filling: &mut DefaultingState) {
     if value.is_null()
         && !schema.flag("nullable")
         && let Some(replacement) = filling.default_of(schema)

@@ -22,7 +22,7 @@ const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 /// The object is changed in place; the schema must be structural. The root is always a whole object, also without the
 /// flag for embedded ones. Values of the wrong type are kept and left to validation.
 pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
-    let mut pruned = Pruned::default();
+    let mut pruned = PrunedPaths::default();
     if let Some(metadata) = object.get_mut("metadata") {
         fields_of_type(Schema::for_type(META), metadata, "metadata", &mut pruned.paths);
     }
@@ -34,7 +34,7 @@ pub(crate) fn prune(schema: Schema, object: &mut Value) -> Vec<String> {
 ///
 /// A value whose schema is an embedded object keeps `apiVersion`, `kind` and `metadata`.
 pub(super) fn values(schema: Schema, value: &mut Value) -> Vec<String> {
-    let mut pruned = Pruned::default();
+    let mut pruned = PrunedPaths::default();
     pruned.value(Some(schema), value, "", value_kind(Some(schema)));
     pruned.paths
 }
@@ -50,12 +50,12 @@ enum ValueKind {
 
 /// Collects the paths of removed fields.
 #[derive(Default)]
-struct Pruned {
+struct PrunedPaths {
     /// Fields below a removed field are not listed.
     paths: Vec<String>,
 }
 
-impl Pruned {
+impl PrunedPaths {
     /// Prunes a value and everything below it. Without a schema, all fields of an object are removed, also in lists. A
     /// list that preserves unknown fields is pruned by `prune_below_preserved`.
     fn value(&mut self, schema: Option<Schema>, value: &mut Value, path: &str, kind: ValueKind) {

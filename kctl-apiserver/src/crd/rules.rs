@@ -62,7 +62,7 @@ pub(crate) struct Rules {
 }
 
 /// Collects the results of an evaluation.
-struct Found<'a> {
+struct RuleResults<'a> {
     /// All errors of the object, those of the schema included.
     errors: &'a mut Errors,
     /// Errors of unchanged values, which become warnings.
@@ -156,8 +156,8 @@ impl Rules {
         }
         let lineage = Lineage::root(old.map(|old| CorrelatedValue::new(schema, object, old)));
         let (budget, scope) = (Some(Budget::OF_OBJECT), Scope::with_functions());
-        let mut found = Found { errors, forgiven: &mut forgiven, budget, scope };
-        self.check(object, Before { old, lineage }, "", &mut found);
+        let mut found = RuleResults { errors, forgiven: &mut forgiven, budget, scope };
+        self.check(object, OldValue { old, lineage }, "", &mut found);
         forgiven
     }
 
@@ -166,17 +166,17 @@ impl Rules {
     /// `old` is the default itself for the check of an update, and `None` for creation.
     pub(super) fn validate_default(&self, value: &Value, old: Option<&Value>, errors: &mut Errors) {
         let (budget, scope) = (Some(Budget::OF_OBJECT), Scope::with_functions());
-        let mut found = Found { errors, forgiven: &mut Errors::default(), budget, scope };
-        self.check(value, Before { old, lineage: Lineage::root(None) }, "", &mut found);
+        let mut found = RuleResults { errors, forgiven: &mut Errors::default(), budget, scope };
+        self.check(value, OldValue { old, lineage: Lineage::root(None) }, "", &mut found);
     }
 
     /// Evaluates the rules of this schema and of those below it. Null values have no rules. Old values follow by field
     /// name, and by keys in map lists; elsewhere transition rules are skipped.
-    fn check(&self, value: &Value, before: Before, path: &str, found: &mut Found) {
+    fn check(&self, value: &Value, before: OldValue, path: &str, found: &mut RuleResults) {
         if value.is_null() {
             return;
         }
-        let before = Before { old: before.old.filter(|old| !old.is_null()), ..before };
+        let before = OldValue { old: before.old.filter(|old| !old.is_null()), ..before };
         self.check_own(value, before, path, found);
         if found.budget.is_none() {
             return;
@@ -185,7 +185,7 @@ impl Rules {
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
-                    let before = Before { old: old.and_then(|old| old.get(name)), lineage: lineage.field(name) };
+                    let before = OldValue { old: old.and_then(|old| old.get(name)), lineage: lineage.field(name) };
                     if let Some(rules) = self.fields.get(name) {
                         let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
                         rules.check(value, before, &path, found);
@@ -197,7 +197,7 @@ impl Rules {
             Value::Array(items) => {
                 let Some(rules) = &self.items else { return };
                 for (i, (item, lineage)) in items.iter().zip(lineage.items(items.len())).enumerate() {
-                    let before = Before { old: self.same(item, old), lineage };
+                    let before = OldValue { old: self.same(item, old), lineage };
                     rules.check(item, before, &format!("{path}[{i}]"), found);
                 }
             }
@@ -207,7 +207,7 @@ impl Rules {
 
     /// Evaluates the rules of this schema until the budget is spent. A failure of a rule without `oldSelf` becomes a
     /// warning if the value is unchanged.
-    fn check_own(&self, value: &Value, before: Before, path: &str, found: &mut Found) {
+    fn check_own(&self, value: &Value, before: OldValue, path: &str, found: &mut RuleResults) {
         let Some(typed) = &self.typed else { return };
         let kinds = found.scope.kinds();
         kinds.clear();
@@ -250,7 +250,7 @@ impl Rules {
 
 /// The old value at the position of a value.
 #[derive(Clone, Copy)]
-struct Before<'a> {
+struct OldValue<'a> {
     /// The old value; `None` if it is unknown.
     old: Option<&'a Value>,
     /// The relation of the position to the old object.

@@ -164,7 +164,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, St
 #[derive(Default)]
 struct Reader {
     /// Open lists and maps, from outer to inner.
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     /// The values of anchors that are complete. An alias within its own anchor is an error.
     anchors: HashMap<usize, Value>,
     /// The number of values of all aliases so far.
@@ -178,7 +178,7 @@ struct Reader {
 }
 
 /// A list or map that is not complete.
-struct Open {
+struct OpenCollection {
     /// Moved out when it is complete.
     content: Content,
     /// The anchor of the value; 0 for none.
@@ -219,13 +219,13 @@ enum Next {
 impl Reader {
     /// Opens a list or a map. At the bound the document is rejected.
     fn open(&mut self, content: Content, anchor: usize) -> Result<(), String> {
-        self.open.push(Open { content, anchor });
+        self.open.push(OpenCollection { content, anchor });
         if self.open.len() > DEPTH_MAX { Err(format!("yaml: nested more than {DEPTH_MAX} deep")) } else { Ok(()) }
     }
 
     /// Completes the innermost list or map.
     fn close(&mut self) -> Result<(), String> {
-        let Some(Open { content, anchor }) = self.open.pop() else { return Ok(()) };
+        let Some(OpenCollection { content, anchor }) = self.open.pop() else { return Ok(()) };
         let value = match content {
             Content::List(items) => Value::Array(items),
             Content::Map(fields) => Value::Object(fields.map),
@@ -248,7 +248,7 @@ impl Reader {
 
     /// Returns `true` if a `<<` key merges the next value into the open map.
     fn merges(&mut self) -> bool {
-        let Some(Open { content: Content::Map(fields), .. }) = self.open.last_mut() else { return false };
+        let Some(OpenCollection { content: Content::Map(fields), .. }) = self.open.last_mut() else { return false };
         let merges = matches!(fields.next, Next::Key);
         if merges {
             fields.next = Next::Merged;

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    amounts::Side,
+    amounts::ResourceMap,
     defaulting::{add, fill, image, is_text, items, part},
     json_path::{at_mut, value_at},
 };
@@ -295,12 +295,12 @@ pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
 
 /// Returns the QoS class by Pod-level resources. The containers are ignored then.
 fn quality_of_whole(spec: &Value) -> &'static str {
-    let counted = |side: Side| {
+    let counted = |side: ResourceMap| {
         let mut amounts = side.amounts(spec);
         amounts.retain(|name, amount| ["cpu", "memory"].contains(&name.as_str()) && amount.signum() > 0);
         amounts
     };
-    let (requests, limits) = (counted(Side::Requests), counted(Side::Limits));
+    let (requests, limits) = (counted(ResourceMap::Requests), counted(ResourceMap::Limits));
     if requests.is_empty() && limits.is_empty() {
         return "BestEffort";
     }

@@ -15,12 +15,12 @@ pub(super) struct Version {
     /// Major, minor and patch.
     numbers: [u64; 3],
     /// Declared after the numbers, since the derived order compares fields in turn.
-    before: Before,
+    before: Prerelease,
 }
 
 /// The prerelease part. A version without one follows all its prereleases.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Before {
+enum Prerelease {
     /// The identifiers, compared one by one; a longer list with an equal start is greater.
     Release(Vec<PrereleaseIdentifier>),
     /// A release. The variant is last, hence the greatest.
@@ -117,8 +117,8 @@ impl Version {
             return None;
         }
         let before = match before {
-            None => Before::Nothing,
-            Some(all) => Before::Release(all.split('.').map(part).collect::<Option<_>>()?),
+            None => Prerelease::Nothing,
+            Some(all) => Prerelease::Release(all.split('.').map(part).collect::<Option<_>>()?),
         };
         Some(Self { numbers: [number(major)?, number(minor)?, number(patch)?], before })
     }

@@ -21,7 +21,7 @@ use tokio::sync::Notify;
 
 pub use rule::{EventSummary, RequestSummary, Rule};
 pub use service::{ConnectionResetError, Faulty};
-pub(crate) use stream::{Gate, Opened, Passage, newest};
+pub(crate) use stream::{Gate, GateDecision, Opened, newest};
 
 use crate::clock::Rng;
 pub use crate::stale::StaleState;

@@ -95,7 +95,7 @@ type OfRequest = Box<dyn Fn(&RequestSummary) -> bool + Send>;
 type OfEvent = Box<dyn Fn(&EventSummary) -> bool + Send>;
 
 /// The requests or events that a rule selects, with its fault.
-enum Picks {
+enum RuleTarget {
     /// Selects requests, which get this fault.
     Request(OfRequest, RequestFault),
     /// Selects watch events, which get this fault.
@@ -108,7 +108,7 @@ enum Picks {
 /// at most once, with even chances.
 pub struct Rule {
     /// The function that selects, and the fault.
-    picks: Picks,
+    picks: RuleTarget,
     /// Acts only on this match, counted from one.
     nth: Option<u64>,
     /// The probability in thousandths.
@@ -134,16 +134,16 @@ impl std::fmt::Debug for Rule {
 impl Rule {
     /// Injects the fault into all requests for which `picks` returns `true`.
     pub fn request(fault: RequestFault, picks: impl Fn(&RequestSummary) -> bool + Send + 'static) -> Self {
-        Self::new(Picks::Request(Box::new(picks), fault))
+        Self::new(RuleTarget::Request(Box::new(picks), fault))
     }
 
     /// Injects the fault at all events for which `picks` returns `true`.
     pub fn event(fault: EventFault, picks: impl Fn(&EventSummary) -> bool + Send + 'static) -> Self {
-        Self::new(Picks::Event(Box::new(picks), fault))
+        Self::new(RuleTarget::Event(Box::new(picks), fault))
     }
 
     /// Creates a rule that acts on each match.
-    fn new(picks: Picks) -> Self {
+    fn new(picks: RuleTarget) -> Self {
         Self { picks, nth: None, per_mille: 1_000, times: u64::MAX, n_picked: 0, then: None }
     }
 
@@ -182,21 +182,21 @@ impl Rule {
     /// Returns the fault.
     pub fn fault(&self) -> Fault {
         match self.picks {
-            Picks::Request(_, fault) => Fault::Request(fault),
-            Picks::Event(_, fault) => Fault::Event(fault),
+            RuleTarget::Request(_, fault) => Fault::Request(fault),
+            RuleTarget::Event(_, fault) => Fault::Event(fault),
         }
     }
 
     /// Returns the fault of a request, if the rule acts on it.
     pub(super) fn request_fault(&mut self, request: &RequestSummary, rng: &mut Rng) -> Option<RequestFault> {
-        let Picks::Request(picks, fault) = &self.picks else { return None };
+        let RuleTarget::Request(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(request), *fault);
         (fits && self.should_inject(rng)).then_some(fault)
     }
 
     /// Returns the fault of an event, if the rule acts on it.
     pub(super) fn event_fault(&mut self, event: &EventSummary, rng: &mut Rng) -> Option<EventFault> {
-        let Picks::Event(picks, fault) = &self.picks else { return None };
+        let RuleTarget::Event(picks, fault) = &self.picks else { return None };
         let (fits, fault) = (picks(event), *fault);
         (fits && self.should_inject(rng)).then_some(fault)
     }

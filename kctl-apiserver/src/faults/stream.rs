@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{Connection, EventFault, EventSummary};
 use crate::{
     status::GroupResource,
-    store::{Event, Key, Lines},
+    store::{Event, EventLines, Key},
 };
 
 /// Decides which events of the history reach a watch, and when.
@@ -38,7 +38,7 @@ struct WatchPause {
 }
 
 /// The decision about an event.
-pub(crate) enum Passage {
+pub(crate) enum GateDecision {
     /// The event is delivered.
     Once,
     /// The event is delivered twice. Correct clients ignore the second, which has the same `resourceVersion`.
@@ -84,22 +84,22 @@ impl Gate {
     }
 
     /// Decides about an event that the client would see. Each event is decided once, however often the watch offers it.
-    pub(crate) fn pass(&mut self, event: &Event, kind: &str) -> Passage {
+    pub(crate) fn pass(&mut self, event: &Event, kind: &str) -> GateDecision {
         let summary = self.summary(event, kind);
         let fault = if self.decided == event.revision { None } else { self.connection.faults.decide_event(&summary) };
         self.decided = event.revision;
         let passage = match fault {
-            None => Passage::Once,
-            Some(EventFault::Repeat) => Passage::Twice,
-            Some(EventFault::Close) => Passage::Last,
+            None => GateDecision::Once,
+            Some(EventFault::Repeat) => GateDecision::Twice,
+            Some(EventFault::Close) => GateDecision::Last,
             Some(EventFault::Expire) => {
                 self.expired = true;
-                return Passage::Expired;
+                return GateDecision::Expired;
             }
             Some(fault @ (EventFault::Hold(time) | EventFault::Skip(time))) => {
                 let skips = matches!(fault, EventFault::Skip(_)).then(|| event.key.clone());
                 self.pause = Some(WatchPause { until: Instant::now() + time, skips });
-                return Passage::Held;
+                return GateDecision::Held;
             }
         };
         self.connection.faults.notify_delivered(&summary);
@@ -107,9 +107,9 @@ impl Gate {
     }
 
     /// Delivers an event without a fault. Rules do not act on it, but the observer of the plan sees it.
-    pub(crate) fn deliver(&self, event: &Event, kind: &str) -> Passage {
+    pub(crate) fn deliver(&self, event: &Event, kind: &str) -> GateDecision {
         self.connection.faults.notify_delivered(&self.summary(event, kind));
-        Passage::Once
+        GateDecision::Once
     }
 
     /// Returns the event as rules see it.
@@ -144,7 +144,7 @@ pub(crate) fn newest<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Vec<Ar
             before,
             object: event.object.clone(),
             deleted: event.deleted,
-            lines: Lines::default(),
+            lines: EventLines::default(),
         };
         by_key.insert(&event.key, merged);
     }

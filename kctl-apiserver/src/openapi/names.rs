@@ -2,15 +2,15 @@
 
 /// The first letter of a name in camel case.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum First {
+enum FirstLetter {
     AsWritten,
     Capital,
 }
 
 /// Returns a name in camel case: the parts between dots, dashes and colons joined, each with a capital letter.
-fn identifier(text: &str, first: First) -> String {
+fn identifier(text: &str, first: FirstLetter) -> String {
     let mut name = String::new();
-    let mut is_start = first == First::Capital;
+    let mut is_start = first == FirstLetter::Capital;
     for letter in text.chars() {
         match letter {
             '.' | '-' | ':' => is_start = true,
@@ -56,7 +56,7 @@ impl<'a> PathGroup<'a> {
 pub(super) fn tag(root: &str) -> String {
     let PathGroup { group, version, first } = PathGroup::parse(root);
     let parts = [Some(group.unwrap_or(first)), version].into_iter().flatten();
-    parts.map(|part| identifier(part, First::AsWritten)).collect::<Vec<_>>().join("_")
+    parts.map(|part| identifier(part, FirstLetter::AsWritten)).collect::<Vec<_>>().join("_")
 }
 
 /// Returns an `operationId`: `readCoreV1NamespacedPod` for the verb `read` and `NamespacedPod` under `api/v1`.
@@ -65,7 +65,7 @@ pub(super) fn tag(root: &str) -> String {
 pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
     let PathGroup { group, version, .. } = PathGroup::parse(root);
     let parts = [group.unwrap_or_default(), version.unwrap_or_default(), rest];
-    format!("{verb}{}", parts.map(|part| identifier(part, First::Capital)).concat())
+    format!("{verb}{}", parts.map(|part| identifier(part, FirstLetter::Capital)).concat())
 }
 
 /// Returns a kind with its article, as in a sentence. Plural names get none.

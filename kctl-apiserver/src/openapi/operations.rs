@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{META, names, parameters::Used, types};
+use super::{META, names, parameters::ParameterUse, types};
 
 /// Media type of all operations.
 pub(super) const JSON: &str = "application/json";
@@ -54,7 +54,7 @@ pub(super) struct OpenApiOperation {
     /// The type of the response; `None` for a string.
     pub(super) response_type: Option<String>,
     /// The parameters, including those of the path until `PathItem::new` moves them.
-    pub(super) parameters: Vec<Used>,
+    pub(super) parameters: Vec<ParameterUse>,
 }
 
 /// One path (Path Item Object).
@@ -64,7 +64,7 @@ pub(super) struct PathItem {
     /// The operations of the path, one per method.
     pub(super) operations: Vec<OpenApiOperation>,
     /// Parameters of all operations.
-    pub(super) parameters: Vec<Used>,
+    pub(super) parameters: Vec<ParameterUse>,
 }
 
 impl PathItem {

@@ -58,14 +58,14 @@ pub(super) fn subresource_parameters(subresource: &str) -> impl Iterator<Item = 
 
 /// A parameter of an operation.
 #[derive(Clone)]
-pub(super) enum Used {
+pub(super) enum ParameterUse {
     /// A parameter of the data file, compared by address: each parameter exists once.
     Known(&'static Parameter),
     /// The name of the object in the path; its description has the kind.
     Name(String),
 }
 
-impl PartialEq for Used {
+impl PartialEq for ParameterUse {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Known(own), Self::Known(other)) => std::ptr::eq(*own, *other),
@@ -75,7 +75,7 @@ impl PartialEq for Used {
     }
 }
 
-impl Used {
+impl ParameterUse {
     /// Returns the name of the parameter.
     pub(super) fn name(&self) -> &str {
         self.order().0

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     operations::{OpenApiOperation, PathItem},
-    parameters::{self, Used},
+    parameters::{self, ParameterUse},
 };
 
 /// The version of a document.
@@ -30,7 +30,7 @@ impl OpenApiVersion {
     }
 
     /// Returns a parameter. In version 2 a shared parameter is a reference.
-    fn parameter(self, used: &Used) -> Value {
+    fn parameter(self, used: &ParameterUse) -> Value {
         match self {
             Self::Two => used.v2(),
             Self::Three => used.v3(),
@@ -67,7 +67,7 @@ fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
         operation.parameters.iter().map(|used| (used.order(), version.parameter(used))).collect();
     if let (OpenApiVersion::Two, Some(body)) = (version, &operation.body) {
         let shared = body.shared.and_then(|variant| parameters::find("body", variant));
-        let shared = shared.map(|declared| Used::Known(declared).v2());
+        let shared = shared.map(|declared| ParameterUse::Known(declared).v2());
         let own =
             || json!({ "name": "body", "in": "body", "required": true, "schema": version.reference(&body.type_name) });
         parameters.push((("body", "body"), shared.unwrap_or_else(own)));

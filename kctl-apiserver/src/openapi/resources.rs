@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{
     META, names,
     operations::{Body, FORMS, JSON, OK, OpenApiOperation, PROTOBUF, PathItem, YAML},
-    parameters::{self, Used},
+    parameters::{self, ParameterUse},
     types,
 };
 use crate::registry::{ApiResource, Resource};
@@ -236,10 +236,11 @@ impl<'a> Writer<'a> {
 
     /// Returns these parameters, and those of the path. `pretty` is a parameter of every operation, and `method`
     /// selects its variant.
-    fn parameters(&self, names: &[&str], method: &str) -> Vec<Used> {
+    fn parameters(&self, names: &[&str], method: &str) -> Vec<ParameterUse> {
         let own = names.iter().chain(self.in_namespace.then_some(&"namespace")).chain(["pretty"].iter());
-        let mut all: Vec<Used> = own.filter_map(|name| parameters::find(name, method)).map(Used::Known).collect();
-        all.extend(self.has_name.then(|| Used::Name(self.named.clone())));
+        let mut all: Vec<ParameterUse> =
+            own.filter_map(|name| parameters::find(name, method)).map(ParameterUse::Known).collect();
+        all.extend(self.has_name.then(|| ParameterUse::Name(self.named.clone())));
         all
     }
 
@@ -262,7 +263,7 @@ impl<'a> Writer<'a> {
         }
         if self.sub == "log" {
             (operation.produces, operation.response_type) = (LOGGED, None);
-            operation.parameters.extend(parameters::subresource_parameters("pods/log").map(Used::Known));
+            operation.parameters.extend(parameters::subresource_parameters("pods/log").map(ParameterUse::Known));
         }
         operation
     }
@@ -376,7 +377,7 @@ impl<'a> Writer<'a> {
         (operation.consumes, operation.produces, operation.response_type) = (ANY, ANY, None);
         operation.parameters.retain(|parameter| parameter.name() != "pretty");
         let subresource = format!("{}/{}", self.resource.id.resource, self.sub);
-        operation.parameters.extend(parameters::subresource_parameters(&subresource).map(Used::Known));
+        operation.parameters.extend(parameters::subresource_parameters(&subresource).map(ParameterUse::Known));
         operation
     }
 
@@ -384,7 +385,7 @@ impl<'a> Writer<'a> {
     fn connect_with_path(&self, method: &'static str) -> OpenApiOperation {
         let mut operation = self.connect(method);
         operation.id.push_str("WithPath");
-        operation.parameters.extend(parameters::find("path", "").map(Used::Known));
+        operation.parameters.extend(parameters::find("path", "").map(ParameterUse::Known));
         operation
     }
 }

@@ -22,7 +22,7 @@ pub(super) const VERSION: &str = "io.k8s.apimachinery.pkg.version.Info";
 
 /// The descriptions of a type and its fields.
 #[derive(Deserialize)]
-struct Described {
+struct TypeDescriptions {
     /// The name of the type; empty in the first entry of the file.
     #[serde(default)]
     name: String,
@@ -51,12 +51,12 @@ struct Descriptions {
     /// Strings that several types use, such as that of `apiVersion`.
     shared: Vec<String>,
     /// The descriptions of each type, by full type name.
-    types: HashMap<String, Described>,
+    types: HashMap<String, TypeDescriptions>,
 }
 
 /// The descriptions of `data/descriptions.json`.
 static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
-    let mut all: Vec<Described> =
+    let mut all: Vec<TypeDescriptions> =
         serde_json::from_str(include_str!("../../data/descriptions.json")).expect("the file is generated and tested");
     let shared = std::mem::take(&mut all[0].shared);
     Descriptions { shared, types: all.into_iter().map(|described| (described.name.clone(), described)).collect() }

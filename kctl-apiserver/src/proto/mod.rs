@@ -15,7 +15,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value};
 use table::{FieldForm, FieldType, Message, MessageField};
-use wire::{Reader, Wire};
+use wire::{Reader, WireValue};
 
 use crate::{go, schema};
 
@@ -64,8 +64,8 @@ fn fields(name: &str, bytes: &[u8], depth: usize) -> Result<Map<String, Value>, 
 }
 
 /// Returns the wire values by field number, in the order in which they were sent.
-fn read_fields(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
-    let mut sent: BTreeMap<u32, Vec<Wire<'_>>> = BTreeMap::new();
+fn read_fields(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<WireValue<'_>>>, String> {
+    let mut sent: BTreeMap<u32, Vec<WireValue<'_>>> = BTreeMap::new();
     let mut reader = Reader(bytes);
     while let Some(tag) = reader.tag()? {
         sent.entry(tag.number).or_default().push(reader.value(tag)?);
@@ -74,21 +74,26 @@ fn read_fields(bytes: &[u8]) -> Result<BTreeMap<u32, Vec<Wire<'_>>>, String> {
 }
 
 /// Returns the last value of a field, which protobuf uses; empty if the field was not sent.
-fn last<'a>(sent: &BTreeMap<u32, Vec<Wire<'a>>>, number: u32) -> Result<&'a [u8], String> {
+fn last<'a>(sent: &BTreeMap<u32, Vec<WireValue<'a>>>, number: u32) -> Result<&'a [u8], String> {
     match sent.get(&number).and_then(|wires| wires.last()) {
         None => Ok(&[]),
-        Some(Wire::Bytes(bytes)) => Ok(bytes),
+        Some(WireValue::Bytes(bytes)) => Ok(bytes),
         Some(other) => Err(wire_type_error(other)),
     }
 }
 
 /// Returns the last value of a string field.
-fn text(sent: &BTreeMap<u32, Vec<Wire<'_>>>, number: u32) -> Result<String, String> {
+fn text(sent: &BTreeMap<u32, Vec<WireValue<'_>>>, number: u32) -> Result<String, String> {
     Ok(String::from_utf8_lossy(last(sent, number)?).into_owned())
 }
 
 /// Writes one field into the JSON object. The form of the field decides if zero values are written, as Go's tags do.
-fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<String, Value>) -> Result<(), String> {
+fn write(
+    field: &MessageField,
+    wires: &[WireValue<'_>],
+    depth: usize,
+    map: &mut Map<String, Value>,
+) -> Result<(), String> {
     let value = match (field.form, &field.r#type) {
         (FieldForm::Inline, FieldType::Message(name)) => {
             let bytes = join_bytes(wires)?;
@@ -114,10 +119,10 @@ fn write(field: &MessageField, wires: &[Wire<'_>], depth: usize, map: &mut Map<S
 }
 
 /// Joins the parts of a message that was sent several times, which protobuf merges.
-fn join_bytes<'a>(wires: &[Wire<'a>]) -> Result<Cow<'a, [u8]>, String> {
+fn join_bytes<'a>(wires: &[WireValue<'a>]) -> Result<Cow<'a, [u8]>, String> {
     let mut all = Cow::Borrowed(&[][..]);
     for wire in wires {
-        let Wire::Bytes(bytes) = wire else { return Err(wire_type_error(wire)) };
+        let WireValue::Bytes(bytes) = wire else { return Err(wire_type_error(wire)) };
         if all.is_empty() {
             all = Cow::Borrowed(bytes);
         } else {
@@ -128,13 +133,13 @@ fn join_bytes<'a>(wires: &[Wire<'a>]) -> Result<Cow<'a, [u8]>, String> {
 }
 
 /// Returns the error of an unexpected wire type.
-fn wire_type_error(wire: &Wire<'_>) -> String {
+fn wire_type_error(wire: &WireValue<'_>) -> String {
     format!("unexpected protobuf value {wire:?}")
 }
 
 /// Returns the value of a singular field. If a scalar was sent several times, the last value is used; an absent scalar
 /// is zero.
-fn singular(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value, String> {
+fn singular(kind: &FieldType, wires: &[WireValue<'_>], depth: usize) -> Result<Value, String> {
     match kind {
         FieldType::Message(name) => well_known::message(name, &join_bytes(wires)?, depth + 1),
         _ => scalar(kind, wires.last()),
@@ -142,20 +147,20 @@ fn singular(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Value,
 }
 
 /// Returns a scalar. A value of another wire type is an error.
-fn scalar(kind: &FieldType, wire: Option<&Wire<'_>>) -> Result<Value, String> {
+fn scalar(kind: &FieldType, wire: Option<&WireValue<'_>>) -> Result<Value, String> {
     Ok(match (kind, wire) {
         (FieldType::Bytes | FieldType::Message(_), None) => Value::Null,
         (FieldType::String, None) => "".into(),
         (FieldType::Bool, None) => false.into(),
         (_, None) => 0.into(),
-        (FieldType::String, Some(Wire::Bytes(bytes))) => String::from_utf8_lossy(bytes).into(),
-        (FieldType::Bytes, Some(Wire::Bytes(bytes))) => BASE64_STANDARD.encode(bytes).into(),
-        (FieldType::Bool, Some(Wire::Varint(value))) => (*value != 0).into(),
-        (FieldType::Int64, Some(Wire::Varint(value))) => value.cast_signed().into(),
-        (FieldType::Int32, Some(Wire::Varint(value))) => {
+        (FieldType::String, Some(WireValue::Bytes(bytes))) => String::from_utf8_lossy(bytes).into(),
+        (FieldType::Bytes, Some(WireValue::Bytes(bytes))) => BASE64_STANDARD.encode(bytes).into(),
+        (FieldType::Bool, Some(WireValue::Varint(value))) => (*value != 0).into(),
+        (FieldType::Int64, Some(WireValue::Varint(value))) => value.cast_signed().into(),
+        (FieldType::Int32, Some(WireValue::Varint(value))) => {
             i32::try_from(value.cast_signed()).map_err(|_| "must be a 32-bit integer")?.into()
         }
-        (FieldType::Double, Some(Wire::Fixed64(bytes))) => number(f64::from_le_bytes(*bytes)),
+        (FieldType::Double, Some(WireValue::Fixed64(bytes))) => number(f64::from_le_bytes(*bytes)),
         (_, Some(other)) => return Err(wire_type_error(other)),
     })
 }
@@ -167,15 +172,15 @@ fn number(value: f64) -> Value {
 }
 
 /// Returns the items of a repeated field. An item that is a message is decoded on its own: items are never merged.
-fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>, String> {
+fn list(kind: &FieldType, wires: &[WireValue<'_>], depth: usize) -> Result<Vec<Value>, String> {
     let mut items = Vec::with_capacity(wires.len());
     for wire in wires {
         match (kind, wire) {
             // Numbers may be packed into one field.
-            (FieldType::Bool | FieldType::Int32 | FieldType::Int64, Wire::Bytes(packed)) => {
+            (FieldType::Bool | FieldType::Int32 | FieldType::Int64, WireValue::Bytes(packed)) => {
                 let mut reader = Reader(packed);
                 while !reader.0.is_empty() {
-                    let value = Wire::Varint(reader.varint()?);
+                    let value = WireValue::Varint(reader.varint()?);
                     items.push(scalar(kind, Some(&value))?);
                 }
             }
@@ -187,10 +192,10 @@ fn list(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Vec<Value>
 
 /// Decodes a map. Each entry is a message with the key in field 1 and the value in field 2. A repeated key takes the
 /// last value.
-fn entries(kind: &FieldType, wires: &[Wire<'_>], depth: usize) -> Result<Map<String, Value>, String> {
+fn entries(kind: &FieldType, wires: &[WireValue<'_>], depth: usize) -> Result<Map<String, Value>, String> {
     let mut map = Map::new();
     for wire in wires {
-        let Wire::Bytes(entry) = wire else { return Err(wire_type_error(wire)) };
+        let WireValue::Bytes(entry) = wire else { return Err(wire_type_error(wire)) };
         let entry = read_fields(entry)?;
         let value = match singular(kind, entry.get(&2).map_or(&[], Vec::as_slice), depth)? {
             Value::Null if *kind == FieldType::Bytes => "".into(),

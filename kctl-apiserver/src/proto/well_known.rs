@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::{fields, last, read_fields, table::Message, wire::Wire, wire_type_error};
+use super::{fields, last, read_fields, table::Message, wire::WireValue, wire_type_error};
 
 /// Returns a message as JSON, in the form of the `MarshalJSON` of its Go type, if it has one. Upstream: `MarshalJSON`
 /// of the types in `k8s.io/apimachinery`.
@@ -65,7 +65,7 @@ fn time(name: &str, bytes: &[u8], depth: usize, format: fn(Timestamp) -> String)
 fn decode_strings(number: u32, bytes: &[u8]) -> Result<Value, String> {
     let mut texts = Vec::new();
     for wire in read_fields(bytes)?.remove(&number).unwrap_or_default() {
-        let Wire::Bytes(text) = wire else { return Err(wire_type_error(&wire)) };
+        let WireValue::Bytes(text) = wire else { return Err(wire_type_error(&wire)) };
         texts.push(String::from_utf8_lossy(text).into());
     }
     Ok(Value::Array(texts))

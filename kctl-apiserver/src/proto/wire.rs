@@ -2,7 +2,7 @@
 
 /// The value of one field as it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wire<'a> {
+pub(super) enum WireValue<'a> {
     /// Wire type 0: integers and booleans.
     Varint(u64),
     /// Wire type 1.
@@ -43,15 +43,15 @@ impl<'a> Reader<'a> {
     }
 
     /// Decodes the value after a tag. Groups are rejected: no Kubernetes message has them.
-    pub(super) fn value(&mut self, tag: Tag) -> Result<Wire<'a>, String> {
+    pub(super) fn value(&mut self, tag: Tag) -> Result<WireValue<'a>, String> {
         match tag.wire_type {
-            0 => self.varint().map(Wire::Varint),
-            1 => self.array().map(Wire::Fixed64),
+            0 => self.varint().map(WireValue::Varint),
+            1 => self.array().map(WireValue::Fixed64),
             2 => {
                 let len = usize::try_from(self.varint()?).map_err(|_| EOF)?;
-                self.take(len).map(Wire::Bytes)
+                self.take(len).map(WireValue::Bytes)
             }
-            5 => self.array().map(Wire::Fixed32),
+            5 => self.array().map(WireValue::Fixed32),
             other => Err(format!("invalid protobuf wire type {other}")),
         }
     }
@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
 
-    fn check(bytes: &[u8], expected: Result<(u32, Wire<'_>), &str>) {
+    fn check(bytes: &[u8], expected: Result<(u32, WireValue<'_>), &str>) {
         let mut reader = Reader(bytes);
         let read = reader.tag().and_then(|tag| {
             let tag = tag.unwrap();
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn each_wire_type_is_read() {
-        check(&[0x08, 0x96, 0x01], Ok((1, Wire::Varint(150))));
-        check(&[0x12, 2, b'a', b'b', b'c'], Ok((2, Wire::Bytes(b"ab"))));
-        check(&[0x19, 1, 2, 3, 4, 5, 6, 7, 8], Ok((3, Wire::Fixed64([1, 2, 3, 4, 5, 6, 7, 8]))));
-        check(&[0x25, 1, 2, 3, 4], Ok((4, Wire::Fixed32([1, 2, 3, 4]))));
+        check(&[0x08, 0x96, 0x01], Ok((1, WireValue::Varint(150))));
+        check(&[0x12, 2, b'a', b'b', b'c'], Ok((2, WireValue::Bytes(b"ab"))));
+        check(&[0x19, 1, 2, 3, 4, 5, 6, 7, 8], Ok((3, WireValue::Fixed64([1, 2, 3, 4, 5, 6, 7, 8]))));
+        check(&[0x25, 1, 2, 3, 4], Ok((4, WireValue::Fixed32([1, 2, 3, 4]))));
         assert_eq!(Reader(&[]).tag(), Ok(None));
     }
 

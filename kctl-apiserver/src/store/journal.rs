@@ -71,7 +71,7 @@ pub(super) struct Journal {
     /// The folder of `--data`, which has the journal, the lock and the probe.
     folder: PathBuf,
     /// The open journal, at its end.
-    lines: Lines,
+    lines: JournalFile,
     /// Objects whose last change is not in the file, because the disk rejected it. While it is not empty, the server
     /// rejects further changes, and nothing else is appended.
     missed: BTreeSet<(GroupResource, Key)>,
@@ -85,9 +85,9 @@ pub(super) struct Journal {
 /// The checksum of the last line, from which that of the next line is computed. It is part of the next checksum, so a
 /// line is valid only at its position. The first line follows a chain of zero bytes.
 #[derive(Clone, Copy, Default)]
-struct Chain([u8; SUM_LEN]);
+struct LineChecksum([u8; SUM_LEN]);
 
-impl Chain {
+impl LineChecksum {
     /// Returns the checksum of a line, which is passed without it.
     fn advance(&mut self, line: &[u8]) -> &[u8] {
         let mut hash = digest::Context::new(&digest::SHA256);
@@ -113,11 +113,11 @@ fn split_checksum(line: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// An open file that is written line by line.
-struct Lines {
+struct JournalFile {
     /// The journal, opened for writing; its position is at `n_bytes` unless it is torn.
     file: File,
     /// The checksum of the last complete line.
-    chain: Chain,
+    chain: LineChecksum,
     /// The number of lines. Invariant: no more than the bytes, and 0 together with them.
     len: usize,
     /// The length of all complete lines in bytes.
@@ -126,7 +126,7 @@ struct Lines {
     is_torn: bool,
 }
 
-impl Lines {
+impl JournalFile {
     /// Appends a [`Line`] with the JSON of an object, completely or not at all. After an error the file is as before:
     /// the part that was written is cut off, at once or at the next append.
     fn append(&mut self, resource: &GroupResource, key: &Key, revision: u64, object: Option<&[u8]>) -> io::Result<()> {
@@ -325,7 +325,7 @@ fn read(file: &Path) -> io::Result<(JournalObjects, u64)> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((objects, revision)),
         Err(error) => return Err(with_path(file, &error)),
     };
-    let (mut text, mut chain, mut has_sums) = (Vec::new(), Chain::default(), None);
+    let (mut text, mut chain, mut has_sums) = (Vec::new(), LineChecksum::default(), None);
     for number in 1.. {
         text.clear();
         let len = reader.read_until(b'\n', &mut text).map_err(|error| with_path(file, &error))?;
@@ -384,7 +384,7 @@ fn damaged_line_error(file: &Path, line: usize, error: &dyn Display) -> io::Erro
 }
 
 /// Writes a new file with these objects.
-fn rewrite_kept(folder: &Path, objects: &JournalObjects, revision: u64) -> io::Result<Lines> {
+fn rewrite_kept(folder: &Path, objects: &JournalObjects, revision: u64) -> io::Result<JournalFile> {
     let texts = objects.iter().map(|((resource, key), object)| Ok((resource, key, serde_json::to_vec(object)?)));
     let texts: Vec<_> = texts.collect::<io::Result<_>>()?;
     rewrite(folder, texts.iter().map(|(resource, key, text)| (*resource, *key, text.as_slice())), revision)
@@ -395,7 +395,7 @@ fn rewrite<'a>(
     folder: &Path,
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
     revision: u64,
-) -> io::Result<Lines> {
+) -> io::Result<JournalFile> {
     let (file, new_file) = (folder.join(FILE), folder.join(format!("{FILE}.new")));
     let written = write_all(&new_file, objects, revision).map_err(|error| with_path(&new_file, &error));
     let written = written.and_then(|lines| {
@@ -413,9 +413,9 @@ fn write_all<'a>(
     file: &Path,
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,
     revision: u64,
-) -> io::Result<Lines> {
+) -> io::Result<JournalFile> {
     let file = create_private(file)?;
-    let mut lines = Lines { file, chain: Chain::default(), len: 0, n_bytes: 0, is_torn: false };
+    let mut lines = JournalFile { file, chain: LineChecksum::default(), len: 0, n_bytes: 0, is_torn: false };
     let mut buffered = BufWriter::new(lines.file.try_clone()?);
     for (resource, key, object) in objects {
         let line = lines.format_line(resource, key, revision, Some(object));

@@ -212,9 +212,9 @@ impl EventType {
 /// together. Three cells, in the order of the event types. Watches with different selectors may need different types
 /// for the same change.
 #[derive(Debug, Default)]
-pub(crate) struct Lines([OnceLock<Bytes>; 3]);
+pub(crate) struct EventLines([OnceLock<Bytes>; 3]);
 
-impl Lines {
+impl EventLines {
     /// Returns the line of this type, which is written at the first call.
     pub(crate) fn get(&self, kind: EventType, object: &Object) -> Bytes {
         self.0[kind as usize].get_or_init(|| event_line(kind, object)).clone()

@@ -12,7 +12,7 @@ use std::{
 use serde_json::Value;
 use tokio::sync::Notify;
 
-use super::{Key, Lines, Object, object::ValueCache};
+use super::{EventLines, Key, Object, object::ValueCache};
 use crate::{request::RequestInfo, stale::StaleState};
 
 /// The number of events of each resource in the history. A watch that starts before the oldest event gets 410, as after
@@ -37,7 +37,7 @@ pub(crate) struct Event {
     /// `true` for a removal. A deletion that finalizers hold is an ordinary change.
     pub(crate) deleted: bool,
     /// The lines of this change that were sent to watchers, shared by all of them.
-    pub(crate) lines: Lines,
+    pub(crate) lines: EventLines,
 }
 
 /// All objects of one resource.

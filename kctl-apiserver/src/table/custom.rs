@@ -19,7 +19,7 @@ use serde_json::{Number, Value, json};
 use super::{
     age::{INVALID, since_text},
     fields::{int, text},
-    jsonpath::{ColumnPath, Found},
+    jsonpath::{ColumnPath, PathValue},
 };
 use crate::go;
 
@@ -64,10 +64,10 @@ impl Column {
     /// Returns the cell; null if the path finds no value, or one of another type.
     pub(super) fn cell(&self, object: &Value, now: Timestamp) -> Value {
         match self.path.first(object) {
-            Some(Found::Stored(value)) => cell(&self.kind, value, now),
-            Some(Found::Literal(value)) => cell(&self.kind, &value, now),
-            Some(Found::Plain(number)) if self.kind == "string" => json!(number.to_string()),
-            Some(Found::Plain(_)) | None => Value::Null,
+            Some(PathValue::Stored(value)) => cell(&self.kind, value, now),
+            Some(PathValue::Literal(value)) => cell(&self.kind, &value, now),
+            Some(PathValue::Plain(number)) if self.kind == "string" => json!(number.to_string()),
+            Some(PathValue::Plain(_)) | None => Value::Null,
         }
     }
 }

@@ -11,7 +11,7 @@
 use serde_json::Value;
 
 use crate::{
-    amounts::{self, Side},
+    amounts::{self, ResourceMap},
     field::Field,
     field_errors::{pairs, text},
     json_path::entries,
@@ -230,9 +230,10 @@ pub(crate) fn validate_pod_resources(spec: &Field<'_>, claims: &[&str]) {
     claimed.forbidden_if(claimed.is_array(), "claims may not be set for Resources at pod-level");
     validate_requirements(&resources, validate_pod_resource_name, claims);
     let is_any: fn(&str) -> bool = |_name| true;
-    for (side, part, is_compared) in
-        [(Side::Requests, "requests", is_any), (Side::Limits, "limits", amounts::is_pages as fn(&str) -> bool)]
-    {
+    for (side, part, is_compared) in [
+        (ResourceMap::Requests, "requests", is_any),
+        (ResourceMap::Limits, "limits", amounts::is_pages as fn(&str) -> bool),
+    ] {
         for (name, sum) in amounts::aggregate_containers(spec, side).iter().filter(|(name, _)| is_compared(name)) {
             let whole = resources.at(part).at_key(name);
             let is_less = size(&whole).is_some_and(|whole| sum.in_steps(3) > whole);

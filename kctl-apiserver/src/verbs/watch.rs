@@ -34,7 +34,7 @@ use crate::{
     stale::FrequentBookmarks,
     state::State,
     status::StatusError,
-    store::{Event, EventType, Lines, Object, Table, event_line, head},
+    store::{Event, EventLines, EventType, Object, Table, event_line, head},
 };
 
 /// The duration of a watch without a timeout. kube-apiserver chooses 30 to 60 minutes (`ListResource` in
@@ -183,7 +183,7 @@ impl Start {
 
     /// Returns the event of a stored object. If it is sent as stored, its line is shared with other watchers. `lines`
     /// is the cache of the event; initial objects have none.
-    fn watch_event(&self, kind: EventType, object: &Object, lines: Option<&Lines>) -> WatchEvent {
+    fn watch_event(&self, kind: EventType, object: &Object, lines: Option<&EventLines>) -> WatchEvent {
         if self.form == OutputForm::Plain && object.text().starts_with(self.head.as_bytes()) {
             return WatchEvent::Line(lines.map_or_else(|| event_line(kind, object), |lines| lines.get(kind, object)));
         }

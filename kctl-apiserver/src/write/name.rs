@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::{Write, prepare::New};
+use super::{Write, prepare::NewObjectStates};
 use crate::{request::RequestInfo, state::State, store::Key};
 
 /// The number of attempts to find a free generated name (`maxNameGenerationCreateAttempts`). At the bound the last name
@@ -16,8 +16,8 @@ const NAME_BASE_LEN_MAX: usize = 58;
 
 /// Returns the key of an object. A new object without a name gets a generated one. If all attempts find taken names,
 /// the last one stays, and the write fails with `AlreadyExists` in `store`. For an update the key is that of the path.
-pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&New>, write: &mut Write) -> Key {
-    let Some(New { sent, .. }) = new else { return info.key() };
+pub(super) fn assign(state: &mut State, info: &RequestInfo, new: Option<&NewObjectStates>, write: &mut Write) -> Key {
+    let Some(NewObjectStates { sent, .. }) = new else { return info.key() };
     let key = generate_key(state, info, &mut write.object);
     if sent["metadata"]["name"].as_str().unwrap_or_default().is_empty() {
         (info.resource.kind.strategy.set_generated_name)(sent, &mut write.object);

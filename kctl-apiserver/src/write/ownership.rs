@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     Write,
-    prepare::{self, New},
+    prepare::{self, NewObjectStates},
     validate,
 };
 use crate::{
@@ -210,7 +210,7 @@ pub(super) fn set(
     state: &State,
     info: &RequestInfo,
     source: OwnershipSource,
-    new: Option<New>,
+    new: Option<NewObjectStates>,
     write: &mut Write,
 ) -> Result<(), StatusError> {
     let (ownership, old, object) = (&write.ownership, write.old.as_deref(), &mut write.object);
@@ -220,7 +220,7 @@ pub(super) fn set(
             ownership.set_owners(state, info, old, &mut sent)?;
             set_managed_fields(object, sent["metadata"]["managedFields"].take());
         }
-        (OwnershipSource::Stored, Some(New { sent, mut prepared })) => {
+        (OwnershipSource::Stored, Some(NewObjectStates { sent, mut prepared })) => {
             remove_unowned(&info.resource, &sent, &mut prepared);
             ownership.set_owners(state, info, old, &mut prepared)?;
             set_managed_fields(object, prepared["metadata"]["managedFields"].take());

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// The states of a new object from which its field ownership is computed.
-pub(super) struct New {
+pub(super) struct NewObjectStates {
     /// The object as the client sent it.
     pub(super) sent: Value,
     /// The object with defaults, before plugins complete it.
@@ -37,13 +37,13 @@ pub(super) struct New {
 
 /// Applies defaults and the strategy of the kind. `None` for an update. An apply with fields that are not persisted
 /// increments the generation even if nothing else changed.
-pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) -> Option<New> {
+pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) -> Option<NewObjectStates> {
     let sent = write.is_new().then(|| write.object.clone());
     prepare_object(state, info, write.old.as_ref(), &mut write.object);
     if let Some(old) = write.old.as_ref().filter(|_| write.unpersisted == Unpersisted::Counted) {
         increment_generation(&mut write.object, metadata::generation(old));
     }
-    sent.map(|sent| New { sent, prepared: write.object.clone() })
+    sent.map(|sent| NewObjectStates { sent, prepared: write.object.clone() })
 }
 
 /// Applies defaults and the strategy to an object that need not be stored.

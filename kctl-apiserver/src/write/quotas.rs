@@ -23,22 +23,22 @@ const WRITER: Writer = Writer { manager: "kube-apiserver", subresource: Subresou
 /// The quotas with the usage that they have once the object is stored.
 #[derive(Default)]
 #[must_use = "what is stored is counted"]
-pub(super) struct Charges(Vec<(Arc<Value>, Value)>);
+pub(super) struct ChargedQuotas(Vec<(Arc<Value>, Value)>);
 
 /// Checks all quotas of the namespace. Runs last, so that rejected writes are not charged. Quotas without a matching
 /// scope or resource are skipped. A dry run is checked, and its charges are dropped by `store`.
 ///
 /// # Errors
 /// `Forbidden` if a quota is exceeded, or if the object lacks a value that the quota counts.
-pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charges, StatusError> {
+pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<ChargedQuotas, StatusError> {
     let info = attributes.info;
     let mut charges = Vec::new();
     let (Some(counter), Some(new)) = (Counter::for_resource(&info.resource), &attributes.object) else {
-        return Ok(Charges(charges));
+        return Ok(ChargedQuotas(charges));
     };
     let old = attributes.old.as_deref();
     if info.namespace.is_empty() || !counter.handles(attributes.operation, info.subresource, old, new) {
-        return Ok(Charges(charges));
+        return Ok(ChargedQuotas(charges));
     }
     let is_status = info.subresource.is_status();
     let change = QuotaChange { counter: &counter, old, new, is_status, now: state.clock.now() };
@@ -46,10 +46,10 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
         let after = charge(&quota, &change).map_err(|why| rejection(attributes, &why))?;
         charges.extend(after.map(|after| (quota, amounts_json(&after))));
     }
-    Ok(Charges(charges))
+    Ok(ChargedQuotas(charges))
 }
 
-impl Charges {
+impl ChargedQuotas {
     /// Writes the usage into the quotas.
     pub(super) fn write(self, state: &mut State) {
         let resource = kinds::core::resource_quota::KIND.group_resource();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Unpersisted, Write, quotas::Charges, sizes};
+use super::{Unpersisted, Write, quotas::ChargedQuotas, sizes};
 use crate::{
     controllers::definitions,
     conversion, crd,
@@ -30,7 +30,7 @@ pub(super) fn store(
     info: &RequestInfo,
     key: &Key,
     mut write: Write,
-    charges: Charges,
+    charges: ChargedQuotas,
 ) -> Result<Arc<Value>, StatusError> {
     normalize(info, &mut write.object);
     if write.is_new() {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     AdmissionStep, Write, plugins,
-    quotas::{self, Charges},
+    quotas::{self, ChargedQuotas},
 };
 use crate::{admission, request::RequestInfo, state::State, status::StatusError, store::Key};
 
@@ -17,9 +17,14 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError, 
 /// # Errors
 /// Fails with the first plugin, policy, webhook or quota that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
-pub(super) fn run(state: &State, info: &RequestInfo, key: &Key, write: &mut Write) -> Result<Charges, StatusError> {
+pub(super) fn run(
+    state: &State,
+    info: &RequestInfo,
+    key: &Key,
+    write: &mut Write,
+) -> Result<ChargedQuotas, StatusError> {
     if write.admission == AdmissionStep::Done {
-        return Ok(Charges::default());
+        return Ok(ChargedQuotas::default());
     }
     // An update without a `resourceVersion` is shown with the stored one.
     let stored = write.old().map(|old| old["metadata"]["resourceVersion"].clone());

@@ -11,7 +11,7 @@ const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
 /// A block of PEM.
-pub(crate) struct Block {
+pub(crate) struct PemBlock {
     /// The label, such as `CERTIFICATE`.
     pub(crate) label: String,
     /// `true` if lines such as `Proc-Type: 4,ENCRYPTED` precede the body.
@@ -22,7 +22,7 @@ pub(crate) struct Block {
 
 /// Returns the blocks. Text between them is skipped, and so are blocks without an end and blocks whose body is not
 /// base64.
-pub(crate) fn blocks(text: &str) -> impl Iterator<Item = Block> {
+pub(crate) fn blocks(text: &str) -> impl Iterator<Item = PemBlock> {
     let mut rest = text;
     std::iter::from_fn(move || {
         loop {
@@ -49,7 +49,7 @@ fn line(text: &str) -> (&str, &str) {
 }
 
 /// Reads a block after its first line. Returns it with the rest of the text.
-fn read_block<'a>(label: &str, text: &'a str) -> Option<(Block, &'a str)> {
+fn read_block<'a>(label: &str, text: &'a str) -> Option<(PemBlock, &'a str)> {
     let mut body = text;
     while let (header, rest) = line(body)
         && header.contains(':')
@@ -67,7 +67,7 @@ fn read_block<'a>(label: &str, text: &'a str) -> Option<(Block, &'a str)> {
     }
     let body: String = body.split_ascii_whitespace().collect();
     let der = STANDARD.decode(body).ok()?;
-    Some((Block { label: label.to_owned(), has_headers, der }, rest))
+    Some((PemBlock { label: label.to_owned(), has_headers, der }, rest))
 }
 
 /// Returns a block of PEM with 64 characters per line, as RFC 7468 demands.

@@ -44,7 +44,7 @@ struct Request {
 }
 
 /// The reason why objects were not converted.
-struct Failed {
+struct ConversionFailure {
     /// The message for the API server. It may have values of the object.
     text: String,
     /// The message for the log, which more people may read than the object.
@@ -87,19 +87,19 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
         for (index, object) in objects.into_iter().enumerate() {
             if !object.is_object() {
                 let text = format!("objects[{index}] is not an object");
-                return Err(Failed { logged: text.clone(), text, code: 400 });
+                return Err(ConversionFailure { logged: text.clone(), text, code: 400 });
             }
             converted.push(convert(&conversions, object, &desired_api_version, &running, &called).await?);
         }
         Ok(converted)
     });
     let converted = converted.await.map_err(|error| error.to_string());
-    match converted.unwrap_or_else(|text| Err(Failed { logged: text.clone(), text, code: 500 })) {
+    match converted.unwrap_or_else(|text| Err(ConversionFailure { logged: text.clone(), text, code: 500 })) {
         Ok(converted) => {
             state.measurement.code(200);
             envelope(&json!({ "uid": uid, "convertedObjects": converted, "result": { "status": "Success" } }))
         }
-        Err(Failed { text, logged, code }) => {
+        Err(ConversionFailure { text, logged, code }) => {
             state.measurement.code(code);
             failure_response_logged_as(&uid, code, &text, &logged)
         }
@@ -121,7 +121,7 @@ async fn convert(
     desired: &str,
     running: &Running,
     called: &Mutex<Option<String>>,
-) -> Result<Value, Failed> {
+) -> Result<Value, ConversionFailure> {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let [api, kind, namespace, name] = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(text);
     let shown = if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") };
@@ -131,13 +131,13 @@ async fn convert(
     let path = if group == desired_group { conversions.path(group, &kind, from, to) } else { None };
     let path = path.ok_or_else(|| {
         let text = about("there is no conversion");
-        Failed { logged: text.clone(), text, code: 400 }
+        ConversionFailure { logged: text.clone(), text, code: 400 }
     })?;
     let mut converted = object;
     for rule in path {
         *called.lock() = Some(format!("{} for {shown}", rule.about.named_location()));
         let stepped = convert_step(rule, converted, running).await;
-        converted = stepped.map_err(|error| Failed {
+        converted = stepped.map_err(|error| ConversionFailure {
             text: about(&error.to_string()),
             logged: about(&error.without_values()),
             code: 500,

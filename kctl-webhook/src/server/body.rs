@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use kctl_apimachinery::duration;
 
 use super::{
-    memory::{Held, Memory, NoRoom},
+    memory::{HeldMemory, Memory, NoRoom},
     request::Progress,
     uid::UidScanner,
 };
@@ -94,11 +94,11 @@ impl Bodies {
         len_max: usize,
         progress: &mut Progress,
         received: &mut Vec<u8>,
-    ) -> Result<(ClientPermit, Held), BodyError> {
+    ) -> Result<(ClientPermit, HeldMemory), BodyError> {
         *progress = Progress::Queued;
         let permit = self.limiter.acquire().await;
         *progress = Progress::Receiving;
-        let mut held = Held::default();
+        let mut held = HeldMemory::default();
         tokio::select! {
             body = self.read_into(received, body, len_max, &permit, &mut held) => body?,
             () = permit.wait_until_evicted() => return Err(BodyError::TooSlow),
@@ -115,7 +115,7 @@ impl Bodies {
         mut body: Body,
         len_max: usize,
         permit: &ClientPermit,
-        held: &mut Held,
+        held: &mut HeldMemory,
     ) -> Result<(), BodyError> {
         let len_max = len_max.min(self.memory.max());
         let mut len = 0_usize;
@@ -261,7 +261,7 @@ mod tests {
     }
 
     /// Reads a body in its own task, and returns the number of bytes, which are held as long as the value.
-    fn reading(bodies: &Bodies, body: Body) -> tokio::task::JoinHandle<Result<(usize, Held), BodyError>> {
+    fn reading(bodies: &Bodies, body: Body) -> tokio::task::JoinHandle<Result<(usize, HeldMemory), BodyError>> {
         let bodies = bodies.clone();
         tokio::spawn(async move {
             let (mut progress, mut received) = (Progress::default(), Vec::new());

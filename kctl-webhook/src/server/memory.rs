@@ -81,7 +81,7 @@ impl Memory {
     /// The budget is used up: `NoRoom`.
     pub(super) async fn take(
         &self,
-        held: &mut Held,
+        held: &mut HeldMemory,
         len: usize,
         limiter: &ClientLimiter,
         client: &ClientPermit,
@@ -120,9 +120,9 @@ impl Memory {
 
 /// The bytes of a body, until this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct Held(Option<OwnedSemaphorePermit>);
+pub(crate) struct HeldMemory(Option<OwnedSemaphorePermit>);
 
-impl Held {
+impl HeldMemory {
     /// Gives all bytes back.
     pub(super) fn clear(&mut self) {
         self.0 = None;
@@ -133,12 +133,12 @@ impl Held {
 #[derive(Debug)]
 pub(super) struct ResponseBody {
     body: Pieces,
-    _memory: Option<Arc<Held>>,
+    _memory: Option<Arc<HeldMemory>>,
 }
 
 impl ResponseBody {
     /// Creates the body.
-    pub(super) fn new(whole: impl Into<Bytes>, memory: Option<Arc<Held>>) -> Self {
+    pub(super) fn new(whole: impl Into<Bytes>, memory: Option<Arc<HeldMemory>>) -> Self {
         Self { body: Pieces::new(whole), _memory: memory }
     }
 }

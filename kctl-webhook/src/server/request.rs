@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::{sync::OwnedSemaphorePermit, task::JoinError};
 
-use super::memory::Held;
+use super::memory::HeldMemory;
 use crate::blocking::in_own_task;
 
 /// The phase of a request, for the error of one that took too long.
@@ -26,7 +26,7 @@ pub(crate) struct RequestResources {
     /// The permit to run; `None` while it waits.
     pub(crate) permit: Option<Arc<OwnedSemaphorePermit>>,
     /// The bytes of the body; `None` until it is read. The response keeps them until it is sent.
-    pub(crate) memory: Option<Arc<Held>>,
+    pub(crate) memory: Option<Arc<HeldMemory>>,
 }
 
 /// A request in progress.

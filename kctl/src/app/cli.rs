@@ -71,14 +71,14 @@ enum Command {
     /// Print a graph of the kinds and controllers and the relations between them
     Graph {
         /// The format of the graph
-        #[arg(long, value_enum, default_value_t = Picture::Mermaid)]
-        format: Picture,
+        #[arg(long, value_enum, default_value_t = GraphFormat::Mermaid)]
+        format: GraphFormat,
     },
 }
 
 /// Formats of the graph.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Picture {
+enum GraphFormat {
     /// Mermaid, which GitHub renders
     Mermaid,
     /// Graphviz
@@ -208,9 +208,9 @@ pub(super) async fn main(app: App) -> Result<()> {
         Command::Shards(options) => print(&super::shards::shards(&app, options).await?),
         Command::Graph { format } => {
             let format = match format {
-                Picture::Mermaid => GraphFormat::Mermaid,
-                Picture::Dot => GraphFormat::Dot,
-                Picture::Svg => GraphFormat::Svg,
+                GraphFormat::Mermaid => GraphFormat::Mermaid,
+                GraphFormat::Dot => GraphFormat::Dot,
+                GraphFormat::Svg => GraphFormat::Svg,
             };
             print(&manifest::graph(&app.specs(), format))
         }

@@ -321,8 +321,8 @@ impl Parts {
             let n_others = all.len();
             #[cfg(feature = "webhook")]
             {
-                use super::webhook::{Issued, RegisterOptions};
-                let issued = if cert_manager { Issued::Elsewhere } else { Issued::Here };
+                use super::webhook::{CertificateIssuer, RegisterOptions};
+                let issued = if cert_manager { CertificateIssuer::Elsewhere } else { CertificateIssuer::Here };
                 let help = "in a chart, the Service of the webhooks has the name of the release: \
                             leave `conversion(…)` out of #[resource]";
                 app.webhook_manifests(names, &RegisterOptions::default(), issued, &mut all).context(help)?;

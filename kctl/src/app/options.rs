@@ -29,7 +29,7 @@ use kctl_runtime::{
     shard::{SLOTS_MAX, ShardBy},
 };
 
-use super::{debug::DebugOptions, rbac_check::Extra};
+use super::{debug::DebugOptions, rbac_check::ExtraRole};
 
 /// The number of slots of `--shards` without a number.
 ///
@@ -279,7 +279,7 @@ impl ManagerOptions {
 
     /// Returns the permissions for the Leases: those that `generate-rbac --leader-elect` or `--shards`
     /// prints.
-    pub(super) fn lease_role(&self, app: &str, namespace: &str) -> Result<Option<Extra>> {
+    pub(super) fn lease_role(&self, app: &str, namespace: &str) -> Result<Option<ExtraRole>> {
         let (role, flag) = match self.slots() {
             Some(n) => ("shards", format!(" --shards {n}")),
             None if self.leader_elect => ("leader-election", " --leader-elect".to_owned()),
@@ -300,7 +300,7 @@ impl ManagerOptions {
         for permission in &mut permissions {
             permission.because.insert(format!("run{flag}"));
         }
-        Ok(Some(Extra {
+        Ok(Some(ExtraRole {
             role,
             generate: flag.into(),
             permissions,

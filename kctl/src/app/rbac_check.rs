@@ -25,7 +25,7 @@ const NOWHERE: &str = "kctl.nowhere";
 
 /// A role beside that of the controllers, for what the program itself needs with its options: the Lease
 /// of leader election or of shards, or the Secret of its certificate.
-pub(super) struct Extra {
+pub(super) struct ExtraRole {
     /// Suffix of the role's name.
     pub(super) role: &'static str,
     /// Options of `generate-rbac` that print it.
@@ -51,7 +51,7 @@ pub(super) struct About {
 /// Logs what the program lacks of its declared permissions and of what it needs itself.
 ///
 /// If the cluster does not answer the reviews, nothing is logged above debug level.
-pub(super) async fn report(client: Client, about: About, extra: Vec<Extra>) {
+pub(super) async fn report(client: Client, about: About, extra: Vec<ExtraRole>) {
     let cluster = about.cluster.as_str();
     let mut needed = permissions(&about.specs, cluster);
     needed.extend(extra.iter().flat_map(|extra| extra.permissions.iter().cloned()));
@@ -195,7 +195,7 @@ fn describe(missing: &[Permission], cluster: &str) -> Vec<String> {
 /// A service account gets roles under its own name. Another user keeps its name: the roles are printed
 /// under the name of the app, and bound by `kubectl create clusterrolebinding` or `rolebinding`. Where the
 /// program runs with other names than the generated roles allow, the flags of `run` follow.
-fn repair(about: &About, user: &str, extra: &[Extra]) -> String {
+fn repair(about: &About, user: &str, extra: &[ExtraRole]) -> String {
     let About { app, specs, cluster } = about;
     let app = app.as_str();
     let program = std::env::args().next().unwrap_or_else(|| app.into());
@@ -260,8 +260,8 @@ fn bind(role: &str, user: &str, scope: &PermissionScope) -> String {
 }
 
 /// Returns the flags of `run` that make the program use the objects of the generated roles.
-fn run_with(extra: &[Extra], namespace: &str, name: &str) -> String {
-    let other = |extra: &&Extra| extra.run.iter().any(|(_, is, about)| *is != about(namespace, name));
+fn run_with(extra: &[ExtraRole], namespace: &str, name: &str) -> String {
+    let other = |extra: &&ExtraRole| extra.run.iter().any(|(_, is, about)| *is != about(namespace, name));
     let flags = extra.iter().filter(other).flat_map(|extra| &extra.run);
     let flags: Vec<_> = flags.map(|(flag, _, about)| format!("{flag}={}", about(namespace, name))).collect();
     if flags.is_empty() { String::new() } else { format!("; then run with {}", flags.join(" ")) }
@@ -421,16 +421,16 @@ mod tests {
         role: &'static str,
         generate: &'static str,
         run: Vec<(&'static str, String, Naming)>,
-    ) -> Extra {
+    ) -> ExtraRole {
         let permission = |(scope, resource): &(PermissionScope, &str)| {
             let target =
                 PermissionTarget::Resource { group: String::new(), resource: (*resource).into(), name: "any".into() };
             Permission { scope: scope.clone(), target, verb: "get".into(), because: BTreeSet::new(), framework: true }
         };
-        Extra { role, generate: generate.into(), permissions: permissions.iter().map(permission).collect(), run }
+        ExtraRole { role, generate: generate.into(), permissions: permissions.iter().map(permission).collect(), run }
     }
 
-    fn lease(namespace: &str, name: &str) -> Extra {
+    fn lease(namespace: &str, name: &str) -> ExtraRole {
         let run: Vec<(_, _, Naming)> = vec![
             ("--leader-election-id", name.into(), |_, name| name.into()),
             ("--leader-election-namespace", namespace.into(), |namespace, _| namespace.into()),
@@ -438,7 +438,7 @@ mod tests {
         extra(&[(PermissionScope::Namespace(namespace.into()), "leases")], "leader-election", " --leader-elect", run)
     }
 
-    fn certificate(namespace: &str, name: &str) -> Extra {
+    fn certificate(namespace: &str, name: &str) -> ExtraRole {
         let run: Vec<(_, _, Naming)> =
             vec![("--webhook-secret", format!("{name}-tls"), |_, name| format!("{name}-tls"))];
         let scopes = [
@@ -456,7 +456,7 @@ mod tests {
         let bound = "rolebinding 'keeper-leader-election:jane' -n default --role=keeper-leader-election --user='jane'";
         let elsewhere = "&& kubectl create clusterrolebinding 'keeper-webhook:jane' --clusterrole=keeper-webhook --user='jane' \
                          && kubectl create rolebinding 'keeper-webhook:jane' -n ops --role=keeper-webhook --user='jane'";
-        let cases: [(&str, &[Extra], &str); 6] = [
+        let cases: [(&str, &[ExtraRole], &str); 6] = [
             (account, &[lease("ops", "bot")], "--namespace ops --leader-elect | kubectl apply -f -"),
             (account, &[lease("ops", "keeper")], other),
             (

@@ -7,7 +7,7 @@ use kctl_runtime::{
 };
 use kube::Client;
 
-use super::{App, rbac_check::Extra, run};
+use super::{App, rbac_check::ExtraRole, run};
 
 impl App {
     /// Creates a manager like [`manager`](Self::manager), for a shard of a controller ring of
@@ -62,12 +62,12 @@ impl App {
     }
 
     /// Returns the permissions that a shard needs beside those of its controllers.
-    pub(super) fn ring_role(&self, ring: &str, namespace: &str) -> Extra {
+    pub(super) fn ring_role(&self, ring: &str, namespace: &str) -> ExtraRole {
         let mut permissions: Vec<Permission> = manifest::ring_permissions(&self.specs_in_use(), namespace);
         for permission in &mut permissions {
             permission.because.insert(format!("run --controller-ring {ring}"));
         }
-        Extra {
+        ExtraRole {
             role: "controller-ring",
             generate: format!(" --controller-ring {ring}").into(),
             permissions,

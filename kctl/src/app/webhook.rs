@@ -28,12 +28,12 @@ use kctl_webhook::{
 use serde_json::Value;
 
 use self::manifests::secret_name;
-pub(super) use self::manifests::{Issued, Named, RegisterOptions};
+pub(super) use self::manifests::{CertificateIssuer, Named, RegisterOptions};
 use super::{
     App,
     certificates::{Certificates, READ_EVERY, trusting_paths},
     names,
-    rbac_check::Extra,
+    rbac_check::ExtraRole,
     webhook_functions::{check_service, hosts},
 };
 
@@ -362,13 +362,13 @@ impl App {
     ///
     /// # Errors
     /// `#[resource]` names another Service for conversions.
-    pub(super) fn certificate_role(&self, options: &ServeOptions, namespace: &str) -> Result<Option<Extra>> {
+    pub(super) fn certificate_role(&self, options: &ServeOptions, namespace: &str) -> Result<Option<ExtraRole>> {
         let Some(secret) = options.webhook_secret.as_ref().filter(|_| self.has_webhooks()) else { return Ok(None) };
         let service = options.webhook_service.as_ref().unwrap_or(&self.name);
         for definition in self.converted_definitions()? {
             check_service(&definition, service, namespace)?;
         }
-        Ok(Some(Extra {
+        Ok(Some(ExtraRole {
             role: "webhook",
             generate: "".into(),
             permissions: self.certificate_in(secret, service, namespace)?,

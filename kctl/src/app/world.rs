@@ -66,7 +66,7 @@ async fn run_until_hot(manager: Manager, hot_loops: HotLoops) {
 }
 
 /// A cluster beside the one that the app is started against.
-pub(crate) struct Other {
+pub(crate) struct OtherCluster {
     pub(crate) name: String,
     /// A client with all permissions.
     pub(crate) client: Client,
@@ -80,7 +80,7 @@ pub(crate) struct World {
     simulation: Simulation,
     /// A client with all permissions, for the files of `dev` and the steps of a test.
     pub(crate) client: Client,
-    pub(crate) others: Vec<Other>,
+    pub(crate) others: Vec<OtherCluster>,
     /// The running manager: its caches and work queues.
     pub(crate) view: View,
     /// Requests that the app's role did not allow, on each cluster.
@@ -145,7 +145,7 @@ impl World {
             let (there, rejected) = as_role(&other, app, role, &name).await?;
             rejections.push(rejected);
             clusters.push((name.clone(), there));
-            others.push(Other {
+            others.push(OtherCluster {
                 name,
                 client: Client::new(other.service(), "default"),
                 simulation: Simulation::of_workloads(&other, &mut tasks),

@@ -21,7 +21,7 @@ use kctl_runtime::{
 };
 use kube::Config;
 
-use super::{Trial, bypass::Bypasses, cleanup, trial::Reach};
+use super::{Trial, bypass::Bypasses, cleanup, trial::WatchedNamespaces};
 use crate::{
     App,
     app::{Permissions, names_a_file},
@@ -176,7 +176,7 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
 /// # Errors
 /// As [`check_role`], and if the user of the kubeconfig is not an administrator.
 pub async fn check_role_on_cluster(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
-    check_on_clusters(app, scenario, Reach::OwnNamespace).await
+    check_on_clusters(app, scenario, WatchedNamespaces::OwnNamespace).await
 }
 
 /// Does the same as [`check_role_on_cluster`] with the app running for the namespaces that it
@@ -192,14 +192,14 @@ pub async fn check_whole_role_on_cluster(
     app: impl Fn() -> App,
     scenario: impl AsyncFn(&Trial) -> Result<()>,
 ) -> Result<()> {
-    check_on_clusters(app, scenario, Reach::AsDeclared).await
+    check_on_clusters(app, scenario, WatchedNamespaces::AsDeclared).await
 }
 
 /// Runs the whole role first, then one trial per permission, each with a fresh namespace.
 async fn check_on_clusters(
     app: impl Fn() -> App,
     scenario: impl AsyncFn(&Trial) -> Result<()>,
-    reach: Reach,
+    reach: WatchedNamespaces,
 ) -> Result<()> {
     // Two simulated kubelets would both run the Pods of all namespaces and interfere with each other.
     static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -211,7 +211,7 @@ async fn check_on_clusters(
     cleanup::append_error(check_full_role(outcome, lacks), whole.end().await)?;
     let mut superfluous = Vec::new();
     let mut first = app();
-    if reach == Reach::OwnNamespace {
+    if reach == WatchedNamespaces::OwnNamespace {
         first.run_only_in("any");
     }
     for (index, part) in droppable(&first.permissions()) {

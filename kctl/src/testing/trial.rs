@@ -88,7 +88,7 @@ struct RealServers {
 
 /// The namespaces that an app watches in a trial on real servers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(super) enum WatchedNamespaces {
     /// Only the trial's namespace, as with `run --namespace`: objects of other users are not seen.
     OwnNamespace,
     /// The namespaces of the declaration, usually all.
@@ -114,12 +114,12 @@ impl Trial {
     pub(super) async fn on_clusters(
         config: &Config,
         app: &mut App,
-        reach: Reach,
+        reach: WatchedNamespaces,
         without: Option<(&str, usize)>,
     ) -> Result<Self> {
         static TRIALS: AtomicU32 = AtomicU32::new(0);
         let name = format!("kctl-trial-{}-{}", std::process::id(), TRIALS.fetch_add(1, Ordering::Relaxed));
-        if reach == Reach::OwnNamespace {
+        if reach == WatchedNamespaces::OwnNamespace {
             app.run_only_in(&name);
         }
         let mut role = app.permissions();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::deletion::{Grace, Propagation};
 
 /// Marks an object as being deleted, by the propagation policy and at a time.
-pub(crate) type Mark = fn(&mut Value, Propagation, Timestamp);
+pub(crate) type MarkDeleted = fn(&mut Value, Propagation, Timestamp);
 
 /// The strategy for deletions, in the order in which a delete uses it.
 pub(crate) struct DeleteStrategy {
@@ -17,7 +17,7 @@ pub(crate) struct DeleteStrategy {
     /// `RESTGracefulDeleteStrategy`).
     pub(crate) grace_seconds: Option<fn(&Value, Grace) -> i64>,
     /// Marks an object as being deleted before any other check of a delete. Its controller deletes what belongs to it.
-    pub(crate) mark: Option<Mark>,
+    pub(crate) mark: Option<MarkDeleted>,
     /// Returns the reason why the object with this name may never be deleted.
     pub(crate) undeletable: fn(&str) -> Option<&'static str>,
     /// The warning about a delete without a propagation policy.

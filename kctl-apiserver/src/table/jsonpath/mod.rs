@@ -18,7 +18,7 @@ mod walk;
 
 use serde_json::Value;
 
-pub(super) use self::walk::Found;
+pub(super) use self::walk::PathValue;
 
 /// A parsed path.
 #[derive(Debug)]
@@ -101,10 +101,10 @@ impl ColumnPath {
 
     /// Returns the first value that the path finds; `None` if it finds nothing or an operand cannot be compared. Later
     /// blocks are evaluated as well, because an error in one of them fails the whole path.
-    pub(super) fn first<'a>(&self, root: &'a Value) -> Option<Found<'a>> {
+    pub(super) fn first<'a>(&self, root: &'a Value) -> Option<PathValue<'a>> {
         let mut shown = None;
         for (index, block) in self.blocks.iter().enumerate() {
-            let found = walk::walk(std::slice::from_ref(block), vec![Found::Stored(root)])?;
+            let found = walk::walk(std::slice::from_ref(block), vec![PathValue::Stored(root)])?;
             if index == 0 {
                 shown = found.into_iter().next();
             }
@@ -157,15 +157,15 @@ mod tests {
         for (text, expected) in cases {
             let path = ColumnPath::parse(text).unwrap_or_else(|| panic!("{text}"));
             let found = path.first(&value).map(|found| match found {
-                Found::Stored(value) => value.clone(),
-                Found::Literal(value) => value,
-                Found::Plain(number) => json!({ "plain": number }),
+                PathValue::Stored(value) => value.clone(),
+                PathValue::Literal(value) => value,
+                PathValue::Plain(number) => json!({ "plain": number }),
             });
             assert_eq!(found, expected, "{text}");
         }
         let bytes = ColumnPath::parse(".s[*]").map(|path| path.first(&value).is_none());
         assert_eq!(bytes, Some(true), "a text is no list");
         let byte = ColumnPath::parse(".s.*").and_then(|path| path.first(&value));
-        assert!(matches!(byte, Some(Found::Plain(65))), "{byte:?}");
+        assert!(matches!(byte, Some(PathValue::Plain(65))), "{byte:?}");
     }
 }

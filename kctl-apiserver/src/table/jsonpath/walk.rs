@@ -13,7 +13,7 @@ use super::{End, Node, Slice, Test};
 
 /// A value that a path finds.
 #[derive(Clone, Debug)]
-pub(in crate::table) enum Found<'a> {
+pub(in crate::table) enum PathValue<'a> {
     /// A part of the object.
     Stored(&'a Value),
     /// A literal in the path.
@@ -22,7 +22,7 @@ pub(in crate::table) enum Found<'a> {
     Plain(i64),
 }
 
-impl<'a> Found<'a> {
+impl<'a> PathValue<'a> {
     /// Returns the part of the object, unless the value is a literal.
     fn stored_value(&self) -> Option<&'a Value> {
         if let Self::Stored(value) = self { Some(value) } else { None }
@@ -50,26 +50,26 @@ impl<'a> Found<'a> {
 }
 
 /// Applies the nodes one after the other. It stops at the first error.
-pub(super) fn walk<'a>(nodes: &[Node], input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
+pub(super) fn walk<'a>(nodes: &[Node], input: Vec<PathValue<'a>>) -> Option<Vec<PathValue<'a>>> {
     nodes.iter().try_fold(input, |input, node| step(node, input))
 }
 
 /// Applies one node to all values found so far. A literal is returned once for each value found so far, except for
 /// text, which is returned once.
-fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
-    let of_each = |literal: Found<'a>| Some(vec![literal; input.len()]);
+fn step<'a>(node: &Node, input: Vec<PathValue<'a>>) -> Option<Vec<PathValue<'a>>> {
+    let of_each = |literal: PathValue<'a>| Some(vec![literal; input.len()]);
     match node {
         Node::Block(nodes) => walk(nodes, input),
-        Node::Text(text) => Some(vec![Found::Literal(text.as_str().into())]),
-        Node::Int(number) => of_each(Found::Plain(*number)),
-        Node::Float(number) => of_each(Found::Literal((*number).into())),
-        Node::Bool(flag) => of_each(Found::Literal((*flag).into())),
+        Node::Text(text) => Some(vec![PathValue::Literal(text.as_str().into())]),
+        Node::Int(number) => of_each(PathValue::Plain(*number)),
+        Node::Float(number) => of_each(PathValue::Literal((*number).into())),
+        Node::Bool(flag) => of_each(PathValue::Literal((*flag).into())),
         Node::Word => None,
         Node::Field(name) => {
-            let field = |found: &Found<'a>| found.stored_value()?.as_object()?.get(name);
-            Some(input.iter().filter_map(field).map(Found::Stored).collect())
+            let field = |found: &PathValue<'a>| found.stored_value()?.as_object()?.get(name);
+            Some(input.iter().filter_map(field).map(PathValue::Stored).collect())
         }
-        Node::All => Some(input.iter().flat_map(Found::children).collect()),
+        Node::All => Some(input.iter().flat_map(PathValue::children).collect()),
         Node::Descend => {
             let mut all = Vec::new();
             descend(input, &mut all);
@@ -86,7 +86,7 @@ fn step<'a>(node: &Node, input: Vec<Found<'a>>) -> Option<Vec<Found<'a>>> {
 
 /// Collects the values that have children, each before its descendants. Scalars are left out, as in upstream: `..` is
 /// followed by a field in most paths, which they do not have.
-fn descend<'a>(values: Vec<Found<'a>>, all: &mut Vec<Found<'a>>) {
+fn descend<'a>(values: Vec<PathValue<'a>>, all: &mut Vec<PathValue<'a>>) {
     for value in values {
         let children = value.children();
         if !children.is_empty() {
@@ -97,15 +97,15 @@ fn descend<'a>(values: Vec<Found<'a>>, all: &mut Vec<Found<'a>>) {
 }
 
 /// Returns the items of a list; `None` for other values, which fail the path.
-fn items<'a>(value: &Found<'a>) -> Option<&'a Vec<Value>> {
+fn items<'a>(value: &PathValue<'a>) -> Option<&'a Vec<Value>> {
     value.stored_value()?.as_array()
 }
 
 /// Applies a slice. Bounds beyond a list fail the path, but an empty slice ends it without looking at later lists.
 /// Nulls are skipped.
-fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
+fn take<'a>(slice: &Slice, input: &[PathValue<'a>]) -> Option<Vec<PathValue<'a>>> {
     let mut found = Vec::new();
-    for value in input.iter().filter(|value| !matches!(value, Found::Stored(Value::Null))) {
+    for value in input.iter().filter(|value| !matches!(value, PathValue::Stored(Value::Null))) {
         let items = items(value)?;
         let len = i64::try_from(items.len()).ok()?;
         let from_end = |bound: i64| if bound < 0 { bound.saturating_add(len) } else { bound };
@@ -122,23 +122,23 @@ fn take<'a>(slice: &Slice, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
         let (start, end) = (usize::try_from(start).ok()?, usize::try_from(end).ok()?);
         let taken = items.get(start..end)?;
         let step = usize::try_from(slice.step).ok().filter(|step| *step > 0)?;
-        found.extend(taken.iter().step_by(step).map(Found::Stored));
+        found.extend(taken.iter().step_by(step).map(PathValue::Stored));
     }
     Some(found)
 }
 
 /// Returns the items that pass a test, or without a test those where the path finds something. Comparing more than one
 /// value fails the path. An item for which one side finds nothing does not pass.
-fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option<Vec<Found<'a>>> {
+fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[PathValue<'a>]) -> Option<Vec<PathValue<'a>>> {
     let mut found = Vec::new();
     for value in input {
         for item in items(value)? {
-            let itself = || vec![Found::Stored(item)];
+            let itself = || vec![PathValue::Stored(item)];
             let lefts = walk(left, itself());
             let Some(test) = test else {
                 // A path that fails on the item counts as present, as in upstream.
                 if lefts.is_none_or(|lefts| !lefts.is_empty()) {
-                    found.push(Found::Stored(item));
+                    found.push(PathValue::Stored(item));
                 }
                 continue;
             };
@@ -153,7 +153,7 @@ fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option
                 _ => return None,
             };
             if is_taken {
-                found.push(Found::Stored(item));
+                found.push(PathValue::Stored(item));
             }
         }
     }
@@ -161,7 +161,7 @@ fn filter<'a>(left: &[Node], test: Option<&Test>, input: &[Found<'a>]) -> Option
 }
 
 /// Applies a comparison operator; `None` if the operands cannot be compared. Booleans have no order.
-fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
+fn passes(operator: &str, left: &PathValue<'_>, right: &PathValue<'_>) -> Option<bool> {
     let order = compare(left, right)?;
     let are_ordered = !left.value().is_boolean();
     match operator {
@@ -177,9 +177,9 @@ fn passes(operator: &str, left: &Found<'_>, right: &Found<'_>) -> Option<bool> {
 
 /// Compares two values of the same type. Integers and floats are different types. Integer literals and integers of the
 /// object are the same type. Strings are compared by their bytes.
-fn compare(left: &Found<'_>, right: &Found<'_>) -> Option<Ordering> {
-    let whole = |found: &Found<'_>| match found {
-        Found::Plain(number) => Some(*number),
+fn compare(left: &PathValue<'_>, right: &PathValue<'_>) -> Option<Ordering> {
+    let whole = |found: &PathValue<'_>| match found {
+        PathValue::Plain(number) => Some(*number),
         other => other.value().as_i64(),
     };
     match (whole(left), whole(right)) {

@@ -6,7 +6,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{
-    conversion::{self, ConversionPlan, Unconverted},
+    conversion::{self, ConversionPlan, UnconvertedObjects},
     registry::Resource,
     selector::Selector,
     state::State,
@@ -119,13 +119,13 @@ pub(super) async fn convert(
     let (call, transport, uid) = {
         let mut state = state.lock();
         (
-            conversion::call_for(&state, resource, &objects).map_err(Unconverted::into_status)?,
+            conversion::call_for(&state, resource, &objects).map_err(UnconvertedObjects::into_status)?,
             state.transport.clone(),
             state.rng.uid(),
         )
     };
     let reply = transport.send(&call, uid).await;
-    let converted = conversion::read_response(resource, &objects, &reply).map_err(Unconverted::into_status)?;
+    let converted = conversion::read_response(resource, &objects, &reply).map_err(UnconvertedObjects::into_status)?;
     for (object, converted) in unconverted.into_iter().zip(converted) {
         *object = converted;
     }

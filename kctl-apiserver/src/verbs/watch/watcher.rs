@@ -12,7 +12,7 @@ use super::{
     watch_event::{WatchEvent, convert},
 };
 use crate::{
-    faults::{Gate, Opened, Passage, newest},
+    faults::{Gate, GateDecision, Opened, newest},
     state::State,
     status::StatusError,
     store::Event,
@@ -254,14 +254,14 @@ impl Watcher {
             let kind = kind.name();
             let passage = if opened == Opened::Newest { gate.deliver(&event, kind) } else { gate.pass(&event, kind) };
             match passage {
-                Passage::Held => return events_or_nothing(batch),
-                Passage::Expired if batch.is_empty() => return Next::TooOld(current),
-                Passage::Expired => return Next::Events(batch),
-                Passage::Once | Passage::Last => batch.push(watch_event),
-                Passage::Twice => batch.extend([watch_event.clone(), watch_event]),
+                GateDecision::Held => return events_or_nothing(batch),
+                GateDecision::Expired if batch.is_empty() => return Next::TooOld(current),
+                GateDecision::Expired => return Next::Events(batch),
+                GateDecision::Once | GateDecision::Last => batch.push(watch_event),
+                GateDecision::Twice => batch.extend([watch_event.clone(), watch_event]),
             }
             self.start.revision = event.revision;
-            if matches!(passage, Passage::Last) {
+            if matches!(passage, GateDecision::Last) {
                 self.over = true;
                 return events_or_nothing(batch);
             }

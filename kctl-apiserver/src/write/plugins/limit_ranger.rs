@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Mutation, rejection};
 use crate::{
     admission::Attributes,
-    amounts::{self, Amounts, Side},
+    amounts::{self, Amounts, ResourceMap},
     deletion::is_being_deleted,
     field_errors::text,
     kinds::core::{limit_range, persistent_volume_claim, pod},
@@ -125,11 +125,16 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
         for limit in limits(&range, "Container") {
             let lists = ["containers", "initContainers"].into_iter();
             for container in lists.flat_map(|list| pod["spec"][list].as_array().into_iter().flatten()) {
-                compare("container", limit, &Side::Requests.amounts(container), &Side::Limits.amounts(container));
+                compare(
+                    "container",
+                    limit,
+                    &ResourceMap::Requests.amounts(container),
+                    &ResourceMap::Limits.amounts(container),
+                );
             }
         }
         for limit in limits(&range, pod::KIND.kind) {
-            compare("pod", limit, &pod_amounts(Side::Requests), &pod_amounts(Side::Limits));
+            compare("pod", limit, &pod_amounts(ResourceMap::Requests), &pod_amounts(ResourceMap::Limits));
         }
         reject_if_any(attributes, &errors)?;
     }
@@ -139,7 +144,7 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
 /// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace. Only the storage request is
 /// compared; limits of a claim are compared as requests.
 fn check_claim(state: &State, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
-    let requests = Side::Requests.amounts(&claim["spec"]);
+    let requests = ResourceMap::Requests.amounts(&claim["spec"]);
     for range in ranges(state, &attributes.info.namespace) {
         let limits = limits(&range, persistent_volume_claim::KIND.kind);
         let errors: Vec<String> = limits.flat_map(|limit| bound_errors("claim", limit, &requests, &requests)).collect();

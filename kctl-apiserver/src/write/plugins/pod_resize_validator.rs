@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::rejection;
 use crate::{
     admission::Attributes,
-    amounts::{self, Amounts, Side},
+    amounts::{self, Amounts, ResourceMap},
     field_errors::text,
     kinds::core::node,
     quantity::Quantity,
@@ -37,7 +37,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) 
     if !["", "linux"].contains(&system) {
         return with_cause(&format!("pods are resized on linux alone, node {name} is {system}"), "UnsupportedPlatform");
     }
-    let mut requests = amounts::pod_amounts(&pod["spec"], Side::Requests);
+    let mut requests = amounts::pod_amounts(&pod["spec"], ResourceMap::Requests);
     amounts::add(&mut requests, &amounts::read(&pod["spec"]["overhead"]));
     let room = amounts::read(&node["status"]["allocatable"]);
     let amount = |amounts: &Amounts, name: &str| -> Quantity { amounts.get(name).copied().unwrap_or_default() };

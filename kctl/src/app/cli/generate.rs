@@ -45,8 +45,9 @@ pub(super) fn generate_manifests(app: &App, options: ManifestOptions) -> Result<
     }
     #[cfg(feature = "webhook")]
     {
-        use crate::app::webhook::Issued;
-        let issued = if with.contains(&With::CertManager) { Issued::Elsewhere } else { Issued::Here };
+        use crate::app::webhook::CertificateIssuer;
+        let issued =
+            if with.contains(&With::CertManager) { CertificateIssuer::Elsewhere } else { CertificateIssuer::Here };
         app.webhook_manifests(&names, &options.register, issued, &mut all)?;
     }
     names::check_services(&all)?;

@@ -90,7 +90,7 @@ impl App {
         &self,
         names: &RbacOptions,
         options: &RegisterOptions,
-        issued: Issued,
+        issued: CertificateIssuer,
         all: &mut Vec<Manifest>,
     ) -> Result<()> {
         if !self.has_webhooks() {
@@ -105,9 +105,9 @@ impl App {
         };
         let authority = options.webhook_ca_file.as_deref().map(authority).transpose()?;
         let source = match issued {
-            Issued::Elsewhere => Source::CertManager,
-            Issued::Here if !self.makes_certificate() || authority.is_some() => Source::Files,
-            Issued::Here => Source::Secret,
+            CertificateIssuer::Elsewhere => Source::CertManager,
+            CertificateIssuer::Here if !self.makes_certificate() || authority.is_some() => Source::Files,
+            CertificateIssuer::Here => Source::Secret,
         };
         let probed = match (self.controllers.is_empty(), source) {
             (true, Source::Files | Source::CertManager) => Probed::WebhookAlone,
@@ -133,7 +133,7 @@ impl App {
             all.push(Manifest::new(format!("webhook/{kind}-{name}.yaml"), object)?);
         }
         all.push(Manifest::new(format!("webhook/service-{name}.yaml"), service(names))?);
-        if issued == Issued::Elsewhere {
+        if issued == CertificateIssuer::Elsewhere {
             let certificate = certificate_of_cert_manager(names, options.webhook_url.as_deref());
             issued_by_cert_manager(names, certificate, |definition| self.converts(definition), all)?;
         }
@@ -152,7 +152,7 @@ pub(in crate::app) enum Named {
 
 /// The issuer of certificates in a cluster.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::app) enum Issued {
+pub(in crate::app) enum CertificateIssuer {
     /// The program, which can also make configurations trust it.
     Here,
     /// cert-manager.
@@ -344,7 +344,7 @@ mod url_tests {
         app.webhook_functions.admission.push(rule);
         let url = "https://192.0.2.1:9443";
         let options = RegisterOptions { webhook_url: Some(url.into()), webhook_ca_file: None };
-        for issued in [Issued::Here, Issued::Elsewhere] {
+        for issued in [CertificateIssuer::Here, CertificateIssuer::Elsewhere] {
             let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"] }] } } } });
             let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment).unwrap()];
             app.webhook_manifests(&names, &options, issued, &mut all).unwrap();
@@ -363,7 +363,7 @@ mod tests {
         let names = RbacOptions::new("web", "system");
         let deployment = json!({ "kind": "Deployment", "spec": { "template": { "spec": { "containers": [{ "args": ["run"], "ports": [] }] } } } });
         let mut all = vec![Manifest::new("manager/deployment-web.yaml".into(), deployment)?];
-        app.webhook_manifests(&names, options, Issued::Here, &mut all)?;
+        app.webhook_manifests(&names, options, CertificateIssuer::Here, &mut all)?;
         Ok(all)
     }
 

@@ -21,7 +21,7 @@ use super::{
     owners::{AppLease, COORDINATION, Owners},
     ownership::Ownership,
     scenario::Invariant,
-    snapshot::{Id, Maker, Snapshot},
+    snapshot::{Creator, Id, Snapshot},
     timed::TimeDependent,
 };
 
@@ -40,12 +40,12 @@ const NEEDLESS_NAMED_MAX: usize = 3;
 const CHANGES_AT_ONCE_MAX: u32 = 2_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Violation {
     pub(super) checker: String,
     pub(super) message: String,
 }
 
-impl Found {
+impl Violation {
     pub(super) fn new(checker: &str, message: impl Into<String>) -> Self {
         Self { checker: checker.into(), message: message.into() }
     }
@@ -60,7 +60,7 @@ impl Found {
 
 /// Writes that the server accepted although nothing was left to do.
 #[derive(Default)]
-pub(super) struct Needless {
+pub(super) struct NeedlessWrites {
     pub(super) n_writes: u64,
     /// Descriptions of the first ones.
     pub(super) first: Vec<String>,
@@ -75,7 +75,7 @@ pub(super) struct End {
 
 /// The reconciles of one key since the last change.
 #[derive(Default)]
-struct Repeated {
+struct RepeatedReconciles {
     n: u32,
     /// The outcome of the last one.
     end: String,
@@ -89,7 +89,7 @@ pub(super) struct Checks {
     pub(super) snapshot: Snapshot,
     invariants: Vec<Invariant>,
     ownership: Ownership,
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<Violation>,
     pub(super) authors: Authors,
     /// Processes that changed an object with a request whose record has not arrived yet.
     changed: BTreeSet<String>,
@@ -97,7 +97,7 @@ pub(super) struct Checks {
     made_by: BTreeMap<String, String>,
     pub(super) last_change: String,
     /// Writes since nothing is left to do; `None` before.
-    pub(super) needless: Option<Needless>,
+    pub(super) needless: Option<NeedlessWrites>,
     /// Set if the replicas elect a leader.
     pub(super) elects: bool,
     /// With several replicas, the number of the process that holds the Lease according to the
@@ -108,7 +108,7 @@ pub(super) struct Checks {
     /// How the last reconcile of each key ended, by controller and key.
     pub(super) ends: BTreeMap<(String, ObjectKey), End>,
     /// Reconciles since the last change, by controller and key.
-    reconciles: BTreeMap<(String, String), Repeated>,
+    reconciles: BTreeMap<(String, String), RepeatedReconciles>,
     requests: u32,
     window: Duration,
     at_once: (Duration, u32),
@@ -177,18 +177,18 @@ impl Checks {
     }
 
     /// Records a finding, unless there is one.
-    pub(super) fn find(&mut self, found: Found) {
+    pub(super) fn find(&mut self, found: Violation) {
         self.found.get_or_insert(found);
     }
 
     /// Checks a change on one of the clusters. `cluster` is empty for the app's own.
     pub(super) fn change(&mut self, cluster: &str, change: &Change, now: Duration) {
         let by_app = is_app(&change.by);
-        let maker = if by_app { Maker::App } else { Maker::Other };
+        let maker = if by_app { Creator::App } else { Creator::Other };
         let id = Id::for_change(cluster, change);
         if by_app && let Err(message) = self.ownership.check(&id, change) {
             let what = format!("{}: {message}", self.authors.author(&change.by, &change.trace));
-            self.find(Found::new("no write on objects that are not owned", what));
+            self.find(Violation::new("no write on objects that are not owned", what));
         }
         self.ownership.record_change(&id, change);
         self.snapshot.apply_change(id.clone(), change, maker, now);
@@ -206,8 +206,8 @@ impl Checks {
     }
 
     /// Counts a change of the state, and checks that the app comes to an end with its changes.
-    fn count_change(&mut self, id: &Id, change: &Change, maker: Maker, now: Duration) {
-        let by_app = maker == Maker::App;
+    fn count_change(&mut self, id: &Id, change: &Change, maker: Creator, now: Duration) {
+        let by_app = maker == Creator::App;
         self.n_changes += 1;
         self.n_lasting_changes += u64::from(!self.timed.record_change(change));
         self.changes_by_app += u64::from(by_app);
@@ -223,12 +223,12 @@ impl Checks {
             self.at_once = if self.at_once.0 == now { (now, self.at_once.1 + 1) } else { (now, 1) };
             if self.at_once.1 > CHANGES_AT_ONCE_MAX {
                 let what = format!("{CHANGES_AT_ONCE_MAX} changes at one moment, the last one of {}", self.last_change);
-                self.find(Found::new("no hot loop", what));
+                self.find(Violation::new("no hot loop", what));
             }
             if self.changes_by_app > self.changes_max + self.collected {
                 let (n, last) = (self.changes_by_app, &self.last_change);
                 let what = format!("{n} changes by the app, and no end: the last one of {last}");
-                self.find(Found::new("no hot loop", what));
+                self.find(Violation::new("no hot loop", what));
             }
         }
     }
@@ -242,17 +242,17 @@ impl Checks {
             let holds = AssertUnwindSafe(|| (invariant.holds)(&self.snapshot));
             match catch_unwind(holds) {
                 Ok(Ok(())) => {}
-                Ok(Err(message)) => self.find(Found { checker: invariant.name, message }),
-                Err(panic) => self.find(Found::from_panic(&format!("invariant {:?}", invariant.name), &*panic)),
+                Ok(Err(message)) => self.find(Violation { checker: invariant.name, message }),
+                Err(panic) => self.find(Violation::from_panic(&format!("invariant {:?}", invariant.name), &*panic)),
             }
         }
     }
 
     /// Records the creator of an object if the app created it, or if it was created for an object
     /// of the app.
-    fn record_maker(&mut self, object: &Value, maker: Maker, author: String) {
+    fn record_maker(&mut self, object: &Value, maker: Creator, author: String) {
         let uid = super::snapshot::uid(object).to_owned();
-        if maker == Maker::App {
+        if maker == Creator::App {
             self.made_by.insert(uid, author);
         } else if let Some(owner) = self.snapshot.owner_of_the_app(object) {
             let text = |field: &str| owner[field].as_str().unwrap_or_default();
@@ -292,7 +292,7 @@ impl Checks {
         {
             let (verb, author) = (request.verb, self.authors.author(by, &request.trace));
             let what = format!("{author}: {verb} {id} although slot {slot} is owned by {:?}", number(owner));
-            self.find(Found::new("only the owner writes", what));
+            self.find(Violation::new("only the owner writes", what));
         }
     }
 
@@ -306,7 +306,7 @@ impl Checks {
             let (verb, author) = (request.verb, self.authors.author(by, &request.trace));
             let holder = if leader.is_empty() { "nobody".to_owned() } else { format!("{leader:?}") };
             let what = format!("{author}: {verb} {id} although the lease is held by {holder}");
-            self.find(Found::new("only the leader writes", what));
+            self.find(Violation::new("only the leader writes", what));
         }
     }
 
@@ -347,7 +347,7 @@ impl Checks {
         };
         if let Some(hot) = hot {
             let what = format!("{hot}, the last one: {}: {verb} {id}", self.authors.author(by, &request.trace));
-            self.find(Found::new("no hot loop", what));
+            self.find(Violation::new("no hot loop", what));
         }
         if !request.is_accepted_write() {
             return None;
@@ -380,7 +380,7 @@ impl Checks {
         let id = (controller.to_owned(), key.to_string());
         if let Some(other) = self.authors.begin(process, controller, key, trace) {
             let what = format!("{controller} reconciles {key} in {process} while it still does so in {other}");
-            self.find(Found::new("a key never runs twice at once", what));
+            self.find(Violation::new("a key never runs twice at once", what));
         }
         self.advance_window(now);
         let repeated = self.reconciles.entry(id).or_default();
@@ -391,7 +391,7 @@ impl Checks {
                  the last time: {}",
                 repeated.end
             );
-            self.find(Found::new("no hot loop", what));
+            self.find(Violation::new("no hot loop", what));
         }
     }
 

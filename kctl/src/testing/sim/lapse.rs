@@ -25,7 +25,7 @@ pub(super) enum Renewals {
 
 /// A Lease that its holder fails to renew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Lapse {
+pub(super) struct LeaseLapse {
     pub(super) renewals: Renewals,
     /// Time for which requests fail: about as long as a Lease lasts.
     pub(super) length: Duration,
@@ -43,7 +43,7 @@ pub(super) fn longest_write(n_slots: u32) -> Duration {
     shards.map_or(election.write_timeout(), |shards| shards.write_timeout()) + election.write_margin()
 }
 
-impl Lapse {
+impl LeaseLapse {
     /// Times before a write at which the Lease stops being renewed. The first is too late for the
     /// permit to matter, the last is just before a leader gives up.
     pub(super) const BEFORE_WRITE: [Duration; 3] =
@@ -69,7 +69,7 @@ impl Lapse {
     }
 }
 
-impl fmt::Display for Lapse {
+impl fmt::Display for LeaseLapse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { renewals, length, write_delay, slot } = self;
         match slot {

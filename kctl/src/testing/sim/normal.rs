@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use super::{
-    snapshot::{Id, Maker, Snapshot, uid},
+    snapshot::{Creator, Id, Snapshot, uid},
     timed::TimeDependent,
 };
 
@@ -19,7 +19,7 @@ const ADDRESSES: [&str; 6] = ["podIP", "podIPs", "hostIP", "clusterIP", "cluster
 
 /// An object in its normal form, with a name that both runs share: `pods default/web-*`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Normal {
+pub(super) struct NormalizedObject {
     pub(super) name: String,
     pub(super) object: Value,
 }
@@ -28,14 +28,14 @@ pub(super) struct Normal {
 ///
 /// Objects that [`Scenario::depending_on_time`](super::Scenario::depending_on_time) names are left out. `ignored` are the JSON
 /// pointers of [`Scenario::ignoring`](super::Scenario::ignoring).
-pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDependent) -> Vec<Normal> {
+pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDependent) -> Vec<NormalizedObject> {
     let names = Names::collect(snapshot);
-    let mut state: Vec<Normal> = snapshot
+    let mut state: Vec<NormalizedObject> = snapshot
         .objects
         .iter()
         .filter(|(_, object)| !timed.has(object))
         .map(|(id, object)| {
-            let maker = if snapshot.created.contains(uid(object)) { Maker::App } else { Maker::Other };
+            let maker = if snapshot.created.contains(uid(object)) { Creator::App } else { Creator::Other };
             let mut ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();
             ignored.extend(timed.has_status_of(&id.resource).then_some("/status"));
             normalize_object(id, object, maker, &names, &ignored)
@@ -125,7 +125,7 @@ fn replace_words(text: &str, name: &str, general: &str) -> String {
     replaced + rest
 }
 
-fn normalize_object(id: &Id, object: &Value, maker: Maker, names: &Names, ignored: &[&str]) -> Normal {
+fn normalize_object(id: &Id, object: &Value, maker: Creator, names: &Names, ignored: &[&str]) -> NormalizedObject {
     let mut object = object.clone();
     for pointer in ignored {
         remove(&mut object, pointer);
@@ -134,14 +134,14 @@ fn normalize_object(id: &Id, object: &Value, maker: Maker, names: &Names, ignore
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
         metadata.insert("name".into(), name.clone().into());
-        if maker == Maker::App {
+        if maker == Creator::App {
             // The generation counts writes of the spec, and an app may write once more after a fault.
             metadata.remove("generation");
             remove(&mut object, "/status/observedGeneration");
         }
     }
     clean(&mut object, names);
-    Normal { name: Id { namespace, name, ..id.clone() }.to_string(), object }
+    NormalizedObject { name: Id { namespace, name, ..id.clone() }.to_string(), object }
 }
 
 /// Replaces names, uids and times in all strings below a value, and removes allocated addresses.
@@ -176,7 +176,7 @@ fn remove(object: &mut Value, pointer: &str) {
 /// Describes how two states differ; `None` if they are equal.
 ///
 /// An object that is on both sides under one name is reported by its first different field.
-pub(super) fn difference(expected: &[Normal], found: &[Normal]) -> Option<String> {
+pub(super) fn difference(expected: &[NormalizedObject], found: &[NormalizedObject]) -> Option<String> {
     let missing: Vec<_> = without(expected, found);
     let surplus: Vec<_> = without(found, expected);
     let mut texts = Vec::new();
@@ -196,8 +196,8 @@ pub(super) fn difference(expected: &[Normal], found: &[Normal]) -> Option<String
 }
 
 /// Returns what `list` has more often than `other`.
-fn without<'a>(list: &'a [Normal], other: &[Normal]) -> Vec<&'a Normal> {
-    let mut rest: Vec<&Normal> = other.iter().collect();
+fn without<'a>(list: &'a [NormalizedObject], other: &[NormalizedObject]) -> Vec<&'a NormalizedObject> {
+    let mut rest: Vec<&NormalizedObject> = other.iter().collect();
     let mut more = Vec::new();
     for one in list {
         match rest.iter().position(|line| *line == one) {
@@ -302,7 +302,7 @@ mod tests {
         (id, Arc::new(object))
     }
 
-    fn state_of(objects: &[(&str, &str, &str, &str)]) -> Vec<Normal> {
+    fn state_of(objects: &[(&str, &str, &str, &str)]) -> Vec<NormalizedObject> {
         let objects = objects.iter().map(|(resource, name, base, text)| object(resource, name, base, text));
         let mut snapshot = Snapshot::default();
         snapshot.objects.extend(objects);

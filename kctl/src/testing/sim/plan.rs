@@ -16,11 +16,11 @@ use std::{sync::Arc, time::Duration};
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
 use kctl_runtime::__private_0_1::ThawOrder;
 
-use super::lapse::Lapse;
+use super::lapse::LeaseLapse;
 
 pub(super) use self::{
     describe::{event, request, slow_lists},
-    points::{History, Points, fits},
+    points::{FaultPoints, History, fits},
     singles::sample_evenly,
 };
 
@@ -50,24 +50,24 @@ pub(super) const BOOKMARKS_EVERY: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     /// At the nth write of the app, counted over all its processes.
-    Write { nth: u64, what: OnWrite },
+    Write { nth: u64, what: WriteFault },
     /// At the nth read of the app: of an object, or a list or watch that feeds a cache. It is not injected if that read
     /// turns out to be one that the fault does not fit.
     Read { nth: u64, what: RequestFault },
     /// At the nth event of the app's watches.
     Event { nth: u64, what: EventFault },
     /// At a time since the start of the run.
-    At { time: Duration, what: Timed },
+    At { time: Duration, what: TimedFault },
 }
 
 /// The effect of a fault on a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum OnWrite {
+pub(super) enum WriteFault {
     /// The write fails, or is slow.
     Fails(RequestFault),
     /// The process ends before or after the write took effect, and starts again, perhaps on a
     /// server that is behind.
-    Crash { moment: Moment, behind: Option<Behind> },
+    Crash { moment: Moment, behind: Option<StaleServer> },
     /// The process ends and starts again. The write is on its way, and arrives this much later.
     CrashLate(Duration),
     /// The process ends, and starts again only after [`OUTAGE`].
@@ -76,7 +76,7 @@ pub(super) enum OnWrite {
 
 /// An API server that is behind when a process starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Behind {
+pub(super) struct StaleServer {
     /// The cluster of the server; empty for the app's own.
     pub(super) cluster: Arc<str>,
     /// The revision that the server still has.
@@ -88,7 +88,7 @@ pub(super) struct Behind {
 
 /// A fault that happens at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Timed {
+pub(super) enum TimedFault {
     /// A process ends, and starts again.
     Crash { instance: usize },
     /// A process is stopped as by SIGTERM, and starts again after the downtime: a replica leaves and joins.
@@ -100,7 +100,7 @@ pub(super) enum Timed {
     /// The clock of one process jumps; those of the others do not.
     ClockJump { instance: usize, seconds: i64 },
     /// The current leader fails to renew its Lease, or the owner of one slot that of the slot.
-    Lapse(Lapse),
+    Lapse(LeaseLapse),
     /// A process is frozen as by SIGSTOP, and continues.
     Freeze(Freeze),
     /// A user deletes the Lease of a slot. Its owner is still at work.
@@ -124,6 +124,6 @@ pub(super) struct Freeze {
 
 impl Fault {
     pub(super) fn is_of_a_clock(&self) -> bool {
-        matches!(self, Self::At { what: Timed::ClockJump { .. }, .. })
+        matches!(self, Self::At { what: TimedFault::ClockJump { .. }, .. })
     }
 }

@@ -15,9 +15,9 @@ use kube::{
 
 use super::{
     Scenario,
-    checks::{Found, index_of},
-    lapse::{Lapse, Renewals, longest_write},
-    plan::{Fault, Freeze, Timed},
+    checks::{Violation, index_of},
+    lapse::{LeaseLapse, Renewals, longest_write},
+    plan::{Fault, Freeze, TimedFault},
     run::{prepare, run},
     world::Servers,
 };
@@ -88,12 +88,12 @@ fn first_reconcile(scenario: &Scenario, servers: &Servers, after: Duration) -> (
 }
 
 /// Returns the finding of a run with one fault.
-fn run_with_fault(scenario: &Scenario, servers: &Servers, time: Duration, what: Timed) -> Option<Found> {
+fn run_with_fault(scenario: &Scenario, servers: &Servers, time: Duration, what: TimedFault) -> Option<Violation> {
     run(scenario, servers, SEED, &[Fault::At { time, what }], None).found
 }
 
 /// Checks that a fault reveals a bug, and that the protocol without the bug survives it.
-fn check_found(bug: Planted, twin: &Scenario, time: Duration, what: Timed, checker: &str) {
+fn check_found(bug: Planted, twin: &Scenario, time: Duration, what: TimedFault, checker: &str) {
     let servers = prepare(twin).unwrap();
     assert_eq!(run_with_fault(twin, &servers, time, what), None, "{what:?}");
     let finding = run_with_fault(&twin.clone().planted(bug), &servers, time, what);
@@ -101,11 +101,11 @@ fn check_found(bug: Planted, twin: &Scenario, time: Duration, what: Timed, check
 }
 
 /// Returns a lapse of the Lease of the slot of object `a`.
-fn slot_lapse(scenario: &Scenario) -> Timed {
+fn slot_lapse(scenario: &Scenario) -> TimedFault {
     let slots = scenario.slots.unwrap();
     let (slot, write_delay) = (slots.slot_for(&ObjectKey::new(Some("default"), "a")), longest_write(slots.count()));
     let (renewals, length) = (Renewals::Rejected, Duration::from_secs(20));
-    Timed::Lapse(Lapse { renewals, length, write_delay, slot: Some(slot) })
+    TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, slot: Some(slot) })
 }
 
 /// The reconcile has to continue before the election, so it has to be woken after it. The second time is for an election
@@ -118,11 +118,11 @@ fn clock_that_stops_with_its_process_is_found() {
         let (servers, bug) = (prepare(&twin).unwrap(), twin.clone().planted(Planted::FrozenClock));
         let (begun, instance) = first_reconcile(&twin, &servers, change.after);
         let (time, length) = (begun + Duration::from_millis(100), Duration::from_secs(30));
-        let freeze = Timed::Freeze(Freeze { instance: Some(instance), length, order: ThawOrder::Reversed });
+        let freeze = TimedFault::Freeze(Freeze { instance: Some(instance), length, order: ThawOrder::Reversed });
         assert_eq!(run_with_fault(&twin, &servers, time, freeze), None);
         let Some(finding) = run_with_fault(&bug, &servers, time, freeze) else { continue };
         assert_eq!(finding.checker, "only the owner writes", "{finding:?}");
-        for other in [Timed::Partition { instance, length }, slot_lapse(&twin)] {
+        for other in [TimedFault::Partition { instance, length }, slot_lapse(&twin)] {
             assert_eq!(run_with_fault(&bug, &servers, time, other), None, "{other:?}");
         }
         return;
@@ -139,11 +139,11 @@ fn frozen_leader_without_a_permit_is_found() {
         let (servers, bug) = (prepare(&twin).unwrap(), twin.clone().unfenced());
         let (begun, instance) = first_reconcile(&twin, &servers, change.after);
         let (time, length) = (begun + Duration::from_millis(100), Duration::from_secs(30));
-        let freeze = Timed::Freeze(Freeze { instance: None, length, order: ThawOrder::Reversed });
+        let freeze = TimedFault::Freeze(Freeze { instance: None, length, order: ThawOrder::Reversed });
         assert_eq!(run_with_fault(&twin, &servers, time, freeze), None);
         let Some(finding) = run_with_fault(&bug, &servers, time, freeze) else { continue };
         assert_eq!(finding.checker, "only the leader writes", "{finding:?}");
-        assert_eq!(run_with_fault(&bug, &servers, time, Timed::Crash { instance }), None);
+        assert_eq!(run_with_fault(&bug, &servers, time, TimedFault::Crash { instance }), None);
         return;
     }
     panic!("the freeze does not reveal the bug");
@@ -156,7 +156,7 @@ fn write_after_a_partition_needs_the_permit() {
     let change = Change { takes: "9", ..RED };
     let twin = scenario(&["a"], &[change]);
     let (begun, instance) = first_reconcile(&twin, &prepare(&twin).unwrap(), change.after);
-    let partition = Timed::Partition { instance, length: Duration::from_secs(16) };
+    let partition = TimedFault::Partition { instance, length: Duration::from_secs(16) };
     let time = begun + Duration::from_millis(100);
     check_found(Planted::PermitGrants, &twin, time, partition, "only the owner writes");
 }
@@ -174,10 +174,10 @@ fn lost_slot_that_goes_on_is_found() {
     let (length, order) = (Duration::from_secs(20), ThawOrder::Reversed);
     let slot = twin.slots.unwrap().slot_for(&ObjectKey::new(Some("default"), "a"));
     let others = [
-        Timed::Crash { instance },
-        Timed::Partition { instance, length },
-        Timed::Freeze(Freeze { instance: Some(instance), length, order }),
-        Timed::LeaseDeleted { slot },
+        TimedFault::Crash { instance },
+        TimedFault::Partition { instance, length },
+        TimedFault::Freeze(Freeze { instance: Some(instance), length, order }),
+        TimedFault::LeaseDeleted { slot },
     ];
     for other in others {
         let bug = twin.clone().planted(Planted::LossIgnored);

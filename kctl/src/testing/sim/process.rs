@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::{
     checks::is_bookkeeping,
     owners::LEASE_NAMESPACE,
-    plan::{BEHIND_FOR, Behind, DOWN_FOR},
+    plan::{BEHIND_FOR, DOWN_FOR, StaleServer},
     world::Shared,
 };
 use crate::app::user_of;
@@ -148,7 +148,7 @@ async fn run(
 }
 
 /// Returns the fault of a server that is behind, stale or outdated, for a process that starts now.
-fn server_behind(Behind { cluster, revision, is_outdated }: Behind, process: &str) -> Rule {
+fn server_behind(StaleServer { cluster, revision, is_outdated }: StaleServer, process: &str) -> Rule {
     let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
     let reads = move |request: &RequestSummary| {
         request.may_be_cached || request.verb == "watch" || (is_outdated && request.verb == "list")

@@ -13,9 +13,9 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
-    checks::{Found, Needless},
-    normal::{self, Normal},
-    plan::{Fault, Points},
+    checks::{NeedlessWrites, Violation},
+    normal::{self, NormalizedObject},
+    plan::{Fault, FaultPoints},
     scenario::{FailingKeys, Scenario},
     search::SAME_STATE,
     snapshot::{Id, uid},
@@ -54,16 +54,16 @@ const REQUESTS_BASE: u64 = 200;
 /// The result of the run without faults, with which the others are compared.
 #[derive(Default)]
 pub(super) struct Reference {
-    pub(super) state: Vec<Normal>,
+    pub(super) state: Vec<NormalizedObject>,
     pub(super) changes_by_app: u64,
 }
 
 pub(super) struct Outcome {
     pub(super) lines: Vec<Line>,
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<Violation>,
     /// The state once everything had settled.
     pub(super) reference: Reference,
-    pub(super) points: Points,
+    pub(super) points: FaultPoints,
     /// Number of injected faults, by name.
     pub(super) injected: BTreeMap<&'static str, u64>,
     pub(super) n_runs: usize,
@@ -73,7 +73,7 @@ pub(super) struct Outcome {
 ///
 /// Installing CRDs takes longer than most runs, so it happens once.
 pub(super) fn prepare(scenario: &Scenario) -> Result<Servers> {
-    let broken = |found: Found| Error::from(format!("{}: {}", found.checker, found.message));
+    let broken = |found: Violation| Error::from(format!("{}: {}", found.checker, found.message));
     on_own_thread(Servers::from_scenario(scenario)).map_err(broken)?
 }
 
@@ -90,10 +90,10 @@ pub(super) fn run(
 }
 
 /// Runs a future under simulated time on a new thread, so that thread-local values start fresh.
-fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Found> {
+fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Violation> {
     let body = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        let runtime = runtime.map_err(|error| Found::new("the simulation", format!("no runtime: {error}")))?;
+        let runtime = runtime.map_err(|error| Violation::new("the simulation", format!("no runtime: {error}")))?;
         Ok(runtime.block_on(future))
     };
     let ended = std::thread::scope(|scope| {
@@ -102,18 +102,18 @@ fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, F
     });
     match ended {
         Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => Err(Found::from_panic("the run", &*panic)),
-        Err(error) => Err(Found::new("the simulation", format!("no thread: {error}"))),
+        Ok(Err(panic)) => Err(Violation::from_panic("the run", &*panic)),
+        Err(error) => Err(Violation::new("the simulation", format!("no thread: {error}"))),
     }
 }
 
 /// Returns the outcome of a run that could not start or panicked.
-pub(super) fn failed_outcome(found: Found) -> Outcome {
+pub(super) fn failed_outcome(found: Violation) -> Outcome {
     Outcome {
         lines: Vec::new(),
         found: Some(found),
         reference: Reference::default(),
-        points: Points::default(),
+        points: FaultPoints::default(),
         injected: BTreeMap::new(),
         n_runs: 1,
     }
@@ -129,7 +129,7 @@ async fn run_phases(
 ) -> Outcome {
     let mut world = match World::start(scenario, servers, seed, plan).await {
         Ok(world) => world,
-        Err(error) => return failed_outcome(Found::new("the simulation", format!("it does not start: {error}"))),
+        Err(error) => return failed_outcome(Violation::new("the simulation", format!("it does not start: {error}"))),
     };
     if let Some(expected) = expected {
         world.shared.checks.lock().changes_max = CHANGES_BASE + CHANGES_FACTOR * expected.changes_by_app;
@@ -140,7 +140,7 @@ async fn run_phases(
         biased;
         found = world.shared.wait_for_finding() => Some(found),
         found = wait_for_panic(&mut tasks) => Some(found),
-        ended = phases => ended.unwrap_or_else(|panic| Err(Found::from_panic("a step or a rule", &*panic))).err(),
+        ended = phases => ended.unwrap_or_else(|panic| Err(Violation::from_panic("a step or a rule", &*panic))).err(),
     };
     let mut points = world.points();
     points.length = world.shared.elapsed();
@@ -150,11 +150,15 @@ async fn run_phases(
 }
 
 /// Runs the phases in the order that the module documentation gives.
-async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Normal>) -> Result<(), Found> {
+async fn phases(
+    world: &World,
+    expected: Option<&Reference>,
+    state: &mut Vec<NormalizedObject>,
+) -> Result<(), Violation> {
     let scenario = &world.shared.scenario;
     let failed = |step: &str| {
         let step = step.to_owned();
-        move |error: Error| Found::new("the steps of the scenario", format!("{step}: {error}"))
+        move |error: Error| Violation::new("the steps of the scenario", format!("{step}: {error}"))
     };
     world.shared.log("user", "applies the objects");
     app::apply(&world.client, &world.objects).await.map_err(failed("the objects"))?;
@@ -186,7 +190,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
     *state = normal::state(&snapshot, &scenario.ignored, &timed);
     world.shared.record_settled();
     if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, state)) {
-        return Err(Found::new(SAME_STATE, difference + &pending(world)));
+        return Err(Violation::new(SAME_STATE, difference + &pending(world)));
     }
     check_progress(world)?;
     let has_leases = scenario.instances > 1 && expected.is_some();
@@ -199,7 +203,7 @@ async fn phases(world: &World, expected: Option<&Reference>, state: &mut Vec<Nor
 
 /// Waits until the state has settled. Requeues within `waiting_for_requeues` are waited for in one
 /// jump.
-async fn wait_until_settled(world: &World) -> Result<(), Found> {
+async fn wait_until_settled(world: &World) -> Result<(), Violation> {
     let (begun, mut quiet_since) = (Instant::now(), Instant::now());
     let (mut revision, mut changed) = (0, Instant::now());
     let within = world.shared.scenario.requeues_within;
@@ -229,7 +233,7 @@ async fn wait_until_settled(world: &World) -> Result<(), Found> {
             let after = SETTLE_WITHIN + 2 * within;
             let what =
                 format!("the state still changes after {after:?}, last {last}{}", join_details(&world.failing()));
-            return Err(Found::new("the state settles", what));
+            return Err(Violation::new("the state settles", what));
         }
     }
 }
@@ -243,20 +247,20 @@ fn join_details(texts: &[String]) -> String {
 ///
 /// An app that does not start changes nothing: all its runs end in the same state. With faults, other checkers come
 /// first, because they name the effect on the state.
-fn check_progress(world: &World) -> Result<(), Found> {
+fn check_progress(world: &World) -> Result<(), Violation> {
     let mut texts = world.not_at_work();
     if world.shared.scenario.failing_keys == FailingKeys::Found {
         texts.extend(world.failing());
     }
-    if texts.is_empty() { Ok(()) } else { Err(Found::new("the app works", texts.join("; "))) }
+    if texts.is_empty() { Ok(()) } else { Err(Violation::new("the app works", texts.join("; "))) }
 }
 
-fn check_settled(world: &World) -> Result<(), Found> {
+fn check_settled(world: &World) -> Result<(), Violation> {
     let mut snapshot = world.shared.checks.lock().snapshot.clone();
     snapshot.time = world.shared.elapsed();
     for invariant in &world.shared.scenario.settled {
         let holds = (invariant.holds)(&snapshot);
-        holds.map_err(|message| Found::new(&invariant.name, message + &pending(world)))?;
+        holds.map_err(|message| Violation::new(&invariant.name, message + &pending(world)))?;
     }
     Ok(())
 }
@@ -270,8 +274,8 @@ fn pending(world: &World) -> String {
 
 /// Checks that nothing is written after the state has settled, not even without effect: each write
 /// costs the server a request.
-async fn check_no_more_writes(world: &World, stable_for: Duration) -> Result<(), Found> {
-    world.shared.checks.lock().needless = Some(Needless::default());
+async fn check_no_more_writes(world: &World, stable_for: Duration) -> Result<(), Violation> {
+    world.shared.checks.lock().needless = Some(NeedlessWrites::default());
     sleep(stable_for).await;
     let needless = world.shared.checks.lock().needless.take().unwrap_or_default();
     if needless.n_writes == 0 {
@@ -279,7 +283,7 @@ async fn check_no_more_writes(world: &World, stable_for: Duration) -> Result<(),
     }
     let (n, first) = (needless.n_writes, needless.first.join("; "));
     let what = format!("{n} more writes within {stable_for:?} although nothing was left to do, first {first}");
-    Err(Found::new("no more writes", what))
+    Err(Violation::new("no more writes", what))
 }
 
 /// Deletes the applied objects, those that the steps created, and each primary of a custom resource, with background
@@ -331,7 +335,7 @@ fn path_of(id: &Id, object: &Value) -> String {
 }
 
 /// Checks that nothing is left of what the app created, and no primary of what users created.
-fn check_leaks(world: &World) -> Result<(), Found> {
+fn check_leaks(world: &World) -> Result<(), Violation> {
     let checks = world.shared.checks.lock();
     let specs = (world.shared.scenario.app)().specs();
     let leaked = checks.find_leaks(&world.shared.scenario.kept, |id, object| {
@@ -348,11 +352,11 @@ fn check_leaks(world: &World) -> Result<(), Found> {
         return Ok(());
     }
     let what = format!("still there after everything that users created was deleted: {}", leaked.join(", "));
-    Err(Found::new("no leaked objects", what))
+    Err(Violation::new("no leaked objects", what))
 }
 
 /// Checks the number of requests per change.
-fn check_requests(world: &World) -> Result<(), Found> {
+fn check_requests(world: &World) -> Result<(), Violation> {
     let checks = world.shared.checks.lock();
     let per_change = world.shared.scenario.requests_per_change;
     if checks.n_requests <= REQUESTS_BASE + per_change * checks.n_changes {
@@ -364,7 +368,7 @@ fn check_requests(world: &World) -> Result<(), Found> {
         checks.n_changes,
         checks.authors.most_frequent_request()
     );
-    Err(Found::new("bounded requests per change", what))
+    Err(Violation::new("bounded requests per change", what))
 }
 
 #[cfg(test)]
@@ -383,7 +387,7 @@ mod tests {
     };
 
     use super::{
-        super::plan::{BEHIND_FOR, Freeze, OnWrite, SKIPPED_FOR, Timed},
+        super::plan::{BEHIND_FOR, Freeze, SKIPPED_FOR, TimedFault, WriteFault},
         *,
     };
     use crate::{
@@ -466,7 +470,7 @@ mod tests {
             })
             .settled("red is copied", red_is_copied);
         let servers = prepare(&scenario).unwrap();
-        let plan = [Fault::At { time: from, what: Timed::Partition { instance: 0, length } }];
+        let plan = [Fault::At { time: from, what: TimedFault::Partition { instance: 0, length } }];
         let outcome = run(&scenario, &servers, 0, &plan, None);
         assert_eq!(outcome.found, None);
         assert_eq!(outcome.injected.get("events held"), Some(&1), "{:?}", outcome.injected);
@@ -475,20 +479,20 @@ mod tests {
     /// Returns how long a fault holds back what would change the state.
     fn delay_of(fault: &Fault) -> Duration {
         match fault {
-            Fault::Write { what: OnWrite::Fails(fault), .. } | Fault::Read { what: fault, .. } => match *fault {
+            Fault::Write { what: WriteFault::Fails(fault), .. } | Fault::Read { what: fault, .. } => match *fault {
                 RequestFault::Delay(time) | RequestFault::Late(time) | RequestFault::DelayResponse(time) => time,
                 RequestFault::Reject { retry_after, .. } => Duration::from_secs(retry_after.unwrap_or_default().into()),
                 RequestFault::Reset(_) | RequestFault::Half => Duration::ZERO,
                 other => panic!("the wait of {other:?}"),
             },
-            Fault::Write { what: OnWrite::CrashLate(time), .. }
+            Fault::Write { what: WriteFault::CrashLate(time), .. }
             | Fault::Event { what: EventFault::Skip(time) | EventFault::Hold(time), .. } => *time,
-            Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => {
+            Fault::Write { what: WriteFault::Crash { behind, .. }, .. } => {
                 behind.as_ref().map_or(Duration::ZERO, |_| BEHIND_FOR)
             }
             // A process that is down is not idle, and `inject` counts what happens at a time.
             Fault::Event { what: EventFault::Close | EventFault::Expire | EventFault::Repeat, .. }
-            | Fault::Write { what: OnWrite::Outage(_), .. }
+            | Fault::Write { what: WriteFault::Outage(_), .. }
             | Fault::At { .. } => Duration::ZERO,
             Fault::Event { what, .. } => panic!("the wait of {what:?}"),
         }
@@ -511,7 +515,7 @@ mod tests {
     }
 
     /// Returns the starts and ends of the processes in a run with a fault after ten seconds.
-    fn starts_and_ends(what: Timed) -> Vec<String> {
+    fn starts_and_ends(what: TimedFault) -> Vec<String> {
         starts_and_ends_under(&[Fault::At { time: Duration::from_secs(10), what }])
     }
 
@@ -528,7 +532,7 @@ mod tests {
 
     #[test]
     fn stopped_replica_ends_and_starts_again() {
-        let stop = Timed::Stop { instance: 1, downtime: Duration::from_secs(3) };
+        let stop = TimedFault::Stop { instance: 1, downtime: Duration::from_secs(3) };
         let expected = ["app-0.1 starts", "app-1.1 starts", "app-1.1 has ended", "app-1.2 starts"];
         assert_eq!(starts_and_ends(stop), expected);
     }
@@ -538,7 +542,7 @@ mod tests {
     fn frozen_replica_ends_after_its_leases_expired() {
         let freeze = |seconds| {
             let (length, order) = (Duration::from_secs(seconds), ThawOrder::AsWoken);
-            starts_and_ends(Timed::Freeze(Freeze { instance: Some(1), length, order }))
+            starts_and_ends(TimedFault::Freeze(Freeze { instance: Some(1), length, order }))
         };
         assert_eq!(freeze(5), ["app-0.1 starts", "app-1.1 starts"]);
         assert_eq!(freeze(20), ["app-0.1 starts", "app-1.1 starts", "app-1.2 starts"]);
@@ -556,14 +560,14 @@ mod tests {
             "app-1.2 starts",
             "app-2.1 has ended",
         ];
-        assert_eq!(starts_and_ends(Timed::RollingUpdate), expected);
+        assert_eq!(starts_and_ends(TimedFault::RollingUpdate), expected);
     }
 
     /// The additional replica crashes while it is not ready yet. The run does not end before the update.
     #[test]
     fn crashed_surge_replica_starts_again() {
-        let update = Fault::At { time: Duration::from_secs(10), what: Timed::RollingUpdate };
-        let crash = Fault::At { time: Duration::from_millis(10_100), what: Timed::Crash { instance: 2 } };
+        let update = Fault::At { time: Duration::from_secs(10), what: TimedFault::RollingUpdate };
+        let crash = Fault::At { time: Duration::from_millis(10_100), what: TimedFault::Crash { instance: 2 } };
         let expected = [
             "app-0.1 starts",
             "app-1.1 starts",
@@ -582,7 +586,7 @@ mod tests {
     #[test]
     fn clock_jump_moves_one_process_only() {
         let jump = |instance| {
-            let what = Timed::ClockJump { instance, seconds: 5 * 3_600 };
+            let what = TimedFault::ClockJump { instance, seconds: 5 * 3_600 };
             [Fault::At { time: Duration::from_secs(1), what }]
         };
         // The first instance leads.

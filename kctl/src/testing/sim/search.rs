@@ -8,9 +8,9 @@ use std::{
 use parking_lot::Mutex;
 
 use super::{
-    checks::Found,
+    checks::Violation,
     normal,
-    plan::{Fault, Points, Timed, sample_evenly},
+    plan::{Fault, FaultPoints, TimedFault, sample_evenly},
     report::{Failure, Report},
     run::{Outcome, Reference, run},
     scenario::Scenario,
@@ -47,7 +47,7 @@ pub(super) struct Search<'a> {
     /// Installed servers that each run copies.
     servers: &'a Servers,
     /// Places for faults, from the run without any.
-    points: Points,
+    points: FaultPoints,
     /// Final state of the run without faults, which all others have to reach.
     expected: Reference,
     report: Report,
@@ -61,7 +61,7 @@ impl<'a> Search<'a> {
             replay,
             twice,
             servers,
-            points: Points::default(),
+            points: FaultPoints::default(),
             expected: Reference::default(),
             report: Report::default(),
         }
@@ -155,9 +155,9 @@ impl<'a> Search<'a> {
     }
 
     /// Compares two executions of one case, of which the first has found nothing.
-    fn compare_runs(&self, first: &Outcome, second: &Outcome) -> Option<Found> {
+    fn compare_runs(&self, first: &Outcome, second: &Outcome) -> Option<Violation> {
         let difference = trace::difference(&first.lines, &second.lines, &self.scenario.ignored);
-        difference.map(|difference| Found::new(ONE_TRACE, difference)).or_else(|| second.found.clone())
+        difference.map(|difference| Violation::new(ONE_TRACE, difference)).or_else(|| second.found.clone())
     }
 
     /// Executes a case once, and compares its final state with the expected one.
@@ -178,7 +178,7 @@ impl<'a> Search<'a> {
 
     /// Drops faults as long as the same checker still fails: halves first, then one by one (delta
     /// debugging).
-    fn shrink(&mut self, case: &Case, found: Found, outcome: Outcome) {
+    fn shrink(&mut self, case: &Case, found: Violation, outcome: Outcome) {
         let mut shortest = (case.plan.clone(), found, outcome);
         let mut left = SHRINK_RUNS_MAX;
         let mut size = shortest.0.len() / 2;
@@ -216,7 +216,7 @@ impl<'a> Search<'a> {
     /// the settled state to what the faults led to, the run without faults had not reached the
     /// desired state.
     fn verdict(&mut self, found: &Reference) -> Option<&'static str> {
-        let crash = |instance| Fault::At { time: self.points.settled, what: Timed::Crash { instance } };
+        let crash = |instance| Fault::At { time: self.points.settled, what: TimedFault::Crash { instance } };
         let plan = (0..self.points.instances).map(crash).collect();
         let restarted = self.compare(&Case { name: String::new(), plan });
         self.count(&restarted);
@@ -229,7 +229,7 @@ impl<'a> Search<'a> {
         )
     }
 
-    fn record_failure(&mut self, case: &Case, found: Found, lines: Vec<Line>) {
+    fn record_failure(&mut self, case: &Case, found: Violation, lines: Vec<Line>) {
         self.report.failure = Some(Failure {
             checker: found.checker,
             message: found.message,

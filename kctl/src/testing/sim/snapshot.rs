@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// The client that made an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Maker {
+pub(super) enum Creator {
     /// A process of the app.
     App,
     /// The cluster, or the scenario.
@@ -221,12 +221,12 @@ impl Snapshot {
     }
 
     /// Applies a change, and remembers where a new object came from.
-    pub(super) fn apply_change(&mut self, id: Id, change: &Change, maker: Maker, time: Duration) {
+    pub(super) fn apply_change(&mut self, id: Id, change: &Change, maker: Creator, time: Duration) {
         self.time = time;
         match &change.after {
             Some(object) => {
                 if change.before.is_none() {
-                    if maker == Maker::App {
+                    if maker == Creator::App {
                         self.created.insert(uid(object).into());
                     } else if self.owner_of_the_app(object).is_some() {
                         self.dependents.insert(uid(object).into());

@@ -33,10 +33,10 @@ use tokio::{sync::Notify, task::JoinSet, time::Instant};
 use self::processes::Process;
 pub(super) use self::servers::Servers;
 use super::{
-    checks::{Checks, End, Found, SharedChecks},
+    checks::{Checks, End, SharedChecks, Violation},
     owners::Owners,
     ownership::Ownership,
-    plan::{Behind, Fault, History, Points},
+    plan::{Fault, FaultPoints, History, StaleServer},
     process::supervise,
     scenario::{Scenario, Simulated},
     timed::TimeDependent,
@@ -62,7 +62,7 @@ pub(super) struct Shared {
     pub(super) others: Vec<(String, ApiServer)>,
     pub(super) faults: Faults,
     /// The server that is behind at the next start of a process.
-    pub(super) next_behind: Arc<Mutex<Option<Behind>>>,
+    pub(super) next_behind: Arc<Mutex<Option<StaleServer>>>,
     /// The downtime of the process that crashes next, if it is not [`DOWN_FOR`](super::plan::DOWN_FOR).
     pub(super) next_start: Arc<Mutex<Option<Duration>>>,
     /// End of a partition that holds back what the app would see.
@@ -77,7 +77,7 @@ pub(super) struct Shared {
     /// The timeline that a report prints.
     trace: Mutex<Trace>,
     /// Places at which later runs can inject a fault, as seen in this one.
-    points: Mutex<Points>,
+    points: Mutex<FaultPoints>,
     /// The replicas by index; the value changes when one ends and starts again.
     processes: Mutex<BTreeMap<usize, Process>>,
     /// The number of processes of additional replicas so far. The lock is held during a rolling update.
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// Returns the places for faults that this run has passed.
-    pub(super) fn points(&self) -> Points {
+    pub(super) fn points(&self) -> FaultPoints {
         self.shared.points.lock().clone()
     }
 
@@ -205,18 +205,18 @@ fn checks(scenario: &Scenario, app: &App, server: &ApiServer) -> Result<Checks> 
 }
 
 /// Returns the places for faults of a run that has just begun.
-fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)]) -> Points {
+fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)]) -> FaultPoints {
     let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
     let own = std::iter::once(history("", server.revision()));
     let of_others = others.iter().map(|(cluster, other)| history(cluster, other.revision()));
-    Points {
+    FaultPoints {
         histories: own.chain(of_others).collect(),
         instances: scenario.instances,
         n_slots: scenario.slots.map_or(0, |slots| slots.count()),
         outdated_lists: scenario.optional_faults.outdated_lists,
         without_clock_faults: !scenario.optional_faults.clock_faults,
         without_freezes: !scenario.optional_faults.freezes,
-        ..Points::default()
+        ..FaultPoints::default()
     }
 }
 
@@ -224,10 +224,10 @@ fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)
 ///
 /// A replica whose main task panics is not started again, and a dead simulated controller does nothing: other checkers
 /// would miss that, or blame the app for it.
-pub(super) async fn wait_for_panic(tasks: &mut JoinSet<()>) -> Found {
+pub(super) async fn wait_for_panic(tasks: &mut JoinSet<()>) -> Violation {
     while let Some(ended) = tasks.join_next().await {
         if let Some(panic) = ended.err().and_then(|error| error.try_into_panic().ok()) {
-            return Found::from_panic("a task of the app or of the simulator", &*panic);
+            return Violation::from_panic("a task of the app or of the simulator", &*panic);
         }
     }
     std::future::pending().await
@@ -251,7 +251,7 @@ impl Shared {
     }
 
     /// Waits until a checker has found something.
-    pub(super) async fn wait_for_finding(&self) -> Found {
+    pub(super) async fn wait_for_finding(&self) -> Violation {
         loop {
             let notified = self.found.notified();
             if let Some(found) = self.checks.lock().found.clone() {

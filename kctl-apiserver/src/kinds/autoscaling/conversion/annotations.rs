@@ -46,8 +46,8 @@ impl Shape {
 
     /// Reads a value of an annotation; `None` if the field was left out. Quantities get their canonical form, and may
     /// be JSON numbers.
-    pub(super) fn read(self, value: &Value) -> Result<Option<Value>, Mistyped> {
-        let amount = |text: &str| quantity::canonical(text).map(Value::from).ok_or(Mistyped);
+    pub(super) fn read(self, value: &Value) -> Result<Option<Value>, AnnotationTypeError> {
+        let amount = |text: &str| quantity::canonical(text).map(Value::from).ok_or(AnnotationTypeError);
         Ok(match (self, value) {
             (Self::Text, Value::Null) => Some("".into()),
             (Self::Amount, Value::Null) => Some("0".into()),
@@ -55,13 +55,13 @@ impl Shape {
             (Self::Amount | Self::MaybeAmount, Value::String(text)) => Some(amount(text)?),
             (Self::Amount | Self::MaybeAmount, Value::Number(number)) => Some(amount(&number.to_string())?),
             (Self::MaybeNumber, Value::Number(number)) => {
-                number.as_i64().and_then(|number| i32::try_from(number).ok()).ok_or(Mistyped)?;
+                number.as_i64().and_then(|number| i32::try_from(number).ok()).ok_or(AnnotationTypeError)?;
                 Some(value.clone())
             }
             (Self::Text, Value::String(_)) | (Self::Selector | Self::Reference, Value::Object(_)) => {
                 Some(value.clone())
             }
-            _ => return Err(Mistyped),
+            _ => return Err(AnnotationTypeError),
         })
     }
 
@@ -73,7 +73,7 @@ impl Shape {
 
 /// The error about a value in an annotation that has another type than its field. The whole annotation is then ignored,
 /// as upstream ignores one that cannot be decoded.
-pub(super) struct Mistyped;
+pub(super) struct AnnotationTypeError;
 
 /// Formats a label selector. Empty parts are left out; the empty selector is `{}`.
 fn selector(value: &Value) -> String {

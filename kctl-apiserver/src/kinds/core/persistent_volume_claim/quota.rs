@@ -11,7 +11,7 @@
 use serde_json::Value;
 
 use crate::{
-    amounts::{self, Amounts, Side},
+    amounts::{self, Amounts, ResourceMap},
     kinds::core::{is_selected, persistent_volume_claim::class_of_claim},
     quantity,
 };
@@ -32,7 +32,7 @@ pub(super) fn counts(name: &str) -> bool {
 /// Returns one claim and its requested storage, or the allocated storage if that is more. Both also count for the
 /// storage class of the claim.
 pub(super) fn usage(claim: &Value) -> Amounts {
-    let requested = Side::Requests.amounts(&claim["spec"]).get("storage").map(|amount| amount.rounded_up(0));
+    let requested = ResourceMap::Requests.amounts(&claim["spec"]).get("storage").map(|amount| amount.rounded_up(0));
     let given = amounts::read(&claim["status"]["allocatedResources"]).get("storage").copied();
     let size = requested.map(|requested| given.filter(|given| *given > requested).unwrap_or(requested));
     let class = class_of_claim(claim);

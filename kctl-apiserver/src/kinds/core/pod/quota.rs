@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    amounts::{self, Amounts, Side, is_of_pods, is_pages},
+    amounts::{self, Amounts, ResourceMap, is_of_pods, is_pages},
     defaulting::quality_of_service,
     kinds::core::{is_selected, resource_quota::validation::counts_pods},
     quantity,
@@ -68,9 +68,9 @@ fn amounts_by_quota_name(requests: &Amounts, limits: &Amounts) -> Amounts {
 /// only if the containers have one. `amounts::pod_amounts` also counts init containers and pod-level resources.
 pub(super) fn usage(spec: &Value) -> Amounts {
     let overhead = amounts::read(&spec["overhead"]);
-    let mut requests = amounts::pod_amounts(spec, Side::Requests);
+    let mut requests = amounts::pod_amounts(spec, ResourceMap::Requests);
     amounts::add(&mut requests, &overhead);
-    let mut limits = amounts::pod_amounts(spec, Side::Limits);
+    let mut limits = amounts::pod_amounts(spec, ResourceMap::Limits);
     let limited: Amounts = overhead.into_iter().filter(|(name, _)| limits.contains_key(name)).collect();
     amounts::add(&mut limits, &limited);
     amounts_by_quota_name(&requests, &limits)
@@ -79,13 +79,17 @@ pub(super) fn usage(spec: &Value) -> Amounts {
 /// Returns an error if a container does not state an amount that the quota counts, unless the Pod states it for all.
 /// `counted` are the names in the quota.
 pub(super) fn missing_amount_error(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> {
-    if [Side::Requests, Side::Limits].iter().any(|side| side.amounts(spec).keys().any(|name| is_of_pods(name))) {
+    if [ResourceMap::Requests, ResourceMap::Limits]
+        .iter()
+        .any(|side| side.amounts(spec).keys().any(|name| is_of_pods(name)))
+    {
         return None;
     }
     let lists = ["containers", "initContainers"].into_iter();
     let mut containers = lists.flat_map(|list| spec[list].as_array().into_iter().flatten());
     containers.find_map(|container| {
-        let stated = amounts_by_quota_name(&Side::Requests.amounts(container), &Side::Limits.amounts(container));
+        let stated =
+            amounts_by_quota_name(&ResourceMap::Requests.amounts(container), &ResourceMap::Limits.amounts(container));
         let missing = counted.iter().find(|name| REQUIRED.contains(name) && !stated.contains_key(**name))?;
         Some(format!("container {} must specify {missing}", container["name"]))
     })

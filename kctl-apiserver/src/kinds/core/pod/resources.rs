@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::{
-    amounts::{self, Side},
+    amounts::{self, ResourceMap},
     defaulting::{add, part},
     json_path::value_at,
 };
@@ -24,18 +24,22 @@ pub(super) fn complete(spec: &mut Value) {
     if !has("limits") && !has("requests") {
         return;
     }
-    let (limits, requests) =
-        (amounts::aggregate_containers(spec, Side::Limits), amounts::aggregate_containers(spec, Side::Requests));
-    let request = Side::Requests.amounts(spec);
+    let (limits, requests) = (
+        amounts::aggregate_containers(spec, ResourceMap::Limits),
+        amounts::aggregate_containers(spec, ResourceMap::Requests),
+    );
+    let request = ResourceMap::Requests.amounts(spec);
     for (name, amount) in limits.iter().filter(|(name, _)| amounts::is_pages(name) && !request.contains_key(*name)) {
         add(part(part(spec, "resources"), "limits"), name, amount.to_string());
     }
     let of_containers = requests.into_iter().filter(|(name, _)| !amounts::is_pages(name));
-    for (name, amount) in of_containers.chain(Side::Limits.amounts(spec)).filter(|(name, _)| amounts::is_of_pods(name))
+    for (name, amount) in
+        of_containers.chain(ResourceMap::Limits.amounts(spec)).filter(|(name, _)| amounts::is_of_pods(name))
     {
         add(part(part(spec, "resources"), "requests"), &name, amount.to_string());
     }
-    for (name, request) in Side::Requests.amounts(spec).into_iter().filter(|(name, _)| amounts::is_of_pods(name)) {
+    for (name, request) in ResourceMap::Requests.amounts(spec).into_iter().filter(|(name, _)| amounts::is_of_pods(name))
+    {
         let lists = ["containers", "initContainers", "ephemeralContainers"].map(|list| spec[list].as_array());
         let is_limited = |container: &Value| !container["resources"]["limits"][&name].is_null();
         let are_limited = lists.into_iter().flatten().flatten().all(is_limited);

@@ -192,7 +192,7 @@ fn invariant_is_checked_after_changes_of_leases() {
     let mut checks = Checks::new(vec![invariant], Ownership::from_specs(&[]));
     checks.owners = Owners::new("web", None);
     checks.change("", &lease("app-0.1", "web", "web-0.1"), NOW);
-    assert_eq!(checks.found, Some(Found::new("no Lease", "held")));
+    assert_eq!(checks.found, Some(Violation::new("no Lease", "held")));
     assert_eq!(checks.n_changes, 0, "a renewal does not keep the state from settling");
     checks.change("", &lease("app-0.1", "web-lock", "web-0.1"), NOW);
     assert_eq!(checks.n_changes, 1, "a Lease that a controller owns is a part of the state");
@@ -216,7 +216,7 @@ fn each_write_in_the_final_state_is_needless() {
     checks.begin("app-0.1", "labels", &key("a"), "t1", NOW);
     checks.begin("app-0.1", "labels", &key("b"), "t2", NOW);
     checks.check_request("", &request("app-0.1", "patch", 200, "t1"), NOW);
-    checks.needless = Some(Needless::default());
+    checks.needless = Some(NeedlessWrites::default());
     for (verb, code) in [("get", 200), ("watch", 200), ("patch", 409)] {
         checks.check_request("", &request("app-0.1", verb, code, "t1"), NOW);
     }
@@ -230,7 +230,7 @@ fn each_write_in_the_final_state_is_needless() {
     checks.check_request("edge", &request("app-0.1", "update", 200, ""), NOW);
     checks.check_request("", &request("app-1.1", "create", 201, ""), NOW);
     checks.check_request("", &request("app-1.1", "create", 201, ""), NOW);
-    let Needless { n_writes, first } = checks.needless.unwrap();
+    let NeedlessWrites { n_writes, first } = checks.needless.unwrap();
     let expected = [
         "app-0.1, labels default/a: patch configmaps default/a, which changes nothing",
         "app-0.1, one of labels default/a, labels default/b: update configmaps default/a on edge",

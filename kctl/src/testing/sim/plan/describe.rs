@@ -5,20 +5,22 @@ use std::{fmt, time::Duration};
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault, StaleState};
 use kctl_runtime::__private_0_1::ThawOrder;
 
-use super::{Behind, Fault, Freeze, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed};
+use super::{Fault, Freeze, OUTAGE, SLOW_LISTS_FOR, StaleServer, TimedFault, WriteFault};
 
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Write { nth, what: OnWrite::Fails(fault) } => write!(formatter, "write {nth}: {}", request(*fault)),
-            Self::Write { nth, what: OnWrite::Crash { moment, behind } } => {
+            Self::Write { nth, what: WriteFault::Fails(fault) } => {
+                write!(formatter, "write {nth}: {}", request(*fault))
+            }
+            Self::Write { nth, what: WriteFault::Crash { moment, behind } } => {
                 write!(formatter, "crash {} write {nth} took effect", moment_text(*moment))?;
                 behind.as_ref().map_or(Ok(()), |behind| write!(formatter, ", restart on {behind}"))
             }
-            Self::Write { nth, what: OnWrite::CrashLate(time) } => {
+            Self::Write { nth, what: WriteFault::CrashLate(time) } => {
                 write!(formatter, "crash at write {nth}, which arrives {time:?} later")
             }
-            Self::Write { nth, what: OnWrite::Outage(moment) } => {
+            Self::Write { nth, what: WriteFault::Outage(moment) } => {
                 let moment = moment_text(*moment);
                 write!(formatter, "crash {moment} write {nth} took effect, restart {OUTAGE:?} later")
             }
@@ -27,21 +29,23 @@ impl fmt::Display for Fault {
             Self::At { time, what } => {
                 write!(formatter, "at {:.3} s: ", time.as_secs_f64())?;
                 match what {
-                    Timed::Crash { instance } => write!(formatter, "crash of app-{instance}"),
-                    Timed::Stop { instance, downtime } => {
+                    TimedFault::Crash { instance } => write!(formatter, "crash of app-{instance}"),
+                    TimedFault::Stop { instance, downtime } => {
                         write!(formatter, "stop of app-{instance}, which starts again {downtime:?} later")
                     }
-                    Timed::RollingUpdate => formatter.write_str("rolling update of all replicas"),
-                    Timed::Partition { instance, length } => {
+                    TimedFault::RollingUpdate => formatter.write_str("rolling update of all replicas"),
+                    TimedFault::Partition { instance, length } => {
                         write!(formatter, "app-{instance} does not reach the server for {length:?}")
                     }
-                    Timed::ClockJump { instance, seconds } => {
+                    TimedFault::ClockJump { instance, seconds } => {
                         write!(formatter, "the clock of app-{instance} jumps by {seconds} s")
                     }
-                    Timed::Freeze(freeze) => write!(formatter, "{freeze}"),
-                    Timed::Lapse(lapse) => write!(formatter, "{lapse}"),
-                    Timed::LeaseDeleted { slot } => write!(formatter, "the Lease of slot {slot} is deleted by hand"),
-                    Timed::SlowLists { instance, delay } => {
+                    TimedFault::Freeze(freeze) => write!(formatter, "{freeze}"),
+                    TimedFault::Lapse(lapse) => write!(formatter, "{lapse}"),
+                    TimedFault::LeaseDeleted { slot } => {
+                        write!(formatter, "the Lease of slot {slot} is deleted by hand")
+                    }
+                    TimedFault::SlowLists { instance, delay } => {
                         write!(formatter, "crash of app-{instance}, whose lists then {}", slow_lists(*delay))
                     }
                 }
@@ -65,7 +69,7 @@ impl fmt::Display for Freeze {
     }
 }
 
-impl fmt::Display for Behind {
+impl fmt::Display for StaleServer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { cluster, revision, is_outdated } = self;
         let of = if cluster.is_empty() { "" } else { " of " };

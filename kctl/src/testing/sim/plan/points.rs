@@ -4,12 +4,12 @@ use std::{ops::Range, sync::Arc, time::Duration};
 
 use kctl_apiserver::faults::{EventSummary, RequestFault};
 
-use super::Behind;
+use super::StaleServer;
 use crate::testing::sim::lapse::longest_write;
 
 /// The places for faults, recorded in the run without any.
 #[derive(Clone, Debug, Default)]
-pub(in crate::testing::sim) struct Points {
+pub(in crate::testing::sim) struct FaultPoints {
     /// Number of writes by the app.
     pub(in crate::testing::sim) n_writes: usize,
     pub(in crate::testing::sim) write_times: Vec<Duration>,
@@ -62,12 +62,12 @@ impl History {
         if self.reads_may_be_cached { self.first.min(newest) } else { newest }
     }
 
-    pub(super) fn stale(&self, revision: u64) -> Behind {
-        Behind { cluster: self.cluster.clone(), revision, is_outdated: false }
+    pub(super) fn stale(&self, revision: u64) -> StaleServer {
+        StaleServer { cluster: self.cluster.clone(), revision, is_outdated: false }
     }
 
-    pub(super) fn outdated(&self, revision: u64) -> Behind {
-        Behind { cluster: self.cluster.clone(), revision, is_outdated: true }
+    pub(super) fn outdated(&self, revision: u64) -> StaleServer {
+        StaleServer { cluster: self.cluster.clone(), revision, is_outdated: true }
     }
 }
 
@@ -81,7 +81,7 @@ pub(in crate::testing::sim) fn fits(verb: &str, fault: RequestFault) -> bool {
     }
 }
 
-impl Points {
+impl FaultPoints {
     /// Returns the longest delay with which a write may arrive without being a bug: only several instances have a Lease
     /// that bounds it.
     ///

@@ -6,11 +6,11 @@ use kctl_apiserver::faults::{EventFault, Moment};
 use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
-    Behind, Fault, Freeze, OnWrite, SKIPPED_FOR, Timed,
-    points::{Points, fits},
+    Fault, Freeze, SKIPPED_FOR, StaleServer, TimedFault, WriteFault,
+    points::{FaultPoints, fits},
     singles::{FAILURES, READ_FAILURES},
 };
-use crate::testing::sim::lapse::{Lapse, Renewals, longest_write};
+use crate::testing::sim::lapse::{LeaseLapse, Renewals, longest_write};
 
 /// With several instances, one of this many seeded faults is a Lease that lapses.
 const LAPSES_ONE_IN: u64 = 6;
@@ -132,7 +132,7 @@ enum AnyOfShards {
     SlotLapse,
 }
 
-impl Points {
+impl FaultPoints {
     /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and with several replicas
     /// perhaps one more.
     pub(in crate::testing::sim) fn choose_faults(&self, seed: u64) -> Vec<Fault> {
@@ -167,7 +167,7 @@ impl Points {
     fn any_clock_jump(&self, rng: &mut Rng) -> Fault {
         let time = self.any_time_of_work(rng);
         let instance = usize::try_from(rng.below(self.instances as u64)).unwrap_or_default();
-        Fault::At { time, what: Timed::ClockJump { instance, seconds: any_seconds(rng) } }
+        Fault::At { time, what: TimedFault::ClockJump { instance, seconds: any_seconds(rng) } }
     }
 
     /// Returns a Lease of a slot that its owner does not renew, while the state is not final yet. In most cases another
@@ -178,7 +178,7 @@ impl Points {
         let renewals = rng.one_of(&[Renewals::Rejected, Renewals::NoResponse]);
         let length = Duration::from_millis(rng.within(12_000, 25_000));
         let write_delay = longest_write(self.n_slots);
-        Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay, slot }) }
+        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, slot }) }
     }
 
     /// Returns a freeze of the process that sends a write, from shortly before or after that on. A Lease expires during
@@ -191,7 +191,7 @@ impl Points {
         let instance = (self.n_slots > 0).then(|| self.writers.get(n).copied().unwrap_or_default());
         let length = Duration::from_millis(rng.within(8_000, 30_000));
         let order = rng.one_of(&[ThawOrder::AsWoken, ThawOrder::Reversed]);
-        Fault::At { time, what: Timed::Freeze(Freeze { instance, length, order }) }
+        Fault::At { time, what: TimedFault::Freeze(Freeze { instance, length, order }) }
     }
 
     /// Returns one random fault. Crashes and failing writes are the most frequent, since they find
@@ -217,13 +217,13 @@ impl Points {
                 let moment = if rng.below(2) == 0 { Moment::Before } else { Moment::After };
                 let behind = self.any_behind(rng, nth_write);
                 if let Some(delay) = self.longest_delay().filter(|_| rng.below(LATE_CRASHES_ONE_IN) == 0) {
-                    return Fault::Write { nth: nth_write, what: OnWrite::CrashLate(delay) };
+                    return Fault::Write { nth: nth_write, what: WriteFault::CrashLate(delay) };
                 }
-                Fault::Write { nth: nth_write, what: OnWrite::Crash { moment, behind } }
+                Fault::Write { nth: nth_write, what: WriteFault::Crash { moment, behind } }
             }
             FaultKind::Failure => {
                 let failures: Vec<_> = FAILURES.into_iter().chain(self.delayed_write()).collect();
-                Fault::Write { nth: nth_write, what: OnWrite::Fails(rng.one_of(&failures)) }
+                Fault::Write { nth: nth_write, what: WriteFault::Fails(rng.one_of(&failures)) }
             }
             FaultKind::Event => {
                 let what = match rng.one_of(&EVENTS) {
@@ -247,7 +247,7 @@ impl Points {
 
     /// Chooses the server on which a process starts again after a write; two of three are up to
     /// date.
-    fn any_behind(&self, rng: &mut Rng, nth_write: u64) -> Option<Behind> {
+    fn any_behind(&self, rng: &mut Rng, nth_write: u64) -> Option<StaleServer> {
         let start = rng.one_of(&STARTS);
         let is_behind = !matches!(start, Start::Current);
         // Draws no number for a single cluster, so that the plans of its seeds stay the same.
@@ -271,18 +271,18 @@ impl Points {
         let length = Duration::from_millis(rng.within(12_000, 17_000));
         let time = time.unwrap_or_else(|| self.any_time(rng));
         let write_delay = longest_write(self.n_slots);
-        Fault::At { time, what: Timed::Lapse(Lapse { renewals, length, write_delay, slot: None }) }
+        Fault::At { time, what: TimedFault::Lapse(LeaseLapse { renewals, length, write_delay, slot: None }) }
     }
 
     /// Returns a stop of a process, or of one after the other, while the state is not final yet.
     fn any_stop(&self, rng: &mut Rng) -> Fault {
         let time = self.any_time_of_work(rng);
         if rng.below(ROLLING_UPDATES_ONE_IN) == 0 {
-            return Fault::At { time, what: Timed::RollingUpdate };
+            return Fault::At { time, what: TimedFault::RollingUpdate };
         }
         let instance = usize::try_from(rng.below(self.instances as u64)).unwrap_or_default();
         let downtime = Duration::from_millis(rng.below(DOWNTIME_MAX_MILLIS));
-        Fault::At { time, what: Timed::Stop { instance, downtime } }
+        Fault::At { time, what: TimedFault::Stop { instance, downtime } }
     }
 
     /// Returns slow lists of a process that crashes while the state is not final yet.
@@ -290,7 +290,7 @@ impl Points {
         let time = self.any_time_of_work(rng);
         let instance = usize::try_from(rng.below(self.instances as u64)).unwrap_or_default();
         let delay = Duration::from_millis(rng.within(200, 3_000));
-        Fault::At { time, what: Timed::SlowLists { instance, delay } }
+        Fault::At { time, what: TimedFault::SlowLists { instance, delay } }
     }
 
     /// Returns a time before the final state was reached.
@@ -309,16 +309,16 @@ impl Points {
         // Draws no number without slots, so that the plans of other scenarios stay the same.
         if self.n_slots > 0 && rng.below(LEASES_DELETED_ONE_IN) == 0 {
             let slot = u32::try_from(rng.below(self.n_slots.into())).unwrap_or_default();
-            return Fault::At { time, what: Timed::LeaseDeleted { slot } };
+            return Fault::At { time, what: TimedFault::LeaseDeleted { slot } };
         }
         let instance = usize::try_from(rng.below(self.instances as u64)).unwrap_or_default();
         let what = match rng.one_of(&TIMED) {
-            AnyTimed::Crash => Timed::Crash { instance },
+            AnyTimed::Crash => TimedFault::Crash { instance },
             AnyTimed::ClockJump if !self.without_clock_faults => {
-                Timed::ClockJump { instance, seconds: any_seconds(rng) }
+                TimedFault::ClockJump { instance, seconds: any_seconds(rng) }
             }
             AnyTimed::ClockJump | AnyTimed::Partition => {
-                Timed::Partition { instance, length: Duration::from_millis(500 + rng.below(30_000)) }
+                TimedFault::Partition { instance, length: Duration::from_millis(500 + rng.below(30_000)) }
             }
         };
         Fault::At { time, what }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
 
 use super::{
-    BEHIND_FOR, Fault, OnWrite, SINGLES_MAX, SKIPPED_FOR, Timed,
-    points::{Points, fits},
+    BEHIND_FOR, Fault, SINGLES_MAX, SKIPPED_FOR, TimedFault, WriteFault,
+    points::{FaultPoints, fits},
 };
-use crate::testing::sim::lapse::{Lapse, Renewals};
+use crate::testing::sim::lapse::{LeaseLapse, Renewals};
 
 /// Seconds by which a clock is wrong from the start, fast or slow.
 const SKEW: i64 = 3_600;
@@ -42,7 +42,7 @@ pub(super) const READ_FAILURES: [RequestFault; 6] = [
     RequestFault::Half,
 ];
 
-impl Points {
+impl FaultPoints {
     /// Returns each fault alone: a crash before and after each write, each delivered state skipped,
     /// each restart on each older server, and whatever else a single request or event can meet.
     ///
@@ -54,16 +54,16 @@ impl Points {
         let on_write = |nth, what| Fault::Write { nth, what };
         let mut singles = Vec::new();
         for moment in [Moment::After, Moment::Before] {
-            singles.extend(writes().map(|nth| on_write(nth, OnWrite::Crash { moment, behind: None })));
+            singles.extend(writes().map(|nth| on_write(nth, WriteFault::Crash { moment, behind: None })));
         }
         singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_FOR) }));
         singles.extend(self.lapses());
         singles.extend(self.restarts_behind());
         for fault in FAILURES.into_iter().chain(self.delayed_write()) {
-            singles.extend(writes().map(|nth| on_write(nth, OnWrite::Fails(fault))));
+            singles.extend(writes().map(|nth| on_write(nth, WriteFault::Fails(fault))));
         }
         if let Some(delay) = self.longest_delay() {
-            singles.extend(writes().map(|nth| on_write(nth, OnWrite::CrashLate(delay))));
+            singles.extend(writes().map(|nth| on_write(nth, WriteFault::CrashLate(delay))));
         }
         for what in READ_FAILURES {
             let reads = (1..).zip(&self.reads).filter(|(_, verb)| fits(verb, what));
@@ -73,7 +73,7 @@ impl Points {
             singles.extend(events().map(|nth| Fault::Event { nth, what }));
         }
         for moment in [Moment::Before, Moment::After] {
-            singles.extend(writes().map(|nth| on_write(nth, OnWrite::Outage(moment))));
+            singles.extend(writes().map(|nth| on_write(nth, WriteFault::Outage(moment))));
         }
         if !self.without_clock_faults {
             singles.extend((0..self.instances).flat_map(wrong_clocks));
@@ -83,7 +83,7 @@ impl Points {
 
     /// Returns each restart on each older server, after each write.
     pub(super) fn restarts_behind(&self) -> Vec<Fault> {
-        let restart = |nth, behind| Fault::Write { nth, what: OnWrite::Crash { moment: Moment::After, behind } };
+        let restart = |nth, behind| Fault::Write { nth, what: WriteFault::Crash { moment: Moment::After, behind } };
         let restarts = self.histories.iter().flat_map(|history| {
             (1..).zip(&history.before).flat_map(move |(nth, before)| {
                 let stale = (history.oldest(*before)..=*before).map(|revision| history.stale(revision));
@@ -100,10 +100,10 @@ impl Points {
         let Some(write_delay) = self.longest_delay() else { return Vec::new() };
         let before = |time: &Duration| {
             let time = *time;
-            Lapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
+            LeaseLapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
         };
-        let lapse = Lapse { renewals: Renewals::Rejected, length: LAPSE_FOR, write_delay, slot: None };
-        let at = |time| Fault::At { time, what: Timed::Lapse(lapse) };
+        let lapse = LeaseLapse { renewals: Renewals::Rejected, length: LAPSE_FOR, write_delay, slot: None };
+        let at = |time| Fault::At { time, what: TimedFault::Lapse(lapse) };
         self.write_times.iter().flat_map(before).map(at).collect()
     }
 }
@@ -111,7 +111,7 @@ impl Points {
 /// Returns the clocks that are wrong from the start. Clocks that jump during a run are left to the
 /// seeds.
 fn wrong_clocks(instance: usize) -> impl Iterator<Item = Fault> {
-    let jump = move |seconds| Fault::At { time: Duration::ZERO, what: Timed::ClockJump { instance, seconds } };
+    let jump = move |seconds| Fault::At { time: Duration::ZERO, what: TimedFault::ClockJump { instance, seconds } };
     [SKEW, -SKEW].into_iter().map(jump)
 }
 

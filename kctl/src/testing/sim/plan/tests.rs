@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
-    points::{History, Points},
+    points::{FaultPoints, History},
     singles::{READ_FAILURES, sample_evenly},
     *,
 };
@@ -27,10 +27,10 @@ fn each_older_state_is_tried_after_each_write() {
     ];
     for (reads_may_be_cached, outdated_lists, stale, outdated) in cases {
         let own = History { first: 3, before: vec![5, 6], reads_may_be_cached, ..History::default() };
-        let points = Points { n_writes: 2, histories: vec![own], outdated_lists, ..Points::default() };
+        let points = FaultPoints { n_writes: 2, histories: vec![own], outdated_lists, ..FaultPoints::default() };
         let behind = |is_outdated: bool| -> Vec<u64> {
             let restarts = points.singles().into_iter().filter_map(|fault| match fault {
-                Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
+                Fault::Write { what: WriteFault::Crash { behind, .. }, .. } => behind,
                 _ => None,
             });
             restarts.filter(|behind| behind.is_outdated == is_outdated).map(|behind| behind.revision).collect()
@@ -39,7 +39,7 @@ fn each_older_state_is_tried_after_each_write() {
     }
 }
 
-fn with_edge() -> Points {
+fn with_edge() -> FaultPoints {
     let history = |cluster: &str, first, before: &[u64]| History {
         cluster: cluster.into(),
         first,
@@ -47,7 +47,7 @@ fn with_edge() -> Points {
         reads_may_be_cached: false,
     };
     let histories = vec![history("", 3, &[5, 6]), history("edge", 20, &[20, 22])];
-    Points { n_writes: 2, histories, outdated_lists: true, ..Points::default() }
+    FaultPoints { n_writes: 2, histories, outdated_lists: true, ..FaultPoints::default() }
 }
 
 #[test]
@@ -68,11 +68,11 @@ fn every_older_state_is_tried_after_each_write() {
 fn seeds_choose_servers_and_their_past_states() {
     let points = with_edge();
     let chosen = (0..2_000).flat_map(|seed| points.choose_faults(seed)).filter_map(|fault| match fault {
-        Fault::Write { what: OnWrite::Crash { behind, .. }, .. } => behind,
+        Fault::Write { what: WriteFault::Crash { behind, .. }, .. } => behind,
         _ => None,
     });
     let mut seen = BTreeSet::new();
-    for Behind { cluster, revision, is_outdated } in chosen {
+    for StaleServer { cluster, revision, is_outdated } in chosen {
         let (all, newest) = if cluster.is_empty() { (3..=6, 5..=6) } else { (20..=22, 20..=22) };
         let revisions = if is_outdated { all } else { newest };
         assert!(revisions.contains(&revision), "{cluster:?} at {revision}, outdated: {is_outdated}");
@@ -84,9 +84,9 @@ fn seeds_choose_servers_and_their_past_states() {
 
 #[test]
 fn clock_jump_faults_cover_every_process() {
-    let points = Points { instances: 3, length: Duration::from_secs(9), ..Points::default() };
+    let points = FaultPoints { instances: 3, length: Duration::from_secs(9), ..FaultPoints::default() };
     let jumps = (0..400).flat_map(|seed| points.choose_faults(seed)).filter_map(|fault| match fault {
-        Fault::At { what: Timed::ClockJump { instance, .. }, .. } => Some(instance),
+        Fault::At { what: TimedFault::ClockJump { instance, .. }, .. } => Some(instance),
         _ => None,
     });
     assert_eq!(jumps.collect::<std::collections::BTreeSet<_>>(), [0, 1, 2].into());
@@ -96,9 +96,9 @@ fn clock_jump_faults_cover_every_process() {
 fn only_sharded_replicas_get_slow_lists() {
     for n_slots in [0, 4] {
         let settled = Duration::from_secs(60);
-        let points = Points { instances: 3, n_slots, settled, length: 3 * settled, ..Points::default() };
+        let points = FaultPoints { instances: 3, n_slots, settled, length: 3 * settled, ..FaultPoints::default() };
         let slow = (0..400).flat_map(|seed| points.choose_faults(seed)).filter_map(|fault| match fault {
-            Fault::At { time, what: Timed::SlowLists { instance, .. } } => Some((time, instance)),
+            Fault::At { time, what: TimedFault::SlowLists { instance, .. } } => Some((time, instance)),
             _ => None,
         });
         let slow: Vec<_> = slow.collect();
@@ -116,11 +116,17 @@ fn seeds_freeze_the_process_of_a_write() {
     let write_times = vec![Duration::from_secs(20), Duration::from_secs(40)];
     for n_slots in [0, 4] {
         let write_times = write_times.clone();
-        let points =
-            Points { write_times, writers: vec![1, 2], n_writes: 2, instances: 3, n_slots, ..Points::default() };
+        let points = FaultPoints {
+            write_times,
+            writers: vec![1, 2],
+            n_writes: 2,
+            instances: 3,
+            n_slots,
+            ..FaultPoints::default()
+        };
         let freezes = |seeds: std::ops::Range<u64>| -> Vec<(Duration, Freeze)> {
             let of = |fault| match fault {
-                Fault::At { time, what: Timed::Freeze(freeze) } => Some((time, freeze)),
+                Fault::At { time, what: TimedFault::Freeze(freeze) } => Some((time, freeze)),
                 _ => None,
             };
             seeds.flat_map(|seed| points.choose_faults(seed)).filter_map(of).collect()
@@ -147,14 +153,14 @@ fn seeds_freeze_the_process_of_a_write() {
 
 #[test]
 fn only_several_replicas_are_frozen() {
-    let n_frozen = |points: &Points| {
+    let n_frozen = |points: &FaultPoints| {
         let faults = (0..400).flat_map(|seed| points.choose_faults(seed));
-        faults.filter(|fault| matches!(fault, Fault::At { what: Timed::Freeze(_), .. })).count()
+        faults.filter(|fault| matches!(fault, Fault::At { what: TimedFault::Freeze(_), .. })).count()
     };
     for (instances, n_slots, is_frozen) in [(1, 0, false), (2, 0, true), (2, 4, true)] {
         let (write_times, writers) = (vec![Duration::from_secs(20)], vec![0]);
         let settled = Duration::from_secs(60);
-        let points = Points {
+        let points = FaultPoints {
             write_times,
             writers,
             n_writes: 1,
@@ -162,20 +168,20 @@ fn only_several_replicas_are_frozen() {
             n_slots,
             settled,
             length: settled,
-            ..Points::default()
+            ..FaultPoints::default()
         };
         assert_eq!(n_frozen(&points) > 0, is_frozen, "{instances} instances, {n_slots} slots");
-        assert_eq!(n_frozen(&Points { without_freezes: true, ..points }), 0);
+        assert_eq!(n_frozen(&FaultPoints { without_freezes: true, ..points }), 0);
     }
 }
 
 #[test]
 fn seeds_lapse_the_lease_of_one_slot() {
     let settled = Duration::from_secs(60);
-    let points = Points { instances: 3, n_slots: 4, settled, length: 3 * settled, ..Points::default() };
+    let points = FaultPoints { instances: 3, n_slots: 4, settled, length: 3 * settled, ..FaultPoints::default() };
     let lapses = |seeds: std::ops::Range<u64>| -> Vec<(Duration, u32)> {
         let of = |fault| match fault {
-            Fault::At { time, what: Timed::Lapse(Lapse { slot, .. }) } => slot.map(|slot| (time, slot)),
+            Fault::At { time, what: TimedFault::Lapse(LeaseLapse { slot, .. }) } => slot.map(|slot| (time, slot)),
             _ => None,
         };
         seeds.flat_map(|seed| points.choose_faults(seed)).filter_map(of).collect()
@@ -189,9 +195,9 @@ fn seeds_lapse_the_lease_of_one_slot() {
 #[test]
 fn seeds_let_clocks_of_sharded_replicas_jump() {
     let settled = Duration::from_secs(60);
-    let points = Points { instances: 3, n_slots: 4, settled, length: 3 * settled, ..Points::default() };
+    let points = FaultPoints { instances: 3, n_slots: 4, settled, length: 3 * settled, ..FaultPoints::default() };
     for (without_clock_faults, n_expected) in [(true, 0..=0), (false, 3..=16)] {
-        let points = Points { without_clock_faults, ..points.clone() };
+        let points = FaultPoints { without_clock_faults, ..points.clone() };
         let faults = (0..EXAMPLE_SEEDS).flat_map(|seed| points.choose_faults(seed));
         let n_jumps = faults.filter(Fault::is_of_a_clock).count();
         assert!(n_expected.contains(&n_jumps), "{n_jumps} jumps");
@@ -201,20 +207,21 @@ fn seeds_let_clocks_of_sharded_replicas_jump() {
 #[test]
 fn without_clock_faults_other_faults_remain() {
     let length = Duration::from_secs(9);
-    let with = Points { instances: 2, n_writes: 3, length, ..Points::default() };
-    let without = Points { without_clock_faults: true, ..with.clone() };
-    let faults =
-        |points: &Points| [points.singles(), (0..400).flat_map(|seed| points.choose_faults(seed)).collect()].concat();
-    let is_clock = |fault: &Fault| matches!(fault, Fault::At { what: Timed::ClockJump { .. }, .. });
+    let with = FaultPoints { instances: 2, n_writes: 3, length, ..FaultPoints::default() };
+    let without = FaultPoints { without_clock_faults: true, ..with.clone() };
+    let faults = |points: &FaultPoints| {
+        [points.singles(), (0..400).flat_map(|seed| points.choose_faults(seed)).collect()].concat()
+    };
+    let is_clock = |fault: &Fault| matches!(fault, Fault::At { what: TimedFault::ClockJump { .. }, .. });
     assert!(faults(&with).iter().any(is_clock));
     assert!(!faults(&without).iter().any(is_clock));
-    let n_others = |points: &Points| points.singles().iter().filter(|fault| !is_clock(fault)).count();
+    let n_others = |points: &FaultPoints| points.singles().iter().filter(|fault| !is_clock(fault)).count();
     assert_eq!(n_others(&with), without.singles().len());
 }
 
 #[test]
 fn each_read_gets_all_applicable_failures() {
-    let points = Points { reads: vec!["get", "list", "watch"], ..Points::default() };
+    let points = FaultPoints { reads: vec!["get", "list", "watch"], ..FaultPoints::default() };
     let of = |read: u64| {
         let singles = points.singles();
         singles.iter().filter(|fault| matches!(fault, Fault::Read { nth, .. } if *nth == read)).count()
@@ -226,11 +233,12 @@ fn each_read_gets_all_applicable_failures() {
 #[test]
 fn late_write_faults_require_multiple_instances() {
     for (instances, expected) in [(1, 0), (3, 2)] {
-        let points = Points { n_writes: 2, instances, ..Points::default() };
+        let points = FaultPoints { n_writes: 2, instances, ..FaultPoints::default() };
         let singles = points.singles();
-        let late = |fault: &&Fault| matches!(fault, Fault::Write { what: OnWrite::Fails(RequestFault::Late(_)), .. });
+        let late =
+            |fault: &&Fault| matches!(fault, Fault::Write { what: WriteFault::Fails(RequestFault::Late(_)), .. });
         assert_eq!(singles.iter().filter(late).count(), expected, "{instances} instances");
-        let of_crash = |fault: &&Fault| matches!(fault, Fault::Write { what: OnWrite::CrashLate(_), .. });
+        let of_crash = |fault: &&Fault| matches!(fault, Fault::Write { what: WriteFault::CrashLate(_), .. });
         assert_eq!(singles.iter().filter(of_crash).count(), expected, "{instances} instances");
         let seeded = (0..400).flat_map(|seed| points.choose_faults(seed)).collect::<Vec<_>>();
         assert_eq!(seeded.iter().any(|fault| of_crash(&fault)), instances > 1);
@@ -240,16 +248,17 @@ fn late_write_faults_require_multiple_instances() {
 #[test]
 fn leases_lapse_shortly_before_a_write() {
     let [early, at] = [3, 20].map(Duration::from_secs);
-    let lapses = |faults: Vec<Fault>| -> Vec<(Duration, Lapse)> {
+    let lapses = |faults: Vec<Fault>| -> Vec<(Duration, LeaseLapse)> {
         let of = |fault| match fault {
-            Fault::At { time, what: Timed::Lapse(lapse) } => Some((time, lapse)),
+            Fault::At { time, what: TimedFault::Lapse(lapse) } => Some((time, lapse)),
             _ => None,
         };
         faults.into_iter().filter_map(of).collect()
     };
     for instances in [1, 2] {
         let length = Duration::from_secs(30);
-        let points = Points { write_times: vec![early, at], n_writes: 2, instances, length, ..Points::default() };
+        let points =
+            FaultPoints { write_times: vec![early, at], n_writes: 2, instances, length, ..FaultPoints::default() };
         let singles: Vec<_> = lapses(points.singles()).into_iter().map(|(time, _)| at.saturating_sub(time)).collect();
         let seeded = lapses((0..400).flat_map(|seed| points.choose_faults(seed)).collect());
         if instances == 1 {
@@ -257,7 +266,7 @@ fn leases_lapse_shortly_before_a_write() {
             continue;
         }
         // Every lapse begins more than 3 s before its write. The first write is at 3 s, so it has no lapse.
-        assert_eq!(singles, Lapse::BEFORE_WRITE);
+        assert_eq!(singles, LeaseLapse::BEFORE_WRITE);
         let before = Duration::from_secs(4)..=Duration::from_secs(10);
         let n_before = seeded.iter().filter(|(time, _)| before.contains(&at.saturating_sub(*time))).count();
         assert!(n_before > 50 && n_before < seeded.len(), "{n_before} of {}", seeded.len());
@@ -272,12 +281,12 @@ fn lapse_report_includes_its_write_delay() {
     assert_ne!(longest_write(0), longest_write(4));
     for n_slots in [0, 4] {
         let write_times = vec![Duration::from_secs(20)];
-        let points = Points { write_times, n_writes: 1, instances: 2, n_slots, ..Points::default() };
+        let points = FaultPoints { write_times, n_writes: 1, instances: 2, n_slots, ..FaultPoints::default() };
         let faults = points.singles().into_iter().chain((0..100).flat_map(|seed| points.choose_faults(seed)));
-        let lapses = faults.filter(|fault| matches!(fault, Fault::At { what: Timed::Lapse(_), .. }));
+        let lapses = faults.filter(|fault| matches!(fault, Fault::At { what: TimedFault::Lapse(_), .. }));
         let texts: Vec<_> = lapses.map(|fault| fault.to_string()).collect();
         let end = format!("its writes arrive {:?} late", longest_write(n_slots));
-        assert!(texts.len() > Lapse::BEFORE_WRITE.len(), "singles and seeds have lapses: {texts:?}");
+        assert!(texts.len() > LeaseLapse::BEFORE_WRITE.len(), "singles and seeds have lapses: {texts:?}");
         assert!(texts.iter().all(|text| text.ends_with(&end)), "{n_slots} slots: {texts:?}");
     }
 }
@@ -286,13 +295,15 @@ fn lapse_report_includes_its_write_delay() {
 fn seeds_stop_replicas_while_the_state_changes() {
     let settled = Duration::from_secs(20);
     for (instances, expected) in [(1, false), (3, true)] {
-        let points = Points { instances, settled, length: Duration::from_secs(200), ..Points::default() };
+        let points = FaultPoints { instances, settled, length: Duration::from_secs(200), ..FaultPoints::default() };
         let (mut stopped, mut has_update) = (BTreeSet::new(), false);
         for fault in (0..400).flat_map(|seed| points.choose_faults(seed)) {
-            let Fault::At { time, what: what @ (Timed::Stop { .. } | Timed::RollingUpdate) } = fault else { continue };
+            let Fault::At { time, what: what @ (TimedFault::Stop { .. } | TimedFault::RollingUpdate) } = fault else {
+                continue;
+            };
             assert!(time < settled, "{fault}");
             match what {
-                Timed::Stop { instance, .. } => drop(stopped.insert(instance)),
+                TimedFault::Stop { instance, .. } => drop(stopped.insert(instance)),
                 _ => has_update = true,
             }
         }
@@ -302,7 +313,7 @@ fn seeds_stop_replicas_while_the_state_changes() {
 
 #[test]
 fn one_seed_gives_one_combination() {
-    let points = Points { n_writes: 3, instances: 2, length: Duration::from_secs(9), ..Points::default() };
+    let points = FaultPoints { n_writes: 3, instances: 2, length: Duration::from_secs(9), ..FaultPoints::default() };
     assert_eq!(points.choose_faults(7), points.choose_faults(7));
     assert!((0..20).any(|seed| points.choose_faults(seed) != points.choose_faults(7)));
 }

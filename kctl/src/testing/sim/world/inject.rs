@@ -17,8 +17,8 @@ use tokio::{task::JoinSet, time::Instant};
 use super::Shared;
 use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
-    lapse::{Lapse, longest_write},
-    plan::{self, BOOKMARKS_EVERY, Fault, Freeze, OUTAGE, OnWrite, SLOW_LISTS_FOR, Timed},
+    lapse::{LeaseLapse, longest_write},
+    plan::{self, BOOKMARKS_EVERY, Fault, Freeze, OUTAGE, SLOW_LISTS_FOR, TimedFault, WriteFault},
 };
 
 /// Returns `true` for a write that belongs to the work of the app, unlike those of Leases and Events.
@@ -68,23 +68,26 @@ impl Shared {
     }
 
     /// Sets up the rules of a fault that happens at a time. Returns its end.
-    fn inject_at(&self, at: Instant, what: Timed) -> Instant {
+    fn inject_at(&self, at: Instant, what: TimedFault) -> Instant {
         match what {
-            Timed::Partition { instance, length } => self.partition(instance, at, length),
-            Timed::SlowLists { instance, delay } => {
+            TimedFault::Partition { instance, length } => self.partition(instance, at, length),
+            TimedFault::SlowLists { instance, delay } => {
                 self.slow_lists(instance, at, delay);
                 at + SLOW_LISTS_FOR + delay
             }
-            Timed::Freeze(Freeze { instance, length, .. }) => {
+            TimedFault::Freeze(Freeze { instance, length, .. }) => {
                 self.delay_writes_before(instance, at);
                 at + length
             }
-            Timed::Lapse(Lapse { length, write_delay, .. }) => at + length + write_delay,
-            Timed::RollingUpdate => {
+            TimedFault::Lapse(LeaseLapse { length, write_delay, .. }) => at + length + write_delay,
+            TimedFault::RollingUpdate => {
                 self.pending_updates.fetch_add(1, Ordering::Relaxed);
                 at
             }
-            Timed::Crash { .. } | Timed::Stop { .. } | Timed::ClockJump { .. } | Timed::LeaseDeleted { .. } => at,
+            TimedFault::Crash { .. }
+            | TimedFault::Stop { .. }
+            | TimedFault::ClockJump { .. }
+            | TimedFault::LeaseDeleted { .. } => at,
         }
     }
 
@@ -100,19 +103,19 @@ impl Shared {
     }
 
     /// Returns the rule for a fault at a write of the app. Crashes also determine how the next process starts.
-    fn on_write(&self, what: OnWrite) -> Rule {
+    fn on_write(&self, what: WriteFault) -> Rule {
         let fault = match &what {
-            OnWrite::Fails(fault) => *fault,
-            OnWrite::Crash { moment, .. } | OnWrite::Outage(moment) => RequestFault::Crash(*moment),
-            OnWrite::CrashLate(time) => RequestFault::CrashLate(*time),
+            WriteFault::Fails(fault) => *fault,
+            WriteFault::Crash { moment, .. } | WriteFault::Outage(moment) => RequestFault::Crash(*moment),
+            WriteFault::CrashLate(time) => RequestFault::CrashLate(*time),
         };
         let rule = Rule::request(fault, |request| is_app(&request.client) && is_work(request));
         match what {
-            OnWrite::Crash { behind: Some(behind), .. } => {
+            WriteFault::Crash { behind: Some(behind), .. } => {
                 let next = self.next_behind.clone();
                 rule.then(move || *next.lock() = Some(behind.clone()))
             }
-            OnWrite::Outage(_) => {
+            WriteFault::Outage(_) => {
                 let next = self.next_start.clone();
                 rule.then(move || *next.lock() = Some(OUTAGE))
             }
@@ -183,21 +186,21 @@ impl Shared {
     }
 
     /// Injects a fault that is bound to a time rather than to a request.
-    async fn inject_timed(self: Arc<Self>, what: Timed) {
+    async fn inject_timed(self: Arc<Self>, what: TimedFault) {
         match what {
-            Timed::LeaseDeleted { slot } => self.delete_lease(slot).await,
-            Timed::RollingUpdate => self.update_replicas().await,
-            Timed::Freeze(freeze) => self.freeze(freeze).await,
-            Timed::Crash { instance } => self.crash(instance),
-            Timed::Stop { instance, downtime } => self.stop(instance, downtime),
-            Timed::Partition { instance, length } => {
+            TimedFault::LeaseDeleted { slot } => self.delete_lease(slot).await,
+            TimedFault::RollingUpdate => self.update_replicas().await,
+            TimedFault::Freeze(freeze) => self.freeze(freeze).await,
+            TimedFault::Crash { instance } => self.crash(instance),
+            TimedFault::Stop { instance, downtime } => self.stop(instance, downtime),
+            TimedFault::Partition { instance, length } => {
                 self.log("fault", format!("app-{instance} does not reach the server for {length:?}"));
             }
-            Timed::SlowLists { instance, delay } => {
+            TimedFault::SlowLists { instance, delay } => {
                 self.log("fault", format!("the lists of app-{instance} {}", plan::slow_lists(delay)));
                 self.crash(instance);
             }
-            Timed::Lapse(lapse) => {
+            TimedFault::Lapse(lapse) => {
                 let lease = lapse.slot.map(|slot| slot_name((self.scenario.app)().name(), slot));
                 let holder = match lapse.slot {
                     Some(slot) => self.checks.lock().owner(slot),
@@ -208,7 +211,7 @@ impl Shared {
                     lapse.begin(&self.faults, &instance, lease);
                 }
             }
-            Timed::ClockJump { instance, seconds } => {
+            TimedFault::ClockJump { instance, seconds } => {
                 self.log("fault", format!("the clock of app-{instance} jumps by {seconds} s"));
                 if let Some(offset) = self.clock_offsets.get(instance) {
                     offset.fetch_add(seconds, Ordering::Relaxed);
