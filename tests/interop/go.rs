@@ -64,11 +64,11 @@ impl Drop for Folder {
 
 /// Starts an embedded API server on a socket. Returns it and the kubeconfig file of its administrator.
 async fn start_server(folder: &Folder) -> (ApiServer, PathBuf) {
-    served_under(folder, None).await
+    start_server_with_faults(folder, None).await
 }
 
 /// Does the same with injected faults.
-async fn served_under(folder: &Folder, faults: Option<&Faults>) -> (ApiServer, PathBuf) {
+async fn start_server_with_faults(folder: &Folder, faults: Option<&Faults>) -> (ApiServer, PathBuf) {
     let server = ApiServer::on_system_time();
     server.audit_to(&folder.0.join("audit")).expect("the audit log is begun");
     tokio::spawn(server.controllers());

@@ -96,10 +96,10 @@ fn report(topic: &Topic, responses: &RecordedSteps, is_real: bool, what: &str) {
         }
         for ((line, expected), found) in case.run.iter().zip(expected).zip(found) {
             let expected = if is_real { expected.clone() } else { case.expected_output(line, expected) };
-            if !expected.means(found, line) {
-                failures.push(format!("{}: {line}\n{}", case.name, expected.unlike(found)));
+            if !expected.has_same_meaning(found, line) {
+                failures.push(format!("{}: {line}\n{}", case.name, expected.differing_lines(found)));
             } else if expected != *found {
-                println!("differs in wording: {}: {line}\n{}", case.name, expected.unlike(found));
+                println!("differs in wording: {}: {line}\n{}", case.name, expected.differing_lines(found));
             }
         }
     }

@@ -37,7 +37,7 @@ pub(crate) struct Step {
 impl Step {
     /// Returns `true` if the output is equal apart from the wording of the server's messages. `describe` prints the
     /// data of a `ConfigMap` in Go's random map order, so its lines are sorted.
-    pub(crate) fn means(&self, found: &Self, command: &str) -> bool {
+    pub(crate) fn has_same_meaning(&self, found: &Self, command: &str) -> bool {
         let lines = |text: &str| -> Vec<String> {
             let mut lines: Vec<_> = normal::meaning(text).lines().map(str::to_owned).collect();
             if command.contains("describe") {
@@ -50,7 +50,7 @@ impl Step {
     }
 
     /// Returns the lines that only one of two outputs has.
-    pub(crate) fn unlike(&self, found: &Self) -> String {
+    pub(crate) fn differing_lines(&self, found: &Self) -> String {
         let mut told = String::new();
         if self.exit != found.exit {
             told += &format!("    exit: expected {}, found {}\n", self.exit, found.exit);

@@ -12,7 +12,7 @@ use kctl::{
 };
 use kctl_tests::Fault;
 
-use crate::world::{Log, With, World, app, named, seconds};
+use crate::world::{Log, With, World, advance_seconds, app, metadata_named};
 
 /// A kind that comes and goes.
 #[resource(group = "example.com", version = "v1", kind = "Lamp", namespaced)]
@@ -55,17 +55,17 @@ fn definitions(world: &World) -> Api<CustomResourceDefinition> {
 
 async fn install(world: &World) {
     definitions(world).create(&PostParams::default(), &Lamp::crd()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
 }
 
 /// Deletes the CRD. Watches end a second later, as on a real server.
 async fn uninstall(world: &World) {
     definitions(world).delete("lamps.example.com", &DeleteParams::default()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     world.faults.cut_watches();
 }
 
-async fn light(world: &World, name: &str, on: bool) {
+async fn create_lamp(world: &World, name: &str, on: bool) {
     let lamp = Lamp::new(name, LampSpec { on });
     let lamps = Api::<Lamp>::default_namespaced(world.client.clone());
     lamps.patch(name, &PatchParams::apply("test"), &Patch::Apply(lamp)).await.unwrap();
@@ -99,15 +99,15 @@ async fn crd_installed_later_starts_its_controllers_within_seconds() {
     let (mut world, log) = (world(), Log::default());
     let requests = counter(&world);
     world.run(lamps(&log)).await;
-    seconds(3600).await;
+    advance_seconds(3600).await;
     let n_requests = requests.load(Ordering::Relaxed);
     assert!(
         (576..=720).contains(&n_requests),
         "{n_requests} requests in an hour: one every five seconds, and a quarter more"
     );
     install(&world).await;
-    light(&world, "hall", true).await;
-    seconds(6).await;
+    create_lamp(&world, "hall", true).await;
+    advance_seconds(6).await;
     assert_eq!(log.take(), ["hall on"]);
 }
 
@@ -116,14 +116,14 @@ async fn deleted_crd_stops_its_controllers_until_it_returns() {
     let (mut world, log) = (world(), Log::default());
     install(&world).await;
     for n in 0..50 {
-        light(&world, &format!("lamp-{n:02}"), true).await;
+        create_lamp(&world, &format!("lamp-{n:02}"), true).await;
     }
     let view = world.run(lamps(&log)).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take().len(), 50);
     let requests = counter(&world);
     uninstall(&world).await;
-    seconds(600).await;
+    advance_seconds(600).await;
     assert_eq!(log.take(), Vec::<String>::new());
     let n_requests = requests.load(Ordering::Relaxed);
     assert!(n_requests <= 125, "{n_requests} requests in ten minutes: nothing but the question whether it is back");
@@ -131,8 +131,8 @@ async fn deleted_crd_stops_its_controllers_until_it_returns() {
     assert_eq!((source.store().len(), source.store().is_synced()), (0, false));
     assert_eq!(source.health().failure.and_then(|failure| failure.code()), Some(404));
     install(&world).await;
-    light(&world, "hall", false).await;
-    seconds(10).await;
+    create_lamp(&world, "hall", false).await;
+    advance_seconds(10).await;
     assert_eq!(log.take(), ["hall off"]);
     assert!(view.is_idle());
 }
@@ -146,16 +146,16 @@ async fn controller_pauses_while_its_owned_kind_is_missing() {
         move |_env| std::future::ready(Ok(Electrician { log: log.clone() }))
     });
     world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     definitions(&world).delete("lamps.example.com", &DeleteParams::default()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     for name in ["attic", "hall"] {
         world.create_secret(name).await;
     }
-    seconds(600).await;
+    advance_seconds(600).await;
     assert_eq!(log.take(), Vec::<String>::new(), "the watch ended with the definition: nothing is tried");
     install(&world).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     let mut seen = log.take();
     seen.sort();
     assert_eq!(seen, ["makes attic", "makes hall"]);
@@ -176,7 +176,7 @@ async fn brief_404_of_a_kind_causes_no_deletes() {
             }
         }))
         .await;
-    seconds(5).await;
+    advance_seconds(5).await;
     log.take();
     let store = crate::watch::source_of(&view, "configmaps").store().clone();
     let changes = Log::default();
@@ -184,12 +184,15 @@ async fn brief_404_of_a_kind_causes_no_deletes() {
     changes.take();
     world.faults.add(Fault::Reject(404), |request| request.reads("configmaps"));
     world.faults.cut_watches();
-    seconds(3).await;
+    advance_seconds(3).await;
     assert_eq!((store.len(), store.is_synced()), (1, false), "what is known stays, and nobody acts on it");
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
-    configs.create(&PostParams::default(), &ConfigMap { metadata: named("b"), ..ConfigMap::default() }).await.unwrap();
+    configs
+        .create(&PostParams::default(), &ConfigMap { metadata: metadata_named("b"), ..ConfigMap::default() })
+        .await
+        .unwrap();
     world.faults.clear();
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(changes.take().len(), 1, "the one that is new");
     assert_eq!(log.take(), ["b"]);
 }
@@ -218,13 +221,13 @@ async fn change_during_a_brief_404_is_reconciled() {
     world.set("b", "1").await;
     let logged = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Trusting { log: logged.clone() })))).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), Vec::<String>::new());
     world.faults.add(Fault::Reject(404), |request| request.reads("configmaps"));
     world.faults.cut_watches();
-    seconds(3).await;
+    advance_seconds(3).await;
     world.set("a", "2").await;
     world.faults.clear();
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(log.take(), ["a"]);
 }

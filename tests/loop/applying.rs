@@ -12,7 +12,7 @@ use kctl::{
 
 use crate::{
     rich::controlled_by,
-    world::{Log, World, app, named, seconds, text},
+    world::{Log, World, advance_seconds, app, metadata_named, text},
 };
 
 /// Ways to write a Service. The `ConfigMap` selects one.
@@ -43,7 +43,7 @@ impl Reconcile for Owner {
 
 fn service(name: &str) -> Service {
     let spec = kctl::json!({ "ports": [{ "port": 80 }], "selector": { "app": name } });
-    Service { metadata: named(name), spec: Some(kctl::from_json(spec).unwrap()), ..Service::default() }
+    Service { metadata: metadata_named(name), spec: Some(kctl::from_json(spec).unwrap()), ..Service::default() }
 }
 
 fn services(world: &World) -> Api<Service> {
@@ -76,7 +76,7 @@ async fn given_owner_is_kept_beside_the_controller_reference() {
         let version = OwnerReference { controller: None, ..add_secret(&world, "v1").await };
         world.set("a", way).await;
         let log = run_owner(&mut world, &[version]).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         let lines = log.take();
         assert!(!lines.is_empty() && lines.iter().all(|line| line == "done"), "{way}: {lines:?}");
         let owners = services(&world).get("web").await.unwrap().metadata.owner_references.unwrap_or_default();
@@ -92,7 +92,7 @@ async fn second_controller_is_rejected_with_what_to_write() {
         let version = add_secret(&world, "v1").await;
         world.set("a", way).await;
         let log = run_owner(&mut world, &[version]).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         let lines = log.take();
         let verb = if way == "create" { "create" } else { "apply" };
         let expected = format!(
@@ -114,18 +114,18 @@ async fn blocking_reference_to_the_primary_stays_blocking() {
         let own = OwnerReference { block_owner_deletion: Some(true), ..controlled_by(&config) };
         run_owner(&mut world, &[own]).await;
         world.set("a", way).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         let owners = services(&world).get("web").await.unwrap().metadata.owner_references.unwrap_or_default();
         assert_eq!(owners.iter().map(|owner| owner.block_owner_deletion).collect::<Vec<_>>(), [Some(true)], "{way}");
     }
 }
 
 /// Triggers a reconcile by an annotation that does not affect the written objects.
-async fn touch(world: &World, n: usize) {
+async fn annotate(world: &World, n: usize) {
     let patch = Patch::Merge(kctl::json!({ "metadata": { "annotations": { "n": n.to_string() } } }));
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     configs.patch("a", &PatchParams::default(), &patch).await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -135,10 +135,10 @@ async fn unchanged_apply_sends_nothing() {
         let version = OwnerReference { controller: None, ..add_secret(&world, "v1").await };
         world.set("a", way).await;
         run_owner(&mut world, &[version]).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         assert_eq!(world.n_requests("patch", "services"), 1, "{way}");
         for n in 0..3 {
-            touch(&world, n).await;
+            annotate(&world, n).await;
         }
         assert_eq!(world.n_requests("patch", "services"), 1, "{way}: nothing would change");
         // Another writer changes a field, and then removes the owner references.
@@ -148,8 +148,8 @@ async fn unchanged_apply_sends_nothing() {
         ] {
             let before = world.n_requests("patch", "services");
             services(&world).patch("web", &PatchParams::default(), &Patch::Merge(patch.clone())).await.unwrap();
-            seconds(5).await;
-            touch(&world, 9).await;
+            advance_seconds(5).await;
+            annotate(&world, 9).await;
             assert_eq!(world.n_requests("patch", "services"), before + 2, "{way}: {patch}");
         }
         let service = services(&world).get("web").await.unwrap();
@@ -181,12 +181,12 @@ async fn apply_without_owner_writes_once_and_keeps_owners() {
     let made = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Publisher { log: made.clone() })))).await;
     world.set("a", "").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let rejected = log.take();
     assert!(rejected.len() == 1 && rejected[0].contains("the object has no metadata.namespace"), "{rejected:?}");
     world.set("a", "default").await;
     for n in 0..3 {
-        touch(&world, n).await;
+        annotate(&world, n).await;
     }
     assert_eq!(log.take(), ["web"; 4]);
     assert_eq!(world.n_requests("patch", "services"), 1);
@@ -195,7 +195,7 @@ async fn apply_without_owner_writes_once_and_keeps_owners() {
     services(&world).patch("web", &PatchParams::default(), &Patch::Merge(owner)).await.unwrap();
     let other = kctl::json!({ "metadata": { "labels": { "color": "blue" } } });
     services(&world).patch("web", &PatchParams::default(), &Patch::Merge(other)).await.unwrap();
-    touch(&world, 4).await;
+    annotate(&world, 4).await;
     let service = services(&world).get("web").await.unwrap();
     assert_eq!(service.labels().get("color").map(String::as_str), Some("red"), "what was changed is applied again");
     assert_eq!(service.owner_references().len(), 1, "and nothing else");
@@ -211,7 +211,7 @@ impl Reconcile for ClusterOwner {
     async fn reconcile(&self, namespace: Arc<Namespace>, cx: Context<Self>) -> Result<Action> {
         if namespace.name_any() == "team" {
             let configs = cx.owned::<ConfigMap>();
-            let config = ConfigMap { metadata: named("web"), ..ConfigMap::default() };
+            let config = ConfigMap { metadata: metadata_named("web"), ..ConfigMap::default() };
             for done in [
                 configs.create(config.clone()).await.map(drop),
                 configs.apply(&config).await.map(drop),
@@ -229,11 +229,11 @@ impl Reconcile for ClusterOwner {
 #[tokio::test(start_paused = true)]
 async fn missing_namespace_under_cluster_scoped_primary_is_named() {
     let (mut world, log) = (World::new(), Log::default());
-    let team = Namespace { metadata: named("team"), ..Namespace::default() };
+    let team = Namespace { metadata: metadata_named("team"), ..Namespace::default() };
     Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &team).await.unwrap();
     let made = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(ClusterOwner { log: made.clone() })))).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let expected = ["create", "apply", "apply"].map(|verb| {
         format!(
             "{verb} ConfigMap web: not sent: the object has no metadata.namespace, and the primary Namespace is \
@@ -252,7 +252,7 @@ struct DefaultSettings {
 impl Reconcile for DefaultSettings {
     async fn reconcile(&self, namespace: Arc<Namespace>, cx: Context<Self>) -> Result<Action> {
         if namespace.name_any() == "default" {
-            let metadata = ObjectMeta { namespace: Some("default".into()), ..named("web") };
+            let metadata = ObjectMeta { namespace: Some("default".into()), ..metadata_named("web") };
             for _ in 0..2 {
                 let config = ConfigMap { metadata: metadata.clone(), ..ConfigMap::default() };
                 let config = cx.owned::<ConfigMap>().create(config).or_get().await;
@@ -268,7 +268,7 @@ async fn or_get_uses_namespace_of_the_object() {
     let (mut world, log) = (World::new(), Log::default());
     let made = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(DefaultSettings { log: made.clone() })))).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let lines = log.take();
     assert!(lines.len() >= 2 && lines.iter().all(|line| line == "web"), "{lines:?}");
 }
@@ -281,7 +281,7 @@ struct Mistaken {
 
 impl Reconcile for Mistaken {
     async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
-        let metadata = ObjectMeta { namespace: Some("default".into()), ..named("web") };
+        let metadata = ObjectMeta { namespace: Some("default".into()), ..metadata_named("web") };
         let applied = cx.objects::<Service>().apply(Secret { metadata, ..Secret::default() }).await;
         self.log.add(applied.map_or_else(|error| error.to_string(), |service| service.name_any()));
         Ok(Action::await_change())
@@ -294,7 +294,7 @@ async fn apply_of_another_kind_names_its_handle() {
     let made = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Mistaken { log: made.clone() })))).await;
     world.set("a", "").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let expected = "apply Service default/web: not sent: the object has kind Secret (v1), and this handle is for Service \
                     (v1): declare and use `cx.objects::<Secret>()`";
     assert_eq!(log.take(), [expected]);
@@ -326,7 +326,7 @@ async fn server_normalized_quantities_cause_no_repeated_apply() {
     let mut world = World::new();
     world.set("a", "").await;
     world.run(app().controller_with(|_env| std::future::ready(Ok(Sized)))).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let status = Patch::Merge(kctl::json!({ "status": { "observedGeneration": 1 } }));
     world.deployments().patch_status("web", &PatchParams::default(), &status).await.unwrap();
     // Another writer adds a container to a list. One more apply is sent, and finds that nothing changes.
@@ -337,7 +337,7 @@ async fn server_normalized_quantities_cause_no_repeated_apply() {
     let before = world.n_requests("patch", "deployments");
     world.deployments().patch("web", &PatchParams::apply("injector"), &Patch::Apply(other)).await.unwrap();
     for n in 0..4 {
-        touch(&world, n).await;
+        annotate(&world, n).await;
     }
     let made = world.n_requests("patch", "deployments") - before;
     assert_eq!(made, 2, "the injector's, and one that finds that nothing would change");
@@ -351,7 +351,7 @@ async fn object_in_another_namespace_is_applied_there() {
     world.set("a", "elsewhere").await;
     let made = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Publisher { log: made.clone() })))).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["web"]);
     let there = Api::<Service>::namespaced(world.client.clone(), "elsewhere");
     assert!(there.get_opt("web").await.unwrap().is_some());

@@ -23,7 +23,7 @@ fn test_of(word: &str) -> Option<(&str, &str)> {
 }
 
 /// Returns the names without a file in the last column of a lettered row.
-fn of_kube(row: &str) -> Vec<&str> {
+fn last_column_names(row: &str) -> Vec<&str> {
     let columns: Vec<&str> = row.split('|').map(str::trim).collect();
     match columns[..] {
         ["", letter, _, _, of_kube, ""] if letter.len() == 1 => quoted_words(of_kube).collect(),
@@ -117,7 +117,7 @@ fn every_test_of_the_table_exists() {
     let n_tests = check_tests_of(TABLE);
     assert!(n_tests > 150, "{n_tests} tests");
     let letters = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OF_KUBE)).unwrap();
-    let names: Vec<_> = TABLE.lines().flat_map(of_kube).collect();
+    let names: Vec<_> = TABLE.lines().flat_map(last_column_names).collect();
     assert_eq!(names.len(), 13, "a test of kube's for each letter: {names:?}");
     for name in names {
         assert!(has_test(&letters, name), "there is no test `{name}` in {OF_KUBE}");

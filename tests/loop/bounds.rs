@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kctl_runtime::store::{DELTAS_MAX, Delta, SharedStore};
 use tokio::time::{Duration, timeout};
 
-use crate::world::seconds;
+use crate::world::advance_seconds;
 
 fn delta(revision: usize) -> Delta {
     Delta::Bookmark(None, revision.to_string())
@@ -33,7 +33,7 @@ async fn store_lag_is_age_of_oldest_queued_event() {
     for n in 1..=DELTAS_MAX {
         store.push(delta(n)).await;
     }
-    seconds(7).await;
+    advance_seconds(7).await;
     // An event that waits for room in the queue counts as well. An event whose `push` was cancelled does not.
     assert!(timeout(Duration::from_secs(3), store.push(delta(DELTAS_MAX + 1))).await.is_err());
     assert_eq!(store.lag(), Duration::from_secs(10));
@@ -46,7 +46,7 @@ async fn store_lag_is_age_of_oldest_queued_event() {
 async fn second_writer_of_a_store_does_nothing() {
     let store = Arc::new(SharedStore::default());
     tokio::spawn(store.clone().write());
-    seconds(1).await;
+    advance_seconds(1).await;
     assert!(timeout(Duration::from_secs(1), store.clone().write()).await.is_ok(), "it returns at once");
     store.push_and_wait(delta(7)).await;
     assert_eq!(store.revision(), 7);

@@ -10,7 +10,7 @@ use kctl_tests::Fault;
 
 use crate::{
     watch::source_of,
-    world::{Log, With, World, app, pod, seconds, text},
+    world::{Log, With, World, advance_seconds, app, pod, text},
 };
 
 /// Brings the number of Pods to the number in `text`. Logs how many Pods the reconcile sees before and after.
@@ -36,7 +36,7 @@ fn counting(log: &Log) -> App {
 async fn start(log: &Log) -> (World, View) {
     let mut world = World::new();
     let view = world.run(counting(log)).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     (world, view)
 }
 
@@ -44,17 +44,17 @@ async fn start(log: &Log) -> (World, View) {
 async fn reconcile_and_its_successor_read_their_own_writes() {
     let log = Log::default();
     let (world, _view) = start(&log).await;
-    world.deafen("pods");
+    world.stop_reads("pods");
     world.set("a", "3").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     world.set("a", "03").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take().last().unwrap(), "3 3 3");
     assert_eq!(world.n_requests("create", "pods"), 3, "none is made twice, although no watch has told of them");
     world.set("a", "1").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     world.set("a", "01").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take().last().unwrap(), "1 1 1");
     assert_eq!(world.n_requests("delete", "pods"), 2);
 }
@@ -65,11 +65,11 @@ async fn cache_is_current_only_after_its_late_events() {
     let pods = source_of(&view, "pods");
     let is_current = async || pods.is_current().await.unwrap();
     let made = world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert!(is_current().await, "its watch has brought it");
     world.faults.add(Fault::Break, |request| request.is_watch && request.reads("pods"));
     world.faults.cut_watches();
-    seconds(1).await;
+    advance_seconds(1).await;
     let label = kctl::json!({ "metadata": { "labels": { "color": "red" } } });
     world.pods().patch("a", &PatchParams::default(), &Patch::Merge(label)).await.unwrap();
     assert!(!is_current().await, "a change is on its way");
@@ -77,7 +77,7 @@ async fn cache_is_current_only_after_its_late_events() {
     assert!(!is_current().await, "its end is on its way");
     world.faults.clear();
     world.faults.cut_watches();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert!(is_current().await && pods.store().is_empty());
 }
 
@@ -86,7 +86,7 @@ async fn snapshot_does_not_change_under_the_caller() {
     let log = Log::default();
     let (world, _view) = start(&log).await;
     world.set("a", "2").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take()[0], "0 2 2");
 }
 
@@ -94,19 +94,19 @@ async fn snapshot_does_not_change_under_the_caller() {
 async fn late_watch_events_do_not_revert_own_delete() {
     let log = Log::default();
     let (world, view) = start(&log).await;
-    world.deafen("pods");
+    world.stop_reads("pods");
     world.set("a", "2").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     world.set("a", "0").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let seen = Log::default();
     let adds = seen.clone();
     let handler = move |change: &Change<_>, _| adds.add(if matches!(change, Change::Added(_)) { "added" } else { "" });
     source_of(&view, "pods").store().subscribe(Arc::new(handler)).await.wait_until_delivered().await;
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     world.set("a", "00").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take().last().unwrap(), "0 0 0");
     assert_eq!(seen.take(), [""; 0], "the watch that comes back tells of two creations and two deletions");
 }
@@ -121,14 +121,14 @@ async fn older_list_does_not_revert_an_own_write() {
         .add(Fault::DelayResponse(Duration::from_secs(50)), |request| request.reads("pods") && !request.is_watch);
     world.faults.add(Fault::Reject(410), |request| request.reads("pods"));
     world.faults.cut_watches();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(world.n_requests("list", "pods"), 2);
     world.set("a", "2").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     world.set("a", "02").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let lines = log.take();
     assert_eq!((lines[0].as_str(), lines.last().unwrap().as_str()), ("0 2 2", "2 2 2"));
     assert_eq!(world.n_requests("create", "pods"), 2);
@@ -147,14 +147,14 @@ async fn create_with_lost_response_happens_once_without_watch() {
         Ok(Action::await_change())
     });
     world.run(app).await;
-    seconds(1).await;
-    world.deafen("pods");
+    advance_seconds(1).await;
+    world.stop_reads("pods");
     world.faults.add(Fault::LoseResponse, |request| request.method == "POST" && request.path.ends_with("/pods"));
     world.set("a", "").await;
     tokio::time::sleep(Duration::from_millis(1)).await;
     assert_eq!(world.pod_names().await.len(), 1);
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(world.pod_names().await.len(), 1);
 }
 
@@ -168,13 +168,13 @@ async fn cached_objects_never_hold_managed_fields() {
         (objects.len(), objects.iter().filter(|object| object.json().contains("managedFields")).count())
     };
     // Objects come from responses to own writes and from watches, and later from lists.
-    world.deafen("pods");
+    world.stop_reads("pods");
     world.set("a", "2").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(n_managed(&view), (3, 0));
     world.server.compact();
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(n_managed(&view), (3, 0));
     let stored = world.server.object("", "pods", "default", "a-0").unwrap();
     assert!(stored.pointer("/metadata/managedFields").is_some(), "the server does have them");
@@ -198,19 +198,19 @@ async fn one_minute_outage_neither_loses_nor_repeats_changes() {
     world.set("a", "1").await;
     world.set("b", "1").await;
     world.run(app).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(world.pod_names().await.len(), 2);
     // The server executes creates, but their responses are lost.
     world.faults.add(Fault::LoseResponse, |request| request.method == http::Method::POST);
     world.set("a", "3").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     world.faults.clear();
     world.faults.add(Fault::Break, |_| true);
     world.faults.cut_watches();
-    seconds(60).await;
+    advance_seconds(60).await;
     // Changes during the outage are seen afterwards.
     world.set("b", "2").await;
     world.faults.clear();
-    seconds(120).await;
+    advance_seconds(120).await;
     assert_eq!(world.pod_names().await.len(), 5, "{:?}", world.pod_names().await);
 }

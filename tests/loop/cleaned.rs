@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use kctl::{k8s::api::apps::v1::DeploymentStatus, kube::api::DeleteParams, prelude::*};
 
-use crate::world::{World, app, seconds};
+use crate::world::{World, advance_seconds, app};
 
 /// Counts its cleanups in the status, so that each of them makes a new version of the object.
 #[controller(of = Deployment, finalizer = "loop.example.com/counted", primary(status))]
@@ -37,7 +37,7 @@ async fn delete(world: &mut World, takes: [Duration; 2]) -> Arc<AtomicI32> {
     let counting = move |_env| std::future::ready(Ok(Counting { n_cleaned: counted.clone(), takes }));
     world.run(app().controller_with(counting)).await;
     world.create_deployment("web").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     world.deployments().delete("web", &DeleteParams::default()).await.unwrap();
     n_cleaned
 }
@@ -46,7 +46,7 @@ async fn delete(world: &mut World, takes: [Duration; 2]) -> Arc<AtomicI32> {
 async fn cleanup_that_writes_its_object_runs_once() {
     let mut world = World::new();
     let n_cleaned = delete(&mut world, [Duration::ZERO; 2]).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(n_cleaned.load(Ordering::Relaxed), 1);
     assert!(world.deployments().get_opt("web").await.unwrap().is_none());
 }
@@ -56,9 +56,9 @@ async fn foreign_change_during_a_cleanup_repeats_it() {
     for (before, after) in [(0, 10), (10, 0)] {
         let mut world = World::new();
         let n_cleaned = delete(&mut world, [before, after].map(Duration::from_secs)).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         world.patch_deployment("web", kctl::json!({ "metadata": { "annotations": { "keep": "the data" } } })).await;
-        seconds(60).await;
+        advance_seconds(60).await;
         assert_eq!(n_cleaned.load(Ordering::Relaxed), 2, "the first one has not seen the annotation");
         assert!(world.deployments().get_opt("web").await.unwrap().is_none());
     }

@@ -14,7 +14,7 @@ use kctl::{
     reconcile::FunctionController,
 };
 
-use crate::world::{World, named, seconds};
+use crate::world::{World, advance_seconds, metadata_named};
 
 /// Sets a condition that says whether a budget allows disruptions.
 #[controller(primary(status))]
@@ -74,7 +74,7 @@ async fn world<C: FunctionController>() -> World {
         selector: Some(LabelSelector::default()),
         ..PodDisruptionBudgetSpec::default()
     };
-    let budget = PodDisruptionBudget { metadata: named("a"), spec: Some(spec), status: None };
+    let budget = PodDisruptionBudget { metadata: metadata_named("a"), spec: Some(spec), status: None };
     let budgets = Api::<PodDisruptionBudget>::default_namespaced(world.client.clone());
     budgets.create(&PostParams::default(), &budget).await.unwrap();
     let server = world.server.clone();
@@ -98,10 +98,10 @@ async fn conditions_of_two_writers_merge_by_type() {
         (&[], 0, &["Lets False", "Seen True"]),
     ] {
         apply(&world, theirs).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         let change = kctl::json!({ "spec": { "maxUnavailable": unavailable } });
         budgets.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
-        seconds(5).await;
+        advance_seconds(5).await;
         assert_eq!(kinds(&world).await, wanted);
     }
 }
@@ -109,9 +109,9 @@ async fn conditions_of_two_writers_merge_by_type() {
 #[tokio::test(start_paused = true)]
 async fn condition_set_by_others_during_a_reconcile_survives() {
     let world = world::<takes_long>().await;
-    seconds(2).await;
+    advance_seconds(2).await;
     apply(&world, &[("Theirs", true)]).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(kinds(&world).await, ["Seen True", "Theirs True"]);
 }
 
@@ -150,7 +150,7 @@ async fn last_transition_time_changes_only_with_condition_status() {
         if change != kctl::json!({}) {
             budgets.patch("a", &PatchParams::default(), &Patch::Merge(&change)).await.unwrap();
         }
-        seconds(10).await;
+        advance_seconds(10).await;
         assert_eq!(world.n_requests("patch", "poddisruptionbudgets/status"), n_writes, "{change}");
         let expected =
             expected.map(|(kind, status, generation, since)| (kind.into(), status.into(), generation, since));

@@ -8,7 +8,7 @@ use kctl::{
     prelude::*,
 };
 
-use crate::world::{Log, World, app, named, seconds, text};
+use crate::world::{Log, World, advance_seconds, app, metadata_named, text};
 
 const FINALIZER: &str = "example.com/converged";
 
@@ -65,7 +65,7 @@ async fn converged_object_is_reconciled_once_it_changes() {
     let triggers = app.triggers();
     triggers.trigger::<Telling>(&Key::namespaced("default", "d")).unwrap();
     world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let mut first = log.take();
     first.sort();
     assert_eq!(
@@ -74,9 +74,9 @@ async fn converged_object_is_reconciled_once_it_changes() {
         "`a` is done, the check of `c` has failed, and somebody asked for `d`"
     );
     world.set("a", "to do").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     world.set("a", "done").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a for ConfigMap changed", "a for ConfigMap changed"], "the check is for the start alone");
 }
 
@@ -86,19 +86,19 @@ async fn converged_object_still_gets_finalizer_and_cleanup() {
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     for (name, finalizers) in [("deleted", Some(FINALIZER)), ("new", None), ("old", Some(FINALIZER))] {
         let finalizers = finalizers.map(|finalizer| vec![finalizer.to_owned()]);
-        let config = ConfigMap { metadata: ObjectMeta { finalizers, ..named(name) }, ..ConfigMap::default() };
+        let config = ConfigMap { metadata: ObjectMeta { finalizers, ..metadata_named(name) }, ..ConfigMap::default() };
         configs.create(&PostParams::default(), &config).await.unwrap();
     }
     configs.delete("deleted", &DeleteParams::default()).await.unwrap();
     let told = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Cleaning { log: told.clone() })))).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let mut first = log.take();
     first.sort();
     first.dedup();
     assert_eq!(first, ["finalize deleted", "reconcile new"], "`old` is as it is to be");
     assert_eq!(configs.get("new").await.unwrap().finalizers(), [FINALIZER]);
     configs.delete("old", &DeleteParams::default()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["finalize old"]);
 }

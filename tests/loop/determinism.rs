@@ -15,7 +15,7 @@ use tokio::{
     time::{Duration, sleep},
 };
 
-use crate::world::{Log, With, World, app, named, pod, seconds};
+use crate::world::{Log, With, World, advance_seconds, app, metadata_named, pod};
 
 /// Number of objects, so that an order that depends on a hash map would differ between runs.
 const N_CONFIGS: usize = 24;
@@ -41,12 +41,12 @@ async fn trace(seed: u64) -> Vec<String> {
     world.faults.add(Fault::Reject(500), |request| request.method == "POST");
     sleep(Duration::from_millis(50)).await;
     world.faults.clear();
-    seconds(60).await;
-    world.deafen("pods");
+    advance_seconds(60).await;
+    world.stop_reads("pods");
     world.pods().delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
     world.server.compact();
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     let pods = world.pods().list(&ListParams::default()).await.unwrap().items;
     assert_eq!(pods.len(), 2 * N_CONFIGS);
     // The body of a create does not contain a generated name, so the Pods are compared as well.
@@ -106,19 +106,19 @@ async fn trace_of_cluster(seed: u64) -> Vec<String> {
         source.store().subscribe(Arc::new(handler)).await.wait_until_delivered().await;
     }
     let namespaces = Api::<Namespace>::all(world.client.clone());
-    let namespace = Namespace { metadata: named("work"), ..Namespace::default() };
+    let namespace = Namespace { metadata: metadata_named("work"), ..Namespace::default() };
     namespaces.create(&PostParams::default(), &namespace).await.unwrap();
     for n in 0..4 {
-        let meta = || named(&format!("object-{n}"));
+        let meta = || metadata_named(&format!("object-{n}"));
         let configs = Api::namespaced(world.client.clone(), "work");
         let config = ConfigMap { metadata: meta(), ..ConfigMap::default() };
         configs.create(&PostParams::default(), &config).await.unwrap();
         let secrets = Api::namespaced(world.client.clone(), "work");
         secrets.create(&PostParams::default(), &Secret { metadata: meta(), ..Secret::default() }).await.unwrap();
     }
-    seconds(60).await;
+    advance_seconds(60).await;
     namespaces.delete("work", &DeleteParams::default()).await.unwrap();
-    seconds(300).await;
+    advance_seconds(300).await;
     assert!(namespaces.get_opt("work").await.unwrap().is_none());
     log.take().into_iter().chain(requests(&world)).collect()
 }
@@ -146,10 +146,10 @@ async fn watches_receive_events_in_start_order() {
         });
     }
     for _ in 0..8 {
-        seconds(1).await;
+        advance_seconds(1).await;
         world.pods().create(&PostParams::default(), &pod_without_name()).await.unwrap();
     }
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take().concat(), "0123".repeat(8));
 }
 

@@ -11,7 +11,7 @@ use kctl::{
 };
 use parking_lot::Mutex;
 
-use crate::world::{Log, With, World, app, seconds};
+use crate::world::{Log, With, World, advance_seconds, app};
 
 /// Returns an app whose controller only watches `ConfigMap`s and Pods.
 fn idle() -> App {
@@ -24,7 +24,7 @@ fn secrets() -> WatchConfig {
 
 /// Returns all pending changes, as `+name`, `~name` and `-name`.
 async fn take_changes<T: Projection>(watch: &mut Watch<T>, name_of: impl Fn(&T) -> String) -> String {
-    seconds(1).await;
+    advance_seconds(1).await;
     let mut seen = Vec::new();
     while watch.waiting() > 0 {
         seen.push(match watch.next().await.unwrap() {
@@ -82,7 +82,7 @@ async fn runtime_watch_of_declared_kind_shares_controller_cache() {
     let mut configs = watches.watch::<ConfigMap>(WatchConfig::of::<ConfigMap>()).await.unwrap();
     assert_eq!(take_changes(&mut configs, name).await, "+a");
     drop(configs);
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(users(&watches, "configmaps"), Some(1), "the controller goes on");
     assert_eq!((world.n_requests("list", "configmaps"), world.n_requests("watch", "configmaps")), (1, 1));
 }
@@ -119,10 +119,10 @@ async fn watch_stops_with_last_subscriber_then_relists() {
     assert_eq!(users(&watches, "secrets"), Some(1));
     drop(second);
     assert_eq!(users(&watches, "secrets"), None);
-    seconds(1).await;
+    advance_seconds(1).await;
     delete_secret(&world, "a").await;
     world.create_secret("b").await;
-    seconds(3600).await;
+    advance_seconds(3600).await;
     assert_eq!(world.n_requests("watch", "secrets"), 1, "nobody watches what nobody wants");
     let mut again = watches.watch::<Secret>(secrets()).await.unwrap();
     assert_eq!(take_changes(&mut again, name).await, "+b");
@@ -137,7 +137,7 @@ async fn dropped_watch_gets_nothing_and_others_go_on() {
     let mut stays = watches.watch::<Secret>(secrets()).await.unwrap();
     let goes = watches.watch::<Secret>(secrets()).await.unwrap();
     world.create_secret("a").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(goes.waiting(), 1);
     drop(goes);
     world.create_secret("b").await;
@@ -154,7 +154,8 @@ async fn slow_watcher_delays_no_other_and_loses_nothing() {
     let mut n_seen = 0;
     for version in 0..n_changes {
         world.set("a", &version.to_string()).await;
-        let Either::Left(_) = futures::future::select(Box::pin(quick.next()), Box::pin(seconds(1))).await else {
+        let Either::Left(_) = futures::future::select(Box::pin(quick.next()), Box::pin(advance_seconds(1))).await
+        else {
             panic!("change {version} is late")
         };
         n_seen += 1;
@@ -175,12 +176,12 @@ async fn streams_of_a_manager_that_ends_end() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
     let mut secrets_seen = watches.watch::<Secret>(secrets()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     world.stop().await;
     assert!(secrets_seen.next().await.is_none());
     assert!(matches!(watches.watch::<Secret>(secrets()).await, Err(WatchError::Closed)));
     let n_requests = world.n_requests("watch", "secrets");
-    seconds(3600).await;
+    advance_seconds(3600).await;
     assert_eq!(world.n_requests("watch", "secrets"), n_requests);
 }
 
@@ -263,7 +264,7 @@ async fn watch_opened_before_the_start_gets_everything() {
     let manager = idle().manager(world.faults.client(&world.server)).await.unwrap();
     let mut configs = manager.watches().watch::<ConfigMap>(WatchConfig::of::<ConfigMap>()).await.unwrap();
     let mut seen = manager.watches().watch::<Secret>(secrets()).await.unwrap();
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(world.server.requests().iter().filter(|request| request.verb == "list").count(), 0);
     let running = tokio::spawn(manager.run(std::future::pending()));
     world.create_secret("b").await;
@@ -294,9 +295,9 @@ async fn runtime_watch_changes_trigger_reconcile() {
         });
     world.set("a", "1").await;
     world.run(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a: initial list"]);
     world.pods().create(&kctl::kube::api::PostParams::default(), &crate::world::pod("a")).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a: trigger"]);
 }

@@ -15,7 +15,7 @@ use crate::{
     rich::controlled_by,
     script::log_changes,
     watch::source_of,
-    world::{Log, With, World, app, pod, seconds, text},
+    world::{Log, With, World, advance_seconds, app, pod, text},
 };
 
 /// More objects than fit on a page.
@@ -63,10 +63,10 @@ async fn compaction_between_pages_restarts_the_first_list() {
         }
     });
     let view = world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     change_and_compact(&world).await;
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     check_configs(&view);
     let lines = log.take();
     assert_eq!(lines.len(), N_CONFIGS, "each is reconciled once");
@@ -78,16 +78,16 @@ async fn compaction_between_pages_restarts_the_first_list() {
 async fn relist_across_compaction_reports_changes_only() {
     let mut world = many_configs().await;
     let view = world.run(app().configs(|_, _| async { Ok(Action::await_change()) })).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let log = Log::default();
     source_of(&view, "configmaps").store().subscribe(log_changes(&log)).await.wait_until_delivered().await;
     log.take();
-    world.deafen("configmaps");
+    world.stop_reads("configmaps");
     world.set("config-001", "2").await;
     world.server.compact();
     world.faults.clear();
     delay_second_pages(&world);
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(
         world.n_requests("list", "configmaps"),
         4,
@@ -95,7 +95,7 @@ async fn relist_across_compaction_reports_changes_only() {
     );
     change_and_compact(&world).await;
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     check_configs(&view);
     let names: Vec<_> = log.take().iter().map(|line| line.split('@').next().unwrap_or_default().to_owned()).collect();
     assert_eq!(names, ["-config-504", "~config-000", "~config-001", "+new"]);
@@ -129,24 +129,24 @@ async fn object_outside_of_the_selector_counts_as_deleted() {
     pod.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
     world.pods().create(&PostParams::default(), &pod).await.unwrap();
     world.run(app().controller::<labelled>()).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(seen(), ["web-0"]);
     // The Pod leaves the selector first while the watch is open, and later while it is interrupted.
     label(&world, None).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(seen(), [""]);
     label(&world, Some("web")).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(seen(), ["web-0"]);
-    world.deafen("pods");
+    world.stop_reads("pods");
     label(&world, Some("other")).await;
     world.server.compact();
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(seen(), [""]);
     // Changes of an object outside of the selector are not seen.
     world.pods().delete("web-0", &DeleteParams::default()).await.unwrap();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(seen(), [""; 0]);
 }
 
@@ -166,14 +166,14 @@ async fn own_write_outside_selector_leaves_cache() {
     let mut world = World::new();
     world.create_deployment("web").await;
     let view = world.run(app().controller::<astray>()).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(*MADE.lock(), ["0 Ok(())", "1 Ok(())"], "it reads its own write");
     // The next event or bookmark of the watch removes the Pod, which does not match the selector, from the cache.
     world.create_pod_of("other", &[]).await;
     let mut other = pod("matches");
     other.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
     world.pods().create(&PostParams::default(), &other).await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     let names: Vec<_> = source_of(&view, "pods").store().all().iter().map(|pod| pod.meta().name().to_owned()).collect();
     assert_eq!(names, ["matches"]);
     assert!(MADE.lock()[2].starts_with("0 Err(") && MADE.lock()[2].contains("AlreadyExists"), "{:?}", MADE.lock());

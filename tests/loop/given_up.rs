@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::{
     rich::controlled_by,
-    world::{World, app, pod, seconds},
+    world::{World, advance_seconds, app, pod},
 };
 
 /// The write that a reconcile makes before it fails.
@@ -120,7 +120,7 @@ async fn times(writes: Writes, fails: Fails) -> Vec<Duration> {
     let mut world = World::new();
     world.create_deployment("web").await;
     let runs = start(&mut world, writes, fails).await;
-    seconds(600).await;
+    advance_seconds(600).await;
     let runs = runs.lock();
     runs.iter().map(|run| run.duration_since(runs[0])).collect()
 }
@@ -184,10 +184,10 @@ async fn foreign_change_restarts_exhausted_retries() {
                 let deployment = world.create_deployment("web").await;
                 world.create_pod_of("its-pod", &[controlled_by(&deployment)]).await;
                 let runs = start(&mut world, writes, Fails::AfterAMinute).await;
-                seconds(at).await;
+                advance_seconds(at).await;
                 assert_eq!(runs.lock().len(), 1);
                 change(&world, what).await;
-                seconds(600).await;
+                advance_seconds(600).await;
                 assert_eq!(runs.lock().len(), 2, "{writes:?}, {what} after {at} s");
             }
         }
@@ -200,9 +200,9 @@ async fn failures_of_old_spec_do_not_count() {
         let mut world = World::new();
         world.create_deployment("web").await;
         let runs = start(&mut world, writes, Fails::AfterAMinuteUsually).await;
-        seconds(30).await;
+        advance_seconds(30).await;
         change(&world, "the specification").await;
-        seconds(600).await;
+        advance_seconds(600).await;
         // The run of the old spec, then one and three retries for the new one.
         assert_eq!(runs.lock().len(), 5, "{writes:?}");
     }
@@ -213,13 +213,13 @@ async fn own_status_write_hides_no_annotation_by_others() {
     let mut world = World::new();
     world.create_deployment("web").await;
     let runs = start(&mut world, Writes::StatusLate, Fails::Terminally).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(runs.lock().len(), 1);
     // The response to the write brings the annotation into the cache, before the watch does.
-    world.deafen("deployments");
+    world.stop_reads("deployments");
     change(&world, "an annotation").await;
-    seconds(10).await;
+    advance_seconds(10).await;
     world.faults.clear();
-    seconds(600).await;
+    advance_seconds(600).await;
     assert_eq!(runs.lock().len(), 2);
 }

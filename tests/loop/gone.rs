@@ -12,7 +12,7 @@ use kctl::{
 };
 use kctl_tests::Fault;
 
-use crate::world::{Log, With, World, app, named, pod, seconds};
+use crate::world::{Log, With, World, advance_seconds, app, metadata_named, pod};
 
 /// Keeps one Pod, and patches its primary.
 #[controller(owns = Pod(create), primary(patch))]
@@ -32,12 +32,12 @@ async fn not_found_response_stops_reconciles_before_watch_event() {
     world.run_cluster();
     world.set("a", "1").await;
     world.run(app().controller::<keeper>()).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(world.n_requests("create", "pods"), 1);
-    world.deafen("configmaps");
+    world.stop_reads("configmaps");
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     configs.delete("a", &DeleteParams::default()).await.unwrap();
-    seconds(600).await;
+    advance_seconds(600).await;
     assert_eq!(world.n_requests("create", "pods"), 2, "its pod went with it, and was made again once");
 }
 
@@ -63,14 +63,14 @@ async fn missing_kind_does_not_count_as_deleted_object() {
         }
     });
     world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(world.pod_names().await, ["x"]);
     world.faults.add(Fault::Reject(404), |request| request.method == "DELETE");
     world.set("a", "2").await;
     tokio::time::sleep(std::time::Duration::from_millis(1)).await;
     assert_eq!(log.take(), ["rejected"]);
     world.faults.clear();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["deleted"], "it was still known");
     assert_eq!(world.pod_names().await, Vec::<String>::new());
 }
@@ -107,7 +107,7 @@ async fn missing_namesake_object_keeps_the_primary() {
     let definitions = Api::<CustomResourceDefinition>::all(world.client.clone());
     definitions.create(&PostParams::default(), &custom::ConfigMap::crd()).await.unwrap();
     world.run_cluster();
-    seconds(1).await;
+    advance_seconds(1).await;
     world.set("a", "").await;
     let primaries = Api::<custom::ConfigMap>::default_namespaced(world.client.clone());
     let primary = custom::ConfigMap::new("a", custom::ConfigMapSpec { text: "1".into() });
@@ -118,7 +118,7 @@ async fn missing_namesake_object_keeps_the_primary() {
             move |_| std::future::ready(Ok(Copies { log: log.clone() }))
         }))
         .await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["1"]);
     world.faults.add(Fault::Break, |request| request.reads("configmaps") && request.path.starts_with("/api/"));
     world.faults.cut_watches();
@@ -126,10 +126,10 @@ async fn missing_namesake_object_keeps_the_primary() {
     copies.delete("a", &DeleteParams::default()).await.unwrap();
     let patch = |text: &str| Patch::Merge(kctl::json!({ "spec": { "text": text } }));
     primaries.patch("a", &PatchParams::default(), &patch("2")).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert!(log.take().contains(&"2".to_owned()));
     primaries.patch("a", &PatchParams::default(), &patch("3")).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert!(log.take().contains(&"3".to_owned()), "the primary is still known");
 }
 
@@ -154,21 +154,21 @@ impl Reconcile for Evicts {
 async fn deleted_namespace_is_terminating_until_it_is_empty() {
     let (mut world, log) = (World::new(), Log::default());
     let namespaces = Api::<Namespace>::all(world.client.clone());
-    let tenant = Namespace { metadata: named("tenant"), ..Namespace::default() };
+    let tenant = Namespace { metadata: metadata_named("tenant"), ..Namespace::default() };
     namespaces.create(&PostParams::default(), &tenant).await.unwrap();
     let evicts = {
         let log = log.clone();
         move |_| std::future::ready(Ok(Evicts { log: log.clone() }))
     };
     world.run(app().controller_with(evicts)).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     world.set("a", "").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["Some(true)"]);
     world.run_cluster();
-    seconds(60).await;
+    advance_seconds(60).await;
     world.set("a", "again").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), Vec::<String>::new(), "it is gone");
 }
 
@@ -201,7 +201,7 @@ async fn removed_finalizer_is_final_before_the_watch_event() {
     world.set("a", "1").await;
     let counted = n_cleaned.clone();
     world.run(app().controller_with(move |_| std::future::ready(Ok(Tidy { n_cleaned: counted.clone() })))).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(world.pod_names().await, ["x", "y", "z"]);
     let (faults, deaf) = (world.faults.clone(), Arc::<AtomicBool>::default());
     let is_deaf = deaf.clone();
@@ -214,7 +214,7 @@ async fn removed_finalizer_is_final_before_the_watch_event() {
     });
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     configs.delete("a", &DeleteParams::default()).await.unwrap();
-    seconds(600).await;
+    advance_seconds(600).await;
     assert_eq!(world.pod_names().await, Vec::<String>::new());
     assert_eq!(n_cleaned.load(Ordering::Relaxed), 1);
 }

@@ -12,7 +12,7 @@ use tokio::task::{AbortHandle, yield_now};
 
 use crate::{
     script::{event, list, object, watch},
-    world::{World, app, seconds},
+    world::{World, advance_seconds, app},
 };
 
 /// Creates a store of Pods with a running writer.
@@ -144,7 +144,7 @@ async fn list_items_have_their_kind_as_watch_events() {
     let in_event = object("b", "8").replacen('{', r#"{"apiVersion":"v1","kind":"Pod","#, 1);
     let responses = vec![list("7", &[&object("a", "5"), "{}"], ""), watch(&[event("ADDED", &in_event)], 100)];
     let scripted = crate::script::Scripted::paged(responses).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     for name in ["a", "b"] {
         let stored = scripted.source.store().get(&ObjectKey::new(Some("default"), name)).unwrap();
         let json: kctl::Json = serde_json::from_str(&stored.json()).unwrap();
@@ -193,9 +193,9 @@ async fn controllers_see_only_their_namespaces_and_selectors() {
         create::<ConfigMap>(&world, namespace, kctl::json!({ "metadata": meta })).await;
     }
     let view = world.run(app().controller::<here>().controller::<red>()).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     create::<ConfigMap>(&world, "other", kctl::json!({ "metadata": { "name": "late" } })).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(*HERE.lock(), ["red sees default of 1"]);
     assert_eq!(*RED.lock(), ["red of 1"]);
     assert_eq!(view.sources().len(), 3, "ConfigMaps of one namespace, red ones, and Secrets");

@@ -21,7 +21,7 @@ use tokio::{
 
 use crate::{
     script::{event, list, log_changes, object, watch},
-    world::{Log, World, app, seconds},
+    world::{Log, World, advance_seconds, app},
 };
 
 /// Creates a store with a running writer.
@@ -54,7 +54,7 @@ async fn late_handler_gets_initial_objects_then_each_change() {
 }
 
 /// Returns a handler that replays changes and logs each one that does not fit the previous state.
-fn replaying(known: &Arc<Mutex<BTreeMap<ObjectKey, String>>>, complaints: &Log) -> Handler {
+fn replay_changes(known: &Arc<Mutex<BTreeMap<ObjectKey, String>>>, complaints: &Log) -> Handler {
     let (known, complaints) = (known.clone(), complaints.clone());
     Arc::new(move |change, _origin| {
         let (mut known, object) = (known.lock(), change.latest());
@@ -94,7 +94,7 @@ async fn handlers_added_under_load_miss_and_repeat_nothing() {
     let (complaints, mut all) = (Log::default(), Vec::new());
     for _ in 0..50 {
         let known = Arc::default();
-        store.subscribe(replaying(&known, &complaints)).await.wait_until_delivered().await;
+        store.subscribe(replay_changes(&known, &complaints)).await.wait_until_delivered().await;
         all.push(known);
     }
     writing.await.unwrap();
@@ -261,7 +261,7 @@ async fn missed_changes_are_reported_and_unchanged_objects_not() {
         list("9", &[&object("a", "1"), &object("b", "8"), &object("d", "9")], ""),
     ];
     let scripted = crate::script::Scripted::paged(responses).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let initial = ["initial +a@1", "initial +b@2", "initial +c@3"];
     assert_eq!(scripted.changes(), [&initial[..], &["-c@3", "~b@8", "+d@9"]].concat());
 }
@@ -298,7 +298,7 @@ async fn controllers_of_one_kind_resync_independently() {
     let mut world = World::new();
     world.set("a", "1").await;
     world.run(app().controller::<minutely>().controller::<slower>().controller::<never>()).await;
-    seconds(630).await;
+    advance_seconds(630).await;
     let counted = [&MINUTELY, &SLOWER, &NEVER].map(|counter| counter.load(Ordering::Relaxed));
     assert_eq!(counted, [11, 4, 1]);
     assert_eq!((world.n_requests("list", "configmaps"), world.n_requests("get", "configmaps")), (1, 0));
@@ -324,7 +324,7 @@ async fn hanging_controller_does_not_delay_same_kind_controllers() {
     world.run(app().controller::<hanging>().controller::<prompt>()).await;
     for version in 0..20 {
         world.set("a", &version.to_string()).await;
-        seconds(1).await;
+        advance_seconds(1).await;
     }
     assert_eq!(PROMPT.load(Ordering::Relaxed), 20);
 }
@@ -333,7 +333,7 @@ async fn hanging_controller_does_not_delay_same_kind_controllers() {
 async fn check_stop(fault: Option<Fault>, from_the_start: bool) {
     let world = World::new();
     // Wait for tasks that earlier runs left.
-    seconds(1).await;
+    advance_seconds(1).await;
     let n_tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let n_before = n_tasks();
     let add = |world: &World| {
@@ -347,11 +347,11 @@ async fn check_stop(fault: Option<Fault>, from_the_start: bool) {
     let manager = app().controller::<never>().manager(world.faults.client(&world.server)).await.unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(manager.run(async { drop(stopped.await) }));
-    seconds(20).await;
+    advance_seconds(20).await;
     if !from_the_start {
         add(&world);
         world.faults.cut_watches();
-        seconds(20).await;
+        advance_seconds(20).await;
     }
     stop.send(()).unwrap();
     let stopped = timeout(Duration::from_secs(1), running).await;
@@ -359,7 +359,7 @@ async fn check_stop(fault: Option<Fault>, from_the_start: bool) {
     yield_now().await;
     assert_eq!(n_tasks(), n_before, "{fault:?}");
     let n_requests = world.server.requests().len();
-    seconds(1_000).await;
+    advance_seconds(1_000).await;
     assert_eq!(world.server.requests().len(), n_requests, "{fault:?}");
 }
 

@@ -12,7 +12,7 @@ use kctl::{
 };
 use parking_lot::Mutex;
 
-use crate::world::{Log, RETRIES, With, World, app, seconds, text};
+use crate::world::{Log, RETRIES, With, World, advance_seconds, app, text};
 
 /// Takes ten seconds for each object, and logs keys that two workers process.
 fn slow(log: &Log) -> App {
@@ -24,7 +24,7 @@ fn slow(log: &Log) -> App {
                 log.add(format!("{} is in two workers", cx.key()));
             }
             log.add(format!("{} {}", config.name_any(), text(&config)));
-            seconds(10).await;
+            advance_seconds(10).await;
             in_hands.lock().remove(&cx.key());
             Ok(Action::await_change())
         }
@@ -37,10 +37,10 @@ async fn changes_during_reconcile_rerun_key_once() {
     world.set("a", "1").await;
     world.run(slow(&log)).await;
     for version in ["2", "3", "4"] {
-        seconds(1).await;
+        advance_seconds(1).await;
         world.set("a", version).await;
     }
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["a 1", "a 4"]);
 }
 
@@ -51,9 +51,9 @@ async fn keys_reconcile_in_parallel_up_to_concurrency() {
         world.set(name, "1").await;
     }
     world.run(slow(&log)).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a 1", "b 1", "c 1", "d 1"]);
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(log.take(), ["e 1"]);
 }
 
@@ -80,7 +80,7 @@ async fn failing_and_panicking_reconciles_lose_no_key() {
     for n in 0..150 {
         world.set(&format!("config-{n:03}"), ["fails", "panics", "works"][n % 3]).await;
     }
-    seconds(60).await;
+    advance_seconds(60).await;
     let mut lines = log.take();
     lines.sort();
     assert_eq!(lines, (0..150).map(|n| format!("config-{n:03}")).collect::<Vec<_>>());
@@ -91,10 +91,10 @@ async fn object_that_is_gone_is_not_reconciled_again() {
     let (mut world, log) = (World::new(), Log::default());
     world.set("a", "1").await;
     world.run(slow(&log)).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     configs.delete("a", &DeleteParams::default()).await.unwrap();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["a 1"]);
 }
 
@@ -109,7 +109,7 @@ async fn check_retries(fails: impl Fn(u32) -> Option<kctl::Error> + Send + Sync 
         async { result }
     });
     world.run(app).await;
-    seconds(20_000).await;
+    advance_seconds(20_000).await;
     assert_eq!(*runs.lock(), n_runs);
 }
 
@@ -157,6 +157,6 @@ async fn object_is_reconciled_again_after_each_resync_period() {
     let mut world = World::new();
     world.set("a", "1").await;
     world.run(app().controller::<resynced>()).await;
-    seconds(3_700).await;
+    advance_seconds(3_700).await;
     assert_eq!(N_RESYNCED.load(Ordering::Relaxed), 7);
 }

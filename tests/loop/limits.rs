@@ -11,7 +11,7 @@ use kctl_tests::Fault;
 
 use crate::{
     rich::{controlled_by, deployments},
-    world::{Log, World, app, pod, seconds},
+    world::{Log, World, advance_seconds, app, pod},
 };
 
 /// Runs a failing reconcile for a minute, makes a change, and compares the attempts in the second after it.
@@ -27,11 +27,11 @@ async fn check(change: impl AsyncFn(&World), expected: &[&str]) {
         }
     });
     world.run(app).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     // Attempts run at 0, 5, 15, 35 ms and so on. The next one is due after 82 s.
     assert_eq!(log.take().len(), 14);
     change(&world).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), expected);
 }
 
@@ -98,7 +98,7 @@ async fn failing_key_that_writes_its_status_backs_off() {
         }
     });
     world.run(app).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take().len(), 14, "the same as without the writes");
 }
 
@@ -114,10 +114,10 @@ async fn event_during_a_wait_is_a_later_reason() {
         }
     });
     world.run(app).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     log.take();
     world.create_pod_of("web-0", &[controlled_by(&deployment)]).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["Pod changed, retry"]);
 }
 
@@ -137,7 +137,7 @@ async fn resync_keeps_the_backoff_of_a_failing_key() {
     world.run(app().controller::<failing>()).await;
     // Attempts run at 0, 10, 30, 70, 150 and 310 seconds, regardless of the resyncs in between.
     for (n_attempts, wait) in [(1, 9), (2, 20), (3, 40), (4, 80), (5, 160)] {
-        seconds(wait).await;
+        advance_seconds(wait).await;
         assert_eq!(N_ATTEMPTS.load(Ordering::Relaxed), n_attempts);
     }
 }
@@ -163,12 +163,12 @@ async fn retry_after_429_delays_key_without_blocking_worker() {
     });
     world.faults.add(Fault::RejectFor(429, 300), |request| request.method == "POST" && request.path.ends_with("/pods"));
     world.run(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let said = log.take();
     assert!(said.len() == 1 && said[0].ends_with("POST /api/v1/namespaces/default/pods is rejected"), "{said:?}");
     world.faults.clear();
-    seconds(298).await;
+    advance_seconds(298).await;
     assert_eq!(log.take(), [""; 0]);
-    seconds(2).await;
+    advance_seconds(2).await;
     assert_eq!(log.take(), [""]);
 }

@@ -88,7 +88,7 @@ fn imported_modules(code: &str) -> Vec<String> {
 }
 
 /// Returns the imports that are part of a cycle or connect two cycles; empty if the modules can be ordered.
-fn circles(mut imports: Imports) -> Imports {
+fn cycles(mut imports: Imports) -> Imports {
     loop {
         let importing: BTreeSet<_> = imports.keys().map(|(from, _)| from.clone()).collect();
         let imported: BTreeSet<_> = imports.keys().map(|(_, to)| to.clone()).collect();
@@ -100,7 +100,7 @@ fn circles(mut imports: Imports) -> Imports {
     }
 }
 
-fn of_crate(name: &str) -> Imports {
+fn crate_imports(name: &str) -> Imports {
     let folder = format!("{name}/src");
     let files: Vec<_> =
         sources(&folder).into_iter().map(|(path, text)| (path[folder.len() + 1..].to_owned(), text)).collect();
@@ -110,9 +110,9 @@ fn of_crate(name: &str) -> Imports {
 #[test]
 fn modules_of_each_crate_import_in_one_direction() {
     for name in CRATES {
-        let all = of_crate(name);
+        let all = crate_imports(name);
         assert!(!all.is_empty(), "no imports found in {name}: the search has to follow the code");
-        let found = circles(all);
+        let found = cycles(all);
         assert!(found.is_empty(), "{name}: these imports form a circle; move the item to the lower module: {found:#?}");
     }
 }
@@ -223,9 +223,9 @@ fn planted_import_is_found_as_a_circle() {
         file("mid/mod.rs", "// use crate::high;\nuse crate::low::Low;\n"),
         file("high.rs", "use crate::{\n    low::{A, B},\n    mid,\n};\n"),
     ];
-    assert!(circles(imports(&files)).is_empty());
+    assert!(cycles(imports(&files)).is_empty());
     files[0].1 = "#[cfg(test)]\nmod cases;\nuse crate::{std::A, high::{B, C}};\n".to_owned();
-    let found: Vec<_> = circles(imports(&files)).into_keys().collect();
+    let found: Vec<_> = cycles(imports(&files)).into_keys().collect();
     let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
     assert_eq!(found, [pair("high", "low"), pair("high", "mid"), pair("low", "high"), pair("mid", "low")]);
 }

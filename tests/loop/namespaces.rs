@@ -9,7 +9,7 @@ use kctl::{
 };
 use parking_lot::Mutex;
 
-use crate::world::{Log, World, app, named, pod, seconds};
+use crate::world::{Log, World, advance_seconds, app, metadata_named, pod};
 use kctl::prelude::*;
 
 /// Creates a Pod for each `ConfigMap`, and logs how many Pods it sees.
@@ -47,7 +47,7 @@ impl Limits {
         let namespaces = Api::<Namespace>::all(world.client.clone());
         for name in ["a", "b"] {
             namespaces
-                .create(&PostParams::default(), &Namespace { metadata: named(name), ..Namespace::default() })
+                .create(&PostParams::default(), &Namespace { metadata: metadata_named(name), ..Namespace::default() })
                 .await
                 .unwrap();
             create(&world, name).await;
@@ -57,13 +57,13 @@ impl Limits {
             move |_env| std::future::ready(Ok(Limited { log: log.clone(), hold: hold.clone() }))
         });
         let watches = world.run_with_watches(app).await;
-        seconds(1).await;
+        advance_seconds(1).await;
         Self { world, log, hold, watches }
     }
 
     /// Returns the sorted log since the last call, without duplicates.
     async fn take_log(&self) -> Vec<String> {
-        seconds(2).await;
+        advance_seconds(2).await;
         let mut seen = self.log.take();
         seen.sort();
         seen.dedup();
@@ -77,7 +77,7 @@ async fn create(world: &World, namespace: &str) {
 
 async fn create_named(world: &World, namespace: &str, name: &str) {
     let configs = Api::<ConfigMap>::namespaced(world.client.clone(), namespace);
-    let config = ConfigMap { metadata: named(name), ..ConfigMap::default() };
+    let config = ConfigMap { metadata: metadata_named(name), ..ConfigMap::default() };
     configs.create(&PostParams::default(), &config).await.unwrap();
 }
 
@@ -126,7 +126,7 @@ async fn added_namespace_fills_all_caches_before_reconcile() {
     });
     limits.watches.add_namespace("b").await.unwrap();
     assert_eq!(limits.take_log().await, Vec::<String>::new());
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(limits.take_log().await, ["b/web has 1"], "it never seemed to have none");
 }
 
@@ -136,10 +136,10 @@ async fn reconcile_in_a_removed_namespace_writes_nothing() {
     limits.take_log().await;
     *limits.hold.lock() = Some(Duration::from_secs(5));
     limits.watches.add_namespace("b").await.unwrap();
-    seconds(2).await;
+    advance_seconds(2).await;
     assert_eq!(limits.log.take().last().map(String::as_str), Some("b/web has 0"));
     limits.watches.remove_namespace("b").await.unwrap();
-    seconds(10).await;
+    advance_seconds(10).await;
     let seen = limits.log.take();
     assert!(seen[0].starts_with("create Pod b/web: not sent, because the cache does not follow it now"), "{seen:?}");
     let pods = Api::<Pod>::namespaced(limits.world.client.clone(), "b");
@@ -154,11 +154,11 @@ async fn objects_of_a_removed_namespace_leave_as_deletes() {
     source.store().subscribe(crate::script::log_changes(&log)).await.wait_until_delivered().await;
     log.take();
     limits.watches.add_namespace("b").await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     let added = log.take();
     assert!(added.len() == 1 && added[0].starts_with("initial +web@"), "{added:?}");
     limits.watches.remove_namespace("b").await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), [added[0].replace("initial +", "-")]);
     assert_eq!(source.namespaces(), ["a"]);
 }
@@ -171,7 +171,7 @@ async fn watch_survives_a_change_of_its_controllers_namespaces() {
     assert!(matches!(configs.next().await, Some(Change::Added(_))));
     limits.watches.remove_namespace("a").await.unwrap();
     limits.watches.add_namespace("b").await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!((configs.waiting(), configs.objects().len()), (0, 1));
 }
 
@@ -193,7 +193,7 @@ struct Outward {
 
 impl Reconcile for Outward {
     async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
-        let metadata = ObjectMeta { namespace: Some("b".into()), ..named("copy") };
+        let metadata = ObjectMeta { namespace: Some("b".into()), ..metadata_named("copy") };
         cx.objects::<Secret>().create(&Secret { metadata, ..Secret::default() }).await?;
         self.log.add(format!("{} known", cx.store::<Secret>().len()));
         Ok(Action::await_change())
@@ -205,7 +205,7 @@ async fn own_write_outside_the_namespaces_is_not_cached() {
     let (mut world, log) = (World::new(), Log::default());
     let namespaces = Api::<Namespace>::all(world.client.clone());
     for name in ["a", "b"] {
-        let namespace = Namespace { metadata: named(name), ..Namespace::default() };
+        let namespace = Namespace { metadata: metadata_named(name), ..Namespace::default() };
         namespaces.create(&PostParams::default(), &namespace).await.unwrap();
     }
     create(&world, "a").await;
@@ -214,7 +214,7 @@ async fn own_write_outside_the_namespaces_is_not_cached() {
         move |_env| std::future::ready(Ok(Outward { log: log.clone() }))
     };
     world.run(app().controller_with(start)).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["0 known"]);
     assert!(Api::<Secret>::namespaced(world.client.clone(), "b").get("copy").await.is_ok());
 }

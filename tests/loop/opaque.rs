@@ -11,10 +11,10 @@ use kctl::{
 use kctl_tests::Fault;
 use tower::service_fn;
 
-use crate::world::{Log, With, World, app, pod, seconds, text};
+use crate::world::{Log, With, World, advance_seconds, app, pod, text};
 
 /// Returns the body with a `v` in front of each resource version.
-fn opaque(bytes: &Bytes) -> Bytes {
+fn with_opaque_versions(bytes: &Bytes) -> Bytes {
     let text = String::from_utf8_lossy(bytes).replace(r#""resourceVersion":""#, r#""resourceVersion":"v"#);
     text.replace(r#""resourceVersion":"v""#, r#""resourceVersion":"""#).into()
 }
@@ -37,7 +37,7 @@ fn client(world: &World, late: Duration) -> Client {
                 if is_watch {
                     tokio::time::sleep(late).await;
                 }
-                chunk.map(|bytes| http_body::Frame::data(opaque(&bytes)))
+                chunk.map(|bytes| http_body::Frame::data(with_opaque_versions(&bytes)))
             });
             let body = StreamBody::new(Box::pin(chunks));
             Ok::<_, Box<dyn std::error::Error + Send + Sync>>(http::Response::from_parts(frames.0, body))
@@ -70,12 +70,12 @@ fn counting(log: &Log) -> App {
 async fn own_writes_are_awaited_with_opaque_versions() {
     let (mut world, log) = (World::new(), Log::default());
     world.run_on(client(&world, Duration::from_millis(100)), counting(&log)).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     world.set("a", "3").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take()[0], "0 3");
     world.set("a", "1").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take()[0], "3 1");
     assert_eq!(world.pod_names().await.len(), 1);
 }
@@ -84,16 +84,16 @@ async fn own_writes_are_awaited_with_opaque_versions() {
 async fn own_write_wait_times_out_and_lists() {
     let (mut world, log) = (World::new(), Log::default());
     world.run_on(client(&world, Duration::ZERO), counting(&log)).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     world.faults.add(Fault::Break, |request| request.reads("pods") && request.is_watch);
     world.faults.cut_watches();
     world.set("a", "1").await;
-    seconds(9).await;
+    advance_seconds(9).await;
     assert_eq!(log.take(), [""; 0], "it waits");
-    seconds(2).await;
+    advance_seconds(2).await;
     assert_eq!(log.take().len(), 1, "but not for ever");
     world.set("a", "01").await;
-    seconds(15).await;
+    advance_seconds(15).await;
     assert_eq!(log.take().last().unwrap(), "1 1");
     assert_eq!(world.n_requests("create", "pods"), 1);
 }
@@ -113,13 +113,13 @@ async fn dry_run_create_does_not_wait_for_watch() {
         }
     });
     world.run_on(Client::new(tried, "default"), counting(&log)).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let n_lists = world.n_requests("list", "pods");
     world.set("a", "2").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["0 0"]);
     world.set("a", "02").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["0 0"]);
     assert_eq!((world.n_requests("create", "pods"), world.n_requests("list", "pods")), (4, n_lists));
     assert!(world.pod_names().await.is_empty());

@@ -13,7 +13,7 @@ use kctl::{
 };
 use kctl_runtime::manager::{health::Health, metrics::Metrics};
 
-use crate::world::{Log, World, app, named, seconds};
+use crate::world::{Log, World, advance_seconds, app, metadata_named};
 
 /// A kind that comes and goes.
 #[resource(group = "example.com", version = "v1", kind = "Bulb", namespaced)]
@@ -92,17 +92,17 @@ fn definitions(world: &World) -> Api<CustomResourceDefinition> {
 
 async fn install(world: &World) {
     definitions(world).create(&PostParams::default(), &Bulb::crd()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
 }
 
 /// Deletes the CRD. Watches end a second later, as on a real server.
 async fn uninstall(world: &World) {
     definitions(world).delete("bulbs.example.com", &DeleteParams::default()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     world.faults.cut_watches();
 }
 
-async fn light(world: &World, name: &str) {
+async fn create_bulb(world: &World, name: &str) {
     let bulbs = Api::<Bulb>::default_namespaced(world.client.clone());
     let bulb = Bulb::new(name, BulbSpec { on: true });
     bulbs.patch(name, &PatchParams::apply("test"), &Patch::Apply(bulb)).await.unwrap();
@@ -115,7 +115,7 @@ fn world() -> World {
 }
 
 /// Returns the readiness checks that fail.
-fn unready(view: &View) -> Vec<String> {
+fn failing_checks(view: &View) -> Vec<String> {
     let checks = Health::new(view.clone(), Metrics::default()).ready();
     checks.into_iter().filter_map(|check| Some(format!("{}: {}", check.name, check.result.err()?))).collect()
 }
@@ -125,13 +125,13 @@ async fn controller_without_optional_kind_runs_and_is_ready() {
     let (mut world, log) = (world(), Log::default());
     world.create_secret("a").await;
     let view = world.run(counter(app(), &log)).await;
-    seconds(3).await;
+    advance_seconds(3).await;
     assert_eq!(log.take(), ["a: not served"]);
-    assert_eq!(unready(&view), Vec::<String>::new());
+    assert_eq!(failing_checks(&view), Vec::<String>::new());
     assert!(view.is_idle(), "{:?}", view.unfinished_work());
     let source = crate::watch::source_of(&view, "bulbs");
     assert!(source.is_absent() && source.health().failure.is_none(), "that it is not there is no failure");
-    seconds(600).await;
+    advance_seconds(600).await;
     assert_eq!(log.take(), Vec::<String>::new());
 }
 
@@ -140,23 +140,23 @@ async fn optional_kind_is_watched_only_while_installed() {
     let (mut world, log) = (world(), Log::default());
     world.create_secret("a").await;
     let view = world.run(counter(app(), &log)).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["a: not served"]);
     install(&world).await;
-    seconds(7).await;
+    advance_seconds(7).await;
     assert_eq!(log.take(), ["a: 0 bulbs"], "that it is there is a change, too");
-    light(&world, "hall").await;
-    seconds(1).await;
+    create_bulb(&world, "hall").await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a: 1 bulbs"]);
     uninstall(&world).await;
-    seconds(3).await;
-    assert_eq!(unready(&view), Vec::<String>::new(), "also while it is not certain");
-    seconds(27).await;
+    advance_seconds(3).await;
+    assert_eq!(failing_checks(&view), Vec::<String>::new(), "also while it is not certain");
+    advance_seconds(27).await;
     assert_eq!(log.take().last().unwrap(), "a: not served");
     assert!(view.is_idle(), "{:?}", view.unfinished_work());
     install(&world).await;
-    light(&world, "attic").await;
-    seconds(10).await;
+    create_bulb(&world, "attic").await;
+    advance_seconds(10).await;
     assert_eq!(log.take().last().unwrap(), "a: 1 bulbs");
 }
 
@@ -164,10 +164,10 @@ async fn optional_kind_is_watched_only_while_installed() {
 async fn installed_optional_kind_is_listed_before_first_reconcile() {
     let (mut world, log) = (world(), Log::default());
     install(&world).await;
-    light(&world, "hall").await;
+    create_bulb(&world, "hall").await;
     world.create_secret("a").await;
     world.run(counter(app(), &log)).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(log.take(), ["a: 1 bulbs"]);
 }
 
@@ -176,10 +176,10 @@ async fn owned_optional_objects_are_created_after_installation() {
     let (mut world, log) = (world(), Log::default());
     world.set("a", "1").await;
     world.run(electrician(&log, true)).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), Vec::<String>::new());
     install(&world).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(log.take(), ["made a"]);
     let bulbs = Api::<Bulb>::default_namespaced(world.client.clone());
     assert_eq!(bulbs.list(&ListParams::default()).await.unwrap().items.len(), 1);
@@ -190,12 +190,12 @@ async fn write_to_missing_optional_kind_suggests_is_served() {
     let (mut world, log) = (world(), Log::default());
     world.set("a", "1").await;
     world.run(electrician(&log, false)).await;
-    seconds(3).await;
+    advance_seconds(3).await;
     let told = log.take();
     let first = told.first().unwrap();
     assert!(first.contains("create Bulb default/a: not sent") && first.contains("cx.is_served"), "{told:?}");
     install(&world).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(log.take().last().unwrap(), "made a");
 }
 
@@ -209,13 +209,13 @@ async fn controller_that_requires_the_kind_delays_no_other() {
         move |_env| std::future::ready(Ok(Needy { log: log.clone() }))
     });
     let view = world.run(both).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!((log.take(), needy.take()), (vec!["a: not served".to_owned()], Vec::new()));
-    assert_eq!(unready(&view).len(), 1, "the one that requires it: {:?}", unready(&view));
+    assert_eq!(failing_checks(&view).len(), 1, "the one that requires it: {:?}", failing_checks(&view));
     install(&world).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!((log.take(), needy.take()), (vec!["a: 0 bulbs".to_owned()], vec!["s: 0 bulbs".to_owned()]));
-    assert_eq!(unready(&view), Vec::<String>::new());
+    assert_eq!(failing_checks(&view), Vec::<String>::new());
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,11 +223,14 @@ async fn test_server_runs_controller_without_optional_kind() {
     let log = Log::default();
     let server = TestServer::start(counter(app(), &log)).await.unwrap();
     let secrets = Api::<Secret>::default_namespaced(server.client());
-    secrets.create(&PostParams::default(), &Secret { metadata: named("a"), ..Secret::default() }).await.unwrap();
+    secrets
+        .create(&PostParams::default(), &Secret { metadata: metadata_named("a"), ..Secret::default() })
+        .await
+        .unwrap();
     server.idle().await.unwrap();
     assert_eq!(log.take(), ["a: not served"]);
     Api::<CustomResourceDefinition>::all(server.client()).create(&PostParams::default(), &Bulb::crd()).await.unwrap();
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(log.take(), ["a: 0 bulbs"]);
 }
 
@@ -261,8 +264,8 @@ async fn leader_takes_over_without_its_optional_kind() {
     let manager = manager.elect(ElectionConfig::new("loop", "default", "me")).unwrap();
     let view = manager.view();
     let _running = tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() });
-    seconds(20).await;
+    advance_seconds(20).await;
     assert_eq!(log.take(), ["a: not served"]);
     assert!(crate::watch::source_of(&view, "bulbs").is_absent());
-    assert_eq!(unready(&view), Vec::<String>::new());
+    assert_eq!(failing_checks(&view), Vec::<String>::new());
 }

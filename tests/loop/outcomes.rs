@@ -4,7 +4,7 @@
 use kctl::prelude::*;
 use tokio::time::Instant;
 
-use crate::world::{Log, With, World, app, seconds, text};
+use crate::world::{Log, With, World, advance_seconds, app, text};
 
 /// Runs a controller that returns `result` for each text and attempt. Logs milliseconds, attempts and texts.
 async fn run(result: impl Fn(&str, u32) -> Result<Action> + Send + Sync + 'static) -> (World, Log) {
@@ -25,11 +25,11 @@ async fn run(result: impl Fn(&str, u32) -> Result<Action> + Send + Sync + 'stati
 #[tokio::test(start_paused = true)]
 async fn backoff_grows_and_restarts_after_a_success() {
     let (world, log) = run(|_, attempt| if attempt < 4 { Err("no".into()) } else { Ok(Action::await_change()) }).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let waits = ["0 ms, attempt 0", "5 ms, attempt 1", "15 ms, attempt 2", "35 ms, attempt 3", "75 ms, attempt 4"];
     assert_eq!(log.take(), waits.map(|line| format!("{line}, 1")));
     world.set("a", "2").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let later = [1000, 1005, 1015, 1035, 1075];
     assert_eq!(log.take(), [0, 1, 2, 3, 4].map(|n| format!("{} ms, attempt {n}, 2", later[n])));
 }
@@ -41,10 +41,10 @@ async fn terminal_error_is_retried_only_after_change() {
         _ => Err::<Action, _>("no").terminal().context("while it tried"),
     })
     .await;
-    seconds(3600).await;
+    advance_seconds(3600).await;
     assert_eq!(log.take(), ["0 ms, attempt 0, 1"]);
     world.set("a", "wrapped").await;
-    seconds(3600).await;
+    advance_seconds(3600).await;
     assert_eq!(log.take(), ["3600000 ms, attempt 0, wrapped"]);
 }
 
@@ -56,7 +56,7 @@ async fn requested_wait_of_an_error_replaces_its_backoff() {
         _ => Ok(Action::await_change()),
     })
     .await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["0 ms, attempt 0, 1", "7000 ms, attempt 1, 1", "7010 ms, attempt 2, 1"]);
 }
 
@@ -65,12 +65,12 @@ async fn requeue_resets_failures_and_yields_to_a_change() {
     let (world, log) =
         run(|_, attempt| if attempt < 1 { Err("no".into()) } else { Ok(Action::requeue(Duration::from_secs(60))) })
             .await;
-    seconds(30).await;
+    advance_seconds(30).await;
     assert_eq!(log.take(), ["0 ms, attempt 0, 1", "5 ms, attempt 1, 1"]);
     world.set("a", "2").await;
-    seconds(40).await;
+    advance_seconds(40).await;
     assert_eq!(log.take(), ["30000 ms, attempt 0, 2", "30005 ms, attempt 1, 2"], "the first wish is void");
-    seconds(21).await;
+    advance_seconds(21).await;
     assert_eq!(log.take()[0], "90005 ms, attempt 0, 2");
 }
 
@@ -78,9 +78,9 @@ async fn requeue_resets_failures_and_yields_to_a_change() {
 async fn huge_requeue_delay_neither_panics_nor_blocks_changes() {
     for wait in [Duration::from_secs(10 * 365 * 86_400), Duration::MAX] {
         let (world, log) = run(move |_, _| Ok(Action::requeue(wait))).await;
-        seconds(86_400).await;
+        advance_seconds(86_400).await;
         world.set("a", "2").await;
-        seconds(86_400).await;
+        advance_seconds(86_400).await;
         assert_eq!(log.take(), ["0 ms, attempt 0, 1", "86400000 ms, attempt 0, 2"]);
     }
 }
@@ -94,10 +94,10 @@ async fn panic_of_one_key_stops_no_other() {
     .await;
     world.set("b", "panics").await;
     for n in 0..3 {
-        seconds(1).await;
+        advance_seconds(1).await;
         world.set("a", &format!("late {n}")).await;
     }
-    seconds(1).await;
+    advance_seconds(1).await;
     let calm: Vec<_> = log.take().into_iter().filter(|line| !line.ends_with("panics")).collect();
     assert_eq!(calm.len(), 4, "{calm:?}");
 }

@@ -20,7 +20,7 @@ use kctl_runtime::{
 use crate::{
     rich::{Deployments, controlled_by, deployments},
     script::object,
-    world::{Log, World, app, pod, seconds},
+    world::{Log, World, advance_seconds, app, pod},
 };
 
 /// Logs each reconcile with the Pods that the Deployment owns.
@@ -40,12 +40,12 @@ async fn two_owners(log: &Log) -> (World, Deployment, Deployment) {
     world.create_pod_of("pod-a", &[controlled_by(&a)]).await;
     world.create_pod_of("pod-b", &[controlled_by(&b)]).await;
     world.run(logging(log)).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["a: pod-a", "b: pod-b"]);
     (world, a, b)
 }
 
-async fn give(world: &World, pod: &str, owners: &[OwnerReference]) {
+async fn set_owners(world: &World, pod: &str, owners: &[OwnerReference]) {
     let patch = Patch::Merge(kctl::json!({ "metadata": { "ownerReferences": owners } }));
     world.pods().patch(pod, &PatchParams::default(), &patch).await.unwrap();
 }
@@ -54,13 +54,13 @@ async fn give(world: &World, pod: &str, owners: &[OwnerReference]) {
 async fn object_that_changes_hands_concerns_both_owners() {
     let log = Log::default();
     let (world, _a, b) = two_owners(&log).await;
-    give(&world, "pod-a", &[controlled_by(&b)]).await;
-    seconds(5).await;
+    set_owners(&world, "pod-a", &[controlled_by(&b)]).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["a: ", "b: pod-a pod-b"]);
     // An update that keeps the owner queues it once.
     let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "red" } } }));
     world.pods().patch("pod-a", &PatchParams::default(), &label).await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["b: pod-a pod-b"]);
 }
 
@@ -70,15 +70,15 @@ async fn swapped_objects_are_seen_at_their_new_owners() {
         let log = Log::default();
         let (world, a, b) = two_owners(&log).await;
         if deaf {
-            world.deafen("pods");
+            world.stop_reads("pods");
         }
-        give(&world, "pod-a", &[controlled_by(&b)]).await;
-        give(&world, "pod-b", &[controlled_by(&a)]).await;
+        set_owners(&world, "pod-a", &[controlled_by(&b)]).await;
+        set_owners(&world, "pod-b", &[controlled_by(&a)]).await;
         if deaf {
             world.server.compact();
             world.faults.clear();
         }
-        seconds(60).await;
+        advance_seconds(60).await;
         let lines = log.take();
         let last = |name: &str| lines.iter().rfind(|line| line.starts_with(name)).cloned().unwrap_or_default();
         assert_eq!([last("a"), last("b")], ["a: pod-b", "b: pod-a"], "deaf: {deaf}");
@@ -89,12 +89,12 @@ async fn swapped_objects_are_seen_at_their_new_owners() {
 async fn object_recreated_for_another_owner_concerns_both() {
     let log = Log::default();
     let (world, _a, b) = two_owners(&log).await;
-    world.deafen("pods");
+    world.stop_reads("pods");
     world.pods().delete("pod-a", &kctl::kube::api::DeleteParams::default()).await.unwrap();
     world.create_pod_of("pod-a", &[controlled_by(&b)]).await;
     world.server.compact();
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     let lines = log.take();
     assert!(lines.contains(&"a: ".into()) && lines.last() == Some(&"b: pod-b pod-a".into()), "{lines:?}");
 }
@@ -103,22 +103,22 @@ async fn object_recreated_for_another_owner_concerns_both() {
 async fn recreated_primary_owns_nothing_of_its_predecessor() {
     let log = Log::default();
     let (world, _a, _b) = two_owners(&log).await;
-    world.deafen("deployments");
+    world.stop_reads("deployments");
     world.deployments().delete("a", &kctl::kube::api::DeleteParams::default()).await.unwrap();
     world.create_deployment("a").await;
     world.server.compact();
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["a: "]);
 }
 
 /// Returns the keys of the Deployments that a change of a Pod queues.
 fn queued_keys(relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
-    concerned_of(&Relation::<Deployments, Deployment>::watched("").erase(), relation, states)
+    queued_primaries(&Relation::<Deployments, Deployment>::watched("").erase(), relation, states)
 }
 
 /// Returns the keys of the primaries that a change of a Pod queues.
-fn concerned_of(primary: &RelationSpec, relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
+fn queued_primaries(primary: &RelationSpec, relation: &RelationSpec, states: &[Arc<Stored>]) -> Vec<String> {
     let queue = WorkQueue::new(QueueConfig::default());
     let handle = handler::for_relation(1, relation, primary, Arc::new(SharedStore::default()), queue.clone());
     let change = match states {
@@ -164,7 +164,11 @@ async fn owner_is_the_controller_by_group_and_kind() {
     }
     let mut of_the_cluster = Relation::<Deployments, Deployment>::watched("").erase();
     of_the_cluster.namespaced = false;
-    assert_eq!(concerned_of(&of_the_cluster, &pods, &[owned_pod(from_ref(&web))]), ["web"], "it is in no namespace");
+    assert_eq!(
+        queued_primaries(&of_the_cluster, &pods, &[owned_pod(from_ref(&web))]),
+        ["web"],
+        "it is in no namespace"
+    );
     let other = owner("apps/v1", "Deployment", "other", true);
     let moved = [owned_pod(from_ref(&web)), owned_pod(&[other])];
     assert_eq!(queued_keys(&pods, &moved), ["default/other", "default/web"]);
@@ -237,7 +241,7 @@ async fn owner_references_block_owner_deletion_where_declared() {
         world.create_deployment("a").await;
         world.create_pod_of("orphan", &[]).await;
         world.run(if declared { app().controller::<blocking>() } else { creating() }).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         for pod in world.pods().list(&ListParams::default()).await.unwrap() {
             let blocks: Vec<_> = pod.owner_references().iter().map(|owner| owner.block_owner_deletion).collect();
             let expected: &[_] = match (declared, pod.name_any().as_str()) {

@@ -12,7 +12,7 @@ use kctl::{
 
 use crate::{
     rich::controlled_by,
-    world::{World, app, pod, seconds, text},
+    world::{World, advance_seconds, app, pod, text},
 };
 
 /// Owns Jobs, and performs the action that its `ConfigMap` names.
@@ -96,7 +96,7 @@ async fn add_pod(world: &World) {
 
 /// Returns the state of Job and Pod after ten seconds.
 async fn state_after_wait(world: &World) -> String {
-    seconds(10).await;
+    advance_seconds(10).await;
     let pod = world.pods().get("work-pod").await.unwrap();
     let (job, deleted) = (jobs(world).get_opt("work").await.unwrap(), pod.metadata.deletion_timestamp.is_some());
     let job = match job.map(|job| job.metadata.deletion_timestamp.is_some()) {
@@ -124,7 +124,7 @@ async fn owned_job_is_deleted_with_pods_by_default() {
         world.run_cluster();
         world.set("a", "create").await;
         world.run(app().controller::<owner>()).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         add_pod(&world).await;
         world.set("a", way).await;
         assert_eq!(state_after_wait(&world).await, expected, "{way}");
@@ -154,7 +154,7 @@ async fn primary_job_is_deleted_with_pods_by_default() {
         jobs(&world).create(&PostParams::default(), &job("work")).await.unwrap();
         add_pod(&world).await;
         world.run(app().controller::<primary>()).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         let label = Patch::Merge(kctl::json!({ "metadata": { "labels": { "way": way } } }));
         jobs(&world).patch("work", &PatchParams::default(), &label).await.unwrap();
         assert_eq!(state_after_wait(&world).await, expected, "{way}");
@@ -168,7 +168,7 @@ async fn foreground_deletion_is_not_turned_into_background() {
         world.run_cluster();
         world.set("a", "create").await;
         world.run(app().controller::<owner>()).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         add_pod(&world).await;
         // The state after `kubectl delete --cascade=foreground`, whose deletion the cache has not seen yet.
         let held = Patch::Merge(kctl::json!({ "metadata": { "finalizers": ["foregroundDeletion"] } }));

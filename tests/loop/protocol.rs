@@ -9,7 +9,7 @@ use crate::{
         FOREVER, Scripted, ScriptedResponse, bookmark, event, idle_watch, list, object, reject, state_is_whole, status,
         watch,
     },
-    world::seconds,
+    world::advance_seconds,
 };
 
 /// The response to a list from a version that the server has not reached.
@@ -34,7 +34,7 @@ fn check_requests(scripted: &Scripted, expected: &[(u64, &str)]) {
 async fn check(responses: Vec<ScriptedResponse>, requests: &[(u64, &str)], changes: &[&str]) {
     let scripted = Scripted::paged(responses).await;
     // Shorter than the timeout of the silent watch at the end.
-    seconds(290).await;
+    advance_seconds(290).await;
     check_requests(&scripted, requests);
     assert_eq!(scripted.changes(), changes);
 }
@@ -266,9 +266,9 @@ async fn streamed_state_is_applied_at_its_last_bookmark() {
         (Duration::ZERO, event("MODIFIED", &a("8"))),
     ];
     let scripted = Scripted::streaming(vec![ScriptedResponse::WatchLines(lines, FOREVER)]).await;
-    seconds(4).await;
+    advance_seconds(4).await;
     assert!(scripted.changes().is_empty() && !scripted.source.store().is_synced());
-    seconds(2).await;
+    advance_seconds(2).await;
     assert!(scripted.source.store().is_synced());
     assert_eq!(scripted.changes(), ["initial +a@5", "initial +b@4", "~a@8"]);
     check_requests(&scripted, &[(0, "stream")]);
@@ -279,7 +279,7 @@ async fn rejected_watch_list_falls_back_to_list() {
     for code in [400, 405, 422] {
         let responses = vec![reject(code), list("7", &[&a("5")], ""), idle_watch()];
         let scripted = Scripted::streaming(responses).await;
-        seconds(1).await;
+        advance_seconds(1).await;
         check_requests(&scripted, &[(0, "stream"), (0, "whole"), (0, "watch from 7")]);
         assert!(scripted.source.store().is_synced(), "{code}");
     }
@@ -289,7 +289,7 @@ async fn rejected_watch_list_falls_back_to_list() {
 async fn check_half_a_stream(lines: &[String], wait: u64) {
     let whole = watch(&[event("ADDED", &object("b", "8")), state_is_whole("10")], 10);
     let scripted = Scripted::streaming(vec![watch(lines, 1), whole, idle_watch()]).await;
-    seconds(100).await;
+    advance_seconds(100).await;
     check_requests(&scripted, &[(0, "stream"), (wait, "stream"), (10_000, "watch from 10")]);
     assert_eq!(scripted.changes(), ["initial +b@8"], "nothing of the first stream is left");
 }
@@ -307,11 +307,11 @@ async fn expired_stream_restarts_with_the_newest_state() {
 #[tokio::test(start_paused = true)]
 async fn state_is_requested_whole_and_may_come_paged() {
     let whole = Scripted::unpaged(vec![list("7", &[&a("5")], ""), idle_watch()]).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     check_requests(&whole, &[(0, "whole"), (0, "watch from 7")]);
     let responses = vec![list("7", &[&a("5")], "t"), list("7", &[&object("b", "2")], ""), idle_watch()];
     let pages = Scripted::unpaged(responses).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     check_requests(&pages, &[(0, "whole"), (0, "list page t"), (0, "watch from 7")]);
     assert_eq!(pages.changes(), ["initial +a@5", "initial +b@2"]);
 }
@@ -321,7 +321,7 @@ async fn rejected_whole_list_is_requested_in_pages() {
     for code in [400, 405, 413, 422] {
         let responses = vec![reject(code), list("7", &[&a("5")], ""), idle_watch()];
         let scripted = Scripted::unpaged(responses).await;
-        seconds(1).await;
+        advance_seconds(1).await;
         check_requests(&scripted, &[(0, "whole"), (0, "list"), (0, "watch from 7")]);
         assert!(scripted.source.store().is_synced(), "{code}");
     }
@@ -336,11 +336,11 @@ fn half_a_list() -> ScriptedResponse {
 async fn truncated_lists_are_discarded_and_switch_to_paging() {
     let responses = vec![half_a_list(), half_a_list(), list("10", &[&object("b", "8")], ""), idle_watch()];
     let scripted = Scripted::unpaged(responses).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert!(
         scripted.source.health().failure.is_some_and(|error| error.to_string().contains("truncated list response"))
     );
-    seconds(99).await;
+    advance_seconds(99).await;
     check_requests(&scripted, &[(0, "whole"), (800, "whole"), (1_600, "list"), (0, "watch from 10")]);
     assert_eq!(scripted.changes(), ["initial +b@8"], "nothing of the first lists is left");
 }
@@ -349,7 +349,7 @@ async fn truncated_lists_are_discarded_and_switch_to_paging() {
 async fn watches_last_five_to_ten_minutes_at_random() {
     let responses = (0..50).map(|_| watch(&[event("MODIFIED", &a("8"))], 2));
     let scripted = Scripted::paged(std::iter::once(list("7", &[&a("5")], "")).chain(responses).collect()).await;
-    seconds(200).await;
+    advance_seconds(200).await;
     let timeouts = scripted.timeouts();
     assert!(timeouts.len() > 50 && timeouts.iter().all(|timeout| (300..=600).contains(timeout)), "{timeouts:?}");
     let n_different = timeouts.iter().collect::<BTreeSet<_>>().len();
@@ -359,9 +359,9 @@ async fn watches_last_five_to_ten_minutes_at_random() {
 #[tokio::test(start_paused = true)]
 async fn silence_beyond_the_watch_timeout_ends_the_connection() {
     let scripted = Scripted::paged(vec![list("7", &[], ""), idle_watch(), idle_watch()]).await;
-    seconds(304).await;
+    advance_seconds(304).await;
     assert_eq!(scripted.requests().len(), 2);
-    seconds(302).await;
+    advance_seconds(302).await;
     let requests = scripted.requests();
     assert!(requests.len() == 1 && requests[0].ends_with(" watch from 7"), "{requests:?}");
 }

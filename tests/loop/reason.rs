@@ -2,7 +2,7 @@
 
 use kctl::{app::TRIGGERS_WAITING_MAX, prelude::*};
 
-use crate::world::{Configs, Log, With, World, app, seconds};
+use crate::world::{Configs, Log, With, World, advance_seconds, app};
 
 /// Returns a function that logs each reconcile with its reason.
 fn logging(log: &Log) -> impl Fn(&str, String) + Clone + Send + Sync + 'static {
@@ -34,18 +34,18 @@ async fn reason_names_everything_that_queued_the_key() {
     });
     let triggers = app.triggers();
     world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["a: initial list"]);
-    seconds(10).await;
+    advance_seconds(10).await;
     // The controller's own write comes back as a change of an owned object. Then the Pod starts.
     let seen = log.take();
     assert_eq!(seen[0], "a: requeue");
     assert!(seen[1..].iter().all(|line| line == "a: Pod changed"), "{seen:?}");
     triggers.trigger::<Configs>(&Key::namespaced("default", "a")).unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a: trigger", "a: retry"]);
     world.set("a", "2").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a: ConfigMap changed"]);
 }
 
@@ -68,7 +68,7 @@ async fn reason_after_a_conflict_is_not_a_requeue() {
         }
     });
     world.run(app).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["a: initial list", "a: conflict"]);
 }
 
@@ -86,7 +86,7 @@ async fn keys_triggered_before_the_start_wait_for_it() {
         app.trigger::<Configs>(&Key::namespaced("default", name)).unwrap();
     }
     world.run(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a: initial list, trigger"], "nothing is reconciled that is not there");
 }
 
@@ -108,7 +108,7 @@ async fn trigger_on_reconciles_each_streamed_key() {
             })
         });
     world.run(app).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["a: initial list", "a: trigger", "a: trigger"]);
 }
 
@@ -121,19 +121,19 @@ async fn triggers_during_reconcile_collapse_into_one_rerun() {
     let app = app().configs(move |config, cx| {
         note(&config.name_any(), cx.reason().to_string());
         async {
-            seconds(10).await;
+            advance_seconds(10).await;
             Ok(Action::await_change())
         }
     });
     let triggers = app.triggers();
     let view = world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     for n in 0..2 * TRIGGERS_WAITING_MAX {
         triggers.trigger::<Configs>(&Key::namespaced("default", "a")).unwrap();
         triggers.trigger::<Configs>(&Key::namespaced("default", &format!("missing-{n}"))).unwrap();
     }
     assert_eq!(view.controllers()[0].1.stats().depth, 0, "`a` is in a worker's hands, and nothing else is there");
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["a: initial list", "a: trigger"]);
 }
 
@@ -141,7 +141,7 @@ async fn triggers_during_reconcile_collapse_into_one_rerun() {
 async fn excess_triggers_are_rejected_until_the_first_list() {
     let mut world = World::new();
     world.set("last", "1").await;
-    world.deafen("configmaps");
+    world.stop_reads("configmaps");
     let log = Log::default();
     let note = logging(&log);
     let app = app().configs(move |config, cx| {
@@ -151,7 +151,7 @@ async fn excess_triggers_are_rejected_until_the_first_list() {
     let triggers = app.triggers();
     let trigger = |name: &str| triggers.trigger::<Configs>(&Key::namespaced("default", name));
     let view = world.run(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     for n in 1..TRIGGERS_WAITING_MAX {
         trigger(&n.to_string()).unwrap();
     }
@@ -160,7 +160,7 @@ async fn excess_triggers_are_rejected_until_the_first_list() {
     let error = trigger("one-more").unwrap_err().to_string();
     assert_eq!(error, "10000 keys wait for the first list of their kind");
     world.faults.clear();
-    seconds(120).await;
+    advance_seconds(120).await;
     assert_eq!(log.take(), ["last: initial list, trigger"]);
     assert_eq!(view.controllers()[0].1.len(), 0);
     trigger("one-more").unwrap();

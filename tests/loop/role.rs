@@ -15,7 +15,7 @@ use kctl::{
     prelude::*,
 };
 
-use crate::world::{World, app, pod, seconds};
+use crate::world::{World, advance_seconds, app, pod};
 
 /// Uses each declared permission once.
 #[controller(of = Deployment, owns = Pod(create, patch, delete), reads = Secret, primary(patch, status), finalizer = "example.com/x")]
@@ -98,9 +98,9 @@ async fn rejected_requests(role: &ClusterRole, binding: &ClusterRoleBinding) -> 
     let client = Client::new(world.server.service_as(user), "default");
     let manager = everything().manager(client).await.unwrap();
     let running = tokio::spawn(manager.run(std::future::pending()));
-    seconds(60).await;
+    advance_seconds(60).await;
     world.deployments().delete("web", &DeleteParams::default()).await.unwrap();
-    seconds(60).await;
+    advance_seconds(60).await;
     running.abort();
     let gone = world.deployments().get_opt("web").await.unwrap().is_none();
     let requests = world.server.requests();

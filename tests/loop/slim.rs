@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use crate::{
     watch::source_of,
-    world::{Log, With, World, app, pod, seconds},
+    world::{Log, With, World, advance_seconds, app, pod},
 };
 
 static COUNTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -107,7 +107,7 @@ async fn metadata_alone_is_asked_for_cached_and_read() {
     world.set("config", "1").await;
     let forms = note_forms(&world);
     let view = world.run(app().controller::<counter>()).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(std::mem::take(&mut *COUNTED.lock()), ["config a me"]);
     assert_eq!(
         forms.take(),
@@ -116,7 +116,7 @@ async fn metadata_alone_is_asked_for_cached_and_read() {
     let mut gone = pod("b");
     gone.metadata.labels = Some([("delete".to_owned(), "yes".to_owned())].into());
     world.pods().create(&PostParams::default(), &gone).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     let cached_now = cached_pods(&view);
     assert_eq!(cached_now.len(), 2);
     for json in &cached_now {
@@ -125,7 +125,7 @@ async fn metadata_alone_is_asked_for_cached_and_read() {
         assert!(!json.contains("\"kind\"") && !json.contains("PartialObjectMetadata"), "{json}");
     }
     world.set("config", "2").await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(std::mem::take(&mut *COUNTED.lock()), ["config a me", "config b "]);
     assert_eq!(cached_pods(&view).len(), 1, "what was deleted by its metadata is gone");
     assert_eq!(world.pod_names().await, ["a"]);
@@ -139,19 +139,19 @@ async fn change_outside_of_metadata_queues_no_key() {
     let follower = log.clone();
     let app = app().controller_with(move |_env| std::future::ready(Ok(Follower { log: follower.clone() })));
     let view = world.run(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a"]);
     let revision = source_of(&view, "pods").store().revision();
     for n in 0..3 {
         let status = Patch::Merge(kctl::json!({ "status": { "message": n.to_string() } }));
         world.pods().patch_status("a", &PatchParams::default(), &status).await.unwrap();
-        seconds(1).await;
+        advance_seconds(1).await;
     }
     assert!(log.take().is_empty(), "a status is not in the metadata");
     assert!(source_of(&view, "pods").store().revision() > revision, "the cache has come as far as the server");
     let color = Patch::Merge(kctl::json!({ "metadata": { "annotations": { "color": "red" } } }));
     world.pods().patch("a", &PatchParams::default(), &color).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a"]);
 }
 
@@ -162,7 +162,7 @@ async fn metadata_only_owned_pods_are_applied_and_deleted() {
     let keeper = log.clone();
     let view =
         world.run(app().controller_with(move |_env| std::future::ready(Ok(Keeper { log: keeper.clone() })))).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["0 of web", "1 of web"]);
     let kept = world.pods().get("kept").await.unwrap();
     assert_eq!(kept.spec.unwrap().containers.len(), 1, "the whole object was applied");
@@ -170,7 +170,7 @@ async fn metadata_only_owned_pods_are_applied_and_deleted() {
     let mut extra = pod("more");
     extra.metadata.owner_references = kept.metadata.owner_references;
     world.pods().create(&PostParams::default(), &extra).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(world.pod_names().await, ["kept"]);
 }
 
@@ -194,7 +194,7 @@ async fn metadata_and_full_readers_share_one_watch() {
         };
         let app = if first == "metadata" { whole(slim(app())) } else { slim(whole(app())) };
         let view = world.run(app).await;
-        seconds(1).await;
+        advance_seconds(1).await;
         let mut lines = log.take();
         lines.sort();
         assert_eq!(lines, ["0 owned", "a"], "{first} first");
@@ -211,7 +211,7 @@ async fn runtime_watch_of_full_objects_bypasses_metadata_cache() {
     let follower = log.clone();
     let app = app().controller_with(move |_env| std::future::ready(Ok(Follower { log: follower.clone() })));
     let watches = world.run_with_watches(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let mut pods = watches.watch::<Pod>(WatchConfig::of::<Pod>()).await.unwrap();
     let Some(Change::Added(seen)) = pods.next().await else { panic!("the pod is there") };
     assert_eq!(seen.spec.as_ref().unwrap().containers.len(), 1);
@@ -329,11 +329,11 @@ async fn view_keeps_its_fields_everywhere_and_nothing_else() {
     world.create_secret("a").await;
     create_placed(&world, "x").await;
     let view = world.run(census(&log)(app())).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take()[0], "a: x ");
     let status = Patch::Merge(kctl::json!({ "status": { "podIP": "10.0.0.1", "phase": "Running" } }));
     world.pods().patch_status("x", &PatchParams::default(), &status).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take().last().map(String::as_str), Some("a: x 10.0.0.1"));
     let json = cached_pods(&view).remove(0);
     assert!(
@@ -348,17 +348,17 @@ async fn heartbeat_outside_of_a_view_queues_no_key() {
     world.create_secret("a").await;
     create_placed(&world, "x").await;
     world.run(census(&log)(app())).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     log.take();
     for n in 0..5 {
         let status = Patch::Merge(kctl::json!({ "status": { "message": n.to_string() } }));
         world.pods().patch_status("x", &PatchParams::default(), &status).await.unwrap();
-        seconds(1).await;
+        advance_seconds(1).await;
     }
     assert!(log.take().is_empty(), "the view has no message");
     let status = Patch::Merge(kctl::json!({ "status": { "podIP": "10.0.0.2" } }));
     world.pods().patch_status("x", &PatchParams::default(), &status).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["a: x 10.0.0.2"]);
 }
 
@@ -369,7 +369,7 @@ async fn two_views_of_a_kind_share_one_watch() {
     world.create_secret("a").await;
     create_placed(&world, "x").await;
     let view = world.run(timer(&log)(census(&log)(app()))).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let mut lines = log.take();
     lines.sort();
     lines.dedup();
@@ -389,7 +389,7 @@ async fn view_shares_cache_of_full_reader() {
     world.create_service("timer").await;
     create_placed(&world, "x").await;
     let view = world.run(timer(&log)(app()).secrets(|_, _| async { Ok(Action::await_change()) })).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["timer: 30"]);
     assert!(cached_pods(&view)[0].contains("containers"));
     assert_eq!(world.n_requests("watch", "pods"), 1);
@@ -425,7 +425,7 @@ async fn object_missing_required_field_is_skipped_and_counted() {
     definition["spec"]["versions"][0]["schema"] = schema;
     let definitions: Api<CustomResourceDefinition> = Api::all(world.client.clone());
     definitions.create(&PostParams::default(), &kctl::from_json(definition).unwrap()).await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     let widgets =
         Api::<DynamicObject>::default_namespaced_with(world.client.clone(), &ApiResource::erase::<Widget>(&()));
     for (name, spec) in [("a", kctl::json!({ "size": 3 })), ("b", kctl::json!({ "length": 4 }))] {
@@ -436,7 +436,7 @@ async fn object_missing_required_field_is_skipped_and_counted() {
     }
     world.set("config", "1").await;
     let view = world.run(app().controller::<sizes>()).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(*SIZES.lock(), [3]);
     assert_eq!(source_of(&view, "widgets").health().undecodable, 1);
 }

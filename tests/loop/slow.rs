@@ -11,7 +11,7 @@ use std::{
 use kctl::prelude::*;
 use tokio::{runtime, time::timeout};
 
-use crate::world::{Log, With, World, app, seconds};
+use crate::world::{Log, With, World, advance_seconds, app};
 
 /// Blocks callers while it is shut, like a mapper that queries a database.
 struct Gate {
@@ -140,11 +140,11 @@ async fn panicking_mapper_misses_one_change_and_goes_on() {
         async { Ok(Action::await_change()) }
     });
     world.run(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let n_started = ASKED.lock().unwrap().len();
     for name in ["a", "bad", "b"] {
         world.set(name, "1").await;
-        seconds(1).await;
+        advance_seconds(1).await;
     }
     assert_eq!(ASKED.lock().unwrap().len(), n_started + 2, "{:?}", ASKED.lock().unwrap());
     assert_eq!(log.take(), ["a", "bad", "b"], "others are told of each");

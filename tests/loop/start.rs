@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use kctl::{kube::api::PostParams, manager::View, prelude::*};
 use kctl_tests::Fault;
 
-use crate::world::{Log, With, World, app, pod, seconds};
+use crate::world::{Log, With, World, advance_seconds, app, pod};
 
 #[tokio::test(start_paused = true)]
 async fn worker_starts_only_after_all_caches_sync() {
@@ -24,9 +24,9 @@ async fn worker_starts_only_after_all_caches_sync() {
         }
     });
     world.run(app).await;
-    seconds(9).await;
+    advance_seconds(9).await;
     assert!(log.take().is_empty());
-    seconds(2).await;
+    advance_seconds(2).await;
     assert_eq!(log.take(), ["a sees 3 pods"]);
 }
 
@@ -45,7 +45,7 @@ async fn first_worker_starts_after_all_initial_objects() {
         }
     });
     assert!(view.set(world.run(app).await).is_ok());
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["4 wait", "3 wait", "2 wait", "1 wait", "0 wait"]);
 }
 
@@ -71,7 +71,7 @@ async fn check_rejected_pods(code: u16) {
         .secrets(move |secret, _| secrets(format!("secret {}", secret.name_any())))
         .services(move |service, _| services(format!("service {}", service.name_any())));
     let view = world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["service c"], "the only one that does not declare pods");
     assert!(!view.is_idle());
     let failing: Vec<_> = view.sources().iter().filter_map(|source| source.health().failure).collect();
@@ -80,7 +80,7 @@ async fn check_rejected_pods(code: u16) {
     assert!(failing[0].to_string().starts_with("list pods: "), "{}", failing[0]);
 
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     let mut lines = log.take();
     lines.sort();
     assert_eq!(lines, ["config a", "secret b"]);
@@ -111,12 +111,12 @@ async fn watch_that_fails_later_stops_no_worker() {
         }
     });
     let view = world.run(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     world.faults.add(Fault::Reject(403), |request| request.reads("pods"));
     world.faults.cut_watches();
-    seconds(60).await;
+    advance_seconds(60).await;
     world.create_secret("c").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["b", "c"]);
     let failing = view.sources().iter().filter(|source| source.health().failure.is_some()).count();
     assert_eq!(failing, 1, "but it shows");

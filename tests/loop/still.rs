@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, future::Future};
 use kctl::prelude::*;
 use tokio::{runtime, time::Duration};
 
-use crate::world::{Log, With, World, app, pod, seconds};
+use crate::world::{Log, With, World, advance_seconds, app, pod};
 
 /// Length of the measurement, in which nothing changes.
 const HOUR: Duration = Duration::from_secs(3600);
@@ -25,14 +25,14 @@ fn in_runtime<Fut: Future<Output = ()>>(test: impl FnOnce(runtime::Handle) -> Fu
 }
 
 /// Returns the number of wake-ups of the runtime in a quiet hour.
-async fn woken(handle: &runtime::Handle) -> u64 {
+async fn count_wake_ups(handle: &runtime::Handle) -> u64 {
     let before = handle.metrics().worker_park_count(0);
     tokio::time::sleep(HOUR).await;
     handle.metrics().worker_park_count(0) - before
 }
 
 /// Returns the wake-ups and the requests of an idle app with `n_objects` primaries, in one hour.
-async fn quiet_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<&'static str, u64>) {
+async fn measure_idle_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<&'static str, u64>) {
     let (mut world, log) = (World::new(), Log::default());
     let heard = log.clone();
     let app = app().configs(move |config, cx| {
@@ -48,10 +48,10 @@ async fn quiet_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<
     for n in 0..n_objects {
         world.set(&format!("config-{n}"), "text").await;
     }
-    seconds(60).await;
+    advance_seconds(60).await;
     assert!(view.is_idle() && log.take().len() >= n_objects as usize, "{:?}", view.unfinished_work());
     let n_before = world.server.requests().len();
-    let woken = woken(handle).await;
+    let woken = count_wake_ups(handle).await;
     assert_eq!(log.take(), [""; 0], "nothing is reconciled");
     let mut requests = BTreeMap::new();
     for request in world.server.requests().split_off(n_before) {
@@ -64,7 +64,7 @@ async fn quiet_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<
 #[test]
 fn idle_controllers_wake_only_for_watches() {
     in_runtime(|handle| async move {
-        let (woken, requests) = quiet_hour(&handle, 50).await;
+        let (woken, requests) = measure_idle_hour(&handle, 50).await;
         assert_eq!(requests.keys().copied().collect::<Vec<_>>(), ["watch"], "{requests:?}");
         assert!(requests["watch"] <= N_WATCHES_MAX, "{requests:?}");
         assert!(woken <= N_WAKES_MAX, "woken {woken} times in an hour: something looks around by itself");
@@ -74,7 +74,7 @@ fn idle_controllers_wake_only_for_watches() {
 #[test]
 fn idle_cost_is_independent_of_the_object_count() {
     in_runtime(|handle| async move {
-        let ((few, _), (many, _)) = (quiet_hour(&handle, 2).await, quiet_hour(&handle, 200).await);
+        let ((few, _), (many, _)) = (measure_idle_hour(&handle, 2).await, measure_idle_hour(&handle, 200).await);
         // Watches end at random times, so the number of new watches in an hour varies.
         assert!(many.abs_diff(few) <= 4 * 12, "woken {few} and {many} times in an hour");
     });

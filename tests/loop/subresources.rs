@@ -5,7 +5,7 @@ use kctl::{
     prelude::*,
 };
 
-use crate::world::{Log, World, app, pod, seconds};
+use crate::world::{Log, World, advance_seconds, app, pod};
 
 #[controller(of = ConfigMap, owns = Pod(create, eviction, status), owns = ReplicaSet(create, scale))]
 struct Subresources {
@@ -49,7 +49,7 @@ async fn only_subresources_of_owned_kinds_are_written() {
     Api::<ConfigMap>::default_namespaced(world.client.clone()).create(&PostParams::default(), &web).await.unwrap();
     let added = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Subresources { log: added.clone() })))).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let rejected = "theirs is not controlled by ConfigMap default/web";
     let lines = log.take();
     assert_eq!(lines.len(), 2, "{lines:?}");
@@ -92,7 +92,7 @@ async fn unserializable_value_is_not_sent() {
     Api::<ConfigMap>::default_namespaced(world.client.clone()).create(&PostParams::default(), &web).await.unwrap();
     let added = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Wrong { log: added.clone() })))).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let lines = log.take();
     assert!(lines.len() >= 2, "{lines:?}");
     assert!(lines[0].contains("not sent: what it was given is no JSON: "), "{lines:?}");

@@ -8,7 +8,7 @@ use kctl::{
     prelude::*,
 };
 
-use crate::world::{Log, World, app, named, seconds, text};
+use crate::world::{Log, World, advance_seconds, app, metadata_named, text};
 
 /// Performs the write that the `ConfigMap` `go` names, and logs its outcome.
 #[controller(of = Deployment, owns = Secret, watches = ConfigMap(map = every), primary(scale, patch))]
@@ -49,13 +49,16 @@ async fn write(what: &str, makes_anew: bool) -> (World, Log) {
     world.create_deployment("web").await;
     let made = log.clone();
     world.run(app().controller_with(move |_env| std::future::ready(Ok(Writing { log: made.clone() })))).await;
-    seconds(1).await;
-    world.deafen("secrets");
-    world.deafen("deployments");
+    advance_seconds(1).await;
+    world.stop_reads("secrets");
+    world.stop_reads("deployments");
     let secrets = Api::<Secret>::default_namespaced(world.client.clone());
     secrets.delete("s", &DeleteParams::default()).await.unwrap();
     if makes_anew {
-        secrets.create(&PostParams::default(), &Secret { metadata: named("s"), ..Secret::default() }).await.unwrap();
+        secrets
+            .create(&PostParams::default(), &Secret { metadata: metadata_named("s"), ..Secret::default() })
+            .await
+            .unwrap();
     }
     world.deployments().delete("web", &DeleteParams::default()).await.unwrap();
     world.create_deployment("web").await;
@@ -74,7 +77,7 @@ async fn write_to_recreated_object_conflicts_then_retries() {
         let web = world.deployments().get("web").await.unwrap();
         assert!(web.spec.replicas == Some(1) && web.metadata.labels.is_none(), "{what}: {web:?}");
         world.faults.clear();
-        seconds(60).await;
+        advance_seconds(60).await;
         assert_eq!(log.take().last().map(String::as_str), Some("done"), "{what}");
     }
 }
@@ -85,7 +88,7 @@ async fn apply_to_deleted_object_conflicts_until_cache_updates() {
         let (world, log) = write(what, false).await;
         assert_eq!(log.take(), ["conflict"], "{what}");
         world.faults.clear();
-        seconds(60).await;
+        advance_seconds(60).await;
         assert_eq!(log.take().last().map(String::as_str), Some("done"), "{what}");
         assert!(Api::<Secret>::default_namespaced(world.client.clone()).get_opt("s").await.unwrap().is_some());
     }

@@ -7,7 +7,7 @@ use kctl::{
 use kctl_tests::Fault;
 use parking_lot::Mutex;
 
-use crate::world::{World, app, seconds};
+use crate::world::{World, advance_seconds, app};
 
 const HOUR: u64 = 3_600;
 /// Attempts in an hour: nine in the first eight seconds, then with delays that double up to a thousand seconds.
@@ -40,15 +40,15 @@ async fn child_rejected_for_ever_is_retried_with_backoff() {
         world.faults.add(Fault::Reject(409), is_create);
         world.set("a", "1").await;
         world.run(app().controller::<wants>()).await;
-        seconds(HOUR).await;
+        advance_seconds(HOUR).await;
         let n_requests = *requests.lock();
         assert_eq!(n_requests, most, "conflict: {rejected_as_conflict}");
         // A change may remove the cause, so it ends the wait.
         world.set("a", "2").await;
-        seconds(1).await;
+        advance_seconds(1).await;
         assert!(*requests.lock() > n_requests, "a change of the object is tried at once");
         // The backoff has started again from its first delay.
-        seconds(9).await;
+        advance_seconds(9).await;
         let again = *requests.lock() - n_requests;
         assert!((8..=12).contains(&again), "its waits begin anew: {again}");
     }

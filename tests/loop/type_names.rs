@@ -34,7 +34,7 @@ fn defined_in_line(line: &str) -> Option<String> {
 }
 
 /// Returns the names that a crate defines more than twice, with their files.
-fn frequent(files: &[(String, String)]) -> BTreeMap<String, Vec<&str>> {
+fn frequent_names(files: &[(String, String)]) -> BTreeMap<String, Vec<&str>> {
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (path, text) in files.iter().filter(|(path, _)| !path.contains("tests")) {
         for name in defined_types(text) {
@@ -52,8 +52,8 @@ fn definitions_in_tests_are_not_counted() {
     assert_eq!(defined_types(text), ["A", "D", "E", "G"]);
     let file = |name: &str| (name.to_owned(), "struct A;".to_owned());
     let files = ["a.rs", "b.rs", "tests/c.rs", "d.rs"].map(file);
-    assert_eq!(frequent(&files[..3]).len(), 0);
-    assert_eq!(frequent(&files)["A"], ["a.rs", "b.rs", "d.rs"]);
+    assert_eq!(frequent_names(&files[..3]).len(), 0);
+    assert_eq!(frequent_names(&files)["A"], ["a.rs", "b.rs", "d.rs"]);
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn type_names_are_defined_at_most_twice() {
     for folder in CRATES {
         let files = sources(&format!("{folder}/src"));
         assert!(files.len() > 5, "{folder} has {} files", files.len());
-        let found = frequent(&files);
+        let found = frequent_names(&files);
         assert!(found.is_empty(), "{folder}: rename one of the types: {found:?}");
     }
 }

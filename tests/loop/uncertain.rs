@@ -15,7 +15,7 @@ use kctl_tests::{Fault, RequestSummary};
 
 use crate::{
     rich::controlled_by,
-    world::{World, app, named, pod, seconds, text},
+    world::{World, advance_seconds, app, metadata_named, pod, text},
 };
 
 /// Performs the write that the `ConfigMap` `go` names, unless the cache shows its effect.
@@ -39,7 +39,7 @@ fn every(_config: &ConfigMap, all: &Store<Deployment>) -> Vec<Key<Deployment>> {
 }
 
 fn secret(name: &str) -> Secret {
-    Secret { metadata: named(name), ..Secret::default() }
+    Secret { metadata: metadata_named(name), ..Secret::default() }
 }
 
 fn stateful_set() -> StatefulSet {
@@ -158,7 +158,7 @@ async fn world(before: &str) -> World {
         secrets.create(&create, &secret).await.unwrap();
     }
     world.run(app().controller::<doer>()).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     world
 }
 
@@ -173,9 +173,9 @@ fn n_writes(world: &World) -> usize {
 const CACHED: [&str; 4] = ["secrets", "pods", "statefulsets", "deployments"];
 
 /// Stops the watches of all written resources until the faults are cleared. They reconnect with a delay.
-fn deafen(world: &World) {
+fn stop_watches(world: &World) {
     for plural in CACHED {
-        world.deafen(plural);
+        world.stop_reads(plural);
     }
 }
 
@@ -189,14 +189,14 @@ async fn each_is_made_once(fault: Fault, lasts: Duration) {
     for (what, before) in WRITES {
         let world = world(before).await;
         let n_before = n_writes(&world);
-        deafen(&world);
+        stop_watches(&world);
         world.faults.add(fault, is_write);
         world.set("go", what).await;
         tokio::time::sleep(lasts).await;
         let expected = usize::from(what != "nothing");
         assert_eq!(n_writes(&world) - n_before, expected, "{what} is done");
         world.faults.clear();
-        seconds(60).await;
+        advance_seconds(60).await;
         n_made.push((what, n_writes(&world) - n_before));
     }
     assert_eq!(n_made, WRITES.map(|(what, _)| (what, usize::from(what != "nothing"))));
@@ -225,7 +225,7 @@ async fn next_reconcile_sees_answered_writes_despite_deaf_watches() {
         world.faults.cut_watches();
         world.set("go", what).await;
         for n in 0..3 {
-            seconds(2).await;
+            advance_seconds(2).await;
             world.set("again", &n.to_string()).await;
         }
         n_made.push((what, n_writes(&world) - n_before));
@@ -275,7 +275,7 @@ async fn patches_under(world: &World, fault: Fault, lasts: Duration, cause: impl
     tokio::time::sleep(lasts).await;
     let n_meanwhile = n();
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     [n_meanwhile - n_before, n() - n_meanwhile]
 }
 
@@ -288,7 +288,7 @@ async fn finalizer_with_lost_response_runs_once() {
         let (counted, mut world) = (n_cleaned.clone(), World::new());
         let kept = move |_env| std::future::ready(Ok(Kept { n_cleaned: counted.clone() }));
         world.run(app().controller_with(kept)).await;
-        seconds(1).await;
+        advance_seconds(1).await;
         let added = patches_under(&world, fault, lasts, async || drop(world.create_deployment("web").await)).await;
         assert_eq!(added, [1, 0], "the finalizer is set under {fault:?}");
         let held = world.deployments().get("web").await.unwrap();

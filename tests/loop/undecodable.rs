@@ -15,7 +15,7 @@ use kctl_runtime::source::{DecodeCheck, Source};
 use serde::Deserialize;
 use tokio::task::JoinSet;
 
-use crate::world::{World, pod, seconds};
+use crate::world::{World, advance_seconds, pod};
 
 /// A Pod type that can't represent Pods with the label `broken`.
 #[derive(Deserialize)]
@@ -70,10 +70,10 @@ async fn start() -> (World, Arc<Source>, JoinSet<()>) {
     let running = source.clone();
     tasks.spawn(async move { running.run().await });
     world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     let labels = Patch::Merge(kctl::json!({ "metadata": { "labels": { "broken": "yes" } } }));
     world.pods().patch("a", &PatchParams::default(), &labels).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     (world, source, tasks)
 }
 
@@ -89,19 +89,19 @@ async fn last_good_state_stays_and_is_reported() {
 async fn undecodable_object_that_is_deleted_leaves_the_cache() {
     let (world, source, _tasks) = start().await;
     world.pods().delete("a", &DeleteParams::default()).await.unwrap();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(source.store().len(), 0);
 }
 
 #[tokio::test(start_paused = true)]
 async fn last_good_state_survives_the_next_list() {
     let (world, source, _tasks) = start().await;
-    world.deafen("pods");
+    world.stop_reads("pods");
     // Makes the watch lag behind the compaction.
     world.pods().create(&PostParams::default(), &pod("b")).await.unwrap();
     world.server.compact();
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     let mut names: Vec<_> = source.store().all().iter().map(|object| object.meta().name().to_owned()).collect();
     names.sort();
     assert_eq!(names, ["a", "b"]);

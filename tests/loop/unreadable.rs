@@ -17,7 +17,7 @@ use kctl_runtime::manager::metrics::Format;
 use kctl_tests::Fault;
 use tokio::task::JoinSet;
 
-use crate::world::{Log, World, app, seconds};
+use crate::world::{Log, World, advance_seconds, app};
 
 const FINALIZER: &str = "loop.example.com/gauge";
 
@@ -103,7 +103,7 @@ async fn install(world: &World) {
     schema.properties.as_mut().unwrap().insert("spec".into(), anything);
     let definitions = Api::<CustomResourceDefinition>::all(world.client.clone());
     definitions.create(&PostParams::default(), &definition).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
 }
 
 fn gauges(world: &World) -> Api<DynamicObject> {
@@ -126,7 +126,7 @@ async fn set_level(world: &World, level: i32) {
 
 async fn delete(world: &World) {
     gauges(world).delete("a", &DeleteParams::default()).await.unwrap();
-    seconds(60).await;
+    advance_seconds(60).await;
 }
 
 async fn is_there(world: &World) -> bool {
@@ -156,7 +156,7 @@ async fn unreadable_object_gets_one_event_for_each_state() {
     };
     let mut tasks = JoinSet::new();
     tasks.spawn(manager.run(std::future::pending()));
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(n_unreadable().as_deref(), Some("1"));
     let told = warnings(&world).await;
     assert_eq!(told.len(), 1, "{told:?}");
@@ -164,11 +164,11 @@ async fn unreadable_object_gets_one_event_for_each_state() {
     assert!(told[0].1.starts_with("can't be read as Gauge: invalid value: integer `300`, expected u8"), "{told:?}");
     assert!(told[0].1.ends_with("it is ignored until then"), "{told:?}");
     set_level(&world, 3).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert!(log.take().contains(&"reconcile 3".to_owned()));
     assert_eq!(n_unreadable().as_deref(), Some("0"));
     set_level(&world, 400).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     let told = warnings(&world).await;
     assert_eq!(told.len(), 2, "{told:?}");
     assert!(told.iter().any(|(_, note)| note.ends_with("its last readable state is used until then")), "{told:?}");
@@ -181,9 +181,9 @@ async fn deleted_unreadable_object_finalizes_last_readable_state() {
     create(&world, 3, &[]).await;
     let logged = log.clone();
     world.run(app().controller_with(move |_| std::future::ready(Ok(Gauges { log: logged.clone() })))).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     set_level(&world, 300).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     log.take();
     delete(&world).await;
     assert_eq!(log.take(), ["finalize 3"]);
@@ -206,7 +206,7 @@ async fn never_readable_object_keeps_its_finalizer_until_corrected() {
     let command = r#"kubectl patch gauges.example.com a -n default --type=merge -p '{"metadata":{"finalizers":["example.com/other"]}}'"#;
     assert!(note.ends_with(command), "{note}");
     set_level(&world, 3).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["finalize 3"]);
     assert_eq!(gauges(&world).get("a").await.unwrap().finalizers(), ["example.com/other"]);
 }
@@ -235,11 +235,11 @@ async fn failed_lists_keep_retrying_unreadable_objects() {
     assert!(log.take().len() > 5, "it is tried every five seconds");
     world.faults.add(Fault::Reject(503), |request| request.reads("gauges"));
     world.faults.cut_watches();
-    seconds(20).await;
+    advance_seconds(20).await;
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     log.take();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert!(log.take().len() > 5, "and still is");
     // A list that works forgets what it does not report.
     let is_rejected = AtomicBool::new(false);
@@ -249,8 +249,8 @@ async fn failed_lists_keep_retrying_unreadable_objects() {
     world.faults.cut_watches();
     let patch = Patch::Merge(kctl::json!({ "metadata": { "finalizers": null } }));
     gauges(&world).patch("a", &PatchParams::default(), &patch).await.unwrap();
-    seconds(60).await;
+    advance_seconds(60).await;
     log.take();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), Vec::<String>::new());
 }

@@ -10,7 +10,7 @@ use kctl::{
 use kctl_runtime::source::Source;
 use kctl_tests::Fault;
 
-use crate::world::{Log, With, World, app, pod, seconds};
+use crate::world::{Log, With, World, advance_seconds, app, pod};
 
 pub(crate) fn source_of(view: &View, plural: &str) -> Arc<Source> {
     view.sources().iter().find(|source| source.config().kind.plural == plural).unwrap().clone()
@@ -27,7 +27,7 @@ fn three_controllers() -> App {
 async fn controllers_share_one_list_and_watch_per_kind() {
     let mut world = World::new();
     world.run(three_controllers()).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     for resource in ["pods", "configmaps", "secrets", "services"] {
         let counted = (world.n_requests("list", resource), world.n_requests("watch", resource));
         assert_eq!(counted, (1, 1), "{resource}");
@@ -39,7 +39,7 @@ async fn server_that_streams_its_state_is_never_listed() {
     let mut world = World::new();
     world.set("a", "1").await;
     let view = world.run_streaming(three_controllers()).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert!(view.is_idle());
     for resource in ["pods", "configmaps", "secrets", "services"] {
         let counted = (world.n_requests("list", resource), world.n_requests("watch", resource));
@@ -48,7 +48,7 @@ async fn server_that_streams_its_state_is_never_listed() {
     world.faults.cut_watches();
     world.server.compact();
     world.set("b", "2").await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(source_of(&view, "configmaps").store().len(), 2);
     assert_eq!(world.n_requests("list", "configmaps"), 0);
 }
@@ -57,9 +57,9 @@ async fn server_that_streams_its_state_is_never_listed() {
 async fn ended_watch_goes_on_without_a_list() {
     let mut world = World::new();
     world.run(three_controllers()).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     world.faults.cut_watches();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!((world.n_requests("list", "pods"), world.n_requests("watch", "pods")), (1, 2));
 }
 
@@ -88,20 +88,20 @@ async fn relist_reports_deletes_with_last_known_state() {
     listen(&view, &log).await;
     let red = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "red" } } }));
     world.pods().patch("b", &PatchParams::default(), &red).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(log.take(), ["added a ", "added b ", "added c ", "updated b red"]);
 
-    world.deafen("pods");
+    world.stop_reads("pods");
     let blue = Patch::Merge(kctl::json!({ "metadata": { "labels": { "color": "blue" } } }));
     world.pods().patch("b", &PatchParams::default(), &blue).await.unwrap();
     world.pods().delete("b", &DeleteParams::default()).await.unwrap();
     world.pods().delete("c", &DeleteParams::default()).await.unwrap();
     world.pods().create(&PostParams::default(), &pod("c")).await.unwrap();
     world.server.compact();
-    seconds(10).await;
+    advance_seconds(10).await;
     assert!(log.take().is_empty());
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["deleted b red", "deleted c ", "added c "], "blue was never known");
 }
 
@@ -117,15 +117,15 @@ async fn missed_delete_of_owned_object_reconciles_owner() {
         Ok(Action::await_change())
     });
     let view = world.run(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let first = world.pod_names().await;
-    world.deafen("pods");
+    world.stop_reads("pods");
     world.pods().delete(&first[0], &DeleteParams::default()).await.unwrap();
     world.server.compact();
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(world.pod_names().await.len(), 0);
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     let second = world.pod_names().await;
     assert_eq!(second.len(), 1);
     assert_ne!(first, second);
@@ -147,9 +147,9 @@ async fn temporarily_rejected_list_is_retried() {
     world.faults.add(Fault::Reject(500), |request| request.reads("pods"));
     world.faults.cut_watches();
     world.pods().create(&PostParams::default(), &pod("a")).await.unwrap();
-    seconds(120).await;
+    advance_seconds(120).await;
     assert!(log.take().is_empty());
     world.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(log.take(), ["added a "]);
 }

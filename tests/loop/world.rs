@@ -215,7 +215,7 @@ impl World {
     }
 
     pub(crate) async fn create_secret(&self, name: &str) {
-        let secret = Secret { metadata: named(name), ..Secret::default() };
+        let secret = Secret { metadata: metadata_named(name), ..Secret::default() };
         let secrets = Api::default_namespaced(self.client.clone());
         secrets.create(&PostParams::default(), &secret).await.unwrap();
     }
@@ -244,7 +244,7 @@ impl World {
     }
 
     /// Stops all reads of a resource by the manager from now on.
-    pub(crate) fn deafen(&self, plural: &'static str) {
+    pub(crate) fn stop_reads(&self, plural: &'static str) {
         self.faults.add(Fault::Break, move |request: &RequestSummary| request.reads(plural));
         self.faults.cut_watches();
     }
@@ -257,18 +257,18 @@ impl World {
 }
 
 /// Advances the simulated time by `n` seconds.
-pub(crate) async fn seconds(n: u64) {
+pub(crate) async fn advance_seconds(n: u64) {
     sleep(Duration::from_secs(n)).await;
 }
 
-pub(crate) fn named(name: &str) -> ObjectMeta {
+pub(crate) fn metadata_named(name: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name.into()), ..ObjectMeta::default() }
 }
 
 pub(crate) fn pod(name: &str) -> Pod {
     let container = Container { name: "main".into(), image: Some("nginx".into()), ..Container::default() };
     let spec = PodSpec { containers: vec![container], ..PodSpec::default() };
-    Pod { metadata: named(name), spec: Some(spec), ..Pod::default() }
+    Pod { metadata: metadata_named(name), spec: Some(spec), ..Pod::default() }
 }
 
 pub(crate) fn text(config: &ConfigMap) -> String {

@@ -13,7 +13,7 @@ use kctl::{
 
 use crate::{
     rich::{controlled_by, deployments},
-    world::{Log, World, app, named, pod, seconds},
+    world::{Log, World, advance_seconds, app, metadata_named, pod},
 };
 
 async fn owners_of(world: &World, pod: &str) -> Vec<String> {
@@ -86,7 +86,7 @@ async fn writes_into_another_namespace_are_rejected() {
         }
     });
     world.run(app).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let expected = [
         "create Pod elsewhere/new: ",
         "create Pod elsewhere/new: ",
@@ -132,7 +132,7 @@ async fn writes_to_another_controllers_object_are_rejected() {
         }
     });
     world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let lines = log.take();
     assert_eq!(lines.len(), 6);
     for line in lines {
@@ -156,14 +156,14 @@ async fn object_in_desired_state_is_not_written_again() {
         Ok(Action::await_change())
     });
     world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let writes = |world: &World| (world.n_requests("patch", "pods"), world.n_requests("delete", "pods"));
     // The desired Pods in each step: none, one, the same one twice, a changed one, none.
     let steps = [("other", Some("x"), (0, 0)), ("color", Some("red"), (1, 0)), ("other", Some("y"), (1, 0))];
     let more = [("other", Some("z"), (1, 0)), ("color", Some("blue"), (2, 0)), ("color", None, (2, 1))];
     for (name, value, expected) in steps.into_iter().chain(more) {
         world.patch_deployment("web", kctl::json!({ "metadata": { "annotations": { name: value } } })).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         assert_eq!(writes(&world), expected, "{name} {value:?}");
     }
     assert!(world.pod_names().await.is_empty());
@@ -185,7 +185,7 @@ async fn desired_object_without_a_name_is_an_error() {
         }
     });
     world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let lines = log.take();
     assert!(lines.len() == 1 && lines[0].contains("has no metadata.name"), "{lines:?}");
 }
@@ -211,7 +211,7 @@ async fn get_finds_only_owned_objects_by_name() {
         }
     });
     world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["None None", "Some(\"web-0\") None"]);
 }
 
@@ -224,7 +224,7 @@ async fn object_of_another_kind_is_a_terminal_error() {
         move |_, cx| {
             let log = log.clone();
             async move {
-                let secret = || Secret { metadata: named("a"), ..Secret::default() };
+                let secret = || Secret { metadata: metadata_named("a"), ..Secret::default() };
                 let (pods, metadata) = (cx.owned::<Pod>(), kctl::json!({ "name": "a" }));
                 let results = [
                     pods.apply(secret()).await.map(drop),
@@ -244,7 +244,7 @@ async fn object_of_another_kind_is_a_terminal_error() {
         }
     });
     world.run(app).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let not_sent = "apply Pod default/a: not sent: the object has kind";
     let for_pods = "and this handle is for Pod (v1):";
     let expected = [
@@ -277,7 +277,7 @@ async fn converge_makes_one_request_per_child_and_status() {
             Ok(Action::await_change())
         }))
         .await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let requests = |world: &World| {
         let counted = ["pods", "deployments", "deployments/status"].map(|resource| {
             ["create", "update", "patch", "delete", "list", "watch"].map(|verb| world.n_requests(verb, resource))
@@ -288,7 +288,7 @@ async fn converge_makes_one_request_per_child_and_status() {
     for n in 0..DEPLOYMENTS {
         world.create_deployment(&format!("web-{n}")).await;
     }
-    seconds(60).await;
+    advance_seconds(60).await;
     let made: Vec<_> = requests(&world).iter().zip(before).map(|(after, before)| after - before).collect();
     let (pods, deployments, status) = (&made[..6], &made[6..12], &made[12..]);
     assert_eq!(pods, [DEPLOYMENTS * PODS, 0, 0, 0, 0, 0]);
@@ -312,15 +312,15 @@ async fn changed_own_status_is_written_without_a_loop() {
         }
     });
     world.run(app).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     let n_patches = |world: &World| world.n_requests("patch", "deployments/status");
     assert_eq!(n_patches(&world), 1);
     assert!(log.take().len() <= 2, "once, and once for the echo");
     world.patch_deployment("web", kctl::json!({ "metadata": { "annotations": { "poke": "now" } } })).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!((n_patches(&world), log.take().len()), (1, 1), "it is as it was");
     world.patch_deployment("web", kctl::json!({ "spec": { "replicas": 7 } })).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(n_patches(&world), 2);
     assert_eq!(world.n_requests("patch", "deployments"), 2, "the test's own: a status is a request of its own");
 }
@@ -361,18 +361,18 @@ async fn finalizer_is_added_before_reconcile_removed_after_cleanup() {
             std::future::ready(Ok(Cleaning { log: made.clone(), tries: AtomicU32::new(0) }))
         }))
         .await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take()[0], format!("reconcile with example.com/other {FINALIZER}"));
     // A finalizer that is listed twice is removed completely.
     let twice = kctl::json!({ "metadata": { "finalizers": [FINALIZER, "example.com/other", FINALIZER] } });
     configs.patch("a", &PatchParams::default(), &Patch::Merge(twice)).await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     log.take();
     configs.delete("a", &DeleteParams::default()).await.unwrap();
     tokio::time::sleep(Duration::from_millis(4)).await;
     assert_eq!(log.take(), ["finalize 1"]);
     assert!(configs.get("a").await.unwrap().finalizers().contains(&FINALIZER.to_owned()), "a failure keeps it");
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(log.take(), ["finalize 2", "finalize 3"], "and then never again");
     assert_eq!(configs.get("a").await.unwrap().finalizers(), ["example.com/other"], "those of others stay");
     let none = kctl::json!({ "metadata": { "finalizers": null } });

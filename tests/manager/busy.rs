@@ -6,7 +6,7 @@ use kctl::prelude::*;
 use kctl_tests::{Fault, Faults, RequestSummary};
 
 use crate::{
-    contest::{Contest, seconds},
+    contest::{Contest, advance_seconds},
     trace::capture_log,
 };
 
@@ -16,7 +16,7 @@ async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
 }
 
 /// Returns the log lines about watches when the server rejects the first `n_rejected`, each after a second.
-async fn complaints(n_rejected: usize) -> Vec<String> {
+async fn watch_log_lines(n_rejected: usize) -> Vec<String> {
     let (lines, _logged) = capture_log();
     let (contest, faults) = (Contest::new(), Faults::default());
     let n_watches = Arc::new(AtomicUsize::new(0));
@@ -26,7 +26,7 @@ async fn complaints(n_rejected: usize) -> Vec<String> {
     });
     let manager = App::new("idles").controller::<idles>().manager(faults.client(&contest.server)).await.unwrap();
     tokio::spawn(manager.run(std::future::pending()));
-    seconds(30).await;
+    advance_seconds(30).await;
     assert_eq!(n_watches.load(Ordering::Relaxed), n_rejected + 1, "it watches in the end");
     let text = lines.text();
     let about = text.lines().filter(|line| line.contains("watch configmaps"));
@@ -35,10 +35,10 @@ async fn complaints(n_rejected: usize) -> Vec<String> {
 
 #[tokio::test(start_paused = true)]
 async fn watch_rejection_is_logged_when_it_repeats() {
-    assert_eq!(complaints(1).await, [""; 0]);
+    assert_eq!(watch_log_lines(1).await, [""; 0]);
     let (warned, works) = ("; the cache is not updated until this works again", "watch configmaps: works again");
     for n_rejected in [2, 3] {
-        let lines = complaints(n_rejected).await;
+        let lines = watch_log_lines(n_rejected).await;
         assert_eq!((lines.len(), lines[0].ends_with(warned), lines[1].as_str()), (2, true, works), "{lines:?}");
     }
 }

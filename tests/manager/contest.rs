@@ -102,7 +102,7 @@ impl Candidate {
     }
 }
 
-pub(crate) async fn seconds(n: u64) {
+pub(crate) async fn advance_seconds(n: u64) {
     sleep(Duration::from_secs(n)).await;
 }
 

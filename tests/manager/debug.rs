@@ -72,7 +72,7 @@ impl Site {
     }
 
     /// Sends a request and returns the head and the body of the response.
-    async fn ask(&self, method: &str, path: &str, host: &str) -> (String, String) {
+    async fn send_request(&self, method: &str, path: &str, host: &str) -> (String, String) {
         let mut stream = TcpStream::connect(&self.address).await.unwrap();
         let request =
             format!("{method} {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n");
@@ -84,7 +84,7 @@ impl Site {
     }
 
     async fn get(&self, path: &str) -> (String, String) {
-        self.ask("GET", path, &self.address).await
+        self.send_request("GET", path, &self.address).await
     }
 
     /// Returns the state once it fulfills a condition.
@@ -210,7 +210,7 @@ async fn only_reads_for_a_known_host_are_answered() {
     ];
     for path in ["/debug/", "/debug/state.json"] {
         for (method, host, status) in cases {
-            let (head, body) = site.ask(method, path, host).await;
+            let (head, body) = site.send_request(method, path, host).await;
             assert!(head.starts_with(&format!("HTTP/1.1 {status}")), "{method} {path} as {host}: {head}");
             assert!(status == 200 || !body.contains("controllers"), "{body}");
         }

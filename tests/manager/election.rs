@@ -8,7 +8,7 @@ use kctl_runtime::{
 use kctl_tests::Fault;
 use tokio::time::Instant;
 
-use crate::contest::{Contest, config, seconds};
+use crate::contest::{Contest, advance_seconds, config};
 
 fn about_leases(request: &kctl_tests::RequestSummary) -> bool {
     request.path.contains("/leases")
@@ -40,7 +40,7 @@ async fn seconds_until_taken(duration: u64, renew_time: &str) -> u64 {
     let mut passed = 0;
     while !candidate.leadership.is_leading() {
         assert_eq!(candidate.leadership.state(), ElectionState::Standby);
-        seconds(1).await;
+        advance_seconds(1).await;
         passed += 1;
     }
     assert_eq!(contest.lease_state().await, ("a".into(), 15, 5), "the holder changed once more");
@@ -70,7 +70,7 @@ async fn changing_lease_is_not_taken() {
     contest.create(json!({ "holderIdentity": "other", "leaseDurationSeconds": 15 })).await;
     let candidate = contest.start(config("a"));
     for n in 0..20 {
-        seconds(9).await;
+        advance_seconds(9).await;
         // The other holder's clock hardly advances. Only the change of `renewTime` matters, not its value.
         let time = format!("2001-01-01T00:00:00.{n:06}Z");
         contest.change(json!({ "spec": { "renewTime": time } })).await;
@@ -100,7 +100,7 @@ async fn free_lease_is_taken_at_once() {
 async fn leader_renews_without_reading() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
-    seconds(7).await;
+    advance_seconds(7).await;
     assert_eq!(contest.requests(), ["get 404", "create 201", "update 200", "update 200", "update 200"]);
     assert_eq!(contest.lease_state().await, ("a".into(), 15, 0));
     assert_eq!(candidate.leadership.slow_renewals(), 0);
@@ -110,9 +110,9 @@ async fn leader_renews_without_reading() {
 async fn after_a_conflict_a_leader_reads_and_renews() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
-    seconds(1).await;
+    advance_seconds(1).await;
     contest.change(json!({ "metadata": { "annotations": { "seen-by": "somebody" } } })).await;
-    seconds(2).await;
+    advance_seconds(2).await;
     let requests = contest.requests();
     assert_eq!(requests[2..], ["patch 200", "update 409", "get 200", "update 200"]);
     assert!(candidate.leadership.is_leading());
@@ -125,15 +125,15 @@ async fn after_a_conflict_a_leader_reads_and_renews() {
 async fn leader_with_forbidden_updates_reads_once_per_period() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
-    seconds(1).await;
+    advance_seconds(1).await;
     candidate.faults.add(Fault::Reject(403), writes_leases);
     let before = contest.requests().len();
-    seconds(8).await;
+    advance_seconds(8).await;
     // Tries start after 2, 4, 6 and 8 seconds.
     assert_eq!(contest.requests()[before..], ["get 200"; 4]);
     assert!(candidate.leadership.is_leading());
     candidate.faults.clear();
-    seconds(2).await;
+    advance_seconds(2).await;
     assert_eq!(contest.requests()[before + 4..], ["get 200", "update 200"]);
     assert_eq!(candidate.leadership.failure(), None);
 }
@@ -142,14 +142,14 @@ async fn leader_with_forbidden_updates_reads_once_per_period() {
 async fn outage_within_renew_deadline_keeps_lease() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
-    seconds(1).await;
+    advance_seconds(1).await;
     for fault in [Fault::Break, Fault::Reject(500), Fault::LoseResponse] {
         candidate.faults.add(fault, about_leases);
-        seconds(9).await;
+        advance_seconds(9).await;
         assert!(candidate.leadership.failure().is_some(), "{fault:?}");
         assert!(candidate.leadership.is_leading(), "{fault:?}");
         candidate.faults.clear();
-        seconds(5).await;
+        advance_seconds(5).await;
         assert_eq!(candidate.leadership.failure(), None);
     }
     assert_eq!(contest.lease_state().await, ("a".into(), 15, 0));
@@ -160,7 +160,7 @@ async fn leader_that_misses_the_renew_deadline_has_lost() {
     for fault in [Fault::Break, Fault::Reject(403), Fault::Delay(Duration::from_secs(60))] {
         let contest = Contest::new();
         let candidate = contest.start(config("a"));
-        seconds(1).await;
+        advance_seconds(1).await;
         let begun = Instant::now();
         candidate.faults.add(fault, about_leases);
         let end = candidate.running.await.unwrap();
@@ -178,7 +178,7 @@ async fn leader_that_misses_the_renew_deadline_has_lost() {
 async fn leader_that_sees_another_holder_stops_at_once() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
-    seconds(1).await;
+    advance_seconds(1).await;
     contest.change(json!({ "spec": { "holderIdentity": "b" } })).await;
     let begun = Instant::now();
     let end = candidate.running.await.unwrap();
@@ -195,16 +195,16 @@ async fn lease_that_is_deleted_stays_with_its_leader() {
     for n in 0..20 {
         tokio::time::sleep(Duration::from_millis(1_000 + n * 170)).await;
         contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
-        seconds(3).await;
+        advance_seconds(3).await;
         assert_eq!(contest.lease_state().await, ("a".into(), 15, 0));
         assert_eq!((leader.leadership.is_leading(), standby.leadership.is_leading()), (true, false));
     }
     leader.running.abort();
     contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
-    seconds(14).await;
+    advance_seconds(14).await;
     assert!(!standby.leadership.is_leading(), "the leader's time is not over");
     // The standby notices the deletion within 4.4 s, and acquires the Lease up to 4.4 s after it expired.
-    seconds(11).await;
+    advance_seconds(11).await;
     assert!(standby.leadership.is_leading());
 }
 
@@ -212,7 +212,7 @@ async fn lease_that_is_deleted_stays_with_its_leader() {
 async fn stopping_leader_releases_the_lease() {
     let contest = Contest::new();
     let (first, second) = (contest.start(config("a")), contest.start(config("b")));
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!((first.leadership.is_leading(), second.leadership.is_leading()), (true, false));
     let begun = Instant::now();
     assert_eq!(first.stop(true).await, End::Released);
@@ -229,7 +229,7 @@ async fn without_watch_permission_a_released_lease_is_polled() {
     let (first, second) = (contest.start(config("a")), contest.start(config("b")));
     second.faults.add(Fault::Reject(403), |request| request.reads("leases"));
     second.faults.cut_watches();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(first.stop(true).await, End::Released);
     let begun = Instant::now();
     assert!(second.leadership.wait_until_leading().await);
@@ -240,11 +240,11 @@ async fn without_watch_permission_a_released_lease_is_polled() {
 async fn lease_is_handed_back_again_after_a_conflict() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
-    seconds(1).await;
+    advance_seconds(1).await;
     candidate.faults.add(Fault::Reject(409), writes_leases);
     let faults = candidate.faults.clone();
     let (end, ()) = tokio::join!(candidate.stop(true), async {
-        seconds(1).await;
+        advance_seconds(1).await;
         faults.clear();
     });
     assert_eq!(end, End::Released);
@@ -255,7 +255,7 @@ async fn lease_is_handed_back_again_after_a_conflict() {
 async fn lease_release_gives_up_after_renew_deadline() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
-    seconds(1).await;
+    advance_seconds(1).await;
     candidate.faults.add(Fault::Break, about_leases);
     let begun = Instant::now();
     assert_eq!(candidate.stop(true).await, End::Stopped);
@@ -267,7 +267,7 @@ async fn lease_release_gives_up_after_renew_deadline() {
 async fn lease_of_another_holder_is_not_released() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));
-    seconds(1).await;
+    advance_seconds(1).await;
     contest.change(json!({ "spec": { "holderIdentity": "b" } })).await;
     assert_eq!(candidate.stop(true).await, End::Stopped);
     assert_eq!(contest.lease_state().await, ("b".into(), 15, 0));
@@ -280,7 +280,7 @@ async fn disabled_release_or_uncertain_write_keeps_lease() {
         let mut config = config("a");
         config.release_on_stop = release_on_stop;
         let candidate = contest.start(config);
-        seconds(1).await;
+        advance_seconds(1).await;
         assert_eq!(candidate.stop(release).await, End::Stopped);
         assert_eq!(contest.lease_state().await.0, "a");
     }
@@ -380,14 +380,14 @@ async fn hanging_leader_is_unhealthy_and_candidate_always_healthy() {
     let contest = Contest::new();
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
     let tolerance = Duration::from_secs(20);
-    seconds(1).await;
+    advance_seconds(1).await;
     // Neither candidate is polled any more, as on a blocked thread.
     leader.running.abort();
     standby.running.abort();
     // The last renewal was in the first second, and was valid for 15 s.
-    seconds(33).await;
+    advance_seconds(33).await;
     assert_eq!(leader.leadership.check(tolerance), Ok(()));
-    seconds(3).await;
+    advance_seconds(3).await;
     assert_eq!(leader.leadership.check(tolerance), Err("the lease ran out 22 s ago and was not renewed".into()));
     assert_eq!(standby.leadership.check(tolerance), Ok(()));
 }
@@ -408,7 +408,7 @@ async fn lease_gets_its_labels_on_creation_and_renewal() {
         assert!(candidate.leadership.wait_until_leading().await);
         assert_eq!(contest.lease().await.metadata.labels.unwrap_or_default()["app"], "podset", "exists: {exists}");
         contest.change(json!({ "metadata": { "labels": { "app": null, "mine": "1" } } })).await;
-        seconds(3).await;
+        advance_seconds(3).await;
         let labels = contest.lease().await.metadata.labels.unwrap_or_default();
         assert_eq!((labels["app"].as_str(), labels["mine"].as_str()), ("podset", "1"));
     }
@@ -434,7 +434,7 @@ async fn candidates_of_one_lease_never_lead_together() {
                 leader.faults.add(Fault::Break, about_leases);
             }
         }
-        seconds(1).await;
+        advance_seconds(1).await;
     }
     assert_eq!(led.len(), 5, "each has led and was cut off: {led:?}");
 }
@@ -448,7 +448,7 @@ async fn candidate_stopped_while_it_acquires_leaves_no_holder() {
         candidate.faults.add(fault, writes_leases);
         tokio::time::sleep(Duration::from_millis(500)).await;
         assert_eq!(candidate.stop(true).await, End::Released);
-        seconds(5).await;
+        advance_seconds(5).await;
         assert_eq!(contest.lease_state().await.0, "", "nothing would work under it until it expires");
     }
 }

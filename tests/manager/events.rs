@@ -15,7 +15,7 @@ use kctl::{
 use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 
-use crate::contest::{Contest, conflict, seconds};
+use crate::contest::{Contest, advance_seconds, conflict};
 
 /// Fails, conflicts, fails terminally or records Events, depending on the object's name.
 #[controller]
@@ -90,9 +90,9 @@ impl World {
 #[tokio::test(start_paused = true)]
 async fn ten_failures_in_a_row_record_one_event() {
     let world = world("fails", |manager| manager).await;
-    seconds(2).await;
+    advance_seconds(2).await;
     assert_eq!(world.events().await, [""; 0], "nine failures take 2.5 s");
-    seconds(4_000).await;
+    advance_seconds(4_000).await;
     assert_eq!(world.events().await, ["Warning ReconcileFailed: failed 10 times in a row: the disk is full"]);
     assert_eq!((world.n_requests("create"), world.n_requests("patch")), (1, 0));
 }
@@ -100,7 +100,7 @@ async fn ten_failures_in_a_row_record_one_event() {
 #[tokio::test(start_paused = true)]
 async fn event_names_the_related_object_and_the_action() {
     let world = world("relates", |manager| manager).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let events = Api::<Event>::default_namespaced(world.contest.client.clone()).list(&ListParams::default()).await;
     let seen: Vec<_> =
         events.unwrap().items.into_iter().map(|event| (event.action.unwrap(), event.related.unwrap())).collect();
@@ -123,7 +123,7 @@ async fn event_names_the_related_object_and_the_action() {
 #[tokio::test(start_paused = true)]
 async fn terminal_error_records_an_event_at_once() {
     let world = world("gives-up", |manager| manager).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(world.events().await, ["Warning ReconcileFailed: given up until it changes: it is misspelt"]);
 }
 
@@ -131,7 +131,7 @@ async fn terminal_error_records_an_event_at_once() {
 async fn events_follow_the_configured_number_of_failures() {
     for (failures, wanted) in [(1, "1 times"), (12, "12 times"), (0, "")] {
         let world = world("fails", |manager| manager.warn_after_failures(failures)).await;
-        seconds(100).await;
+        advance_seconds(100).await;
         let events = world.events().await;
         let told = events.iter().filter(|event| event.contains(wanted)).count();
         assert_eq!((events.len(), told), if failures > 0 { (1, 1) } else { (0, 0) }, "{failures:?}: {events:?}");
@@ -143,7 +143,7 @@ async fn unusually_many_conflicts_record_one_event() {
     let wanted = format!("Warning ReconcileFailed: met a conflict 6 times in a row: {}", conflict());
     for (failures, told) in [(1, 1), (10, 1), (50, 1), (0, 0)] {
         let world = world("conflicts", |manager| manager.warn_after_failures(failures)).await;
-        seconds(4_000).await;
+        advance_seconds(4_000).await;
         assert_eq!(world.events().await, vec![wanted.clone(); told], "{failures}");
     }
 }
@@ -162,7 +162,7 @@ async fn manager_settings_apply_to_controllers_of_an_app() {
                 .on_end(Arc::new(move |report| ends.lock().push(report.trace)))
         };
         let world = world("tells", set_up).await;
-        seconds(30).await;
+        advance_seconds(30).await;
         let events = Api::<Event>::default_namespaced(world.contest.client.clone()).list(&ListParams::default()).await;
         let times: Vec<_> = events.unwrap().items.into_iter().map(|event| event.event_time.unwrap().0).collect();
         assert_eq!(times, [past]);
@@ -175,11 +175,11 @@ async fn manager_settings_apply_to_controllers_of_an_app() {
 #[tokio::test(start_paused = true)]
 async fn repeated_event_is_one_object_with_a_count() {
     let world = world("tells", |manager| manager).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(world.events().await, ["Normal Looked: it was looked at"]);
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(world.events().await, ["Normal Looked: it was looked at ×2"]);
-    seconds(1_800).await;
+    advance_seconds(1_800).await;
     assert_eq!(world.events().await, ["Normal Looked: it was looked at ×32"], "every half hour");
     assert_eq!((world.n_requests("create"), world.n_requests("patch")), (1, 2));
 }
@@ -191,18 +191,18 @@ async fn event_whose_answer_is_lost_is_there_once() {
     let mut object = ConfigMap::default();
     object.metadata.name = Some("tells".into());
     Api::default_namespaced(world.contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     world.faults.clear();
-    seconds(30).await;
+    advance_seconds(30).await;
     assert_eq!(world.events().await, ["Normal Looked: it was looked at"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn deleted_event_of_a_series_is_recorded_again() {
     let world = world("tells", |manager| manager).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let api = Api::<Event>::default_namespaced(world.contest.client.clone());
     api.delete_collection(&DeleteParams::default(), &ListParams::default()).await.unwrap();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(world.events().await, ["Normal Looked: it was looked at ×2"]);
 }

@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::contest::{Contest, config, seconds};
+use crate::contest::{Contest, advance_seconds, config};
 
 /// Returns a random duration of up to `max`, in whole milliseconds.
 fn up_to(rng: &mut Rng, max: Duration) -> Duration {
@@ -139,14 +139,14 @@ async fn write_near_the_lease_end_waits_for_renewal() {
 async fn writes_without_the_lease_fail_with_the_reason() {
     let contest = Contest::new();
     let (leader, standby) = (contest.start(config("a")), contest.start(config("b")));
-    seconds(1).await;
+    advance_seconds(1).await;
     let rejected = |permit: WritePermit| async move { permit.acquire("create Pod default/x").await.unwrap_err() };
     let text = "create Pod default/x: not sent, because this process does not lead (any longer); the leader will do it";
     assert_eq!(rejected(standby.leadership.permit()).await.to_string(), text);
     let permit = leader.leadership.permit();
     assert!(permit.acquire("write").await.is_ok());
     leader.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
-    seconds(6).await;
+    advance_seconds(6).await;
     let error = rejected(permit.clone()).await;
     assert_eq!(error.to_string(), text, "it waited for a renewal, in vain");
     assert!(!error.is_unknown_outcome(), "nothing was sent");
@@ -181,7 +181,7 @@ impl Reconcile for Once {
         match self.write {
             Write::Answered | Write::GivenUp => drop(create.await?),
             Write::CutByTimeout => {
-                seconds(10).await;
+                advance_seconds(10).await;
                 drop(create.await?);
             }
             Write::CutBySelect => {
@@ -211,7 +211,7 @@ async fn hands_back(write: Write, stop_at: u64, graceful: Option<Duration>) -> (
     let (stop, stopped) = oneshot::channel::<()>();
     let begun = Instant::now();
     let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
-    seconds(stop_at).await;
+    advance_seconds(stop_at).await;
     stop.send(()).unwrap();
     let mut handed_back = None;
     while !running.is_finished() {

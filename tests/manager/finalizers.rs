@@ -12,7 +12,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
-use crate::contest::{Contest, seconds};
+use crate::contest::{Contest, advance_seconds};
 
 /// Names of the controllers that cleaned up, in order.
 type Log = Arc<Mutex<Vec<&'static str>>>;
@@ -71,12 +71,12 @@ async fn crash(fault: Fault) -> Vec<&'static str> {
     let metadata = ObjectMeta { name: Some("a".into()), ..ObjectMeta::default() };
     api.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await.unwrap();
     let process = start(&contest, &faults, &log).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let both = Some(vec!["example.com/disk".to_owned(), "example.com/name".to_owned()]);
     assert_eq!(finalizers(&api).await, both, "both are there, though both were added at once");
     faults.add(fault, |request: &RequestSummary| request.method == "PATCH");
     api.delete("a", &DeleteParams::default()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     process.abort();
     assert!(log.lock().contains(&"disk") && log.lock().contains(&"name"), "{:?}", log.lock());
     let left = finalizers(&api).await;
@@ -84,7 +84,7 @@ async fn crash(fault: Fault) -> Vec<&'static str> {
         assert_eq!(left, both, "nothing was taken away");
     }
     let _next = start(&contest, &Faults::default(), &log).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(finalizers(&api).await, None, "the next process cleans up, and lets it go");
     std::mem::take(&mut log.lock())
 }

@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::contest::{Contest, config, seconds};
+use crate::contest::{Contest, advance_seconds, config};
 
 #[controller(owns = Secret)]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
@@ -71,18 +71,18 @@ async fn readiness_covers_kinds_watched_at_run_time() {
     let (view, watches, metrics) = (manager.view(), manager.watches(), manager.metrics().clone());
     let running = tokio::spawn(async move { manager.run(std::future::pending()).await.unwrap() });
     let process = Process { faults, health: Health::new(view, metrics), _running: running };
-    seconds(5).await;
+    advance_seconds(5).await;
     let declared = ["cache-configmaps: 0 objects", "cache-secrets: 0 objects"];
     assert_eq!(process.ready(), [&declared[..], &["ping: "]].concat());
 
     let nodes = watches.watch::<Node>(WatchConfig::of::<Node>()).await.unwrap();
     let _declared_too = watches.watch::<Secret>(WatchConfig::of::<Secret>()).await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(process.ready(), [&declared[..], &["watch-nodes: 0 objects", "ping: "]].concat());
 
     process.faults.add(Fault::Reject(403), |request: &RequestSummary| request.reads("nodes"));
     process.faults.cut_watches();
-    seconds(60).await;
+    advance_seconds(60).await;
     let rejected = process.ready().into_iter().find(|line| line.starts_with("watch-nodes")).unwrap();
     assert!(
         rejected.starts_with("watch-nodes FAILS: ") && rejected.contains("`list` and `watch` on `nodes`"),
@@ -91,7 +91,7 @@ async fn readiness_covers_kinds_watched_at_run_time() {
     assert_eq!(process.dead(), [""; 0], "a new start would not help");
 
     drop(nodes);
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(process.ready(), [&declared[..], &["ping: "]].concat());
 }
 
@@ -99,10 +99,10 @@ async fn readiness_covers_kinds_watched_at_run_time() {
 async fn process_is_ready_once_its_caches_are_full() {
     let contest = Contest::new();
     let process = start(&contest, None, Some(Fault::Delay(Duration::from_secs(5)))).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let waits = "cache-secrets FAILS: the first list is not complete yet";
     assert_eq!(process.ready(), ["cache-configmaps: 0 objects", waits, "ping: "]);
-    seconds(20).await;
+    advance_seconds(20).await;
     assert_eq!(process.ready(), ["cache-configmaps: 0 objects", "cache-secrets: 0 objects", "ping: "]);
 }
 
@@ -110,13 +110,13 @@ async fn process_is_ready_once_its_caches_are_full() {
 async fn readiness_names_the_permission_that_is_missing() {
     let contest = Contest::new();
     let process = start(&contest, None, Some(Fault::Reject(403))).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let ready = process.ready();
     assert!(ready[1].starts_with("cache-secrets FAILS: list secrets: "), "{ready:?}");
     assert!(ready[1].contains("give its service account `list` and `watch` on `secrets`"), "{ready:?}");
     assert_eq!(process.dead(), [""; 0], "a new start would not help");
     process.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(process.ready()[1], "cache-secrets: 0 objects");
 }
 
@@ -124,9 +124,9 @@ async fn readiness_names_the_permission_that_is_missing() {
 async fn standby_is_ready_and_names_the_leader() {
     let contest = Contest::new();
     let leader = start(&contest, Some(config("a")), None).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let standby = start(&contest, Some(config("b")), None).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(leader.ready()[2], "leader-election: leads");
     assert_eq!(standby.ready()[2], "leader-election: standby; a leads");
 }
@@ -143,7 +143,7 @@ async fn process_without_lease_permission_is_not_ready() {
         App::new("configs").controller::<configs>().manager(client).await.unwrap().elect(config("a")).unwrap();
     let health = Health::new(manager.view(), manager.metrics().clone());
     let _running = tokio::spawn(manager.run(std::future::pending()));
-    seconds(1).await;
+    advance_seconds(1).await;
     let election = health.ready().into_iter().find(|check| check.name == "leader-election").unwrap();
     let reason = election.result.unwrap_err();
     assert!(reason.starts_with("get the lease default/podset: "), "{reason}");
@@ -153,15 +153,15 @@ async fn process_without_lease_permission_is_not_ready() {
 async fn ready_after_outage(fault: Fault, concerns: fn(&RequestSummary) -> bool) -> (Vec<String>, Vec<String>) {
     let contest = Contest::new();
     let _leader = start(&contest, Some(config("a")), None).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let standby = start(&contest, Some(config("b")), None).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     standby.faults.add(fault, concerns);
     standby.faults.cut_watches();
-    seconds(10).await;
+    advance_seconds(10).await;
     let during = standby.ready();
     standby.faults.clear();
-    seconds(60).await;
+    advance_seconds(60).await;
     (during, standby.ready())
 }
 
@@ -186,7 +186,7 @@ async fn replicas_racing_to_create_lease_are_ready() {
             .add(Fault::Delay(Duration::from_millis(100)), |request: &RequestSummary| request.path.contains("/leases"));
         processes.push(start_with(&contest, Some(config(identity)), faults).await);
     }
-    seconds(1).await;
+    advance_seconds(1).await;
     let creates = contest.requests().into_iter().filter(|request| request.starts_with("create"));
     assert_eq!(creates.collect::<Vec<_>>(), ["create 201", "create 409"]);
     for _ in 0..30 {
@@ -198,7 +198,7 @@ async fn replicas_racing_to_create_lease_are_ready() {
             "leader-election: standby; no process leads yet".into(),
         ];
         assert!(said[0] == "leader-election: leads" && standby.contains(&said[1]), "{said:?}");
-        seconds(1).await;
+        advance_seconds(1).await;
     }
 }
 
@@ -217,7 +217,7 @@ async fn candidate_without_lease_permission_is_unready_until_granted() {
         assert!(said.starts_with("leader-election FAILS: create the lease default/podset: "), "{said}");
     }
     process.faults.clear();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(process.ready()[2], "leader-election: leads");
 }
 
@@ -229,11 +229,11 @@ async fn candidate_without_permission_is_ready_once_another_leads() {
         request.path.contains("/leases") && request.method != "GET"
     });
     let process = start_with(&contest, Some(config("a")), faults).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert!(process.ready()[2].starts_with("leader-election FAILS: "), "{:?}", process.ready());
     process.faults.clear();
     let _leader = start(&contest, Some(config("b")), None).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(process.ready()[2], "leader-election: standby; b leads");
 }
 
@@ -247,10 +247,10 @@ async fn new_leader_becomes_ready_after_comparing_caches() {
         |request: &RequestSummary| request.reads("secrets") && request.accept.contains("PartialObjectMetadataList");
     faults.add(Fault::Reject(500), compares);
     let process = start_with(&contest, Some(config("a")), faults).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert!(process.ready()[1].starts_with("cache-secrets FAILS: list secrets: "), "{:?}", process.ready());
     process.faults.clear();
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(process.ready()[..2], ["cache-configmaps: 0 objects", "cache-secrets: 0 objects"]);
 }
 
@@ -278,12 +278,12 @@ async fn failing_namespace_fails_readiness_until_removed() {
         start_limited(&contest, |request| request.path.contains("/namespaces/closed/")).await;
     for _ in 0..20 {
         // The other namespace is listed and watched again without failures, which must not hide the error.
-        seconds(60).await;
+        advance_seconds(60).await;
         let said = process.ready()[0].clone();
         assert!(said.starts_with("cache-configmaps FAILS: list configmaps: "), "{said}");
     }
     watches.remove_namespace("closed").await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(process.ready()[0], "cache-configmaps: 0 objects");
 }
 
@@ -302,10 +302,10 @@ async fn controller_starts_after_its_incomparable_namespace_is_removed() {
     let object = ConfigMap { metadata, ..ConfigMap::default() };
     Api::namespaced(contest.client.clone(), "open").create(&PostParams::default(), &object).await.unwrap();
     let (process, watches, view) = start_limited(&contest, compares).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert!(process.ready()[0].starts_with("cache-configmaps FAILS: list configmaps: "), "{:?}", process.ready());
     watches.remove_namespace("closed").await.unwrap();
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(process.ready()[0], "cache-configmaps: 1 objects");
     assert_eq!(view.controllers()[0].1.stats().adds, 1, "its handlers run");
 }
@@ -317,7 +317,7 @@ async fn idle_workers_beside_waiting_keys_are_reported() {
     let view = manager.view();
     let health = Health::new(view.clone(), manager.metrics().clone());
     let running = tokio::spawn(manager.run(std::future::pending()));
-    seconds(1).await;
+    advance_seconds(1).await;
     // The workers have stopped, but caches and queue remain.
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
@@ -328,9 +328,9 @@ async fn idle_workers_beside_waiting_keys_are_reported() {
         failed.collect::<Vec<_>>()
     };
     assert_eq!(dead(), []);
-    seconds(59).await;
+    advance_seconds(59).await;
     assert_eq!(dead(), []);
-    seconds(1).await;
+    advance_seconds(1).await;
     let stuck = ("controller-configmap".to_owned(), "keys wait and no worker takes one, for 60 s".to_owned());
     assert_eq!(dead(), [stuck]);
 }
@@ -349,9 +349,9 @@ async fn long_reconcile_is_reported_without_failing_liveness() {
     let node = Node { metadata: ObjectMeta { name: Some("n1".into()), ..ObjectMeta::default() }, ..Node::default() };
     Api::all(contest.client.clone()).create(&PostParams::default(), &node).await.unwrap();
     let says = || health.live().into_iter().find(|check| check.name == "controller-node").unwrap().result;
-    seconds(50).await;
+    advance_seconds(50).await;
     assert_eq!(says(), Ok(String::new()));
-    seconds(3_550).await;
+    advance_seconds(3_550).await;
     let told = says().unwrap();
     assert!(told.starts_with("n1 has been reconciled for 3") && told.ends_with(" s"), "{told}");
 }
@@ -371,7 +371,7 @@ async fn stuck_workers_are_reported_while_other_caches_fill() {
     let view = manager.view();
     let health = Health::new(view.clone(), manager.metrics().clone());
     let running = tokio::spawn(manager.run(std::future::pending()));
-    seconds(1).await;
+    advance_seconds(1).await;
     // The workers have stopped, but caches and queues remain. The caches of one controller are complete.
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
@@ -380,7 +380,7 @@ async fn stuck_workers_are_reported_while_other_caches_fill() {
     }
     let dead = || health.live().into_iter().filter(|check| check.result.is_err()).map(|check| check.name);
     assert_eq!(dead().collect::<Vec<_>>(), [""; 0]);
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(dead().collect::<Vec<_>>(), ["controller-serviceaccount"]);
 }
 
@@ -391,10 +391,10 @@ async fn standby_whose_keys_await_the_lease_is_healthy() {
     let object = ConfigMap { metadata, ..ConfigMap::default() };
     Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
     let _leader = start(&contest, Some(config("a")), None).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let standby = start(&contest, Some(config("b")), None).await;
     for _ in 0..20 {
-        seconds(10).await;
+        advance_seconds(10).await;
         assert_eq!(standby.dead(), [""; 0]);
     }
 }
@@ -459,7 +459,7 @@ async fn http_probes_follow_kubernetes_component_conventions() {
 }
 
 /// Starts a probe server for a controller whose caches are filled. Returns its address and task.
-async fn probes() -> (String, tokio::task::JoinHandle<()>) {
+async fn start_probe_server() -> (String, tokio::task::JoinHandle<()>) {
     let contest = Contest::new();
     let manager = App::new("configs").controller::<configs>().manager(contest.client.clone()).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -481,7 +481,7 @@ async fn probes_are_answered_beside_stalled_clients() {
         "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0",
     ];
     for begun in begun {
-        let (address, _running) = probes().await;
+        let (address, _running) = start_probe_server().await;
         let mut others = Vec::new();
         // Far more connections than the server serves concurrently.
         for _ in 0..300 {

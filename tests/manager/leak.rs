@@ -3,7 +3,7 @@
 use kctl::{apiserver::ApiServer, kube::Client, manager::lease::ElectionConfig, prelude::*};
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::contest::seconds;
+use crate::contest::advance_seconds;
 
 #[controller(owns = Secret)]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
@@ -15,16 +15,16 @@ async fn no_task_is_left_after_the_stop() {
     let server = ApiServer::new();
     // The client has a task that lives as long as the client.
     let client = Client::new(server.service(), "default");
-    seconds(1).await;
+    advance_seconds(1).await;
     let before = Handle::current().metrics().num_alive_tasks();
     let manager = App::new("configs").controller::<configs>().manager(client.clone()).await.unwrap();
     let manager = manager.elect(ElectionConfig::new("configs", "default", "a")).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(manager.run(async { drop(stopped.await) }));
-    seconds(10).await;
+    advance_seconds(10).await;
     assert!(Handle::current().metrics().num_alive_tasks() > before + 3, "it runs");
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(Handle::current().metrics().num_alive_tasks(), before);
 }

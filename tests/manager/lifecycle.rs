@@ -14,7 +14,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::{
-    contest::{Contest, config, seconds},
+    contest::{Contest, advance_seconds, config},
     trace::capture_log,
 };
 
@@ -89,10 +89,10 @@ async fn standby_fills_its_caches_and_reconciles_nothing() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
     let _leader = start(&contest, Duration::ZERO, elect_as("a")).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let n_watches = n_requests(&contest, "watch", "configmaps");
     let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert!(n_requests(&contest, "watch", "configmaps") > n_watches);
     assert_eq!(standby.n_done(), 0);
 }
@@ -101,7 +101,7 @@ async fn standby_fills_its_caches_and_reconciles_nothing() {
 async fn standby_keeps_no_keys_of_passing_objects() {
     let contest = Contest::new();
     let _leader = start(&contest, Duration::ZERO, elect_as("a")).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let mut seen = None;
     let elect = |manager: Manager| {
         let manager = manager.elect(config("b")).unwrap();
@@ -110,9 +110,9 @@ async fn standby_keeps_no_keys_of_passing_objects() {
     };
     let standby = start(&contest, Duration::ZERO, elect).await;
     let view = seen.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     create(&contest, 0..3).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let (_, queue) = &view.controllers()[0];
     assert_eq!((view.primaries()[0].store().len(), queue.stats().adds), (3, 0), "it knows them, and queues nothing");
     assert_eq!(standby.n_done(), 0);
@@ -122,9 +122,9 @@ async fn standby_keeps_no_keys_of_passing_objects() {
 async fn warm_standby_takes_over_within_a_second() {
     let contest = Contest::new();
     let leader = start(&contest, Duration::ZERO, elect_as("a")).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     let begun = Instant::now();
     leader.stop().await.unwrap();
     create(&contest, 0..3).await;
@@ -167,16 +167,16 @@ async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
         Process { faults, done, stop, running }
     };
     let leader = start("a").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let standby = start("b").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     // Its watches reconnect, but deliver nothing for an hour.
     let deaf = |request: &RequestSummary| request.is_watch && !request.path.contains("/leases");
     standby.faults.add(Fault::DelayResponse(Duration::from_secs(3_600)), deaf);
     standby.faults.cut_watches();
-    seconds(1).await;
+    advance_seconds(1).await;
     create(&contest, 0..3).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(n_requests(&contest, "create", "secrets"), 3);
     if let Some((fault, _)) = fault {
         standby.faults.add(fault, |request| request.reads("secrets") && !request.is_watch);
@@ -184,7 +184,7 @@ async fn check_deaf_standby(fault: Option<(Fault, u64)>) {
     let begun = Instant::now();
     leader.stop().await.unwrap();
     if let Some((_, lasts)) = fault {
-        seconds(lasts).await;
+        advance_seconds(lasts).await;
         assert_eq!(standby.n_done(), 0, "it waits until it knows");
         standby.faults.clear();
     }
@@ -212,13 +212,13 @@ async fn takeover_with_current_caches_lists_each_kind_once() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
     let leader = start(&contest, Duration::ZERO, elect_as("a")).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     let n_lists = || ["configmaps", "secrets"].map(|kind| n_requests(&contest, "list", kind));
     let [n_configs, n_secrets] = n_lists();
     leader.stop().await.unwrap();
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(standby.n_done(), 3);
     // Each of the three reconciles also reads its Secret, which exists already.
     assert_eq!(n_lists(), [n_configs + 1, n_secrets + 1 + 3]);
@@ -229,7 +229,7 @@ async fn manager_that_loses_its_lease_ends_at_once() {
     let contest = Contest::new();
     create(&contest, 0..1).await;
     let process = start(&contest, Duration::from_secs(3_600), elect_as("a")).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     process.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     let begun = Instant::now();
     let ended = process.running.await.unwrap().unwrap_err();
@@ -243,23 +243,23 @@ async fn manager_that_loses_its_lease_ends_at_once() {
 async fn leader_without_renewal_stops_writing_and_standby_continues() {
     let contest = Contest::new();
     let leader = start(&contest, Duration::ZERO, elect_as("a")).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
     create(&contest, 0..1).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let before = (leader.n_done(), n_requests(&contest, "create", "secrets"));
     assert!(before.0 > 0);
     // Only the leader's requests for the Lease fail. Its other writes would succeed.
     leader.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
-    seconds(6).await;
+    advance_seconds(6).await;
     create(&contest, 1..4).await;
     // The rest of the lease duration is enough to lead, but not for a write.
-    seconds(3).await;
+    advance_seconds(3).await;
     assert!(!leader.running.is_finished());
     assert_eq!((leader.n_done(), n_requests(&contest, "create", "secrets")), before);
     let ended = leader.running.await.unwrap();
     assert!(matches!(ended, Err(ManagerError::LeaseLost(_))), "{ended:?}");
-    seconds(20).await;
+    advance_seconds(20).await;
     assert_eq!(leader.done.load(Ordering::Relaxed), before.0);
     let secrets = Api::<Secret>::default_namespaced(contest.client.clone());
     assert_eq!(secrets.list(&ListParams::default()).await.unwrap().items.len(), 4);
@@ -271,7 +271,7 @@ async fn stop_finishes_reconciles_and_releases_the_lease() {
     let contest = Contest::new();
     create(&contest, 0..4).await;
     let process = start(&contest, Duration::from_secs(20), elect_as("a")).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     process
         .faults
         .add(Fault::Delay(Duration::from_millis(500)), |summary: &RequestSummary| summary.path.ends_with("/events"));
@@ -295,7 +295,7 @@ async fn kept_reports_do_not_delay_the_stop() {
     let setup = |manager| elect_as("a")(manager).on_end(Arc::new(move |report| keep.lock().push(report.clone())));
     let process = start(&contest, Duration::ZERO, setup).await;
     create(&contest, 0..1).await;
-    seconds(3).await;
+    advance_seconds(3).await;
     let told = Instant::now();
     process.stop().await.unwrap();
     assert!(!kept.lock().is_empty());
@@ -309,7 +309,7 @@ async fn no_reconcile_starts_after_the_stop() {
     let contest = Contest::new();
     create(&contest, 0..10).await;
     let process = start(&contest, Duration::from_secs(5), |manager| manager).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let done = process.done.clone();
     process.stop().await.unwrap();
     // Four reconciles run concurrently. After the stop, no further key is taken from the queue.
@@ -318,12 +318,12 @@ async fn no_reconcile_starts_after_the_stop() {
 
 /// Runs a manager with one reconcile that takes 40 s more. Returns its error, the seconds from stop to end, and the
 /// Lease's holder.
-async fn stopped_after(timeout: Option<Duration>) -> (Option<String>, u64, String) {
+async fn stop_within(timeout: Option<Duration>) -> (Option<String>, u64, String) {
     let contest = Contest::new();
     create(&contest, 0..1).await;
     let setup = |manager: Manager| elect_as("a")(manager).graceful_timeout(timeout);
     let process = start(&contest, Duration::from_secs(41), setup).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let begun = Instant::now();
     let ended = process.stop().await.err().map(|error| error.to_string());
     (ended, begun.elapsed().as_secs(), contest.lease_state().await.0)
@@ -336,10 +336,10 @@ async fn reconciles_beyond_graceful_timeout_abort_and_keep_lease() {
             "reconciles of configmap still ran {period} after the stop; `--graceful-shutdown-timeout` gives them longer"
         ))
     };
-    assert_eq!(stopped_after(Some(Duration::ZERO)).await, (error("0ns"), 0, "a".into()));
-    assert_eq!(stopped_after(Some(Duration::from_secs(30))).await, (error("30s"), 30, "a".into()));
-    assert_eq!(stopped_after(Some(Duration::from_secs(50))).await, (None, 40, String::new()));
-    assert_eq!(stopped_after(None).await, (None, 40, String::new()));
+    assert_eq!(stop_within(Some(Duration::ZERO)).await, (error("0ns"), 0, "a".into()));
+    assert_eq!(stop_within(Some(Duration::from_secs(30))).await, (error("30s"), 30, "a".into()));
+    assert_eq!(stop_within(Some(Duration::from_secs(50))).await, (None, 40, String::new()));
+    assert_eq!(stop_within(None).await, (None, 40, String::new()));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -373,12 +373,12 @@ async fn hanging_reconcile_logs_warning_with_remedy_each_minute() {
     };
     let contest = Contest::new();
     let _process = start(&contest, Duration::from_secs(190), |manager| manager).await;
-    seconds(30).await;
+    advance_seconds(30).await;
     create(&contest, 0..2).await;
-    seconds(85).await;
+    advance_seconds(85).await;
     assert_eq!(hanging(), Vec::<String>::new(), "at 60 s they had run for half a minute");
     for (wait, since) in [(10, "90 s"), (60, "150 s")] {
-        seconds(wait).await;
+        advance_seconds(wait).await;
         let lines = hanging();
         let last = lines.last().unwrap();
         let text = format!(
@@ -387,7 +387,7 @@ async fn hanging_reconcile_logs_warning_with_remedy_each_minute() {
         let names = [" WARN ", &text, "controller=\"configmap\"", "key=default/config-"];
         assert!(names.iter().all(|name| last.contains(name)), "{last}");
     }
-    seconds(600).await;
+    advance_seconds(600).await;
     assert_eq!(hanging().len(), 4, "what they made ran each once more, and nothing hangs any longer");
 }
 
@@ -396,9 +396,9 @@ async fn stopping_standby_never_starts_its_workers() {
     let contest = Contest::new();
     create(&contest, 0..3).await;
     let leader = start(&contest, Duration::ZERO, elect_as("a")).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let standby = start(&contest, Duration::ZERO, elect_as("b")).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let (done, begun) = (standby.done.clone(), Instant::now());
     let (first, second) = tokio::join!(leader.stop(), standby.stop());
     first.and(second).unwrap();
@@ -411,7 +411,7 @@ async fn unsynced_caches_do_not_delay_shutdown() {
     let contest = Contest::new();
     let process = start(&contest, Duration::ZERO, |manager| manager).await;
     process.faults.add(Fault::Reject(403), |request: &RequestSummary| request.reads("secrets"));
-    seconds(5).await;
+    advance_seconds(5).await;
     let begun = Instant::now();
     process.stop().await.unwrap();
     assert!(begun.elapsed() < Duration::from_secs(1));

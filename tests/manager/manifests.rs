@@ -17,7 +17,7 @@ use kctl_runtime::{
     manifest::{Resources, deployment, metrics_service},
 };
 
-use crate::contest::seconds;
+use crate::contest::advance_seconds;
 
 #[controller(owns = Secret)]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
@@ -57,7 +57,7 @@ async fn election(options: ManagerOptions) -> Result<String, String> {
     let health = Health::new(manager.view(), manager.metrics().clone());
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = tokio::spawn(manager.run(async { drop(stopped.await) }));
-    seconds(10).await;
+    advance_seconds(10).await;
     let check = health.ready().into_iter().find(|check| check.name == "leader-election").unwrap();
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();

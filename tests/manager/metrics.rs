@@ -21,7 +21,7 @@ use kctl_runtime::{
 use kctl_tests::{Fault, Faults};
 use tower::{Layer, ServiceExt};
 
-use crate::contest::{Contest, config, seconds};
+use crate::contest::{Contest, advance_seconds, config};
 
 /// Succeeds, fails, panics or hangs, depending on the object's name.
 #[controller(owns = Secret, concurrency = 3, retries = 0, timeout = "5s", name = "does")]
@@ -49,7 +49,7 @@ fn conflict() -> ApiError {
     ApiError::rejected("update ConfigMap default/x", 409, None, status)
 }
 
-async fn running(contest: &Contest, faults: &Faults, elected: bool) -> Metrics {
+async fn run_with_metrics(contest: &Contest, faults: &Faults, elected: bool) -> Metrics {
     let mut manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
     if elected {
         manager = manager.elect(config("a")).unwrap();
@@ -83,8 +83,8 @@ fn value(text: &str, sample: &str) -> u64 {
 #[tokio::test(start_paused = true)]
 async fn controller_runtime_and_client_go_metrics_exist_initially() {
     let contest = Contest::new();
-    let metrics = running(&contest, &Faults::default(), true).await;
-    seconds(1).await;
+    let metrics = run_with_metrics(&contest, &Faults::default(), true).await;
+    advance_seconds(1).await;
     let text = metrics.text(Format::Prometheus);
     for result in ["success", "error", "requeue", "requeue_after", "conflict"] {
         let sample = format!(r#"controller_runtime_reconcile_total{{controller="does",result="{result}"}}"#);
@@ -139,7 +139,7 @@ async fn queue_depth_merges_indistinct_priorities_under_one_label() {
     let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
     let (view, metrics) = (manager.view(), manager.metrics().clone());
     tokio::spawn(manager.run(std::future::pending()));
-    seconds(1).await;
+    advance_seconds(1).await;
     let (_spec, queue) = &view.controllers()[0];
     for (least, expected) in [(0, None), (-2, Some(2))] {
         for priority in least..25 {
@@ -159,15 +159,15 @@ async fn reconciles_are_counted_by_what_they_come_to() {
     let contest = Contest::new();
     let faults = Faults::default();
     faults.add(Fault::Reject(409), |request| request.method == "POST" && request.path.ends_with("/secrets"));
-    let metrics = running(&contest, &faults, false).await;
+    let metrics = run_with_metrics(&contest, &faults, false).await;
     for name in ["fine", "fails", "terminal", "panics", "hangs", "later"] {
         create(&contest, name).await;
     }
-    seconds(3).await;
+    advance_seconds(3).await;
     let text = metrics.text(Format::Prometheus);
     assert_eq!(value(&text, r#"controller_runtime_active_workers{controller="does"}"#), 1);
     assert!(seconds_of(&text, r#"workqueue_longest_running_processor_seconds{name="does",controller="does"}"#) > 2.9);
-    seconds(3).await;
+    advance_seconds(3).await;
     let text = metrics.text(Format::Prometheus);
     let n = |result: &str| {
         value(&text, &format!(r#"controller_runtime_reconcile_total{{controller="does",result="{result}"}}"#))
@@ -184,7 +184,7 @@ async fn reconciles_are_counted_by_what_they_come_to() {
     assert_eq!(value(&text, r#"kctl_cache_objects{name="",group="",version="v1",resource="configmaps"}"#), 6);
     assert!(value(&text, r#"kctl_cache_bytes{name="",group="",version="v1",resource="configmaps"}"#) > 6 * 20);
     create(&contest, "conflicts").await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let text = metrics.text(Format::Prometheus);
     let conflicts = value(&text, r#"controller_runtime_reconcile_total{controller="does",result="conflict"}"#);
     assert!(conflicts >= 1, "an outdated state is no error");
@@ -194,11 +194,11 @@ async fn reconciles_are_counted_by_what_they_come_to() {
 #[tokio::test(start_paused = true)]
 async fn conflict_that_is_a_failure_counts_as_error() {
     let contest = Contest::new();
-    let metrics = running(&contest, &Faults::default(), false).await;
+    let metrics = run_with_metrics(&contest, &Faults::default(), false).await;
     for name in ["taken", "taken-for-an-hour"] {
         create(&contest, name).await;
     }
-    seconds(60).await;
+    advance_seconds(60).await;
     let text = metrics.text(Format::Prometheus);
     let n = |result: &str| {
         value(&text, &format!(r#"controller_runtime_reconcile_total{{controller="does",result="{result}"}}"#))
@@ -212,9 +212,9 @@ async fn conflict_that_is_a_failure_counts_as_error() {
 #[tokio::test(start_paused = true)]
 async fn exhausted_keys_count_as_failing_until_resolved() {
     let contest = Contest::new();
-    let metrics = running(&contest, &Faults::default(), false).await;
+    let metrics = run_with_metrics(&contest, &Faults::default(), false).await;
     let n_failing = async || {
-        seconds(3_600).await;
+        advance_seconds(3_600).await;
         value(&metrics.text(Format::Prometheus), r#"kctl_failing_keys{controller="does"}"#)
     };
     for name in ["fine", "fails", "terminal", "panics", "hangs"] {
@@ -239,12 +239,12 @@ async fn exhausted_keys_count_as_failing_until_resolved() {
 async fn leader_gauge_falls_when_the_lease_is_lost() {
     let contest = Contest::new();
     let faults = Faults::default();
-    let metrics = running(&contest, &faults, true).await;
-    seconds(1).await;
+    let metrics = run_with_metrics(&contest, &faults, true).await;
+    advance_seconds(1).await;
     let status = || value(&metrics.text(Format::Prometheus), r#"leader_election_master_status{name="podset"}"#);
     assert_eq!(status(), 1);
     faults.add(Fault::Break, |request| request.path.contains("/leases"));
-    seconds(20).await;
+    advance_seconds(20).await;
     assert_eq!(status(), 0);
 }
 
@@ -258,7 +258,7 @@ async fn requests_are_counted_and_timed_unless_they_watch() {
         match request.uri().path() {
             "/gone" => Err("the connection broke"),
             "/slow" => {
-                seconds(3).await;
+                advance_seconds(3).await;
                 response(200)
             }
             path => response(if path == "/no" { 403 } else { 200 }),
@@ -309,13 +309,13 @@ async fn requests_are_counted_and_timed_unless_they_watch() {
 #[tokio::test(start_paused = true)]
 async fn names_of_objects_are_never_labels() {
     let contest = Contest::new();
-    let metrics = running(&contest, &Faults::default(), true).await;
-    seconds(1).await;
+    let metrics = run_with_metrics(&contest, &Faults::default(), true).await;
+    advance_seconds(1).await;
     let n_before = metrics.text(Format::Prometheus).lines().count();
     for n in 0..50 {
         create(&contest, &format!("an-object-{n}")).await;
     }
-    seconds(5).await;
+    advance_seconds(5).await;
     let text = metrics.text(Format::Prometheus);
     assert!(!text.contains("an-object"));
     // Each priority adds a line when it is used for the first time.
@@ -375,9 +375,9 @@ async fn request_metrics_match_client_go_and_count_retries() {
     counter.register(&metrics);
     tokio::spawn(manager.run(std::future::pending()));
     create(&contest, "conflicts").await;
-    seconds(3).await;
+    advance_seconds(3).await;
     faults.clear();
-    seconds(3).await;
+    advance_seconds(3).await;
     let text = metrics.text(Format::Prometheus);
     for (name, kind) in OF_REQUESTS {
         assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name}: {text}");
@@ -415,12 +415,12 @@ async fn user_metrics_are_exported_in_both_formats() {
 #[tokio::test(start_paused = true)]
 async fn metrics_of_alerts_and_dashboards_exist_initially() {
     let contest = Contest::new();
-    let metrics = running(&contest, &Faults::default(), true).await;
+    let metrics = run_with_metrics(&contest, &Faults::default(), true).await;
     let requests = RequestCounter::new("example");
     requests.register(&metrics);
     let yes = tower::service_fn(|_: http::Request<Body>| async { Ok::<_, &str>(http::Response::new(Body::empty())) });
     requests.layer(yes).oneshot(http::Request::new(Body::empty())).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     let text = metrics.text(Format::Prometheus);
     let options = kctl::manifest::RbacOptions::new("does", "default");
     let manager = kctl::manifest::ManagerOptions::default().with_leader_election().with_metrics();

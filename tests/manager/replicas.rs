@@ -75,7 +75,7 @@ impl Finished {
     }
 
     /// Returns the number of keys whose last reconcile was by this process.
-    pub(crate) fn n_by(&self, process: &str) -> usize {
+    pub(crate) fn n_reconciled_by(&self, process: &str) -> usize {
         self.0.values().filter(|(_, by, _)| *by == process).count()
     }
 
@@ -87,7 +87,7 @@ impl Finished {
 }
 
 /// Waits until this many keys have reached a state, and returns how long that took.
-pub(crate) async fn reaches(
+pub(crate) async fn wait_until_reconciled_at(
     n: usize,
     within: Duration,
     reached: impl Fn() -> (usize, BTreeSet<&'static str>),

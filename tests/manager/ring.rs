@@ -30,8 +30,8 @@ use tokio::{task::AbortHandle, time::sleep};
 
 use self::sharder::{DRAIN_LABEL, RING, SHARD_LABEL, Sharder};
 use crate::{
-    contest::seconds,
-    replicas::{Finished, Replica, change_config, change_configs, create_configs, reaches, state_of},
+    contest::advance_seconds,
+    replicas::{Finished, Replica, change_config, change_configs, create_configs, state_of, wait_until_reconciled_at},
 };
 
 const N_KEYS: usize = 24;
@@ -193,7 +193,7 @@ impl World {
     async fn with_shard(takes: Duration) -> (Self, Replica) {
         let world = Self::new(takes).await;
         let a = world.start("a").await;
-        world.reaches(0).await;
+        world.wait_until_reconciled_at(0).await;
         (world, a)
     }
 
@@ -201,8 +201,8 @@ impl World {
     async fn with_two_shards(takes: Duration) -> (Self, Replica, Replica) {
         let world = Self::new(takes).await;
         let (a, b) = (world.start("a").await, world.start("b").await);
-        world.reaches(0).await;
-        seconds(5).await;
+        world.wait_until_reconciled_at(0).await;
+        advance_seconds(5).await;
         (world, a, b)
     }
 
@@ -244,8 +244,8 @@ impl World {
     }
 
     /// Waits until every key has reached a state, and returns how long that took.
-    async fn reaches(&self, state: u64) -> Duration {
-        reaches(N_KEYS, Duration::from_secs(120), || self.reconciled_at(state)).await
+    async fn wait_until_reconciled_at(&self, state: u64) -> Duration {
+        wait_until_reconciled_at(N_KEYS, Duration::from_secs(120), || self.reconciled_at(state)).await
     }
 
     fn check_nothing_ran_twice(&self) {

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
-use crate::contest::{Contest, config, seconds};
+use crate::contest::{Contest, advance_seconds, config};
 
 /// Number of objects that change.
 const N_CHANGING: u64 = 100;
@@ -135,26 +135,26 @@ async fn check(n_quiet: u64, faults: Faults) {
     let mut old = Vec::new();
     for replica in ["a-old", "b-old", "c-old"] {
         old.push(start(&contest, &faults, replica, &seen).await);
-        seconds(2).await;
+        advance_seconds(2).await;
     }
     let (quiet, stopped) = oneshot::channel();
     let changes = tokio::spawn(change(api, stopped));
-    seconds(1).await;
+    advance_seconds(1).await;
     // There was nothing to do before the load started, so that pause does not count.
     seen.lock().pause = Duration::ZERO;
-    seconds(1).await;
+    advance_seconds(1).await;
     let mut new = Vec::new();
     for (replica, old) in ["a-new", "b-new", "c-new"].into_iter().zip(old) {
         // Like a Deployment: the new replica has to be ready before an old one is stopped.
         new.push(start(&contest, &faults, replica, &seen).await);
-        seconds(2).await;
+        advance_seconds(2).await;
         old.stop.send(()).unwrap();
         old.running.await.unwrap().unwrap();
-        seconds(1).await;
+        advance_seconds(1).await;
     }
     quiet.send(()).unwrap();
     let written = changes.await.unwrap();
-    seconds(2).await;
+    advance_seconds(2).await;
     let seen = seen.lock();
     assert!(written.values().max().unwrap() > &1_400, "the load was on all the time: {:?}", written.values().max());
     assert_eq!(seen.twice, [""; 0]);

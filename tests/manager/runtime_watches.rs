@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
-    contest::{Contest, seconds},
+    contest::{Contest, advance_seconds},
     replicas::{Replica, create_configs},
     shards::{N_SLOTS, shards},
 };
@@ -74,13 +74,13 @@ async fn watch_opened_before_its_controller_has_all_objects() {
     let contest = Contest::new();
     create_configs(&contest.client, N_KEYS).await;
     let ((a, mut by_a), (b, mut by_b)) = (start(&contest, "a").await, start(&contest, "b").await);
-    seconds(5).await;
+    advance_seconds(5).await;
     assert!(a.n_owned() > 0 && b.n_owned() > 0, "{} and {}", a.n_owned(), b.n_owned());
     for opened in [&by_a, &by_b] {
         assert_eq!(opened.n_objects(), (N_KEYS, N_KEYS));
     }
     let (c, _by_c) = start(&contest, "c").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert!(c.n_owned() > 0, "slots have moved");
     for opened in [&mut by_a, &mut by_b] {
         assert_eq!(opened.n_objects(), (N_KEYS, N_KEYS));

@@ -7,7 +7,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    contest::seconds,
+    contest::advance_seconds,
     replicas::Replica,
     shards::{N_SLOTS, World, shards},
 };
@@ -27,7 +27,7 @@ fn owned_slots(replicas: &[&Replica]) -> Vec<u32> {
 
 /// Runs replicas for some time. Returns the longest time that each slot had no owner, not counting the time before its
 /// first owner.
-async fn without_owner(replicas: &[&Replica], time: Duration) -> BTreeMap<u32, Duration> {
+async fn longest_unowned(replicas: &[&Replica], time: Duration) -> BTreeMap<u32, Duration> {
     let (begun, mut longest) = (Instant::now(), BTreeMap::new());
     let mut since: BTreeMap<u32, Instant> = BTreeMap::new();
     while begun.elapsed() < time {
@@ -55,7 +55,7 @@ async fn world_after_a_crash() -> (World, Replica, Replica) {
         replicas.push(world.start(name).await);
         sleep(Duration::from_millis(100)).await;
     }
-    seconds(5).await;
+    advance_seconds(5).await;
     let Ok([a, b, c]) = <[Replica; 3]>::try_from(replicas) else { panic!("three have started") };
     assert!([&a, &b, &c].iter().all(|replica| replica.n_owned() > 0));
     c.crash().await;
@@ -71,13 +71,13 @@ async fn check_start_after_crash(after: Duration, seat_can_be_released: bool) {
     }
     sleep(after).await;
     let d = world.start("d").await;
-    let longest = without_owner(&[&a, &b, &d], Duration::from_secs(40)).await;
+    let longest = longest_unowned(&[&a, &b, &d], Duration::from_secs(40)).await;
     assert_eq!(longest.len(), N_SLOTS as usize, "each slot has an owner");
     assert!(longest.values().all(|longest| *longest <= UNOWNED_MAX), "started after {after:?}: {longest:?}");
     let loads = [&a, &b, &d].map(super::replicas::Replica::n_owned);
     assert_eq!((loads.iter().sum::<usize>(), loads.iter().max()), (8, Some(&3)), "8 slots for three: {loads:?}");
     world.change(1).await;
-    world.reaches(1).await;
+    world.wait_until_reconciled_at(1).await;
     world.check_nothing_ran_twice();
 }
 
@@ -100,14 +100,14 @@ async fn expired_seat_is_released_once_and_reused() {
     let (world, a, b) = world_after_a_crash().await;
     assert_eq!(world.leases().await["podset-seat-2"], "c");
     let before = world.contest.server.requests().len();
-    seconds(18).await;
+    advance_seconds(18).await;
     assert_eq!(world.leases().await["podset-seat-2"], "");
     let requests = world.contest.server.requests().split_off(before);
     let about = requests.iter().filter(|request| request.name == "podset-seat-2");
     let about: Vec<_> = about.map(|request| format!("{} {}", request.verb, request.code)).collect();
     assert_eq!(about, ["get 200", "update 200"], "the replica with the lowest live seat releases it");
     let d = world.start("d").await;
-    seconds(3).await;
+    advance_seconds(3).await;
     assert_eq!(world.leases().await["podset-seat-2"], "d");
     assert_eq!(a.n_owned() + b.n_owned() + d.n_owned(), 8);
 }
@@ -116,11 +116,11 @@ async fn expired_seat_is_released_once_and_reused() {
 async fn slots_return_from_replica_unable_to_take() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(5).await;
+    advance_seconds(5).await;
     let faults = Faults::default();
     faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-slot-"));
     let d = world.start_on("d", faults, |manager, client| manager.shard(client, shards("d", N_SLOTS)).unwrap()).await;
-    let longest = without_owner(&[&a, &b, &d], Duration::from_secs(60)).await;
+    let longest = longest_unowned(&[&a, &b, &d], Duration::from_secs(60)).await;
     assert_eq!(longest.len(), N_SLOTS as usize);
     assert!(longest.values().all(|longest| *longest <= NOT_TAKEN_MAX), "{longest:?}");
     assert_eq!(d.n_owned(), 0);
@@ -131,9 +131,9 @@ async fn slots_return_from_replica_unable_to_take() {
 async fn replica_losing_seat_keeps_slots_until_requested() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(5).await;
+    advance_seconds(5).await;
     a.faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-seat-"));
-    let longest = without_owner(&[&a, &b], Duration::from_secs(60)).await;
+    let longest = longest_unowned(&[&a, &b], Duration::from_secs(60)).await;
     assert!(longest.values().all(|longest| *longest <= UNOWNED_MAX), "{longest:?}");
     assert_eq!((a.n_owned(), b.n_owned()), (0, 8));
     world.check_nothing_ran_twice();
@@ -144,7 +144,7 @@ async fn replica_losing_seat_keeps_slots_until_requested() {
 async fn replica_regains_its_lost_seat_and_slots() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(5).await;
+    advance_seconds(5).await;
     let seat = |replica: &Replica| replica.view.shards().unwrap().seat();
     let counts = || [&a, &b].map(|replica| replica.view.shards().unwrap().n_gained());
     let before = (seat(&a), seat(&b), owned_slots(&[&a]), owned_slots(&[&b]), counts());
@@ -156,7 +156,7 @@ async fn replica_regains_its_lost_seat_and_slots() {
         sleep(STEP).await;
     }
     a.faults.clear();
-    let longest = without_owner(&[&a, &b], Duration::from_secs(60)).await;
+    let longest = longest_unowned(&[&a, &b], Duration::from_secs(60)).await;
     assert_eq!(longest.len(), N_SLOTS as usize);
     assert!(longest.values().all(|longest| *longest < STEP), "no slot moves: {longest:?}");
     assert_eq!((seat(&a), seat(&b), owned_slots(&[&a]), owned_slots(&[&b]), counts()), before);
@@ -194,7 +194,7 @@ async fn replica_losing_race_for_seat_takes_next() {
 async fn lists_of_a_start(apart: Duration) -> usize {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     a.stop().await.unwrap();
     world.change(1).await;
     let faults = Faults::default();
@@ -205,7 +205,7 @@ async fn lists_of_a_start(apart: Duration) -> usize {
     }
     let before = world.contest.server.requests().len();
     let b = world.start_on("b", faults, |manager, client| manager.shard(client, shards("b", N_SLOTS)).unwrap()).await;
-    let took = world.reaches(1).await;
+    let took = world.wait_until_reconciled_at(1).await;
     assert!(took < apart * N_SLOTS + Duration::from_millis(700), "{took:?}");
     assert_eq!(b.n_owned(), 8);
     let requests = world.contest.server.requests().split_off(before);
@@ -226,7 +226,7 @@ async fn slots_gained_within_milliseconds_are_listed_once() {
 async fn slot_that_is_waited_for_delays_others_little() {
     let world = World::new(Duration::from_secs(5)).await;
     let a = world.start("a").await;
-    seconds(30).await;
+    advance_seconds(30).await;
     // Four reconciles run, some of them for slots that move.
     world.change(1).await;
     sleep(Duration::from_millis(50)).await;
@@ -239,7 +239,7 @@ async fn slot_that_is_waited_for_delays_others_little() {
     let waited = begun.elapsed();
     assert!(waited < Duration::from_millis(500), "{waited:?}");
     assert!((1..4).contains(&b.n_owned()), "{} of the slots have moved, the rest follows", b.n_owned());
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
 }
 
@@ -247,8 +247,8 @@ async fn slot_that_is_waited_for_delays_others_little() {
 async fn each_replica_names_the_owner_of_a_key() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    world.reaches(0).await;
-    seconds(3).await;
+    world.wait_until_reconciled_at(0).await;
+    advance_seconds(3).await;
     let keys = b.cached_names("configmaps");
     assert!(!keys.is_empty(), "b reconciles some of the keys");
     for name in keys {
@@ -266,9 +266,9 @@ async fn each_replica_names_the_owner_of_a_key() {
 async fn idle_replicas_renew_each_lease_once_a_period() {
     let world = World::new(Duration::from_millis(20)).await;
     let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
-    seconds(10).await;
+    advance_seconds(10).await;
     let before = world.contest.server.requests().len();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(replicas.iter().map(super::replicas::Replica::n_owned).sum::<usize>(), 8);
     let requests = world.contest.server.requests().split_off(before);
     let about = |part: &str| requests.iter().filter(|request| request.name.contains(part)).collect::<Vec<_>>();

@@ -22,8 +22,8 @@ use tokio::{
 };
 
 use crate::{
-    contest::{Contest, config, seconds},
-    replicas::{Finished, Replica, reaches, state_of},
+    contest::{Contest, advance_seconds, config},
+    replicas::{Finished, Replica, state_of, wait_until_reconciled_at},
 };
 
 /// Namespaces that FNV-1a spreads over most of the slots.
@@ -113,12 +113,12 @@ impl Cluster {
     }
 
     /// Sets the state of all objects, and waits until a replica has reconciled each.
-    async fn reaches(&self, state: u64) -> BTreeSet<&'static str> {
+    async fn wait_until_reconciled_at(&self, state: u64) -> BTreeSet<&'static str> {
         for namespace in NAMESPACES {
             let change = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
             configs(&self.contest.client, namespace).patch("config", &PatchParams::default(), &change).await.unwrap();
         }
-        reaches(NAMESPACES.len(), WITHIN, || self.finished.lock().reconciled_at(state)).await;
+        wait_until_reconciled_at(NAMESPACES.len(), WITHIN, || self.finished.lock().reconciled_at(state)).await;
         self.finished.lock().reconciled_at(state).1
     }
 
@@ -148,8 +148,8 @@ async fn server_sends_each_replica_only_its_objects() {
     for is_on in [true, false] {
         let cluster = Cluster::new(FeatureGates::default().sharded_list_and_watch(is_on)).await;
         let ((a, by_a), (b, by_b)) = (cluster.start("a").await, cluster.start("b").await);
-        seconds(5).await;
-        assert_eq!(cluster.reaches(1).await, BTreeSet::from(["a", "b"]));
+        advance_seconds(5).await;
+        assert_eq!(cluster.wait_until_reconciled_at(1).await, BTreeSet::from(["a", "b"]));
         let (of_a, of_b) = (cached_names(&a, "configmaps"), cached_names(&b, "configmaps"));
         assert!(of_a.is_disjoint(&of_b) && of_a.len() + of_b.len() == NAMESPACES.len(), "{of_a:?} {of_b:?}");
         assert_eq!((cached_names(&a, "secrets"), cached_names(&b, "secrets")), (of_a.clone(), of_b.clone()));
@@ -158,13 +158,13 @@ async fn server_sends_each_replica_only_its_objects() {
         assert_eq!(n_sent, expected);
 
         a.stop().await.unwrap();
-        assert_eq!(cluster.reaches(2).await, BTreeSet::from(["b"]));
+        assert_eq!(cluster.wait_until_reconciled_at(2).await, BTreeSet::from(["b"]));
         assert_eq!(cached_names(&b, "configmaps").len(), NAMESPACES.len());
         assert_eq!(cluster.n_sent(&by_b).await, NAMESPACES.len());
 
         let (_a, _requests) = cluster.start("a").await;
-        seconds(5).await;
-        assert_eq!(cluster.reaches(3).await, BTreeSet::from(["a", "b"]));
+        advance_seconds(5).await;
+        assert_eq!(cluster.wait_until_reconciled_at(3).await, BTreeSet::from(["a", "b"]));
         assert_eq!(cached_names(&b, "configmaps"), of_b);
         assert_eq!(cluster.n_sent(&by_b).await, expected.1, "it gave slots back");
     }
@@ -175,10 +175,10 @@ async fn server_sends_each_replica_only_its_objects() {
 async fn gained_slots_are_watched_before_they_are_listed() {
     let cluster = Cluster::new(FeatureGates::default().sharded_list_and_watch(true)).await;
     let ((a, _), (b, requests)) = (cluster.start("a").await, cluster.start("b").await);
-    seconds(5).await;
+    advance_seconds(5).await;
     requests.lock().clear();
     a.stop().await.unwrap();
-    cluster.reaches(1).await;
+    cluster.wait_until_reconciled_at(1).await;
     let requests = requests.lock().clone();
     let selector = |query: &str| query.split('&').find(|part| part.starts_with("shardSelector=")).map(str::to_owned);
     let mut watched = BTreeMap::new();
@@ -200,16 +200,16 @@ async fn events_arrive_at_once_after_many_moves() {
     let cluster = Cluster::new(FeatureGates::default().sharded_list_and_watch(true)).await;
     let app = || App::new("podset").controller::<observer>();
     let (_a, _requests) = cluster.start_with(app(), "a").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     for n in 1..=6 {
         let (b, _requests) = cluster.start_with(app(), "b").await;
-        seconds(5).await;
+        advance_seconds(5).await;
         let changed = Instant::now();
-        assert_eq!(cluster.reaches(2 * n).await, BTreeSet::from(["a", "b"]));
+        assert_eq!(cluster.wait_until_reconciled_at(2 * n).await, BTreeSet::from(["a", "b"]));
         assert!(changed.elapsed() < Duration::from_secs(1), "start {n}: {:?}", changed.elapsed());
         b.stop().await.unwrap();
         let changed = Instant::now();
-        assert_eq!(cluster.reaches(2 * n + 1).await, BTreeSet::from(["a"]));
+        assert_eq!(cluster.wait_until_reconciled_at(2 * n + 1).await, BTreeSet::from(["a"]));
         assert!(changed.elapsed() < Duration::from_secs(1), "stop {n}: {:?}", changed.elapsed());
     }
 }
@@ -223,12 +223,12 @@ async fn rejected_selector_is_left_out() {
         for replica in [&a, &b] {
             replica.faults.add(fault, |request| request.query.contains("shardSelector="));
         }
-        seconds(5).await;
-        assert_eq!(cluster.reaches(1).await, BTreeSet::from(["a", "b"]), "{fault:?}");
+        advance_seconds(5).await;
+        assert_eq!(cluster.wait_until_reconciled_at(1).await, BTreeSet::from(["a", "b"]), "{fault:?}");
         by_a.lock().clear();
         by_b.lock().clear();
         a.stop().await.unwrap();
-        assert_eq!(cluster.reaches(2).await, BTreeSet::from(["b"]), "{fault:?}");
+        assert_eq!(cluster.wait_until_reconciled_at(2).await, BTreeSet::from(["b"]), "{fault:?}");
         assert_eq!(cached_names(&b, "configmaps").len(), NAMESPACES.len());
         let requests = by_b.lock().clone();
         let is_selective = |request: &ConfigRequest| request.query.contains("shardSelector=");
@@ -278,7 +278,7 @@ async fn objects_are_selected_on_a_real_server() {
         let manager = manager.serve_debug(listener, vec![address.clone()]);
         replicas.push((Replica::start(manager, Faults::default()), address));
     }
-    reaches(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(0)).await;
+    wait_until_reconciled_at(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(0)).await;
     for (replica, address) in &replicas {
         let has_its_share = async {
             while replica.view.shards().unwrap().n_owned() != 128 {
@@ -292,7 +292,7 @@ async fn objects_are_selected_on_a_real_server() {
         let change = Patch::Merge(json!({ "data": { "state": "1" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    reaches(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(1)).await;
+    wait_until_reconciled_at(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(1)).await;
     assert_eq!(finished.lock().reconciled_at(1).1, BTreeSet::from(["a", "b"]));
     let ((a, _), (b, _)) = (replicas.remove(0), replicas.remove(0));
     a.stop().await.unwrap();
@@ -300,7 +300,7 @@ async fn objects_are_selected_on_a_real_server() {
         let change = Patch::Merge(json!({ "data": { "state": "2" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    reaches(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(2)).await;
+    wait_until_reconciled_at(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(2)).await;
     assert_eq!(finished.lock().reconciled_at(2).1, BTreeSet::from(["b"]));
     b.stop().await.unwrap();
     for name in &namespaces {

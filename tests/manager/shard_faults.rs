@@ -24,7 +24,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    contest::{config, seconds},
+    contest::{advance_seconds, config},
     replicas::Replica,
     shards::{N_SLOTS, World, shards},
     trace::capture_log,
@@ -43,13 +43,13 @@ fn shard_as(identity: &'static str, seed: u64) -> impl FnOnce(Manager, Client) -
 async fn replicas_of_one_identity_share_the_slots() {
     let world = World::new(Duration::from_millis(200)).await;
     let a = world.start_by("a", shard_as("same", 1)).await;
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     let b = world.start_by("b", shard_as("same", 2)).await;
     for state in 1..=20 {
         world.change(state).await;
-        seconds(1).await;
+        advance_seconds(1).await;
     }
-    world.reaches(20).await;
+    world.wait_until_reconciled_at(20).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
     world.check_nothing_ran_twice();
 }
@@ -58,12 +58,12 @@ async fn replicas_of_one_identity_share_the_slots() {
 async fn restarted_container_waits_for_its_former_leases() {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start_by("a", shard_as("pod-0", 1)).await;
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     a.crash().await;
     let again = world.start_by("again", shard_as("pod-0", 2)).await;
-    seconds(12).await;
+    advance_seconds(12).await;
     assert_eq!(again.n_owned(), 0, "a write of the crashed process may still arrive");
-    seconds(8).await;
+    advance_seconds(8).await;
     assert_eq!(again.n_owned(), 8);
 }
 
@@ -71,10 +71,10 @@ async fn restarted_container_waits_for_its_former_leases() {
 async fn restarted_container_releases_its_former_seat() {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start_by("a", shard_as("pod-0", 1)).await;
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     a.crash().await;
     let _again = world.start_by("again", shard_as("pod-0", 2)).await;
-    seconds(20).await;
+    advance_seconds(20).await;
     let leases = world.leases().await;
     assert_eq!((&*leases["podset-seat-0"], &*leases["podset-seat-1"]), ("", "pod-0"));
 }
@@ -84,15 +84,15 @@ async fn restarted_container_releases_its_former_seat() {
 async fn deleted_settings_lease_lets_no_other_settings_in() {
     let world = World::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
-    seconds(10).await;
+    advance_seconds(10).await;
     world.contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
     let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
     let b = world.start_by("b", other).await;
     for state in 1..=30 {
         world.change(state).await;
-        seconds(1).await;
+        advance_seconds(1).await;
     }
-    world.reaches(30).await;
+    world.wait_until_reconciled_at(30).await;
     assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
     assert!(b.ready().unwrap_err().starts_with("other replicas run as `shards-8-by-object`"), "{:?}", b.ready());
     let reason = b.view.shards().unwrap().explain(&ObjectKey::new(Some("default"), "web")).reason;
@@ -107,7 +107,7 @@ async fn deleted_settings_lease_lets_no_other_settings_in() {
 async fn deleted_settings_and_slots_wait_for_former_owners() {
     let world = World::new(Duration::from_millis(200)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
     for replica in [&a, &b] {
         replica.faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-slot-"));
@@ -125,10 +125,10 @@ async fn deleted_settings_and_slots_wait_for_former_owners() {
     let c = world.start("c").await;
     for state in 1..=12 {
         world.change(state).await;
-        seconds(1).await;
+        advance_seconds(1).await;
         assert_eq!(c.n_owned(), 0, "the former owners may be at work: {state} s after the start");
     }
-    seconds(13).await;
+    advance_seconds(13).await;
     assert!(c.n_owned() > 0);
     world.check_nothing_ran_twice();
 }
@@ -138,7 +138,7 @@ async fn wait_for_settings_is_logged_once() {
     let (lines, _logged) = capture_log();
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
-    seconds(10).await;
+    advance_seconds(10).await;
     let (warning, info) = ("before this replica holds the Lease", "the wait for the Lease of the settings is over");
     let found = |what: &str| -> Vec<String> {
         lines.text().lines().filter(|line| line.contains(what)).map(str::to_owned).collect()
@@ -148,13 +148,13 @@ async fn wait_for_settings_is_logged_once() {
     tracing::callsite::rebuild_interest_cache();
     let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
     let b = world.start_by("b", other).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     let warned = found(warning);
     assert!(warned.len() == 1 && warned[0].contains("WARN"), "{warned:?}");
     assert!(warned[0].contains(&b.ready().unwrap_err()) && warned[0].contains("default/podset"), "{warned:?}");
     tracing::callsite::rebuild_interest_cache();
     a.stop().await.unwrap();
-    seconds(20).await;
+    advance_seconds(20).await;
     assert_eq!(b.n_owned(), 4);
     let counts = [warning, info].map(|what| found(what).len());
     assert_eq!(counts, [1, 1]);
@@ -172,7 +172,7 @@ async fn rejected_lease_watch_names_role_of_shards() {
             request.path.ends_with("/leases") && request.query.contains(selector)
         });
         let a = world.start_on("a", faults, |manager, client| manager.shard(client, shards("a", 8)).unwrap()).await;
-        seconds(5).await;
+        advance_seconds(5).await;
         let text = lines.text();
         let mut advice =
             text.lines().filter(|line| line.contains("leases") && line.contains("apply the role")).peekable();
@@ -194,9 +194,9 @@ async fn candidate_without_permission_asks_once_a_retry_period() {
         is_beyond
     });
     let a = world.start_on("a", faults, shard_as("a", 1)).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     rejected.store(0, Ordering::Relaxed);
-    seconds(20).await;
+    advance_seconds(20).await;
     assert_eq!(a.n_owned(), 4);
     assert!(a.ready().unwrap_err().contains("podset-slot-"), "{:?}", a.ready());
     let n_rejected = rejected.load(Ordering::Relaxed);
@@ -209,26 +209,26 @@ async fn candidate_without_permission_asks_once_a_retry_period() {
 async fn slots_gained_during_slow_list_delay_none() {
     let world = World::new(Duration::from_millis(1500)).await;
     let a = world.start("a").await;
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     world.change(1).await;
     let faults = Faults::default();
     let is_list =
         |request: &RequestSummary| request.method == "GET" && !request.is_watch && !request.path.ends_with("/leases");
     faults.add(Fault::DelayResponse(Duration::from_millis(700)), is_list);
     let b = world.start_on("b", faults, shard_as("b", 2)).await;
-    let first_gain = owns_any(&b).await;
-    while world.n_by("b") == 0 {
+    let first_gain = wait_for_slot(&b).await;
+    while world.n_reconciled_by("b") == 0 {
         // A list and a reconcile. Further slots are gained during the list.
         assert!(first_gain.elapsed() < Duration::from_millis(2600), "no key has run in the new replica");
         sleep(Duration::from_millis(10)).await;
     }
-    world.reaches(1).await;
+    world.wait_until_reconciled_at(1).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
     world.check_nothing_ran_twice();
 }
 
 /// Waits until a replica owns a slot, and returns when that was.
-async fn owns_any(replica: &Replica) -> Instant {
+async fn wait_for_slot(replica: &Replica) -> Instant {
     while replica.n_owned() == 0 {
         sleep(Duration::from_millis(10)).await;
     }
@@ -245,7 +245,7 @@ fn shard_with_clock(world: &World, identity: &'static str, minutes: i64) -> impl
 }
 
 /// Returns by how many minutes the `renewTime` of a Lease differs from the clock of the API server.
-async fn minutes_ahead(world: &World, lease: &str) -> i64 {
+async fn renew_time_offset(world: &World, lease: &str) -> i64 {
     let renewed = world.contest.leases().get(lease).await.unwrap().spec.unwrap().renew_time.unwrap();
     let seconds = renewed.0.as_second() - world.contest.server.now().as_second();
     (seconds + 30).div_euclid(60)
@@ -256,20 +256,20 @@ async fn takeover_with_clocks(of_a: i64, of_b: i64) -> Duration {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start_by("a", shard_with_clock(&world, "a", of_a)).await;
     let b = world.start_by("b", shard_with_clock(&world, "b", of_b)).await;
-    seconds(5).await;
-    let ahead = (minutes_ahead(&world, "podset-seat-0").await, minutes_ahead(&world, "podset-seat-1").await);
+    advance_seconds(5).await;
+    let ahead = (renew_time_offset(&world, "podset-seat-0").await, renew_time_offset(&world, "podset-seat-1").await);
     assert_eq!(ahead, (of_a, of_b), "the Leases have the times of these clocks");
     let owners = world.leases().await;
     for state in 1..=40 {
         world.change(state).await;
-        seconds(1).await;
+        advance_seconds(1).await;
     }
-    world.reaches(40).await;
+    world.wait_until_reconciled_at(40).await;
     assert_eq!(world.leases().await, owners, "no live replica loses a Lease");
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
     a.crash().await;
     world.change(41).await;
-    let took = world.reaches(41).await;
+    let took = world.wait_until_reconciled_at(41).await;
     assert_eq!(b.n_owned(), 8);
     world.check_nothing_ran_twice();
     took
@@ -303,9 +303,9 @@ async fn lease_of_another_clock_expires_after_its_duration() {
         let lease = Lease { metadata, spec: Some(spec) };
         world.contest.leases().create(&PostParams::default(), &lease).await.unwrap();
         let a = world.start("a").await;
-        seconds(14).await;
+        advance_seconds(14).await;
         assert_eq!(a.n_owned(), 0, "the holder may be at work; its clock is {hours} h ahead");
-        seconds(8).await;
+        advance_seconds(8).await;
         assert_eq!(a.n_owned(), 8, "the clock of the former holder was {hours} h ahead");
     }
 }

@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::{
-    contest::{Contest, config, seconds},
+    contest::{Contest, advance_seconds, config},
     replicas::Replica,
     shards::{N_SLOTS, shards},
 };
@@ -90,7 +90,7 @@ async fn run_replicas(
         }));
         running.push(Replica::start(manager, faults));
         all.push(names);
-        seconds(5).await;
+        advance_seconds(5).await;
     }
     all.iter().map(|names| names.lock().clone()).collect()
 }
@@ -155,7 +155,7 @@ async fn later_slots_do_not_wait_for_earlier_mappers() {
         replicas.push(Replica::start(manager, faults));
         sleep(Duration::from_millis(100)).await;
     }
-    seconds(5).await;
+    advance_seconds(5).await;
     let Ok([a, b, c]) = <[Replica; 3]>::try_from(replicas) else { panic!("three have started") };
     IS_SLOW.store(true, Ordering::Relaxed);
     b.stop().await.unwrap();

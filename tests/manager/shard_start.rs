@@ -12,7 +12,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::{
-    contest::{Contest, seconds},
+    contest::{Contest, advance_seconds},
     replicas::{Replica, create_configs},
     shards::{N_SLOTS, shards},
 };
@@ -56,7 +56,7 @@ async fn replica_takes_no_slot_before_its_mappers_end() {
         secrets.create(&PostParams::default(), &secret).await.unwrap();
     }
     let a = start(&contest, "a").await;
-    seconds(3).await;
+    advance_seconds(3).await;
     assert_eq!(a.n_owned(), 8);
     IS_SLOW.store(true, Ordering::Relaxed);
     let b = start(&contest, "b").await;
@@ -67,6 +67,6 @@ async fn replica_takes_no_slot_before_its_mappers_end() {
         sleep(Duration::from_millis(50)).await;
     }
     assert!(n_looks > 20, "the mapper takes long enough for a hand-over: {n_looks}");
-    seconds(4).await;
+    advance_seconds(4).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
 }

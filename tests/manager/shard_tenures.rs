@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::{
-    contest::{Contest, seconds},
+    contest::{Contest, advance_seconds},
     replicas::{Replica, create_configs},
     shards::{N_SLOTS, shards},
 };
@@ -73,16 +73,16 @@ async fn spawned_task_writes_nothing_once_its_slot_moved() {
         Replica::start(manager, faults)
     };
     let a = start("a").await;
-    seconds(3).await;
+    advance_seconds(3).await;
     assert_eq!(tasks.lock().spawned.len(), N_KEYS);
     let b = start("b").await;
-    seconds(3).await;
+    advance_seconds(3).await;
     let moved = b.cached_names("configmaps");
     assert!(!moved.is_empty() && moved.len() < N_KEYS, "{moved:?}");
     b.stop().await.unwrap();
-    seconds(3).await;
+    advance_seconds(3).await;
     assert_eq!(a.n_owned(), 8);
     release.send_replace(true);
-    seconds(1).await;
+    advance_seconds(1).await;
     tasks.lock().check_denied(&moved);
 }

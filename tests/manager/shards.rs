@@ -30,7 +30,7 @@ use tokio::time::sleep;
 
 use crate::{
     contest::{Contest, config},
-    replicas::{Finished, Replica, change_configs, create_configs, reaches, state_of},
+    replicas::{Finished, Replica, change_configs, create_configs, state_of, wait_until_reconciled_at},
 };
 
 pub(crate) const N_SLOTS: u32 = 8;
@@ -174,8 +174,8 @@ impl World {
     }
 
     /// Returns the number of keys whose last reconcile was by this replica.
-    pub(crate) fn n_by(&self, replica: &str) -> usize {
-        self.seen.lock().last.n_by(replica)
+    pub(crate) fn n_reconciled_by(&self, replica: &str) -> usize {
+        self.seen.lock().last.n_reconciled_by(replica)
     }
 
     /// Returns the number of keys whose last reconcile saw this state, and the replicas that did them.
@@ -184,8 +184,8 @@ impl World {
     }
 
     /// Waits until every key has reached a state, and returns how long that took.
-    pub(crate) async fn reaches(&self, state: u64) -> Duration {
-        reaches(N_KEYS, Duration::from_secs(60), || self.reconciled_at(state)).await
+    pub(crate) async fn wait_until_reconciled_at(&self, state: u64) -> Duration {
+        wait_until_reconciled_at(N_KEYS, Duration::from_secs(60), || self.reconciled_at(state)).await
     }
 
     pub(crate) fn check_nothing_ran_twice(&self) {

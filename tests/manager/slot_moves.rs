@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    contest::{Contest, seconds},
+    contest::{Contest, advance_seconds},
     replicas::{Replica, create_configs},
     shards::{N_SLOTS, shards},
 };
@@ -31,7 +31,7 @@ async fn start(contest: &Contest, identity: &str, app: App, set_up: impl FnOnce(
 }
 
 /// Waits until a replica owns all slots.
-async fn owns_all(replica: &Replica) {
+async fn wait_for_all_slots(replica: &Replica) {
     while replica.n_owned() < N_SLOTS as usize {
         sleep(Duration::from_millis(10)).await;
     }
@@ -61,17 +61,17 @@ async fn read_of_a_gained_slot_repeats_until_listed() {
     let app = || App::new("podset").controller::<reader>();
     let a = start(&contest, "a", app(), note).await;
     let b = start(&contest, "b", app(), |manager| manager).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let [own, other] = [&a, &b].map(|replica| replica.cached_names("configmaps").pop_first().unwrap());
     let is_list = |request: &RequestSummary| request.reads("configmaps") && !request.is_watch;
     a.faults.add(Fault::DelayResponse(Duration::from_secs(5)), is_list);
     b.stop().await.unwrap();
-    owns_all(&a).await;
+    wait_for_all_slots(&a).await;
     outcomes.lock().clear();
     let reads = Patch::Merge(json!({ "data": { "reads": &other } }));
     let configs = Api::<ConfigMap>::default_namespaced(contest.client.clone());
     configs.patch(&own, &PatchParams::default(), &reads).await.unwrap();
-    seconds(20).await;
+    advance_seconds(20).await;
     let mut outcomes: Vec<_> = outcomes.lock().iter().filter(|(name, _)| *name == own).cloned().collect();
     let (_, last) = outcomes.pop().unwrap();
     assert_eq!(last, Outcome::Done(Action::await_change()));
@@ -129,12 +129,12 @@ async fn object_deleted_during_move_is_finalized_once() {
             .controller_with(move |_env| std::future::ready(Ok(DiskCleaner { replica, cleanups: cleanups.clone() })))
     };
     let a = start(&contest, "a", app("a"), |manager| manager).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let b = start(&contest, "b", app("b"), |manager| manager).await;
     delete_configs(&contest, 0..40).await;
     let (stopped, ()) = tokio::join!(b.stop(), delete_configs(&contest, 40..60));
     stopped.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(a.n_owned(), N_SLOTS as usize);
     let left = Api::<ConfigMap>::default_namespaced(contest.client.clone()).list(&ListParams::default()).await.unwrap();
     assert_eq!(left.items.len(), 0, "each finalizer is removed");
@@ -178,16 +178,16 @@ async fn requeue_timer_does_not_outlive_its_slot() {
             .controller_with(move |_env| std::future::ready(Ok(EachMinute { replica, runs: runs.clone() })))
     };
     let a = start(&contest, "a", app("a"), |manager| manager).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     let joined = Instant::now();
     let b = start(&contest, "b", app("b"), |manager| manager).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     let moved = b.cached_names("configmaps");
     assert!(!moved.is_empty() && moved.len() < 20, "{moved:?}");
     let left = Instant::now();
     b.stop().await.unwrap();
     // The timers of the first runs would end 50 s later.
-    seconds(70).await;
+    advance_seconds(70).await;
     assert_eq!(a.n_owned(), N_SLOTS as usize);
     let (second, exact) = (Duration::from_secs(1), MINUTE..MINUTE + Duration::from_millis(100));
     for (name, runs) in &*runs.lock() {
@@ -249,11 +249,11 @@ async fn children_in_namespaces_move_with_cluster_scoped_primary() {
     };
     let take_runs = || std::mem::take(&mut *runs.lock());
     let a = start(&contest, "a", app("a"), |manager| manager).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(shops_of(&a).len(), 16);
     take_runs();
     let b = start(&contest, "b", app("b"), |manager| manager).await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let (of_a, of_b) = (shops_of(&a), shops_of(&b));
     assert!(!of_a.is_empty() && !of_b.is_empty() && of_a.is_disjoint(&of_b), "{of_a:?} and {of_b:?}");
     assert_eq!(of_a.len() + of_b.len(), 16);
@@ -265,11 +265,11 @@ async fn children_in_namespaces_move_with_cluster_scoped_primary() {
     assert_eq!(moved, with_child(&of_b, "b"), "each moved primary runs once, and its child is in the cache");
     let name = of_b.first().unwrap();
     Api::<Secret>::namespaced(contest.client.clone(), name).delete(name, &DeleteParams::default()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(take_runs().first(), Some(&(name.clone(), "b", 0)), "the deletion reaches the new owner");
     assert_eq!(shops_of(&b), of_b, "the child is there again");
     b.stop().await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(shops_of(&a).len(), 16);
     let mut moved = take_runs();
     moved.sort_unstable();

@@ -12,7 +12,7 @@ use kctl::{
 use kctl_runtime::trace::Trace;
 use kctl_tests::{Fault, Faults, RequestSummary};
 
-use crate::contest::{Contest, seconds};
+use crate::contest::{Contest, advance_seconds};
 
 #[controller(owns = Secret(apply))]
 async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
@@ -80,7 +80,7 @@ async fn run() -> (Vec<String>, String) {
     }
     let manager = App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap();
     tokio::spawn(manager.run(std::future::pending()));
-    seconds(1).await;
+    advance_seconds(1).await;
     let traces = traces.lock().unwrap().clone();
     (traces, lines.text())
 }

@@ -17,7 +17,7 @@ use kctl_tests::Faults;
 use serde_json::json;
 
 use crate::{
-    contest::{Contest, seconds},
+    contest::{Contest, advance_seconds},
     replicas::{Replica, create_configs},
     shards::shards,
 };
@@ -47,7 +47,7 @@ async fn create_gauges(client: &Client) {
     schema.properties.as_mut().unwrap().insert("spec".into(), anything);
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     definitions.create(&PostParams::default(), &definition).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     let gauges = gauges(client);
     for number in 0..N_GAUGES {
         let gauge = json!({
@@ -80,7 +80,7 @@ async fn one_replica_reports_unreadable_object_of_whole_cache() {
         replicas.push(Replica::start(manager.shard(client, shards(identity, 8)).unwrap(), faults));
         if identity == "a" {
             create_gauges(&contest.client).await;
-            seconds(10).await;
+            advance_seconds(10).await;
             assert_eq!(
                 n_events(&contest.client).await.len(),
                 N_GAUGES,
@@ -88,7 +88,7 @@ async fn one_replica_reports_unreadable_object_of_whole_cache() {
             );
         }
     }
-    seconds(20).await;
+    advance_seconds(20).await;
     assert!(replicas.iter().all(|replica| replica.n_owned() > 0));
     let before = n_events(&contest.client).await;
     let gauges = gauges(&contest.client);
@@ -96,7 +96,7 @@ async fn one_replica_reports_unreadable_object_of_whole_cache() {
         let patch = Patch::Merge(json!({ "spec": { "level": 400 } }));
         gauges.patch(&format!("gauge-{number}"), &PatchParams::default(), &patch).await.unwrap();
     }
-    seconds(20).await;
+    advance_seconds(20).await;
     let after = n_events(&contest.client).await;
     assert_eq!(after.len(), N_GAUGES);
     for (name, n) in after {

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::{
     kinds,
-    protocol::{RULES, ask, conversion, review, site},
+    protocol::{RULES, conversion, review, send_review, site},
 };
 
 mod v1alpha1 {
@@ -104,7 +104,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
     let blocked: Vec<_> = requests.iter().cycle().take(requests.len() * N_EACH).collect();
     let asking = blocked.iter().map(|(path, body, _)| {
         let (router, path, body) = (router.clone(), (*path).to_owned(), (*body).clone());
-        tokio::spawn(async move { ask(&router, &path, "application/json", body).await })
+        tokio::spawn(async move { send_review(&router, &path, "application/json", body).await })
     });
     let responses = timeout(WITHIN, join_all(asking)).await.expect("answers within the timeouts of the requests");
     for (response, (path, _, (called, why))) in responses.into_iter().zip(blocked) {
@@ -118,7 +118,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
     // Spawned, because the thread of the test must not be blocked.
     let others = tokio::spawn(async move {
         let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
-        ask(&router, RULES, "application/json", good).await
+        send_review(&router, RULES, "application/json", good).await
     });
     let response = timeout(WITHIN, others).await.expect("an answer beside those who block").unwrap();
     assert_eq!(response["allowed"], true);

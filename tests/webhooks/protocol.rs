@@ -33,7 +33,7 @@ fn router(metrics: &Metrics) -> Router {
 }
 
 /// Sends a request and returns `response` of the body. The HTTP status must always be 200.
-pub(crate) async fn ask(router: &Router, path: &str, media: &str, body: impl Into<Body>) -> Json {
+pub(crate) async fn send_review(router: &Router, path: &str, media: &str, body: impl Into<Body>) -> Json {
     let request = Request::post(path).header(header::CONTENT_TYPE, media).body(body.into()).unwrap();
     let (head, body) = router.clone().oneshot(request).await.unwrap().into_parts();
     assert_eq!(head.status, 200);
@@ -73,14 +73,14 @@ async fn admission_patch_contains_only_changed_fields() {
     ];
     for (case, operation, spec, expected) in cases {
         let body = review(operation, &site(spec), &Json::Null);
-        let response = ask(&router, DEFAULTS, "application/json", body).await;
+        let response = send_review(&router, DEFAULTS, "application/json", body).await;
         assert_eq!((&response["uid"], &response["allowed"]), (&json!("u1"), &json!(true)), "{case}");
         assert_eq!(patch(&response), expected, "{case}");
         assert_eq!(response["patchType"].is_null(), expected.is_null(), "{case}");
     }
     // A DELETE has no object to mutate, and the invalid old object is not decoded.
     let body = review("DELETE", &Json::Null, &site(json!({ "hosts": [] })));
-    let response = ask(&router, DEFAULTS, "application/json", body).await;
+    let response = send_review(&router, DEFAULTS, "application/json", body).await;
     assert_eq!((&response["allowed"], patch(&response)), (&json!(true), Json::Null));
 }
 
@@ -118,7 +118,7 @@ async fn each_failure_is_a_response_with_the_reason() {
         ),
     ];
     for (path, media, body, code, text) in cases {
-        let response = ask(&router, path, media, body).await;
+        let response = send_review(&router, path, media, body).await;
         let message = response["status"]["message"].as_str().unwrap_or_default();
         assert_eq!(
             (&response["status"]["code"], &response["allowed"]),
@@ -140,7 +140,7 @@ async fn unread_review_is_answered_with_its_uid() {
     let cut_off = good[..good.len() - 1].to_owned();
     let json_type = "application/json";
     for (media, body, code) in [(json_type, too_long, 413), (json_type, cut_off, 400), ("text/plain", good, 400)] {
-        let response = ask(&router, RULES, media, body).await;
+        let response = send_review(&router, RULES, media, body).await;
         assert_eq!((&response["status"]["code"], &response["uid"]), (&json!(code), &uid), "{response}");
     }
 }
@@ -151,7 +151,8 @@ async fn late_review_body_is_reported_with_its_uid() {
     let mut review = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
     review.pop();
     let body = Body::new(Full::from(review).with_trailers(std::future::pending()));
-    let response = ask(&router(&Metrics::default()), &format!("{RULES}?timeout=2s"), "application/json", body).await;
+    let response =
+        send_review(&router(&Metrics::default()), &format!("{RULES}?timeout=2s"), "application/json", body).await;
     assert_eq!((&response["uid"], &response["status"]["code"]), (&json!("u1"), &json!(504)), "{response}");
     assert_eq!(response["status"]["message"], "no response within 2s: the rest of the request did not come");
 }
@@ -162,8 +163,9 @@ async fn metrics_follow_controller_runtime_and_count_panics() {
     let router = router(&metrics);
     let pod =
         review("CREATE", &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } }), &Json::Null);
-    ask(&router, "/validate--v1-pod", "application/json", pod).await;
-    ask(&router, RULES, "application/json", review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null)).await;
+    send_review(&router, "/validate--v1-pod", "application/json", pod).await;
+    send_review(&router, RULES, "application/json", review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null))
+        .await;
     let (mut registry, mut text) = (Registry::default(), String::new());
     metrics.register(&mut registry);
     encode(&mut text, &registry).unwrap();
@@ -195,7 +197,7 @@ async fn conversion_via_hub_version_preserves_metadata() {
         "spec": { "hosts": ["a"], "replicas": 2 } });
     for (desired, from, to) in [("v1", &alpha, &stable), ("v1alpha1", &stable, &alpha), ("v1", &stable, &stable)] {
         let body = conversion(&format!("hooks.example.com/{desired}"), &json!([from]));
-        let response = ask(&router, "/convert", "application/json", body).await;
+        let response = send_review(&router, "/convert", "application/json", body).await;
         assert_eq!(response, json!({ "uid": "u1", "convertedObjects": [to], "result": { "status": "Success" } }));
     }
 }
@@ -219,13 +221,13 @@ async fn failed_conversion_keeps_uid_and_names_object() {
     ];
     for (desired, object, text) in cases {
         let body = conversion(&format!("hooks.example.com/{desired}"), &json!([object]));
-        let response = ask(&router, "/convert", "application/json", body).await;
+        let response = send_review(&router, "/convert", "application/json", body).await;
         assert_eq!((&response["uid"], &response["result"]["status"]), (&json!("u1"), &json!("Failure")));
         let message = response["result"]["message"].as_str().unwrap();
         assert_eq!(message, format!("Site here/web, hooks.example.com/{text}"));
     }
     let body = conversion("hooks.example.com/v1", &json!([1]));
-    let response = ask(&router, "/convert", "application/json", body).await;
+    let response = send_review(&router, "/convert", "application/json", body).await;
     assert_eq!(response["result"]["message"], "objects[0] is not an object");
 }
 
@@ -254,7 +256,8 @@ async fn value_of_unreadable_object_is_not_logged() {
     let object = json!({ "apiVersion": "hooks.example.com/v1alpha1", "kind": "Site",
         "metadata": { "name": "web", "namespace": "here" }, "spec": { "host": "a", "size": "s3cret" } });
     let response =
-        ask(&router, "/convert", "application/json", conversion("hooks.example.com/v1", &json!([object]))).await;
+        send_review(&router, "/convert", "application/json", conversion("hooks.example.com/v1", &json!([object])))
+            .await;
     let message = response["result"]["message"].as_str().unwrap();
     assert!(message.contains("invalid type: string \"s3cret\""), "the API server gets the reason: {message}");
     let logged = String::from_utf8(lines.0.lock().clone()).unwrap();

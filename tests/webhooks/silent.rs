@@ -19,7 +19,7 @@ use tokio::{
 
 use crate::{
     kinds,
-    protocol::{RULES, ask, review, site},
+    protocol::{RULES, review, send_review, site},
 };
 
 /// Time limit for responses that usually take much less.
@@ -56,14 +56,14 @@ async fn requests_are_answered_beside_others_that_never_end() {
     let half = || {
         let router = router.clone();
         let body = Body::new(StreamBody::new(futures::stream::pending::<Result<_, std::convert::Infallible>>()));
-        tokio::spawn(async move { ask(&router, RULES, "application/json", body).await })
+        tokio::spawn(async move { send_review(&router, RULES, "application/json", body).await })
     };
     // Far more requests than are read or run concurrently.
     let others: Vec<_> = (0..300).map(|_| half()).collect();
     sleep(Duration::from_millis(1)).await;
     let begun = tokio::time::Instant::now();
     let body = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
-    let response = ask(&router, RULES, "application/json", body).await;
+    let response = send_review(&router, RULES, "application/json", body).await;
     assert_eq!((&response["allowed"], begun.elapsed()), (&json!(true), Duration::ZERO));
     let responses = join_all(others).await;
     let why = |response: &Json| response["status"]["message"].as_str().unwrap_or_default().to_owned();

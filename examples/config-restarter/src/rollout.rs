@@ -39,13 +39,13 @@ pub(crate) fn steps(wanted: usize, pods: &[PodState]) -> Vec<Step> {
     let surplus = running.len().saturating_sub(wanted);
     steps.extend(running.drain(..surplus).map(Step::Delete));
     steps.extend((running.len()..wanted).map(|_missing| Step::Create));
-    let replaced = steps.is_empty().then(|| to_replace(pods, &running)).flatten();
+    let replaced = steps.is_empty().then(|| pod_to_replace(pods, &running)).flatten();
     steps.extend(replaced.map(Step::Replace));
     steps
 }
 
 /// Returns the pod to replace, or `None` while an earlier replacement is still starting.
-fn to_replace(pods: &[PodState], running: &[usize]) -> Option<usize> {
+fn pod_to_replace(pods: &[PodState], running: &[usize]) -> Option<usize> {
     let coming = running.iter().any(|index| pods[*index].updated && !pods[*index].ready);
     running.iter().copied().find(|index| !coming && !pods[*index].updated)
 }

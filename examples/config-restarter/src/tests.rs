@@ -55,7 +55,7 @@ impl FlakyRegistry {
         self.0.lock().unwrap().calls.clone()
     }
 
-    fn answer(&self, call: &str, service: &str, revision: Option<&str>) -> Result<(), RegistryError> {
+    fn respond(&self, call: &str, service: &str, revision: Option<&str>) -> Result<(), RegistryError> {
         let mut known = self.0.lock().unwrap();
         let failed = known.failures > 0;
         known.failures = known.failures.saturating_sub(1);
@@ -73,11 +73,11 @@ impl FlakyRegistry {
 
 impl Registry for FlakyRegistry {
     fn register<'a>(&'a self, service: &'a str, revision: &'a str) -> Call<'a> {
-        Box::pin(async move { self.answer("register", service, Some(revision)) })
+        Box::pin(async move { self.respond("register", service, Some(revision)) })
     }
 
     fn unregister<'a>(&'a self, service: &'a str) -> Call<'a> {
-        Box::pin(async move { self.answer("unregister", service, None) })
+        Box::pin(async move { self.respond("unregister", service, None) })
     }
 }
 

@@ -91,7 +91,7 @@ impl Collector {
         items: Vec<AggregatedStatusItem>,
     ) -> Result<()> {
         let aggregation = Aggregation { object: template.clone(), items };
-        let Some(updated) = self.rules.ask::<AggregateStatus>(aggregation).await? else { return Ok(()) };
+        let Some(updated) = self.rules.interpret::<AggregateStatus>(aggregation).await? else { return Ok(()) };
         let Some(change) = change(&template["status"], &updated["status"]) else { return Ok(()) };
         let metadata = &template["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();

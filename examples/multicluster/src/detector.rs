@@ -19,7 +19,7 @@ use crate::{
     interpret::Rules,
     kinds::{PropagationPolicy, RequiredBy, ResourceBinding, ResourceBindingSpec, ResourceRef},
     policies::LOOKED_FOR_EVERY,
-    templates::{is_selected, may_leave, reading},
+    templates::{is_selected, may_propagate, reading},
 };
 
 /// Creates the bindings of a namespace.
@@ -61,7 +61,7 @@ impl Reconcile for Detector {
         let mut policies: Vec<_> = cx.store::<PropagationPolicy>().in_namespace(&name).collect();
         policies.sort_by_key(|policy| policy.name_any());
         let selectors = policies.iter().flat_map(|policy| &policy.spec.resource_selectors);
-        let kinds: BTreeSet<Gvk> = selectors.map(|selector| selector.gvk()).filter(may_leave).collect();
+        let kinds: BTreeSet<Gvk> = selectors.map(|selector| selector.gvk()).filter(may_propagate).collect();
         let bindings = cx.owned::<ResourceBinding>();
         let (mut wanted, mut missing, mut failed) = (BTreeMap::new(), false, None);
         for kind in kinds {
@@ -76,9 +76,9 @@ impl Reconcile for Detector {
                 let resource = reference(&kind, text(&template["metadata"]["name"]));
                 let clusters = clusters_of(bindings.iter(), &resource.binding());
                 let binding = resource.binding();
-                if let Err(error) = self.want(&mut wanted, policy, resource, &template, &clusters).await {
+                if let Err(error) = self.add_binding(&mut wanted, policy, resource, &template, &clusters).await {
                     // A failing interpreter of one kind must not block other kinds. The binding stays unchanged.
-                    keep(&mut wanted, &binding, bindings.iter());
+                    keep_existing(&mut wanted, &binding, bindings.iter());
                     failed = Some(error);
                 }
             }
@@ -104,7 +104,7 @@ impl Detector {
     ///
     /// Dependencies go to the clusters that the template's binding currently lists. So they follow one reconcile after
     /// the scheduler has chosen the clusters.
-    async fn want(
+    async fn add_binding(
         &self,
         wanted: &mut BTreeMap<String, ResourceBindingSpec>,
         policy: &PropagationPolicy,
@@ -112,8 +112,8 @@ impl Detector {
         template: &Value,
         clusters: &[String],
     ) -> Result<()> {
-        let replicas = self.rules.ask::<InterpretReplica>(Object(template.clone())).await?;
-        let needs = if policy.spec.propagate_deps { self.needs(template).await? } else { Vec::new() };
+        let replicas = self.rules.interpret::<InterpretReplica>(Object(template.clone())).await?;
+        let needs = if policy.spec.propagate_deps { self.dependencies_of(template).await? } else { Vec::new() };
         let binding = resource.binding();
         let spec = wanted.entry(binding.clone()).or_insert_with(|| unplaced_binding(resource));
         spec.policy = Some(policy.name_any());
@@ -127,18 +127,18 @@ impl Detector {
     }
 
     /// Returns the dependencies that a template refers to by name. Dependencies by label selector are skipped.
-    async fn needs(&self, template: &Value) -> Result<Vec<ResourceRef>> {
+    async fn dependencies_of(&self, template: &Value) -> Result<Vec<ResourceRef>> {
         let needs =
-            self.rules.ask::<InterpretDependency>(Object(template.clone())).await?.flatten().unwrap_or_default();
+            self.rules.interpret::<InterpretDependency>(Object(template.clone())).await?.flatten().unwrap_or_default();
         let named = needs.into_iter().filter(|need| !need.name.is_empty());
         let needs = named.map(|need| ResourceRef { api_version: need.api_version, kind: need.kind, name: need.name });
-        Ok(needs.filter(|need| may_leave(&need.gvk())).collect())
+        Ok(needs.filter(|need| may_propagate(&need.gvk())).collect())
     }
 }
 
 /// Adds the existing binding of a template whose interpreter failed, and its dependencies, so that `converge` keeps
 /// them.
-fn keep(
+fn keep_existing(
     wanted: &mut BTreeMap<String, ResourceBindingSpec>,
     binding: &str,
     bindings: impl Iterator<Item = Arc<ResourceBinding>>,

@@ -77,9 +77,9 @@ macro_rules! execution {
                     // When the member is ready again, its Cluster changes, which enqueues its works.
                     return Ok(Action::await_change());
                 }
-                let placed = place(&cx, &cx.cluster($member), &self.kinds, &self.rules, &work).await;
+                let placed = apply_to_member(&cx, &cx.cluster($member), &self.kinds, &self.rules, &work).await;
                 let status = match &placed {
-                    Ok(observed) => look(&self.rules, observed).await,
+                    Ok(observed) => read_status(&self.rules, observed).await,
                     Err(error) => WorkStatus {
                         applied: false,
                         applied_message: error.to_string(),
@@ -121,7 +121,7 @@ fn placing() -> PolicyRule {
     any("*", &["get", "list", "watch", "create", "update", "delete"])
 }
 
-/// A controller that has the permissions that [`place`] and [`remove`] need on the member `M`. The compiler checks
+/// A controller that has the permissions that [`apply_to_member`] and [`remove`] need on the member `M`. The compiler checks
 /// them.
 trait Executes<M>:
     HasRulesOn<M> + CachesOn<M, Namespace> + WritesOn<M, Namespace, Verbs: MayCreate<Self, Namespace>>
@@ -136,7 +136,7 @@ impl<C, M> Executes<M> for C where
 ///
 /// # Errors
 /// The member lacks the kind, has an object of that name that does not come from this work, or rejects the write.
-async fn place<C, M>(
+async fn apply_to_member<C, M>(
     cx: &Context<C>,
     there: &OnCluster<C, M>,
     kinds: &FoundKinds,
@@ -171,7 +171,7 @@ where
         return Ok(observed);
     }
     let Some(observed) = api.get_opt(name).await? else {
-        must_stay(work, &*cx.get().await?)?;
+        ensure_not_deleting(work, &*cx.get().await?)?;
         let created = api.create(&written_by_us(), &kctl::from_json(desired)?).await?;
         return Ok(serde_json::to_value(created)?);
     };
@@ -191,7 +191,7 @@ where
 
 /// Fails if the work is being deleted. The cache may start with an old state, and an object that is created for a
 /// deleted work would stay on the member forever.
-fn must_stay(work: &Work, newest: &Work) -> Result<()> {
+fn ensure_not_deleting(work: &Work, newest: &Work) -> Result<()> {
     if newest.metadata.uid == work.metadata.uid && newest.metadata.deletion_timestamp.is_none() {
         return Ok(());
     }
@@ -202,7 +202,7 @@ fn must_stay(work: &Work, newest: &Work) -> Result<()> {
 /// [`KEPT`].
 async fn retain_fields(rules: &Rules, observed: &Value, desired: &Value) -> Result<Value> {
     let retention = Retention { desired: desired.clone(), observed: observed.clone() };
-    let mut retained = rules.ask::<Retain>(retention).await?.unwrap_or_else(|| desired.clone());
+    let mut retained = rules.interpret::<Retain>(retention).await?.unwrap_or_else(|| desired.clone());
     for field in KEPT {
         if let Some(own) = observed["metadata"].get(field) {
             retained["metadata"][field] = own.clone();
@@ -249,13 +249,13 @@ where
 
 /// Returns the status of a work, computed from its object on the member. If an interpreter fails, the work still counts
 /// as applied, and the message contains the error.
-async fn look(rules: &Rules, observed: &Value) -> WorkStatus {
-    let (status, applied_message) = match rules.ask::<InterpretStatus>(Subject(observed.clone())).await {
+async fn read_status(rules: &Rules, observed: &Value) -> WorkStatus {
+    let (status, applied_message) = match rules.interpret::<InterpretStatus>(Subject(observed.clone())).await {
         Ok(status) => (status, String::new()),
         Err(error) => (None, format!("its status cannot be read: {error}")),
     };
     // As in Karmada, a kind without a health rule counts as healthy.
-    let health = match rules.ask::<InterpretHealth>(Subject(observed.clone())).await {
+    let health = match rules.interpret::<InterpretHealth>(Subject(observed.clone())).await {
         Ok(Some(true) | None) => "Healthy",
         Ok(Some(false)) => "Unhealthy",
         Err(_) => "Unknown",

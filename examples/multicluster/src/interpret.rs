@@ -44,7 +44,7 @@ impl Rules {
     ///
     /// # Errors
     /// A script or webhook fails, or the control plane's rules are not read within [`READ_WITHIN`].
-    pub(crate) async fn ask<O: Op>(&self, input: O::Input) -> Result<Option<O::Output>, ChainError> {
+    pub(crate) async fn interpret<O: Op>(&self, input: O::Input) -> Result<Option<O::Output>, ChainError> {
         // Before the rules are read, a lower layer could answer. After the timeout, the chain's error names the missing
         // rules.
         let _read = tokio::time::timeout(READ_WITHIN, self.0.ready()).await;

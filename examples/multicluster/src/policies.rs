@@ -9,7 +9,7 @@ use kctl::{
 use crate::{
     kinds::{MemberCluster, Placement, PropagationPolicy, PropagationPolicyStatus, ResourceBinding},
     members::{all, unknown},
-    templates::may_leave,
+    templates::may_propagate,
 };
 
 /// Interval at which a missing kind is looked up again: a CRD may be installed later.
@@ -40,7 +40,7 @@ impl Reconcile for Policies {
         let selected = own.count().try_into()?;
         let (mut problems, mut missing) = (Vec::new(), false);
         for kind in policy.spec.resource_selectors.iter().map(|selector| selector.gvk()) {
-            if !may_leave(&kind) {
+            if !may_propagate(&kind) {
                 problems.push(format!("{} of {} stays in the control plane", kind.kind, kind.api_version()));
                 continue;
             }

@@ -61,7 +61,7 @@ fn gvk(api_version: &str, kind: &str) -> Gvk {
 }
 
 /// Returns `true` if objects of a kind can be distributed.
-pub(crate) fn may_leave(kind: &Gvk) -> bool {
+pub(crate) fn may_propagate(kind: &Gvk) -> bool {
     kind.group != OWN_GROUP
 }
 

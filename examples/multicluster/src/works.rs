@@ -98,7 +98,7 @@ pub(crate) fn work_name(binding: &str, cluster: &str) -> String {
 /// The interpreter operations `Prune` and `ReviseReplica` do the part that depends on the kind.
 async fn manifest(rules: &Rules, template: &Value, cluster: &BindingCluster) -> Result<Value> {
     let generation = template["metadata"]["generation"].as_i64();
-    let mut manifest = match rules.ask::<Prune>(Object(template.clone())).await? {
+    let mut manifest = match rules.interpret::<Prune>(Object(template.clone())).await? {
         Some(pruned) => pruned,
         None => template.clone(),
     };
@@ -114,7 +114,7 @@ async fn manifest(rules: &Rules, template: &Value, cluster: &BindingCluster) -> 
     }
     let Some(replicas) = cluster.replicas else { return Ok(manifest) };
     let revision = Revision { object: manifest.clone(), replicas: replicas.into() };
-    Ok(rules.ask::<ReviseReplica>(revision).await?.unwrap_or(manifest))
+    Ok(rules.interpret::<ReviseReplica>(revision).await?.unwrap_or(manifest))
 }
 
 /// Returns the completions of a divided Job by cluster, in proportion to the replicas. Otherwise each cluster would run

@@ -79,7 +79,7 @@ async fn watch(leadership: Leadership) -> Vec<Term> {
 }
 
 /// Runs kctl candidates one after the other. Every third one stops without releasing the Lease.
-async fn contend(client: Client, namespace: String) -> Vec<Term> {
+async fn run_candidates(client: Client, namespace: String) -> Vec<Term> {
     let (mut terms, until) = (Vec::new(), Instant::now() + LASTS);
     for round in 0.. {
         if Instant::now() >= until {
@@ -116,7 +116,7 @@ async fn never_both(kubeconfig: PathBuf) {
 
     let mut go = program("election").await;
     go.arg(kubeconfig).args([&namespace, LEASE, &LASTS.as_secs().to_string()]);
-    let (told, ours) = tokio::join!(run_and_read(&mut go), contend(client.clone(), namespace.clone()));
+    let (told, ours) = tokio::join!(run_and_read(&mut go), run_candidates(client.clone(), namespace.clone()));
     Api::<Namespace>::all(client).delete(&namespace, &DeleteParams::default()).await.unwrap();
     let theirs = terms(&told);
     eprintln!("{} terms of client-go, {} of kctl", theirs.len(), ours.len());

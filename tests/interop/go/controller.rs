@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Folder, assert_streamed, program, run_and_read, served_under, start_server};
+use super::{Folder, assert_streamed, program, run_and_read, start_server, start_server_with_faults};
 use crate::plan::{assert_acted, plan};
 
 const WITHIN: Duration = Duration::from_secs(240);
@@ -27,7 +27,7 @@ async fn controller_runtime_controller_converges() {
 async fn controller_runtime_converges_under_faults_of_any_seed() {
     for seed in 0..N_SEEDS {
         let (folder, faults) = (Folder::new(&format!("faults-{seed}")), plan(seed));
-        let (_server, kubeconfig) = served_under(&folder, Some(&faults)).await;
+        let (_server, kubeconfig) = start_server_with_faults(&folder, Some(&faults)).await;
         let mut program = program("controller-runtime").await;
         let told = tokio::time::timeout(WITHIN, run_and_read(program.env("KUBECONFIG", &kubeconfig))).await;
         let told = told.unwrap_or_else(|_| panic!("seed {seed}: {:?}", faults.counts()));

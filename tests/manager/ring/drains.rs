@@ -10,7 +10,7 @@ use super::{
     N_KEYS, World,
     sharder::{self, DRAIN_LABEL, RING},
 };
-use crate::contest::seconds;
+use crate::contest::advance_seconds;
 
 #[tokio::test(start_paused = true)]
 async fn shard_that_joins_gets_its_part_by_drains() {
@@ -18,7 +18,7 @@ async fn shard_that_joins_gets_its_part_by_drains() {
     assert_eq!((a.n_cached("configmaps"), a.n_cached("secrets")), (N_KEYS, N_KEYS));
     assert_eq!(a.ready_in_ring(), Ok("shard a of the ring podset".into()));
     let b = world.start("b").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let (of_a, of_b) = (a.n_cached("configmaps"), b.n_cached("configmaps"));
     assert!(of_a > 0 && of_b > 0 && of_a + of_b == N_KEYS, "{of_a} and {of_b}");
     assert_eq!((a.n_handed_over(), b.n_handed_over()), (of_b as u64, 0));
@@ -26,7 +26,7 @@ async fn shard_that_joins_gets_its_part_by_drains() {
     assert!(text.contains(&format!("kctl_ring_handed_over_total{{}} {of_b}\n")), "{text}");
     assert_eq!((a.n_cached("secrets"), b.n_cached("secrets")), (of_a, of_b));
     world.change(1).await;
-    world.reaches(1).await;
+    world.wait_until_reconciled_at(1).await;
     assert_eq!(world.reconciled_at(1).1, ["a", "b"].into());
     assert_eq!(world.shard_by_object("configmaps"), world.shard_by_object("secrets"));
     world.check_nothing_ran_twice();
@@ -37,9 +37,9 @@ async fn shard_that_joins_gets_its_part_by_drains() {
 async fn server_side_apply_never_owns_sharding_labels() {
     let (world, _a) = World::with_shard(Duration::from_millis(20)).await;
     let _b = world.start("b").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     world.change(1).await;
-    world.reaches(1).await;
+    world.wait_until_reconciled_at(1).await;
     for secret in world.server.objects("", "secrets") {
         let managers = secret["metadata"]["managedFields"].as_array().unwrap();
         let applied: Vec<_> = managers.iter().filter(|manager| manager["operation"] == "Apply").collect();
@@ -52,7 +52,7 @@ async fn server_side_apply_never_owns_sharding_labels() {
 async fn drained_key_is_handed_over_after_its_reconcile() {
     let (world, a) = World::with_shard(Duration::from_secs(8)).await;
     // Wait for the reconciles that the written Secrets trigger.
-    seconds(100).await;
+    advance_seconds(100).await;
     world.sharder_task.abort();
     let moves: BTreeSet<String> =
         (0..N_KEYS).map(|number| format!("config-{number}")).filter(|name| moves_to_b(name)).collect();
@@ -61,18 +61,18 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
         world.change_one(name, 1).await;
     }
     let b = world.start("b").await;
-    seconds(2).await;
+    advance_seconds(2).await;
     world.sharder.step().await;
-    seconds(2).await;
+    advance_seconds(2).await;
     let of_b = || {
         let assigned = world.shard_by_object("configmaps").into_iter();
         assigned.filter(|(_, shard)| shard == "b").map(|(name, _)| name).collect::<BTreeSet<_>>()
     };
     assert_eq!(of_b(), moves.difference(&busy).cloned().collect(), "idle keys are handed over at once");
     assert_eq!((drained_objects(&world), a.n_handed_over()), (busy, (moves.len() - 3) as u64));
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(of_b(), moves);
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!(world.reconciled_at(1), (3, ["b"].into()), "the next shard reconciles them once more");
     world.check_nothing_ran_twice();
     drop(b);
@@ -81,7 +81,7 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
 #[tokio::test(start_paused = true)]
 async fn change_during_a_drain_is_reconciled_again() {
     let (world, _a) = World::with_shard(Duration::from_secs(8)).await;
-    seconds(100).await;
+    advance_seconds(100).await;
     world.sharder_task.abort();
     let name = (0..N_KEYS).map(|number| format!("config-{number}")).find(|name| moves_to_b(name)).unwrap();
     world.change_one(&name, 1).await;
@@ -91,12 +91,12 @@ async fn change_during_a_drain_is_reconciled_again() {
         "spec": { "holderIdentity": "b", "leaseDurationSeconds": 15, "renewTime": world.server.now().to_string() },
     });
     world.leases().create(&PostParams::default(), &kctl::from_json(lease).unwrap()).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     world.sharder.step().await;
     world.change_lease("b", json!({ "holderIdentity": "" })).await;
     world.change_one(&name, 2).await;
     assert!(drained_objects(&world).contains(&name));
-    seconds(30).await;
+    advance_seconds(30).await;
     assert_eq!(world.shard_by_object("configmaps")[&name], "a");
     assert_eq!(world.reconciled_at(2), (1, ["a"].into()));
     world.check_nothing_ran_twice();
@@ -120,12 +120,12 @@ async fn hand_over_waits_for_all_controllers_of_kind() {
     let mut world = World::new(Duration::from_millis(20)).await;
     world.slow = Some(Duration::from_secs(10));
     let a = world.start("a").await;
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     let _b = world.start("b").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert!(!drained_objects(&world).is_empty());
     assert_eq!(a.n_handed_over(), 0, "the second controller still runs");
-    seconds(20).await;
+    advance_seconds(20).await;
     assert!(a.n_handed_over() > 0 && drained_objects(&world).is_empty());
     world.check_nothing_ran_twice();
 }
@@ -138,14 +138,14 @@ async fn unanswered_write_delays_the_hand_over() {
         request.path.contains("/secrets") && request.method == "PATCH"
     });
     world.change(1).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     a.faults.clear();
     let _b = world.start("b").await;
-    seconds(3).await;
+    advance_seconds(3).await;
     assert!(!drained_objects(&world).is_empty());
     assert_eq!(a.n_handed_over(), 0, "its writes may still be on their way");
-    seconds(15).await;
+    advance_seconds(15).await;
     assert!(a.n_handed_over() > 0 && drained_objects(&world).is_empty());
-    world.reaches(1).await;
+    world.wait_until_reconciled_at(1).await;
     world.check_nothing_ran_twice();
 }

@@ -13,7 +13,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use serde_json::json;
 
 use super::{World, config, sharder::DRAIN_LABEL};
-use crate::{contest::seconds, replicas::Replica};
+use crate::{contest::advance_seconds, replicas::Replica};
 
 /// Writes one primary, and fails the first time. Meanwhile the sharder requests the return of the object, and the watch is late.
 #[controller(of = ConfigMap, name = "failing", primary(patch))]
@@ -54,7 +54,7 @@ async fn object_is_handed_over_after_a_terminal_error() {
     let manager = app.manager_in_ring(client.clone(), client, config("a", 1)).await.unwrap();
     let server = world.server.clone();
     let a = Replica::start(manager.clock(Arc::new(move || server.now())), faults);
-    seconds(30).await;
+    advance_seconds(30).await;
     assert_eq!(world.server.objects("", "configmaps")[0]["data"]["state"], "1", "it ran");
     assert_eq!(a.n_handed_over(), 1);
 }

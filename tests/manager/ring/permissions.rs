@@ -23,7 +23,7 @@ use super::{
     sharder::{RING, SHARD_LABEL, Sharder},
 };
 use crate::{
-    contest::seconds,
+    contest::advance_seconds,
     replicas::{Replica, create_configs},
 };
 
@@ -86,7 +86,7 @@ async fn rejected_under(manifests: &[Manifest]) -> Vec<String> {
         let clock = server.clone();
         let manager = manager.clock(Arc::new(move || clock.now()));
         shards.push(Replica::start(manager, Faults::default()));
-        seconds(5).await;
+        advance_seconds(5).await;
     }
     let first = shards.remove(0);
     // A shard that may not renew its Lease has lost it and ended already.

@@ -12,7 +12,7 @@ use kctl_runtime::worker::Outcome;
 use parking_lot::Mutex;
 
 use super::{config, curious, sharder::Sharder};
-use crate::contest::seconds;
+use crate::contest::advance_seconds;
 
 #[tokio::test(start_paused = true)]
 async fn read_beyond_the_shard_panics() {
@@ -35,7 +35,7 @@ async fn read_beyond_the_shard_panics() {
     }));
     let running = tokio::spawn(manager.run(std::future::pending()));
     let _sharder = tokio::spawn(sharder.run());
-    seconds(5).await;
+    advance_seconds(5).await;
     running.abort();
     assert_eq!(panics.lock().keys().collect::<Vec<_>>(), ["all", "children", "missing"]);
 }

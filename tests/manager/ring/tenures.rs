@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::{N_KEYS, World, config, sharder::DRAIN_LABEL};
 use crate::{
-    contest::seconds,
+    contest::advance_seconds,
     replicas::{Replica, state_of},
     shard_tenures::{Spawning, Tasks},
 };
@@ -38,18 +38,18 @@ async fn spawned_task_writes_nothing_once_its_key_moved() {
         Replica::start(manager.clock(Arc::new(move || server.now())), faults)
     };
     let a = start("a").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(tasks.lock().spawned.len(), N_KEYS);
     let b = start("b").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let moved = b.cached_names("configmaps");
     assert!(!moved.is_empty() && moved.len() < N_KEYS, "{moved:?}");
     assert_eq!(a.n_handed_over(), moved.len() as u64);
     b.stop().await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     assert_eq!(a.n_cached("configmaps"), N_KEYS);
     release.send_replace(true);
-    seconds(1).await;
+    advance_seconds(1).await;
     tasks.lock().check_denied(&moved);
 }
 

@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 use super::{N_KEYS, N_SLOTS, World, shards};
 use crate::{
-    contest::{Contest, config, seconds},
+    contest::{Contest, advance_seconds, config},
     replicas::Replica,
 };
 
@@ -29,7 +29,7 @@ use crate::{
 async fn list_overtaken_by_the_watch_fills_gained_slots() {
     let world = World::new(Duration::from_millis(5)).await;
     let a = world.start("a").await;
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     let faults = Faults::default();
     let is_list =
         |request: &RequestSummary| request.method == "GET" && !request.is_watch && !request.path.ends_with("/leases");
@@ -41,13 +41,13 @@ async fn list_overtaken_by_the_watch_fills_gained_slots() {
         sleep(Duration::from_millis(100)).await;
     }
     assert!(b.n_owned() > 0 && a.n_owned() + b.n_owned() == 8, "{} and {}", a.n_owned(), b.n_owned());
-    world.reaches(40).await;
+    world.wait_until_reconciled_at(40).await;
     world.check_nothing_ran_twice();
-    assert_eq!(shares(&[&a, &b]).iter().map(BTreeSet::len).sum::<usize>(), N_KEYS);
+    assert_eq!(cached_shares(&[&a, &b]).iter().map(BTreeSet::len).sum::<usize>(), N_KEYS);
 }
 
 /// Returns the cached `ConfigMap`s of each replica. Checks that exactly their Secrets are cached with them.
-fn shares(replicas: &[&Replica]) -> Vec<BTreeSet<String>> {
+fn cached_shares(replicas: &[&Replica]) -> Vec<BTreeSet<String>> {
     let shares: Vec<_> = replicas.iter().map(|replica| replica.cached_names("configmaps")).collect();
     for (replica, share) in replicas.iter().zip(&shares) {
         assert_eq!(replica.cached_names("secrets"), *share);
@@ -62,24 +62,24 @@ fn shares(replicas: &[&Replica]) -> Vec<BTreeSet<String>> {
 async fn replica_caches_its_share_of_primaries_and_children() {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
-    world.reaches(0).await;
-    assert_eq!(shares(&[&a])[0].len(), N_KEYS);
+    world.wait_until_reconciled_at(0).await;
+    assert_eq!(cached_shares(&[&a])[0].len(), N_KEYS);
     let b = world.start("b").await;
     let c = world.start("c").await;
-    seconds(3).await;
-    assert!(shares(&[&a, &b, &c]).iter().all(|share| share.len() < N_KEYS * 2 / 3));
+    advance_seconds(3).await;
+    assert!(cached_shares(&[&a, &b, &c]).iter().all(|share| share.len() < N_KEYS * 2 / 3));
     assert_eq!([&a, &b, &c].map(Replica::n_owned).iter().max(), Some(&3), "8 slots for three");
     world.change(1).await;
-    world.reaches(1).await;
-    shares(&[&a, &b, &c]);
+    world.wait_until_reconciled_at(1).await;
+    cached_shares(&[&a, &b, &c]);
     b.stop().await.unwrap();
-    seconds(2).await;
-    shares(&[&a, &c]);
+    advance_seconds(2).await;
+    cached_shares(&[&a, &c]);
     c.crash().await;
-    seconds(20).await;
-    assert_eq!(shares(&[&a])[0].len(), N_KEYS);
+    advance_seconds(20).await;
+    assert_eq!(cached_shares(&[&a])[0].len(), N_KEYS);
     world.change(2).await;
-    world.reaches(2).await;
+    world.wait_until_reconciled_at(2).await;
     world.check_nothing_ran_twice();
     assert_eq!(world.seen.lock().failed, []);
 }
@@ -94,10 +94,10 @@ async fn metrics_keep_share_and_whole_cache_apart() {
     });
     let a = a.await;
     let b = world.start("b").await;
-    seconds(5).await;
+    advance_seconds(5).await;
     let mut all = watches.unwrap().watch::<Secret>(WatchConfig::of::<Secret>()).await.unwrap();
     let _first = all.next().await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let text = a.metrics.text(Format::Prometheus);
     for (name, n) in [("", a.cached_names("secrets").len()), (";watched", N_KEYS)] {
         let sample =
@@ -142,7 +142,7 @@ async fn panics_of(by: ShardBy, app: App) -> BTreeMap<String, String> {
         }
     }));
     let running = tokio::spawn(manager.run(std::future::pending()));
-    seconds(5).await;
+    advance_seconds(5).await;
     running.abort();
     panics.lock().clone()
 }

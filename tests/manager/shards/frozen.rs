@@ -39,7 +39,7 @@ fn frozen_replica_with_expired_leases_writes_nothing() {
     drive(&both, Duration::from_secs(1));
     let busy = world.seen.lock().busy.len();
     assert!(busy > 4, "both are at work: {busy}");
-    let by_a = |world: &World| world.seen.lock().last.n_by("a");
+    let by_a = |world: &World| world.seen.lock().last.n_reconciled_by("a");
     let before = by_a(&world);
     assert!(before > 0);
     // SIGSTOP for 20 s, then SIGCONT.

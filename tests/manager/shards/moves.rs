@@ -5,25 +5,25 @@ use kctl_tests::{Fault, RequestSummary};
 use tokio::time::sleep;
 
 use super::{World, shards};
-use crate::{contest::seconds, replicas::Replica};
+use crate::{contest::advance_seconds, replicas::Replica};
 
 #[tokio::test(start_paused = true)]
 async fn replicas_share_keys_and_slots_move_on_join() {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     assert_eq!((a.n_owned(), a.ready()), (8, Ok("owns 8 of 8 slots, in seat 0".into())));
     let b = world.start("b").await;
-    seconds(2).await;
+    advance_seconds(2).await;
     assert!(b.n_owned() > 0 && a.n_owned() + b.n_owned() == 8, "{} and {}", a.n_owned(), b.n_owned());
     world.change(1).await;
-    world.reaches(1).await;
+    world.wait_until_reconciled_at(1).await;
     assert_eq!(world.reconciled_at(1).1, ["a", "b"].into());
     let c = world.start("c").await;
-    seconds(2).await;
+    advance_seconds(2).await;
     assert_eq!(a.n_owned() + b.n_owned() + c.n_owned(), 8);
     world.change(2).await;
-    world.reaches(2).await;
+    world.wait_until_reconciled_at(2).await;
     world.check_nothing_ran_twice();
     assert_eq!(world.seen.lock().failed, []);
 }
@@ -32,7 +32,7 @@ async fn replicas_share_keys_and_slots_move_on_join() {
 async fn metrics_sum_up_to_all_slots() {
     let world = World::new(Duration::from_millis(20)).await;
     let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
-    seconds(5).await;
+    advance_seconds(5).await;
     let sum = |metric: &str| replicas.iter().map(|replica| replica.metric(metric)).sum::<usize>();
     assert_eq!((sum("kctl_slots"), sum("kctl_slots_owned")), (3 * 8, 8));
     assert!(sum("kctl_slots_gained_total") >= 8, "those that moved were gained more than once");
@@ -54,7 +54,7 @@ async fn replicas_starting_together_take_only_their_shares() {
     assert!(of_slots().any(|request| request.verb == "get"));
     let lists = requests.iter().filter(|request| request.resource == "configmaps" && request.verb == "list");
     assert_eq!(lists.count(), 6, "each replica lists one item for its watch, and all of them once for its slots");
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     world.check_nothing_ran_twice();
 }
 
@@ -62,11 +62,11 @@ async fn replicas_starting_together_take_only_their_shares() {
 async fn stopped_replica_keys_move_within_a_second() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(3).await;
+    advance_seconds(3).await;
     assert!(a.n_owned() > 0 && b.n_owned() > 0);
     world.change(1).await;
     a.stop().await.unwrap();
-    let took = world.reaches(1).await;
+    let took = world.wait_until_reconciled_at(1).await;
     assert!(took < Duration::from_secs(1), "{took:?}");
     world.check_nothing_ran_twice();
     assert_eq!(world.leases().await["podset-seat-0"], "", "its seat is free for the next replica");
@@ -88,11 +88,11 @@ async fn replica_that_waits_for_other_seats_stops() {
 async fn replica_taking_released_seat_takes_its_slots() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(3).await;
+    advance_seconds(3).await;
     let before = b.n_owned();
     a.stop().await.unwrap();
     let c = world.start("c").await;
-    seconds(3).await;
+    advance_seconds(3).await;
     assert_eq!((b.n_owned(), c.n_owned()), (before, 8 - before));
     assert_eq!(world.leases().await["podset-seat-0"], "c");
 }
@@ -103,12 +103,12 @@ async fn replica_beyond_the_slots_is_ready_and_waits() {
     let one =
         |identity: &'static str| move |manager: Manager, client| manager.shard(client, shards(identity, 1)).unwrap();
     let a = world.start_by("a", one("a")).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let b = world.start_by("b", one("b")).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!((a.n_owned(), b.n_owned()), (1, 0));
     assert_eq!(b.ready(), Ok("owns 0 of 1 slots, without a seat".into()));
     a.stop().await.unwrap();
-    seconds(2).await;
+    advance_seconds(2).await;
     assert_eq!(b.n_owned(), 1);
 }

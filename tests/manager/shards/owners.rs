@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{N_SLOTS, World};
 use crate::{
-    contest::{Contest, config, seconds},
+    contest::{Contest, advance_seconds, config},
     replicas::Replica,
 };
 
@@ -24,7 +24,7 @@ use crate::{
 async fn child_that_changes_its_owner_changes_the_cache() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(3).await;
+    advance_seconds(3).await;
     let [from, to] = [&a, &b].map(|replica| replica.cached_names("configmaps").pop_first().unwrap());
     let secrets = Api::<Secret>::default_namespaced(world.contest.client.clone());
     let owned_by = async |name: &str| {
@@ -34,19 +34,19 @@ async fn child_that_changes_its_owner_changes_the_cache() {
     };
     let extra = kctl::from_json(owned_by(&from).await).unwrap();
     secrets.create(&PostParams::default(), &extra).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert!(a.cached_names("secrets").contains("extra") && !b.cached_names("secrets").contains("extra"));
     let runs = || [&from, &to].map(|name| world.seen.lock().n_runs[name]);
     let before = runs();
     secrets.patch("extra", &PatchParams::default(), &Patch::Merge(owned_by(&to).await)).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert!(!a.cached_names("secrets").contains("extra") && b.cached_names("secrets").contains("extra"));
     let after = runs();
     assert!(after[0] > before[0] && after[1] > before[1], "both owners are reconciled: {before:?}, {after:?}");
     // A Secret without an owner belongs to no slot.
     let orphan = json!({ "metadata": { "ownerReferences": null } });
     secrets.patch("extra", &PatchParams::default(), &Patch::Merge(orphan)).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert!(![&a, &b].iter().any(|replica| replica.cached_names("secrets").contains("extra")));
 }
 
@@ -74,11 +74,11 @@ async fn create_config(world: &World, name: &str) {
 async fn orphan_is_adopted_by_its_new_owners_replica() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(3).await;
+    advance_seconds(3).await;
     for number in 0..8 {
         create_secret(&world, &format!("orphan-{number}"), None).await;
     }
-    seconds(1).await;
+    advance_seconds(1).await;
     let orphans = |replica: &Replica| {
         let secrets = replica.cached_names("secrets").into_iter().filter(|name| name.starts_with("orphan-"));
         secrets.collect::<BTreeSet<_>>()
@@ -87,7 +87,7 @@ async fn orphan_is_adopted_by_its_new_owners_replica() {
     for number in 0..8 {
         create_config(&world, &format!("orphan-{number}")).await;
     }
-    seconds(1).await;
+    advance_seconds(1).await;
     let (of_a, of_b) = (orphans(&a), orphans(&b));
     assert!(!of_a.is_empty() && !of_b.is_empty() && of_a.is_disjoint(&of_b), "{of_a:?} and {of_b:?}");
     assert_eq!(of_a.len() + of_b.len(), 8);
@@ -101,14 +101,14 @@ async fn orphan_is_adopted_by_its_new_owners_replica() {
 async fn child_of_another_replicas_primary_is_not_adopted() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(3).await;
+    advance_seconds(3).await;
     let owner = a.cached_names("configmaps").pop_first().unwrap();
     let names: Vec<_> = (0..8).map(|number| format!("taken-{number}")).collect();
     for name in &names {
         create_secret(&world, name, Some(&owner)).await;
         create_config(&world, name).await;
     }
-    seconds(1).await;
+    advance_seconds(1).await;
     let of_b: Vec<_> = names.iter().filter(|name| b.cached_names("configmaps").contains(*name)).collect();
     assert!(!of_b.is_empty() && of_b.len() < 8, "{of_b:?}");
     // The replica that caches the child knows its controller. The other replica gets the error from the API server.
@@ -156,14 +156,14 @@ async fn namespace_and_its_objects_belong_to_one_replica() {
         views.push(manager.view());
         tokio::spawn(manager.run(std::future::pending()));
     }
-    seconds(5).await;
+    advance_seconds(5).await;
     for name in &names {
         let space = kctl::from_json(json!({ "metadata": { "name": name } })).unwrap();
         Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &space).await.unwrap();
         let config = kctl::from_json(json!({ "metadata": { "name": "settings" } })).unwrap();
         Api::<ConfigMap>::namespaced(client.clone(), name).create(&PostParams::default(), &config).await.unwrap();
     }
-    seconds(2).await;
+    advance_seconds(2).await;
     let by = by.lock().clone();
     let owners: Vec<_> = names.iter().map(|name| by[&format!("spaces {name}")]).collect();
     assert_eq!(owners.iter().collect::<BTreeSet<_>>().len(), 2, "{owners:?}");

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::shards;
-use crate::contest::seconds;
+use crate::contest::advance_seconds;
 
 /// Runs two replicas with a role, stops one of them, and returns the requests for Leases that were rejected.
 async fn rejected_under(rules: &kctl::Json) -> Vec<String> {
@@ -35,12 +35,12 @@ async fn rejected_under(rules: &kctl::Json) -> Vec<String> {
         let manager = app.manager(client()).await.unwrap().shard(client(), shards(replica, 2)).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
         stops.push((stop, tokio::spawn(manager.run(async move { drop(stopped.await) }))));
-        seconds(3).await;
+        advance_seconds(3).await;
     }
     let (stop, running) = stops.remove(0);
     stop.send(()).unwrap();
     running.await.unwrap().unwrap();
-    seconds(8).await;
+    advance_seconds(8).await;
     let rejected = server.requests().into_iter().filter(|request| request.code == 403 && request.resource == "leases");
     rejected.map(|request| format!("{} {}", request.verb, request.name)).collect()
 }

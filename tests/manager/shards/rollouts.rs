@@ -4,7 +4,7 @@ use kctl::{manager::Manager, prelude::*};
 use kctl_runtime::manager::shards::ShardView;
 
 use super::{World, shards};
-use crate::{contest::seconds, replicas::Replica};
+use crate::{contest::advance_seconds, replicas::Replica};
 
 #[tokio::test(start_paused = true)]
 async fn rolling_update_under_load_reconciles_each_key_once() {
@@ -12,18 +12,18 @@ async fn rolling_update_under_load_reconciles_each_key_once() {
     let mut old = Vec::new();
     for replica in ["a", "b", "c"] {
         old.push(world.start(replica).await);
-        seconds(2).await;
+        advance_seconds(2).await;
     }
     let mut new = Vec::new();
     for (state, (replica, old)) in (1..).zip(["d", "e", "f"].into_iter().zip(old)) {
         world.change(state * 10).await;
         new.push(world.start(replica).await);
         world.change(state * 10 + 1).await;
-        seconds(1).await;
+        advance_seconds(1).await;
         world.change(state * 10 + 2).await;
         old.stop().await.unwrap();
         world.change(state * 10 + 3).await;
-        let took = world.reaches(state * 10 + 3).await;
+        let took = world.wait_until_reconciled_at(state * 10 + 3).await;
         assert!(took < Duration::from_secs(2), "{took:?}");
     }
     world.check_nothing_ran_twice();
@@ -69,7 +69,7 @@ impl Rollout {
 
     /// Waits until each running replica has its share of the slots, and notes how many slots were gained until then.
     async fn wait_until_balanced(&mut self) {
-        seconds(5).await;
+        advance_seconds(5).await;
         let owned: Vec<usize> = self.running.iter().map(Replica::n_owned).collect();
         let n_slots = self.n_slots as usize;
         let share = n_slots.div_ceil(owned.len());

@@ -5,7 +5,7 @@ use tokio::time::sleep;
 
 use super::{N_SLOTS, World, shards};
 use crate::{
-    contest::{config, seconds},
+    contest::{advance_seconds, config},
     replicas::Replica,
 };
 
@@ -13,9 +13,9 @@ use crate::{
 async fn one_replica_renews_settings_lease_without_conflicts() {
     let world = World::new(Duration::from_millis(20)).await;
     let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
-    seconds(10).await;
+    advance_seconds(10).await;
     let before = world.contest.server.requests().len();
-    seconds(60).await;
+    advance_seconds(60).await;
     assert!(replicas.iter().all(|replica| replica.ready().is_ok()));
     let requests = world.contest.server.requests().split_off(before);
     let about = requests.iter().filter(|request| request.resource == "leases" && request.name == "podset");
@@ -30,12 +30,12 @@ async fn added_slots_are_taken_once_settings_lease_expires() {
     let world = World::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
     let a = world.start_by("a", four).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     a.stop().await.unwrap();
     let b = world.start("b").await;
-    seconds(14).await;
+    advance_seconds(14).await;
     assert_eq!(b.n_owned(), 0, "the settings of 4 slots are held for 15 s");
-    seconds(6).await;
+    advance_seconds(6).await;
     assert_eq!(b.n_owned(), 8, "no Lease of the slots 4 to 7 was there, and nothing waits for them");
 }
 
@@ -45,16 +45,16 @@ async fn replicas_with_new_settings_begin_together() {
     let world = World::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
     let a = world.start_by("a", four).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     a.stop().await.unwrap();
     let mut replicas = Vec::new();
     for name in ["b", "c", "d"] {
         replicas.push(world.start(name).await);
         sleep(Duration::from_millis(300)).await;
     }
-    seconds(13).await;
+    advance_seconds(13).await;
     assert_eq!(replicas.iter().map(Replica::n_owned).sum::<usize>(), 0, "the old settings are held for 15 s");
-    seconds(3).await;
+    advance_seconds(3).await;
     assert_eq!(replicas.iter().map(Replica::n_owned).sum::<usize>(), 8);
     let n_gained = replicas.iter().map(|replica| replica.view.shards().unwrap().n_gained());
     assert_eq!(n_gained.sum::<u64>(), 8, "no slot has moved");
@@ -64,10 +64,10 @@ async fn replicas_with_new_settings_begin_together() {
 async fn replica_with_another_number_of_slots_is_rejected() {
     let world = World::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
-    seconds(3).await;
+    advance_seconds(3).await;
     let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
     let b = world.start_by("b", other).await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
     let text =
         "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards in all";
@@ -79,7 +79,7 @@ async fn replica_with_another_number_of_slots_is_rejected() {
     assert!(view.slots().iter().all(|slot| slot.moves.is_none()));
     assert_eq!(view.explain(&"default/web".parse().unwrap()).owner, "");
     a.stop().await.unwrap();
-    seconds(20).await;
+    advance_seconds(20).await;
     assert_eq!((b.n_owned(), b.ready().is_ok()), (4, true));
     world.check_nothing_ran_twice();
 }
@@ -91,9 +91,9 @@ async fn replica_with_other_namespaces_is_rejected() {
     let limited = |identity| shards(identity, N_SLOTS).in_namespaces(["default".to_owned()]);
     let a = world.start_by("a", |manager, client| manager.shard(client, limited("a")).unwrap()).await;
     let b = world.start_by("b", |manager, client| manager.shard(client, limited("b")).unwrap()).await;
-    seconds(3).await;
+    advance_seconds(3).await;
     let c = world.start("c").await;
-    seconds(60).await;
+    advance_seconds(60).await;
     assert_eq!((a.n_owned() + b.n_owned(), c.n_owned()), (8, 0));
     let rejected = c.ready().unwrap_err();
     let text = "other replicas run as `shards-8-by-object-in-default` and this one as `shards-8-by-object`: use the same \
@@ -108,14 +108,14 @@ async fn replica_with_other_namespaces_is_rejected() {
 async fn sharded_replica_waits_until_elected_leader_stops() {
     let world = World::new(Duration::from_millis(20)).await;
     let leader = world.start_by("a", |manager, _client| manager.elect(config("a")).unwrap()).await;
-    world.reaches(0).await;
+    world.wait_until_reconciled_at(0).await;
     let b = world.start("b").await;
-    seconds(30).await;
+    advance_seconds(30).await;
     assert_eq!(b.n_owned(), 0);
     let text = "another replica (a) runs with --leader-elect: stop all replicas, then start them with one mode";
     assert_eq!(b.ready().unwrap_err(), text);
     leader.stop.send(()).unwrap();
     leader.running.await.unwrap().unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(b.n_owned(), 8);
 }
