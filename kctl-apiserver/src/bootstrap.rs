@@ -107,11 +107,11 @@ mod tests {
     async fn restart_with_data_folder_keeps_cluster_roles() {
         let folder = TestFolder::new("bootstrap");
         let server = ApiServer::new();
-        server.keep_in(&folder).unwrap();
+        server.persist_in(&folder).unwrap();
         let before = server.objects(RBAC, "clusterroles");
         drop(server);
         let restarted = ApiServer::new();
-        restarted.keep_in(&folder).unwrap();
+        restarted.persist_in(&folder).unwrap();
         let found = restarted.objects(RBAC, "clusterroles");
         assert_eq!(found, before);
     }

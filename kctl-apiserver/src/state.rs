@@ -130,7 +130,7 @@ impl State {
     ///
     /// # Errors
     /// Fails if the folder can't be written, or if another server uses it.
-    pub(crate) fn keep_in(&mut self, folder: &Path) -> io::Result<()> {
+    pub(crate) fn persist_in(&mut self, folder: &Path) -> io::Result<()> {
         let mut opened = Folder::open(folder)?;
         self.signer = SharedSigner::load_or_create(folder).map_err(io::Error::other)?;
         if opened.is_new() {

@@ -73,7 +73,7 @@ pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
     let server = ApiServer::on_system_time();
     server.set_feature_gates(options.feature_gates.unwrap_or_default());
     if let Some(folder) = &options.data {
-        server.keep_in(folder).map_err(|error| format!("--data {}: {error}", folder.display()))?;
+        server.persist_in(folder).map_err(|error| format!("--data {}: {error}", folder.display()))?;
     }
     if let Some(file) = &options.audit_log {
         server.audit_to(file).map_err(|error| format!("--audit-log {}: {error}", file.display()))?;

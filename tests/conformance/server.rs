@@ -118,6 +118,6 @@ fn token(request: &Request<Body>) -> Option<&str> {
 
 fn service(server: &ApiServer, request: &Request<Body>) -> InProcess {
     let Some(token) = token(request) else { return server.service() };
-    let user = server.user_of_token(token).expect("the token of a request is one of a service account");
+    let user = server.authenticate(token).expect("the token of a request is one of a service account");
     server.service_as(user)
 }

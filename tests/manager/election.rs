@@ -326,7 +326,7 @@ fn end_is_reported_once_also_without_leadership() {
     let mut election = Election::new(Arc::new(config("a")), now);
     assert_eq!(election.handle(Input::Stop { release: true }, now, wall), [Effect::Ended(End::Stopped)]);
     assert_eq!(election.handle(Input::Stop { release: true }, now, wall), []);
-    assert_eq!(election.handle(Input::Woke, now, wall), []);
+    assert_eq!(election.handle(Input::WaitEnded, now, wall), []);
 }
 
 /// A process that joins a Lease with equal times takes it for new.
@@ -343,7 +343,7 @@ fn leader_recreates_deleted_lease_with_its_acquire_time() {
     let first = created(&election);
     assert_eq!(first["spec"]["acquireTime"], first["spec"]["renewTime"]);
     election.handle(Input::Written(first.clone()), start, wall);
-    election.handle(Input::Woke, later, later_wall);
+    election.handle(Input::WaitEnded, later, later_wall);
     let gone = ApiError::rejected("update Lease default/podset", 404, None, "{}");
     election.handle(Input::Failed(gone), later, later_wall);
     assert!(matches!(election.step(), Step::Send(LeaseRequest::Get, _)), "{:?}", election.step());
@@ -361,7 +361,7 @@ fn new_leader_is_reported_once_per_change() {
     let (now, wall) = (Instant::now(), kctl::k8s::jiff::Timestamp::UNIX_EPOCH);
     let mut election = Election::new(Arc::new(config("a")), now);
     let holder = |name: &str, transitions: u32| {
-        Input::Found(json!({ "spec": {
+        Input::Read(json!({ "spec": {
             "holderIdentity": name, "leaseDurationSeconds": 15, "leaseTransitions": transitions,
         }}))
     };

@@ -348,7 +348,7 @@ impl Connection {
     }
 
     /// Cuts the process off: its requests no longer reach the server, and it receives no more responses or events.
-    pub fn cut(&self) {
+    pub fn disconnect(&self) {
         self.shared.dead.store(true, Ordering::Release);
         self.shared.died.notify_waiters();
     }

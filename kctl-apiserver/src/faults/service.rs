@@ -99,7 +99,7 @@ where
             let response = match fault {
                 Some(RequestFault::Late(time)) => call_after_delay(performed, time).await?,
                 Some(RequestFault::CrashLate(time)) => {
-                    connection.cut();
+                    connection.disconnect();
                     call_after_delay(performed, time).await?
                 }
                 _ => performed.await.unwrap_or_else(|never| match never {}),
@@ -131,7 +131,7 @@ async fn inject_before(
             None
         }
         RequestFault::Crash(Moment::Before) => {
-            connection.cut();
+            connection.disconnect();
             pending().await
         }
         _ => None,
@@ -163,7 +163,7 @@ async fn inject_after(
         Some(RequestFault::Reset(Moment::After)) => return Err(ConnectionResetError),
         Some(RequestFault::Half) => return Ok(truncate_body(response).await),
         Some(RequestFault::DelayResponse(time)) => tokio::time::sleep(time).await,
-        Some(RequestFault::Crash(Moment::After)) => connection.cut(),
+        Some(RequestFault::Crash(Moment::After)) => connection.disconnect(),
         _ => {}
     }
     alive(connection).await;

@@ -219,7 +219,7 @@ async fn late_request_arrives_after_its_client_gave_up() {
         assert!(timeout(Duration::from_secs(1), configs.delete("a", &params)).await.is_err());
         assert_eq!(world.connection.is_dead(), fault == crash);
         if ends {
-            world.connection.cut();
+            world.connection.disconnect();
         }
         let there = || world.server.object("", "configmaps", "default", "a").is_some();
         assert!(there());
@@ -234,7 +234,7 @@ async fn crash_wakes_every_connection_of_the_process() {
     let waiting = [world.connection.clone(), world.connection.to("other"), world.connection.clone()]
         .map(|connection| tokio::spawn(async move { connection.wait_until_crashed().await }));
     tokio::task::yield_now().await;
-    world.connection.cut();
+    world.connection.disconnect();
     for woken in waiting {
         timeout(Duration::from_secs(1), woken).await.expect("a connection stays open after the crash").unwrap();
     }
@@ -252,7 +252,7 @@ async fn cutting_one_connection_stops_requests_to_all_servers() {
     let (all, second) = (ListParams::default(), Duration::from_secs(1));
     assert!(world.configs().list(&all).await.is_ok());
     assert!(on_other.list(&all).await.is_err());
-    there.cut();
+    there.disconnect();
     assert!(timeout(second, world.configs().list(&all)).await.is_err(), "the process has ended");
 }
 

@@ -255,11 +255,11 @@ impl ApiServer {
 
     /// Returns the user of a service account token that this server issued with the `token` subresource. `None` if
     /// the token is not valid here, or if the account or the object it is bound to no longer exists.
-    pub fn user_of_token(&self, token: &str) -> Option<User> {
+    pub fn authenticate(&self, token: &str) -> Option<User> {
         self.caller_of_token(token).map(|caller| caller.user)
     }
 
-    /// Returns the caller of a valid token, with the extra values of its claims; see [`Self::user_of_token`].
+    /// Returns the caller of a valid token, with the extra values of its claims; see [`Self::authenticate`].
     pub(crate) fn caller_of_token(&self, token: &str) -> Option<Caller> {
         let mut state = self.state.lock();
         let bearer = tokens::bearer(&state, &state.signer, token, &[]).ok()?;
@@ -275,11 +275,11 @@ impl ApiServer {
     ///
     /// # Errors
     /// Fails if the folder can't be written, or if another server uses it.
-    pub fn keep_in(&self, folder: &Path) -> io::Result<()> {
-        self.state.lock().keep_in(folder)
+    pub fn persist_in(&self, folder: &Path) -> io::Result<()> {
+        self.state.lock().persist_in(folder)
     }
 
-    /// Returns the folder of [`ApiServer::keep_in`].
+    /// Returns the folder of [`ApiServer::persist_in`].
     #[cfg(feature = "serve")]
     pub(crate) fn folder(&self) -> Option<std::path::PathBuf> {
         self.state.lock().folder().map(Path::to_owned)

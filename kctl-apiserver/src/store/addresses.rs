@@ -40,13 +40,13 @@ mod tests {
         let services = "/api/v1/namespaces/default/services";
         let service = |name: &str| json!({ "metadata": { "name": name }, "spec": { "ports": [{ "port": 80 }] } });
         let server = ApiServer::new();
-        server.keep_in(&folder).unwrap();
+        server.persist_in(&folder).unwrap();
         server.succeed("POST", services, &service("gone")).await;
         server.succeed("POST", services, &service("stays")).await;
         server.succeed("DELETE", &format!("{services}/gone"), &json!({})).await;
         drop(server);
         let restarted = ApiServer::new();
-        restarted.keep_in(&folder).unwrap();
+        restarted.persist_in(&folder).unwrap();
         restarted.succeed("POST", services, &service("new")).await;
         let address =
             |name: &str| restarted.object("", "services", "default", name).unwrap()["spec"]["clusterIP"].clone();

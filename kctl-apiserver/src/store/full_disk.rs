@@ -9,7 +9,7 @@ use crate::{ApiServer, test_folder::TestFolder};
 async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     let folder = TestFolder::new("full-disk");
     let server = ApiServer::new();
-    server.keep_in(&folder).unwrap();
+    server.persist_in(&folder).unwrap();
     let configs = "/api/v1/namespaces/default/configmaps";
     let create = async |name: &str| server.send_json("POST", configs, &json!({ "metadata": { "name": name } })).await;
     assert_eq!(create("before").await.0, 201);
@@ -49,7 +49,7 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     assert_eq!(create("second").await.0, 201);
     drop(server);
     let restarted = ApiServer::new();
-    restarted.keep_in(&folder).unwrap();
+    restarted.persist_in(&folder).unwrap();
     for name in ["before", "first", "second"] {
         assert!(restarted.object("", "configmaps", "default", name).is_some(), "{name}");
     }
@@ -61,29 +61,29 @@ async fn journal_without_objects_beside_certificates_is_rejected() {
     let file = folder.join("objects.jsonl");
     // Simulates a first start that was killed before it created certificates.
     std::fs::write(&file, "").unwrap();
-    drop(ApiServer::new().keep_in(&folder));
+    drop(ApiServer::new().persist_in(&folder));
     let original = std::fs::read(&file).unwrap();
     assert!(!original.is_empty());
 
     std::fs::write(folder.join("identity.pem"), "certificates").unwrap();
     for text in ["", r#"{"revision":"#] {
         std::fs::write(&file, text).unwrap();
-        let error = ApiServer::new().keep_in(&folder).err().unwrap().to_string();
+        let error = ApiServer::new().persist_in(&folder).err().unwrap().to_string();
         assert!(error.contains("objects.jsonl: ") && error.contains("put back a copy"), "{error}");
         assert_eq!(std::fs::read_to_string(&file).unwrap(), text, "the file is left as it is");
     }
     std::fs::write(&file, &original).unwrap();
-    ApiServer::new().keep_in(&folder).unwrap();
+    ApiServer::new().persist_in(&folder).unwrap();
     // Without the file, the server starts with new objects and keeps the certificates.
     std::fs::remove_file(&file).unwrap();
-    ApiServer::new().keep_in(&folder).unwrap();
+    ApiServer::new().persist_in(&folder).unwrap();
 }
 
 #[tokio::test]
 async fn deepest_objects_survive_a_restart() {
     let folder = TestFolder::new("deep");
     let server = ApiServer::new();
-    server.keep_in(&folder).unwrap();
+    server.persist_in(&folder).unwrap();
     let definition = json!({ "metadata": { "name": "foos.example.com" },
         "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
             "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
@@ -97,6 +97,6 @@ async fn deepest_objects_survive_a_restart() {
     assert_eq!(code, 201, "{response}");
     drop(server);
     let restarted = ApiServer::new();
-    restarted.keep_in(&folder).unwrap();
+    restarted.persist_in(&folder).unwrap();
     assert!(restarted.object("example.com", "foos", "default", "a").is_some());
 }

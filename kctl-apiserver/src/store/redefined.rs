@@ -31,7 +31,7 @@ async fn fields_follow_the_schema_across_restarts() {
     let (first, other) = (json!({ "a": text }), json!({ "b": { "type": "string", "default": "filled" } }));
 
     let server = ApiServer::new();
-    server.keep_in(&folder).unwrap();
+    server.persist_in(&folder).unwrap();
     define(&server, &first).await;
     let body =
         json!({ "apiVersion": "example.com/v1", "kind": "Thing", "metadata": { "name": "a" }, "spec": { "a": "x" } });
@@ -43,7 +43,7 @@ async fn fields_follow_the_schema_across_restarts() {
     drop(server);
 
     let restarted = ApiServer::new();
-    restarted.keep_in(&folder).unwrap();
+    restarted.persist_in(&folder).unwrap();
     assert_eq!(restarted.succeed("GET", THING, &Value::Null).await["spec"], json!({ "b": "filled" }));
     redefine(&restarted, &first).await;
     assert_eq!(

@@ -61,7 +61,7 @@ async fn token_counts_until_a_minute_after_its_end() {
     let token = token(&server, json!({ "expirationSeconds": 600 })).await;
     for (passed, counts) in [(600, true), (59, true), (2, false)] {
         tokio::time::sleep(Duration::from_secs(passed)).await;
-        assert_eq!(server.user_of_token(&token).is_some(), counts, "{passed} seconds later");
+        assert_eq!(server.authenticate(&token).is_some(), counts, "{passed} seconds later");
     }
 }
 
@@ -87,11 +87,11 @@ async fn bearer_is_known_with_its_pod_and_node() {
 async fn forks_accept_tokens_and_other_servers_reject_them() {
     let server = with_account().await;
     let token = token(&server, json!({})).await;
-    assert!(server.fork(1).user_of_token(&token).is_some());
-    assert!(with_account().await.user_of_token(&token).is_none());
+    assert!(server.fork(1).authenticate(&token).is_some());
+    assert!(with_account().await.authenticate(&token).is_none());
     let (signed, _) = token.rsplit_once('.').unwrap();
     for forged in [format!("{signed}."), format!("{signed}.AAAA"), signed.to_owned(), String::new()] {
-        assert!(server.user_of_token(&forged).is_none(), "{forged}");
+        assert!(server.authenticate(&forged).is_none(), "{forged}");
     }
 }
 
@@ -100,12 +100,12 @@ async fn token_survives_a_restart_with_the_same_folder() {
     let folder = TestFolder::new("tokens");
     let token = {
         let server = with_account().await;
-        server.keep_in(&folder).unwrap();
+        server.persist_in(&folder).unwrap();
         token(&server, json!({})).await
     };
     let restarted = ApiServer::new();
-    restarted.keep_in(&folder).unwrap();
-    assert_eq!(restarted.user_of_token(&token).unwrap().name, "system:serviceaccount:default:a");
+    restarted.persist_in(&folder).unwrap();
+    assert_eq!(restarted.authenticate(&token).unwrap().name, "system:serviceaccount:default:a");
 }
 
 /// Returns a server with its controllers, an account `a`, and a Secret `s` for its token.
@@ -161,7 +161,7 @@ async fn removed_token_of_a_secret_is_written_again() {
     let secret = server.object("", "secrets", "default", "s").unwrap();
     assert_ne!(data_of(&secret, "token"), token);
     assert!(error(&server, &token).contains("does not contain the token"));
-    assert!(server.user_of_token(&data_of(&secret, "token")).is_some());
+    assert!(server.authenticate(&data_of(&secret, "token")).is_some());
 }
 
 #[tokio::test(start_paused = true)]
@@ -205,5 +205,5 @@ async fn token_marked_invalid_authenticates_no_user() {
     let mut secret = Value::clone(&server.object("", "secrets", "default", "s").unwrap());
     secret["metadata"]["labels"] = json!({ "kubernetes.io/legacy-token-invalid-since": "2026-01-01" });
     server.succeed("PUT", "/api/v1/namespaces/default/secrets/s", &secret).await;
-    assert_eq!(server.user_of_token(&data_of(&secret, "token")), None);
+    assert_eq!(server.authenticate(&data_of(&secret, "token")), None);
 }

@@ -216,7 +216,7 @@ impl Apply<'_> {
             let WatchConfig { cluster, kind, .. } = self.source.config();
             let controller = cached.meta().controller();
             if let Some(other) = controller.filter(|owner| owner.uid != self.primary.meta().uid) {
-                return Err(ApiError::Foreign {
+                return Err(ApiError::NotControlled {
                     operation: Operation::on_object("apply", cluster, kind, desired.key.clone()),
                     object: format!("{kind} {} (controlled by {})", desired.key, other.name),
                     owner: format!("{} {}", self.env.spec.primary.kind, self.primary.key()),

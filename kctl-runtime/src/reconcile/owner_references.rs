@@ -148,7 +148,7 @@ pub(super) fn check_namespace<K: Object>(
     let operation = || Operation::on_object(verb, &owner.cluster, &kind, ObjectKey::new(namespace, name));
     match (namespace, primary.meta().namespace()) {
         (Some(namespace), Some(own)) if namespace != own => {
-            Err(ApiError::Elsewhere { operation: operation(), owner: format!("{} {}", owner.kind, primary.key()) })
+            Err(ApiError::OtherNamespace { operation: operation(), owner: format!("{} {}", owner.kind, primary.key()) })
         }
         (None, None) if is_namespaced::<K>() => Err(ApiError::Unsendable {
             operation: operation(),
@@ -173,7 +173,7 @@ pub(super) fn check_owned<K: Object>(verb: &str, object: &K, env: &Env, primary:
 fn not_owned<K: Object>(verb: &str, object: &K, env: &Env, primary: &Stored, other: Option<&str>) -> ApiError {
     let name = describe(object);
     let key = ObjectKey::new(object.namespace().as_deref(), &object.name_any());
-    ApiError::Foreign {
+    ApiError::NotControlled {
         operation: Operation::on_object(verb, &env.spec.primary.cluster, &Kind::of::<K>(), key),
         object: match other {
             Some(other) => format!("{name} (controlled by {other})"),

@@ -240,8 +240,8 @@ impl Reflector {
                 vec![Effect::Emit(Delta::Bookmark(self.scope.clone(), version))]
             }
             Input::Failed(error) => self.handle_error(&error),
-            Input::Cut(error) => self.list_interrupted(&error),
-            Input::Broken { error, lasted } => {
+            Input::ListInterrupted(error) => self.list_interrupted(&error),
+            Input::WatchFailed { error, lasted } => {
                 self.backoff.reset_if_healthy(lasted);
                 self.handle_error(&error)
             }

@@ -356,12 +356,12 @@ impl Run {
             }
             Step::Lose(of) => self.deliver(of, Input::Failed(unanswered())),
             Step::Cut(of) if matches!(self.request(of), Request::Whole { .. } | Request::List { .. }) => {
-                self.deliver(of, Input::Cut(unanswered()))
+                self.deliver(of, Input::ListInterrupted(unanswered()))
             }
             Step::Break(of, code) if matches!(self.request(of), Request::Watch { .. } | Request::Stream) => {
                 let rejected = |code| ApiError::rejected("watch pods", code, None, "{}");
                 let error = code.map_or_else(unanswered, rejected);
-                self.deliver(of, Input::Broken { error, lasted: Duration::from_secs(30) })
+                self.deliver(of, Input::WatchFailed { error, lasted: Duration::from_secs(30) })
             }
             Step::Cut(_) | Step::Break(..) => Ok(()),
         }
@@ -406,7 +406,10 @@ impl Run {
     fn deliver(&mut self, of: usize, input: Input) -> Result<(), TestCaseError> {
         let n = self.followers.len();
         let follower = &mut self.followers[of % n];
-        let ends = matches!(input, Input::Failed(_) | Input::Closed { .. } | Input::Broken { .. } | Input::Cut(_));
+        let ends = matches!(
+            input,
+            Input::Failed(_) | Input::Closed { .. } | Input::WatchFailed { .. } | Input::ListInterrupted(_)
+        );
         if ends || *follower.reflector.request() != Request::Stream {
             follower.stream = None;
         }

@@ -20,8 +20,8 @@ use super::Operation;
 /// | [`Rejected`](Self::Rejected), a conflict | yes | once the cache has a newer state |
 /// | [`Rejected`](Self::Rejected) otherwise | yes | after the backoff |
 /// | [`NoResponse`](Self::NoResponse), [`Unreadable`](Self::Unreadable) | yes | after the backoff, on a cache that was listed again |
-/// | [`NotLeading`](Self::NotLeading), [`NotFollowed`](Self::NotFollowed) | no | after the backoff |
-/// | [`Unsendable`](Self::Unsendable), [`Foreign`](Self::Foreign), [`SecondController`](Self::SecondController), [`Elsewhere`](Self::Elsewhere), [`Undeclared`](Self::Undeclared) | no | after a change of the object: terminal |
+/// | [`NotLeading`](Self::NotLeading), [`NotWatched`](Self::NotWatched) | no | after the backoff |
+/// | [`Unsendable`](Self::Unsendable), [`NotControlled`](Self::NotControlled), [`SecondController`](Self::SecondController), [`OtherNamespace`](Self::OtherNamespace), [`Undeclared`](Self::Undeclared) | no | after a change of the object: terminal |
 ///
 /// Match on a method rather than on a variant if you handle one case yourself:
 ///
@@ -87,7 +87,7 @@ pub enum ApiError {
     /// never fight over one. The object was created by another program or has another controller.
     #[error("{operation}: {object} is not controlled by {owner}")]
     #[non_exhaustive]
-    Foreign {
+    NotControlled {
         /// Verb, kind and key of the request.
         operation: Operation,
         /// Kind and name of the object.
@@ -117,7 +117,7 @@ pub enum ApiError {
         "{operation}: {owner} cannot own an object of another namespace; leave `metadata.namespace` out, or write it by `cx.objects` and watch it with a mapper"
     )]
     #[non_exhaustive]
-    Elsewhere {
+    OtherNamespace {
         /// Verb, kind and key of the request.
         operation: Operation,
         /// Kind and name of the primary.
@@ -146,7 +146,7 @@ pub enum ApiError {
         "{operation}: not sent, because the cache does not follow it now: its namespace is no longer one of those that are watched, or its kind is not installed (for an optional kind, ask `cx.is_served` first)"
     )]
     #[non_exhaustive]
-    NotFollowed {
+    NotWatched {
         /// Verb, kind and key of the request.
         operation: Operation,
     },
@@ -218,12 +218,12 @@ impl ApiError {
             | Self::NoResponse { operation, .. }
             | Self::Unreadable { operation, .. }
             | Self::Unsendable { operation, .. }
-            | Self::Foreign { operation, .. }
+            | Self::NotControlled { operation, .. }
             | Self::SecondController { operation, .. }
-            | Self::Elsewhere { operation, .. }
+            | Self::OtherNamespace { operation, .. }
             | Self::Undeclared { operation, .. }
             | Self::NotLeading { operation }
-            | Self::NotFollowed { operation } => operation,
+            | Self::NotWatched { operation } => operation,
         }
     }
 
@@ -318,12 +318,12 @@ impl ApiError {
             Self::NoResponse { .. } | Self::Unreadable { .. } => true,
             Self::Rejected { code, .. } => *code >= 500,
             Self::Unsendable { .. }
-            | Self::Foreign { .. }
+            | Self::NotControlled { .. }
             | Self::SecondController { .. }
-            | Self::Elsewhere { .. }
+            | Self::OtherNamespace { .. }
             | Self::Undeclared { .. }
             | Self::NotLeading { .. }
-            | Self::NotFollowed { .. } => false,
+            | Self::NotWatched { .. } => false,
         }
     }
 
@@ -342,9 +342,9 @@ impl ApiError {
         matches!(
             self,
             Self::Unsendable { .. }
-                | Self::Foreign { .. }
+                | Self::NotControlled { .. }
                 | Self::SecondController { .. }
-                | Self::Elsewhere { .. }
+                | Self::OtherNamespace { .. }
                 | Self::Undeclared { .. }
         )
     }

@@ -256,7 +256,7 @@ impl Watches {
     /// Removes a namespace from every controller that is limited to namespaces.
     ///
     /// After the return nothing is written there on the basis of cached objects: a reconcile that still runs gets
-    /// [`ApiError::NotFollowed`]. The objects leave the caches as deletions. After the last namespace was removed, the
+    /// [`ApiError::NotWatched`]. The objects leave the caches as deletions. After the last namespace was removed, the
     /// controllers have nothing to do.
     ///
     /// # Errors

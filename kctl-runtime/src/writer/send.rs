@@ -23,7 +23,7 @@ impl Writer {
     /// Every operation of the writer ends here. The returned [`SentWrite`] keeps the write marked as uncertain
     /// until the cache has its result.
     ///
-    /// A namespace whose cache is incomplete gets no writes ([`ApiError::NotFollowed`]): a controller that sees half of
+    /// A namespace whose cache is incomplete gets no writes ([`ApiError::NotWatched`]): a controller that sees half of
     /// its objects would create the other half again.
     ///
     /// # Cancel safety
@@ -37,7 +37,7 @@ impl Writer {
         body: Option<(&str, Vec<u8>)>,
     ) -> Result<SentWrite, ApiError> {
         let is_blocked = || target.source.store().blocks_writes(target.namespace);
-        let blocked = || ApiError::NotFollowed { operation: operation.into() };
+        let blocked = || ApiError::NotWatched { operation: operation.into() };
         if is_blocked() {
             return Err(blocked());
         }

@@ -45,7 +45,7 @@ async fn namespace_removed_during_wait_gets_no_write() {
         election.send_replace(lease(60));
     };
     let (written, ()) = tokio::join!(writer.patch_stored(&target, "", MERGE_PATCH, &patch), remove);
-    assert!(matches!(written, Err(ApiError::NotFollowed { .. })), "{written:?}");
+    assert!(matches!(written, Err(ApiError::NotWatched { .. })), "{written:?}");
     assert_eq!(n_requests.load(Ordering::Relaxed), 0);
     assert!(permit.unresolved_until().is_none(), "nothing is on its way");
 }

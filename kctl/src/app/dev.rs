@@ -95,10 +95,10 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
 
 /// Stores the objects of all servers in a folder, and loads those that it has.
 fn persist(server: &ApiServer, others: &[(String, ApiServer)], folder: &Path) -> Result<()> {
-    server.keep_in(folder).context(folder.display())?;
+    server.persist_in(folder).context(folder.display())?;
     for (name, other) in others {
         let folder = folder.join(name);
-        other.keep_in(&folder).context(folder.display())?;
+        other.persist_in(&folder).context(folder.display())?;
     }
     Ok(())
 }
@@ -172,7 +172,7 @@ impl Webhooks {
     /// Starts serving in the background, and records the address for the webhook configurations.
     async fn start(app: &mut App, options: &DevOptions) -> Result<Self> {
         let mut serve = options.webhook.clone();
-        serve.keep_in.clone_from(&options.data);
+        serve.persist_in.clone_from(&options.data);
         serve.is_registered = true;
         let webhook = app.webhook(&serve).await?;
         app.webhook_functions.reached = webhook.as_ref().map(super::webhook::Serving::client_config);

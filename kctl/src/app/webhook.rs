@@ -69,7 +69,7 @@ pub(super) struct ServeOptions {
     write_webhook_config: Option<PathBuf>,
     /// Folder for the CA of a certificate that is created at the start: `--data` of `dev`.
     #[arg(skip)]
-    pub(super) keep_in: Option<PathBuf>,
+    pub(super) persist_in: Option<PathBuf>,
     /// `true` for `dev`, which registers the address with the embedded API server.
     #[arg(skip)]
     pub(super) is_registered: bool,

@@ -12,7 +12,7 @@ use crate::world::Fleet;
 #[tokio::test(start_paused = true)]
 async fn unreachable_member_keeps_its_share_and_catches_up() {
     let fleet = Fleet::with_web().await;
-    fleet.links[0].cut();
+    fleet.links[0].disconnect();
     fleet.until("it is known to be away", async || !fleet.is_ready("member1").await).await;
     let health = async || fleet.health("deployment-web").await;
     fleet.until("nobody knows how it is", async || health().await == ["Unknown", "Healthy"]).await;
@@ -32,7 +32,7 @@ async fn unreachable_member_keeps_its_share_and_catches_up() {
 #[tokio::test(start_paused = true)]
 async fn new_objects_avoid_unreachable_members_until_they_return() {
     let fleet = Fleet::new().await;
-    fleet.links[1].cut();
+    fleet.links[1].disconnect();
     fleet.apply(crate::world::FLEET).await;
     fleet.until("all of it is on one", async || fleet.ready("web").await == [Some(10), None]).await;
     fleet.links[1].mend();
@@ -42,7 +42,7 @@ async fn new_objects_avoid_unreachable_members_until_they_return() {
 #[tokio::test(start_paused = true)]
 async fn deletion_reaches_a_member_once_it_returns() {
     let fleet = Fleet::with_web().await;
-    fleet.links[0].cut();
+    fleet.links[0].disconnect();
     fleet.until("it is known to be away", async || !fleet.is_ready("member1").await).await;
     fleet.delete::<Deployment>("web").await;
     fleet.until("it is gone where it can be", async || !fleet.have::<Deployment>("web").await[1]).await;
@@ -70,7 +70,7 @@ async fn leaving_member_loses_its_objects_to_the_others() {
 #[tokio::test(start_paused = true)]
 async fn member_that_leaves_while_unreachable_keeps_its_objects() {
     let fleet = Fleet::with_web().await;
-    fleet.links[0].cut();
+    fleet.links[0].disconnect();
     // The program has not noticed yet that the member is unreachable.
     leave(&fleet, "member1").await;
     fleet.until("it has left", async || !is_member(&fleet, "member1").await).await;

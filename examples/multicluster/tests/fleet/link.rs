@@ -27,7 +27,7 @@ impl Link {
     }
 
     /// Cuts the connection: new requests fail, and open watches end.
-    pub(crate) fn cut(&self) {
+    pub(crate) fn disconnect(&self) {
         self.0.send_replace(true);
     }
 

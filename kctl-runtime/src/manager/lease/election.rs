@@ -204,8 +204,8 @@ impl Election {
         match input {
             Input::Stop { release: true } => self.release(now, &mut effects),
             Input::Stop { release: false } => self.end(End::Stopped, &mut effects),
-            Input::Woke => self.attempt(now, wall, &mut effects),
-            Input::Found(lease) => self.handle_lease(&lease, now, wall, &mut effects),
+            Input::WaitEnded => self.attempt(now, wall, &mut effects),
+            Input::Read(lease) => self.handle_lease(&lease, now, wall, &mut effects),
             Input::Absent if self.releasing.is_some() => self.release_missing(now, wall, &mut effects),
             Input::Absent if self.observed.is_held(now) => {
                 // The Lease was deleted while another process leads. That process will create it again. The time of its

@@ -312,7 +312,7 @@ impl Elector {
         match step {
             Step::Wait(until) if *self.state.borrow() == ElectionState::Standby => {
                 let _timed = timeout_at(until, handed_back.notified()).await;
-                Input::Woke
+                Input::WaitEnded
             }
             Step::Wait(until) => {
                 let changed = async {
@@ -322,7 +322,7 @@ impl Elector {
                     }
                 };
                 let _timed = timeout_at(until, changed).await;
-                Input::Woke
+                Input::WaitEnded
             }
             Step::Send(request, deadline) => {
                 let response = transport::in_time(deadline, self.send(request)).await;
@@ -358,7 +358,7 @@ impl Elector {
         });
         match lease {
             Ok(lease) if written => Input::Written(lease),
-            Ok(lease) => Input::Found(lease),
+            Ok(lease) => Input::Read(lease),
             Err(error) if error.is_not_found() && !written => Input::Absent,
             Err(error) => Input::Failed(error),
         }

@@ -37,7 +37,7 @@ impl Source {
     /// Passes an input to the reflector, and records the health that follows from it. Returns the deltas in order, and
     /// the wait if the request is over.
     pub(super) fn apply_input(&self, reflector: &mut Reflector, input: Input) -> (Vec<Delta>, Option<Duration>) {
-        if let Input::Failed(error) | Input::Cut(error) | Input::Broken { error, .. } = &input {
+        if let Input::Failed(error) | Input::ListInterrupted(error) | Input::WatchFailed { error, .. } = &input {
             if self.is_optional_kind_missing(error) {
                 self.condition.record_absent(&self.config, reflector.scope());
             } else if !error.is_expired() {

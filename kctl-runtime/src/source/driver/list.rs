@@ -97,7 +97,7 @@ impl Source {
         let input = match self.send_list(&operation, scope, &query, self.accepts(METADATA_LIST)).await {
             Ok(body) => match self.read_list(&operation, body).await {
                 Ok(Input::Page { objects, version, .. }) if is_empty => Input::Page { objects, version, token: None },
-                input => input.unwrap_or_else(Input::Cut),
+                input => input.unwrap_or_else(Input::ListInterrupted),
             },
             Err(error) => Input::Failed(error),
         };
@@ -168,7 +168,7 @@ impl Source {
                 Input::Failed(error) if matches!(request, Request::Whole { .. }) && wants_pages(&error) => {
                     request = Request::List { version: None, token: None };
                 }
-                Input::Failed(error) | Input::Cut(error) => return Err(error),
+                Input::Failed(error) | Input::ListInterrupted(error) => return Err(error),
                 _ => return Ok((state, String::new())),
             }
         }

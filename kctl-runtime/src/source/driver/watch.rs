@@ -119,7 +119,7 @@ impl Source {
         let (input, is_over) = match self.read_event(line, reflector, &mut left) {
             Ok(None) => return (None, ControlFlow::Continue(())),
             Ok(Some(input)) => (input, false),
-            Err(error) => (Input::Broken { error, lasted: began.elapsed() }, true),
+            Err(error) => (Input::WatchFailed { error, lasted: began.elapsed() }, true),
         };
         let (mut deltas, wait) = self.apply_input(reflector, input);
         deltas.splice(0..0, left);

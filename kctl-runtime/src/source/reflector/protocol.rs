@@ -35,7 +35,7 @@ pub enum Request {
 
 /// A response or an event of the API server.
 ///
-/// A driver reports every end of a request with one of `Page`, `Failed`, `Cut`, `Broken` or `Closed`. The other inputs
+/// A driver reports every end of a request with one of `Page`, `Failed`, `ListInterrupted`, `WatchFailed` or `Closed`. The other inputs
 /// are events of a watch that continues.
 #[derive(Debug)]
 pub enum Input {
@@ -59,9 +59,9 @@ pub enum Input {
     /// The request failed before its response began.
     Failed(ApiError),
     /// The response of a list began and broke off.
-    Cut(ApiError),
+    ListInterrupted(ApiError),
     /// The watch sent an `ERROR` event, or a line that cannot be read.
-    Broken {
+    WatchFailed {
         /// The error.
         error: ApiError,
         /// The time for which it was open.

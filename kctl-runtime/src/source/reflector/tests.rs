@@ -126,7 +126,7 @@ fn rejected_whole_list_falls_back_to_pages() {
 
 #[test]
 fn whole_list_cut_twice_falls_back_to_pages() {
-    let cut = || Input::Cut(ApiError::NoResponse { operation: "list pods".into(), cause: "broken".into() });
+    let cut = || Input::ListInterrupted(ApiError::NoResponse { operation: "list pods".into(), cause: "broken".into() });
     check_from_start(vec![cut(), cut(), cut()], "wait 800, whole -, wait 1600, list - -, wait 3200, list - -");
     let between = vec![cut(), page("7", None), rejection(410), cut()];
     check_from_start(between, "wait 800, whole -, watch 7, whole 7, wait 1600, whole 7");

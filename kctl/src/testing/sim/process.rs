@@ -86,7 +86,7 @@ pub(super) async fn run_once(shared: &Arc<Shared>, index: usize, incarnation: u3
         ended = running => Some(ended),
     };
     // The manager was dropped above. Its remaining tasks may still send requests: they must not reach the server.
-    connection.cut();
+    connection.disconnect();
     let how = match &ended {
         None => "has crashed".to_owned(),
         Some(Ok(())) => "has ended".into(),

@@ -272,7 +272,7 @@ impl Shared {
             self.log("checker", format!("{}: {}", found.checker, found.message));
             self.found.notify_one();
             for process in self.processes.lock().values().filter_map(|process| process.connection.as_ref()) {
-                process.cut();
+                process.disconnect();
             }
         }
     }

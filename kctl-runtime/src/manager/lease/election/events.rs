@@ -11,7 +11,7 @@ use crate::{manager::lease::LeaseRequest, writer::ApiError};
 #[derive(Debug)]
 pub enum Input {
     /// The Lease was read.
-    Found(Value),
+    Read(Value),
     /// The Lease does not exist.
     Absent,
     /// The Lease was created or updated; this is the response.
@@ -19,7 +19,7 @@ pub enum Input {
     /// The request failed, or its outcome is unknown.
     Failed(ApiError),
     /// The time of [`Step::Wait`] has come, or the Lease was released.
-    Woke,
+    WaitEnded,
     /// The process stops.
     Stop {
         /// `true` to release the Lease: no write of this process can be on its way any more.

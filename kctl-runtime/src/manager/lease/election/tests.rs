@@ -20,10 +20,10 @@ fn validity_counts_from_the_watch_of_the_lease() {
     let earlier = Record { renew_time: Some("1".into()), ..record.clone() };
     for (watched, is_taken) in [(None, false), (Some((record, at(0))), true), (Some((earlier, at(0))), false)] {
         let mut election = Election::new(config(), at(3));
-        election.handle(Input::Found(lease.clone()), at(3), wall);
+        election.handle(Input::Read(lease.clone()), at(3), wall);
         election.set_watched(watched.clone());
-        election.handle(Input::Woke, at(15), wall);
-        election.handle(Input::Found(lease.clone()), at(15), wall);
+        election.handle(Input::WaitEnded, at(15), wall);
+        election.handle(Input::Read(lease.clone()), at(15), wall);
         assert_eq!(election.is_acquiring(), is_taken, "{watched:?}");
     }
 }
@@ -32,7 +32,7 @@ fn validity_counts_from_the_watch_of_the_lease() {
 fn perform(election: &mut Election, lease: &mut Option<Value>, now: Instant, wall: Timestamp) {
     while let Step::Send(request, _) = election.step().clone() {
         let input = match request {
-            LeaseRequest::Get => lease.clone().map_or(Input::Absent, Input::Found),
+            LeaseRequest::Get => lease.clone().map_or(Input::Absent, Input::Read),
             LeaseRequest::Create(written) | LeaseRequest::Update(written) => {
                 *lease = Some(written.clone());
                 Input::Written(written)
@@ -53,7 +53,7 @@ fn joining_processes_keep_lease_new_one_retry_period() {
         }
         for election in &mut elections {
             if matches!(election.step(), Step::Wait(until) if *until <= now) {
-                election.handle(Input::Woke, now, wall);
+                election.handle(Input::WaitEnded, now, wall);
             }
             perform(election, &mut lease, now, wall);
         }
@@ -73,11 +73,11 @@ fn live_holder_of_seemingly_free_lease_is_published() {
     };
     let now = start + Duration::from_secs(20);
     let mut election = Election::new(config(), now).with_observed_record(Record::read(&lease("1")), start);
-    let effects = election.handle(Input::Found(lease("2")), now, wall);
+    let effects = election.handle(Input::Read(lease("2")), now, wall);
     assert_eq!(effects, [Effect::Holder("b".into())], "it has renewed the Lease since");
     let again = now + Duration::from_secs(5);
-    election.handle(Input::Woke, again, wall);
-    assert_eq!(election.handle(Input::Found(lease("3")), again, wall), [], "once");
+    election.handle(Input::WaitEnded, again, wall);
+    assert_eq!(election.handle(Input::Read(lease("3")), again, wall), [], "once");
 }
 
 /// Before the restore of a backup of etcd, `b` had renewed the Lease. It works until it reads the Lease again.

@@ -64,7 +64,7 @@ impl Shared {
         let connection = self.processes.lock().get(&index).and_then(|process| process.connection.clone());
         if let Some(connection) = connection {
             self.log("fault", format!("{} crashes", connection.client()));
-            connection.cut();
+            connection.disconnect();
         }
     }
 
