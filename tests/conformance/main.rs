@@ -252,7 +252,7 @@ fn run_on_real(
             let client = ClientStrings::collect(&case.steps);
             let agree = |one: &[Value], other: &[Value]| tiers::compare(one, other, &client).asserted.is_empty();
             for attempt in 1..=TRIES_MAX {
-                let variables = variables.clone().of_attempt(attempt);
+                let variables = variables.clone().for_attempt(attempt);
                 let variables = variables.in_namespace(server, &format!("conf-{index}-{attempt}")).await;
                 let before = std::mem::replace(&mut responses, run::run_case(server, case, variables.clone()).await);
                 variables.clean_up(server).await;

@@ -60,13 +60,13 @@ impl Variables {
 
     /// Returns the variables for another attempt of a case. Watches with `meanwhile` stay open longer each time, because
     /// the controllers of a busy server write late.
-    pub(crate) fn of_attempt(mut self, attempt: usize) -> Self {
+    pub(crate) fn for_attempt(mut self, attempt: usize) -> Self {
         self.set("LIFE", (LIFE_OF_LONG_WATCHES * attempt * attempt).to_string());
         self
     }
 
     /// Returns the seconds after which a watch with `meanwhile` ends.
-    fn life(&self) -> u64 {
+    fn watch_timeout(&self) -> u64 {
         self.get("LIFE").parse().expect("`prepare` sets it")
     }
 
@@ -78,7 +78,7 @@ impl Variables {
 
 /// Sends the setup of a topic and returns the variables for its cases.
 pub(crate) async fn prepare(server: &Server, topic: &Topic, run: &str) -> Variables {
-    let mut variables = Variables::default().of_attempt(1);
+    let mut variables = Variables::default().for_attempt(1);
     variables.set("RUN", run.into());
     variables.set("LONG", "long ".repeat(LONG_LEN / 5));
     variables.set("GROUP", format!("{run}.example.com"));
@@ -162,7 +162,7 @@ impl<'a> Session<'a> {
 
 /// Returns the response to a watch, followed by the responses to the steps in its `meanwhile`.
 async fn run_watch(server: &Server, step: &Step, variables: &mut Variables, normal: &mut Normal) -> Vec<Value> {
-    let (begun, life) = (tokio::time::Instant::now(), variables.life());
+    let (begun, life) = (tokio::time::Instant::now(), variables.watch_timeout());
     let (mut of_watch, mut own) = (variables.clone(), Normal::new(variables.get("NS"), variables.get("RUN")));
     let watch = async {
         let mut response = send_step(server, step, &mut of_watch, &mut own).await;

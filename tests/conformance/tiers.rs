@@ -241,10 +241,15 @@ mod tests {
 
     /// Returns the number of differences in meaning and in wording after a change.
     fn count_changes(response: Value, pointer: &str, value: Value) -> (usize, usize) {
-        changed_beside(&ClientStrings::default(), response, pointer, value)
+        count_changes_with_client(&ClientStrings::default(), response, pointer, value)
     }
 
-    fn changed_beside(client: &ClientStrings, response: Value, pointer: &str, value: Value) -> (usize, usize) {
+    fn count_changes_with_client(
+        client: &ClientStrings,
+        response: Value,
+        pointer: &str,
+        value: Value,
+    ) -> (usize, usize) {
         let mut other = response.clone();
         *other.pointer_mut(pointer).expect("the response has this part") = value;
         let differences = compare(&[response], &[other], client);
@@ -315,10 +320,10 @@ mod tests {
         let message = "/body/status/conditions/0/message";
         for step in [put(body.clone()), put(body.to_string().into()), watch] {
             let client = &ClientStrings::collect([&step]);
-            assert_eq!(changed_beside(client, conditional(), message, json!("served here")), (1, 0));
+            assert_eq!(count_changes_with_client(client, conditional(), message, json!("served here")), (1, 0));
             let mut of_server = conditional();
             of_server["body"]["status"]["conditions"][0]["message"] = json!("is ready");
-            assert_eq!(changed_beside(client, of_server, message, json!("served here")), (0, 1));
+            assert_eq!(count_changes_with_client(client, of_server, message, json!("served here")), (0, 1));
         }
     }
 

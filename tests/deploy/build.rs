@@ -34,18 +34,18 @@ pub(crate) fn target() -> PathBuf {
 pub(crate) fn cargo(command: &str) -> Command {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.arg(command);
-    as_people(cargo)
+    without_cargo_env(cargo)
 }
 
 /// Returns a shell command as a user would run it.
 pub(crate) fn shell(line: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-ec", line]);
-    as_people(shell)
+    without_cargo_env(shell)
 }
 
 /// Removes the variables that Cargo sets for tests, because they would make build scripts run again.
-fn as_people(mut command: Command) -> Command {
+fn without_cargo_env(mut command: Command) -> Command {
     command.env("CARGO_TARGET_DIR", target());
     for (name, _value) in std::env::vars() {
         if ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|own| name.starts_with(own)) {

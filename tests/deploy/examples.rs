@@ -41,7 +41,7 @@ async fn pods(cluster: &Cluster, namespace: &str) -> BTreeSet<String> {
 }
 
 /// Creates, scales down and deletes a set that reports its ready Pods in this status field.
-async fn keeps_pods(cluster: &Cluster, program: &str, yaml: &str, field: &str) {
+async fn check_set_lifecycle(cluster: &Cluster, program: &str, yaml: &str, field: &str) {
     let program = Program::deploy(cluster, program, DeployOptions::default()).await;
     let namespace = program.namespace().to_owned();
     let set = &of_namespace(yaml, &namespace).remove(0);
@@ -108,7 +108,7 @@ async fn owners(cluster: &Cluster, namespace: &str) -> Option<BTreeSet<String>> 
     (holders.len() == N_SLOTS as usize).then(|| holders.into_iter().collect())
 }
 
-async fn restarts_pods(cluster: &Cluster) {
+async fn check_restarts(cluster: &Cluster) {
     let program = Program::deploy(cluster, "config-restarter", DeployOptions::default()).await;
     let namespace = program.namespace();
     let web = of_namespace(RESTARTER, namespace);
@@ -141,7 +141,7 @@ async fn restarts_pods(cluster: &Cluster) {
     program.assert_never_forbidden().await;
 }
 
-async fn interprets(cluster: &Cluster) {
+async fn check_interpreter(cluster: &Cluster) {
     let files = Folder::new();
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     std::fs::write(files.join("tls.crt"), made.cert.pem()).unwrap();
@@ -169,7 +169,7 @@ async fn interprets(cluster: &Cluster) {
 
 /// The program creates its certificate and configures its webhooks. The API server then calls them for defaulting,
 /// validation and conversion.
-async fn hosts_websites(cluster: &Cluster) {
+async fn check_websites(cluster: &Cluster) {
     let port = free_port();
     // The API server runs outside of the cluster, so it can't reach the program through a Service.
     let generate = vec!["--webhook-url".into(), format!("https://127.0.0.1:{port}")];
@@ -201,12 +201,12 @@ async fn hosts_websites(cluster: &Cluster) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn quickstart_keeps_pods_on_the_embedded_server() {
-    keeps_pods(&Cluster::embedded().await, "quickstart", QUICKSTART, "ready").await;
+    check_set_lifecycle(&Cluster::embedded().await, "quickstart", QUICKSTART, "ready").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn podset_keeps_pods_on_the_embedded_server() {
-    keeps_pods(&Cluster::embedded().await, "podset", PODSET, "readyReplicas").await;
+    check_set_lifecycle(&Cluster::embedded().await, "podset", PODSET, "readyReplicas").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -216,27 +216,27 @@ async fn two_replicas_share_sets_on_the_embedded_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn config_restarter_restarts_pods_on_the_embedded_server() {
-    restarts_pods(&Cluster::embedded().await).await;
+    check_restarts(&Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workload_interpreter_answers_on_the_embedded_server() {
-    interprets(&Cluster::embedded().await).await;
+    check_interpreter(&Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn website_defaults_validates_and_converts_on_embedded_server() {
-    hosts_websites(&Cluster::embedded().await).await;
+    check_websites(&Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs KUBECONFIG: cargo xtask roles"]
 async fn every_example_works_on_a_real_server() {
     let cluster = Cluster::from_env("KUBECONFIG").await;
-    keeps_pods(&cluster, "quickstart", QUICKSTART, "ready").await;
-    keeps_pods(&cluster, "podset", PODSET, "readyReplicas").await;
+    check_set_lifecycle(&cluster, "quickstart", QUICKSTART, "ready").await;
+    check_set_lifecycle(&cluster, "podset", PODSET, "readyReplicas").await;
     replicas_share_sets(&cluster).await;
-    restarts_pods(&cluster).await;
-    interprets(&cluster).await;
-    hosts_websites(&cluster).await;
+    check_restarts(&cluster).await;
+    check_interpreter(&cluster).await;
+    check_websites(&cluster).await;
 }

@@ -82,7 +82,7 @@ impl Leases {
     }
 
     /// Returns the name of a Lease that the only replica renews.
-    fn renewed(self, app: &str) -> String {
+    fn renewed_lease(self, app: &str) -> String {
         match self {
             Self::Election => app.to_owned(),
             Self::Shards => slot_name(app, N_SLOTS - 1),
@@ -157,7 +157,7 @@ impl<'a> Trial<'a> {
             cluster.apply(object, &name).await;
         }
         let inner = client(&cluster.kubeconfig_of(&name, &name).await).await;
-        roles::are_known(&manifests, &name, &name, &inner).await;
+        roles::wait_for_roles(&manifests, &name, &name, &inner).await;
         let rejected = Arc::<Mutex<BTreeSet<String>>>::default();
         let noted = rejected.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
@@ -200,7 +200,7 @@ impl<'a> Trial<'a> {
     async fn is_whole(&self) -> bool {
         let events = self.cluster.list("events.k8s.io/v1", "Event", &self.name).await;
         let again = events.iter().any(|event| event["series"]["count"].as_i64() >= Some(2));
-        let lease = self.leases.renewed(&self.name);
+        let lease = self.leases.renewed_lease(&self.name);
         let lease = json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": { "name": lease } });
         let lease = self.cluster.get(&lease, &self.name).await.unwrap_or_default()["spec"].take();
         let secret = json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "a" } });

@@ -99,7 +99,7 @@ fn comparable(all: Vec<Json>) -> BTreeMap<String, Json> {
 }
 
 /// Checks that a chart with these values renders the same objects as `generate-manifests` with these options.
-async fn renders(program: &str, of_chart: &str, values: &str, options: &str) {
+async fn check_rendered(program: &str, of_chart: &str, values: &str, options: &str) {
     let helm = Helm::new("shop");
     let chart = helm.chart(program, of_chart);
     helm.run(&format!("lint --strict {} {values}", chart.display())).await;
@@ -130,23 +130,25 @@ async fn charts_render_what_generate_manifests_prints() {
     // The last program defines no kinds.
     for program in ["config-restarter", "multicluster", "quickstart", "workload-interpreter", "examples/deploy-replica"]
     {
-        renders(program, "", "", "").await;
-        renders(program, "--leader-elect --metrics", "", "--leader-elect --metrics").await;
+        check_rendered(program, "", "", "").await;
+        check_rendered(program, "--leader-elect --metrics", "", "--leader-elect --metrics").await;
     }
     let chart = "--leader-elect --metrics";
-    renders("podset", chart, "", chart).await;
-    renders("podset", chart, "--set shards=4", "--metrics --shards 4").await;
-    renders("podset", "--shards 4", "", "--shards 4").await;
-    renders("podset", chart, "--set replicaCount=1,leaderElection.enabled=false,metrics.enabled=false", "").await;
+    check_rendered("podset", chart, "", chart).await;
+    check_rendered("podset", chart, "--set shards=4", "--metrics --shards 4").await;
+    check_rendered("podset", "--shards 4", "", "--shards 4").await;
+    check_rendered("podset", chart, "--set replicaCount=1,leaderElection.enabled=false,metrics.enabled=false", "")
+        .await;
     let monitoring =
         "--set metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
-    renders("podset", chart, monitoring, "--leader-elect --with monitoring").await;
-    renders("podset", "--leader-elect --with monitoring", "", "--leader-elect --with monitoring").await;
+    check_rendered("podset", chart, monitoring, "--leader-elect --with monitoring").await;
+    check_rendered("podset", "--leader-elect --with monitoring", "", "--leader-elect --with monitoring").await;
     let limits = "--requests cpu=1 --limits cpu=2,memory=0";
-    renders("podset", limits, "", limits).await;
-    renders("website", chart, "", chart).await;
-    renders("website", chart, "--set certManager.enabled=true", "--leader-elect --metrics --with cert-manager").await;
-    renders("website", "--with cert-manager", "--set certManager.enabled=false", "").await;
+    check_rendered("podset", limits, "", limits).await;
+    check_rendered("website", chart, "", chart).await;
+    check_rendered("website", chart, "--set certManager.enabled=true", "--leader-elect --metrics --with cert-manager")
+        .await;
+    check_rendered("website", "--with cert-manager", "--set certManager.enabled=false", "").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -236,7 +238,7 @@ podDisruptionBudget: { minAvailable: 50% }
 ";
 
 /// Installs, upgrades and uninstalls a chart, and runs the program with the arguments of its Deployment.
-async fn installs(mut cluster: Cluster) {
+async fn check_chart_install(mut cluster: Cluster) {
     cluster.run_workloads();
     let cluster = &cluster;
     let namespace = format!("helm-podset-{}", std::process::id());
@@ -246,7 +248,7 @@ async fn installs(mut cluster: Cluster) {
     helm.run(&format!("install {RELEASE} {chart} --create-namespace")).await;
     let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
     let of_kind = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap().clone();
-    pods_run(cluster, &namespace, 2).await;
+    wait_for_pods(cluster, &namespace, 2).await;
 
     // Run the program with a token of the release's ServiceAccount. `start_applied` checks that its permissions match the
     // roles.
@@ -267,7 +269,7 @@ async fn installs(mut cluster: Cluster) {
     assert_eq!(deployment["spec"]["replicas"], 3);
     assert_eq!(pod["containers"][0]["resources"]["limits"], json!({ "memory": "512Mi" }));
     assert_eq!(pod["volumes"][0]["name"], "scratch");
-    pods_run(cluster, &namespace, 3).await;
+    wait_for_pods(cluster, &namespace, 3).await;
     let upgraded = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
     let user_roles = upgraded.iter().filter(|object| object["kind"] == "ClusterRole").count();
     assert!(user_roles > manifests.iter().filter(|object| object["kind"] == "ClusterRole").count());
@@ -297,7 +299,7 @@ async fn installs(mut cluster: Cluster) {
 }
 
 /// Waits until this many Pods of the release run with its `ServiceAccount`.
-async fn pods_run(cluster: &Cluster, namespace: &str, n_pods: usize) {
+async fn wait_for_pods(cluster: &Cluster, namespace: &str, n_pods: usize) {
     let name = format!("{RELEASE}-podset");
     let run = || async {
         let pods = cluster.list("v1", "Pod", namespace).await;
@@ -386,13 +388,13 @@ async fn program_replaces_cert_manager_in_an_upgrade() {
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
 async fn chart_installs_upgrades_and_uninstalls_on_embedded_server() {
-    installs(Cluster::embedded().await).await;
+    check_chart_install(Cluster::embedded().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm and KUBECONFIG: cargo xtask real-server"]
 async fn chart_lifecycle_on_a_real_server() {
-    installs(Cluster::from_env("KUBECONFIG").await).await;
+    check_chart_install(Cluster::from_env("KUBECONFIG").await).await;
 }
 
 /// Generating the chart again keeps a file that a user has changed.

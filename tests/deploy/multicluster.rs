@@ -26,13 +26,13 @@ async fn on_member(member: &Cluster, name: &str, files: &Folder) -> (Vec<Json>, 
         member.apply(object, NAMESPACE).await;
     }
     let kubeconfig = member.kubeconfig_of(NAMESPACE, PROGRAM).await;
-    roles::are_exact(member, &roles, NAMESPACE, PROGRAM, &client(&kubeconfig).await).await;
+    roles::check_permissions(member, &roles, NAMESPACE, PROGRAM, &client(&kubeconfig).await).await;
     let file = files.join(name);
     std::fs::write(&file, kubeconfig).unwrap();
     (roles, file.to_str().unwrap().to_owned())
 }
 
-async fn divides(home: &Cluster, mut members: [Cluster; 2]) {
+async fn check_division(home: &Cluster, mut members: [Cluster; 2]) {
     members.iter_mut().for_each(Cluster::run_workloads);
     let members = &members;
     let (files, mut env, mut roles) = (Folder::new(), BTreeMap::new(), Vec::new());
@@ -78,7 +78,7 @@ async fn divides(home: &Cluster, mut members: [Cluster; 2]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn fleet_divides_replicas_on_embedded_servers() {
     let members = [Cluster::embedded().await, Cluster::embedded().await];
-    divides(&Cluster::embedded().await, members).await;
+    check_division(&Cluster::embedded().await, members).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -87,5 +87,5 @@ async fn fleet_divides_on_a_real_server_and_members() {
     let home = Cluster::from_env("KUBECONFIG").await;
     let (first, second) =
         (Cluster::from_env("KUBECONFIG_MEMBER1").await, Cluster::from_env("KUBECONFIG_MEMBER2").await);
-    divides(&home, [first, second]).await;
+    check_division(&home, [first, second]).await;
 }

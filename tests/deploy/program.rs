@@ -88,7 +88,7 @@ impl<'a> Program<'a> {
         let pod = &deployment["spec"]["template"]["spec"];
         let name = pod["serviceAccountName"].as_str().unwrap().to_owned();
         let kubeconfig = cluster.kubeconfig_of(namespace, &name).await;
-        roles::are_exact(cluster, &manifests, namespace, &name, &client(&kubeconfig).await).await;
+        roles::check_permissions(cluster, &manifests, namespace, &name, &client(&kubeconfig).await).await;
 
         let args = pod["containers"][0]["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap());
         let (mut ports, mut local) = (options.ports.clone(), Vec::new());

@@ -64,7 +64,7 @@ async fn api_server_is_reached_through_the_named_proxy() {
 
 /// Runs a program with this server and these variables. Returns the first request that it sends to the proxy; `None` if
 /// it sends none.
-async fn asked_for(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Option<String> {
+async fn first_proxied_request(server: &str, kubeconfig_proxy: bool, no_proxy: &str) -> Option<String> {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let mut entry = json!({ "server": server });
@@ -112,7 +112,7 @@ async fn proxy_variables_and_no_proxy_are_obeyed() {
         ("https://127.0.0.1:6443", false, "", None),
     ];
     for (server, of_kubeconfig, no_proxy, expected) in cases {
-        let asked = tokio::time::timeout(WITHIN, asked_for(server, of_kubeconfig, no_proxy)).await;
+        let asked = tokio::time::timeout(WITHIN, first_proxied_request(server, of_kubeconfig, no_proxy)).await;
         assert_eq!(asked.expect("it says where it goes"), expected, "{server}, {of_kubeconfig}, NO_PROXY={no_proxy}");
     }
 }

@@ -9,7 +9,13 @@ use crate::cluster::{Cluster, client, until};
 
 /// Checks the permissions of an account in its namespace and in another one. They must be those of its roles, apart
 /// from the permissions that every `ServiceAccount` has.
-pub(crate) async fn are_exact(cluster: &Cluster, manifests: &[Json], namespace: &str, account: &str, its: &Client) {
+pub(crate) async fn check_permissions(
+    cluster: &Cluster,
+    manifests: &[Json],
+    namespace: &str,
+    account: &str,
+    its: &Client,
+) {
     let nobody = json!({ "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": "nobody" } });
     cluster.apply(&nobody, namespace).await;
     let nobody = client(&cluster.kubeconfig_of(namespace, "nobody").await).await;
@@ -23,7 +29,7 @@ pub(crate) async fn are_exact(cluster: &Cluster, manifests: &[Json], namespace: 
 }
 
 /// Waits until the server's authorizer, which watches roles like any client, has the roles of the account.
-pub(crate) async fn are_known(manifests: &[Json], namespace: &str, account: &str, its: &Client) {
+pub(crate) async fn wait_for_roles(manifests: &[Json], namespace: &str, account: &str, its: &Client) {
     let expected = role_permissions(manifests, namespace, account, namespace);
     until("the server knows the roles", || async { expected.is_subset(&allowed_permissions(its, namespace).await) })
         .await;

@@ -184,7 +184,7 @@ impl Line {
 }
 
 /// Returns keys whose reconcile began while another replica reconciled them.
-fn twice(journal: &[Line]) -> Vec<String> {
+fn overlapping_keys(journal: &[Line]) -> Vec<String> {
     let (mut busy, mut twice) = (HashMap::new(), Vec::new());
     for line in journal {
         if !line.begins {
@@ -234,7 +234,7 @@ async fn is_replaced_one_by_one(cluster: &Cluster) {
         replaced
     };
     let (load, replaced) = tokio::join!(world.load(stopped), replace);
-    assert_eq!(twice(&world.journal()), [""; 0]);
+    assert_eq!(overlapping_keys(&world.journal()), [""; 0]);
     until("the last state of every object is reconciled", || async { world.states().await == load.states }).await;
     for replica in replaced {
         world.stop(replica).await;

@@ -285,7 +285,7 @@ fn server() -> Running {
     Running { server, controllers }
 }
 
-async fn ask(server: &ApiServer, request: Request<Slow>) -> StatusCode {
+async fn send_request(server: &ApiServer, request: Request<Slow>) -> StatusCode {
     let response = server.service().oneshot(request).await.unwrap_or_else(|never: Infallible| match never {});
     let code = response.status();
     response.into_body().collect().await.unwrap_or_else(|never| match never {});
@@ -316,23 +316,23 @@ async fn no_request_brings_the_server_down() {
         if env::var_os("FUZZ_TRACE").is_some() {
             eprintln!("{what} {:?}", request.body().pieces);
         }
-        let answered = tokio::time::timeout(WITHIN, ask(&running.server, request)).await;
+        let answered = tokio::time::timeout(WITHIN, send_request(&running.server, request)).await;
         let code = answered.unwrap_or_else(|_| panic!("{what} hangs"));
         *codes.entry(code.as_u16()).or_insert(0_u64) += 1;
     }
     eprintln!("{codes:?}, {} kB resident", resident_kb());
-    assert_stays(&rounds);
+    assert_memory_stable(&rounds);
     assert!(codes.contains_key(&200) && codes.contains_key(&201) && codes.contains_key(&400), "{codes:?}");
     running.check();
     // The server still answers.
     let request =
         Request::get("/api/v1/namespaces/default").body(Slow { pieces: Vec::new(), pause: None, breaks_off: false });
-    assert_eq!(ask(&running.server, request.unwrap()).await, StatusCode::OK);
+    assert_eq!(send_request(&running.server, request.unwrap()).await, StatusCode::OK);
 }
 
 /// Checks that memory does not grow from round to round. The first two rounds are the baseline, so only the step `fuzz` of
 /// the gate, with its ten rounds, checks something.
-fn assert_stays(rounds: &[u64]) {
+fn assert_memory_stable(rounds: &[u64]) {
     if let [first, second, .., last] = rounds {
         let most = first.max(second) + GROWTH_KB_MAX;
         assert!(*last <= most, "memory grows: {rounds:?} kB after each {ROUND_LEN} requests");

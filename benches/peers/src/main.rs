@@ -105,13 +105,13 @@ fn print_reconciles(fleet: &Fleet) {
     let Some(names) = seen.as_mut() else { return };
     names.insert(fleet.name_any());
     if names.len() == expected {
-        say(&format!("RECONCILED {expected} total={total}"));
+        print_line(&format!("RECONCILED {expected} total={total}"));
         *seen = None;
     }
 }
 
 /// Prints a line and flushes it, because standard output is a pipe.
-fn say(line: &str) {
+fn print_line(line: &str) {
     let mut out = std::io::stdout();
     // If the harness has ended, the line does not matter.
     let _printed = writeln!(out, "{line}").and_then(|()| out.flush());
@@ -186,7 +186,7 @@ fn cache<K: Object>(client: Client, labels: String, list_limiter: ListLimiter) -
     tokio::spawn(writing.write());
     tokio::spawn(async move {
         store.wait_until_synced().await;
-        say(&format!("SYNCED {}", store.len()));
+        print_line(&format!("SYNCED {}", store.len()));
     });
     tokio::spawn(async move { source.run().await })
 }
@@ -202,7 +202,7 @@ async fn control(client: Client) -> Result<()> {
         for source in view.sources() {
             source.store().wait_until_synced().await;
         }
-        say("READY");
+        print_line("READY");
     };
     let (ended, ()) = tokio::join!(manager.run(std::future::pending()), ready);
     Ok(ended?)

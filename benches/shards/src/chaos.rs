@@ -194,7 +194,7 @@ pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
     if options.shard_by == Division::NamespaceRange {
         check_selection(&folder)?;
     }
-    say(&format!("Load of the machine (1 minute): {before} before, {} after.", load()));
+    print_line(&format!("Load of the machine (1 minute): {before} before, {} after.", load()));
     // A log in an unexpected format would show no violations either.
     if verdict.n_writes < n_pods || verdict.n_moves == 0 {
         return Err(format!("the audit log has too little to show anything: {verdict:?}").into());
@@ -210,13 +210,13 @@ pub(crate) fn audit(log: &Path, n_slots: u32, division: Division) -> Result<Verd
     let text: Vec<String> = BufReader::new(fs::File::open(log)?).lines().collect::<Result<_, _>>()?;
     let verdict = check(text.iter().map(String::as_str), "podset", n_slots, division);
     let Verdict { n_writes, n_keys, n_moved, n_moves, n_leases, violations } = &verdict;
-    say("\n| audit log | |\n|---|---|");
-    say(&format!("| writes of replicas | {n_writes}, for {n_keys} sets |"));
-    say(&format!("| sets for which several replicas wrote, one after the other | {n_moved} |"));
-    say(&format!("| slots that went to another replica; writes of Leases | {n_moves}; {n_leases} |"));
-    say(&format!("| writes by a replica that did not own the slot | {} |", violations.len()));
+    print_line("\n| audit log | |\n|---|---|");
+    print_line(&format!("| writes of replicas | {n_writes}, for {n_keys} sets |"));
+    print_line(&format!("| sets for which several replicas wrote, one after the other | {n_moved} |"));
+    print_line(&format!("| slots that went to another replica; writes of Leases | {n_moves}; {n_leases} |"));
+    print_line(&format!("| writes by a replica that did not own the slot | {} |", violations.len()));
     for violation in violations.iter().take(PRINTED_MAX) {
-        say(&format!("\n{violation}"));
+        print_line(&format!("\n{violation}"));
     }
     match violations.len() {
         0 => Ok(verdict),
@@ -244,7 +244,9 @@ fn check_selection(folder: &Path) -> Result<(), Failure> {
     match n_logs {
         [0, 0] => Err("no replica logged whether the API server selects its objects".into()),
         [by_server, by_replica] => {
-            say(&format!("| replicas whose objects the API server selected, ignored | {by_server}, {by_replica} |"));
+            print_line(&format!(
+                "| replicas whose objects the API server selected, ignored | {by_server}, {by_replica} |"
+            ));
             Ok(())
         }
     }
@@ -283,14 +285,14 @@ async fn wait_until_complete(cluster: &Cluster, replicas: &mut Replicas) -> Resu
     let begun = Instant::now();
     loop {
         replicas.counts.collected += cluster.collect_terminating().await?;
-        let wrong = cluster.wrong().await?;
+        let wrong = cluster.problems().await?;
         if wrong.is_empty() {
             return Ok(begun.elapsed());
         }
         if begun.elapsed() > COMPLETE_WITHIN {
             return Err(format!("{} wrong, such as {:#?}", wrong.len(), &wrong[..wrong.len().min(10)]).into());
         }
-        replicas.look()?;
+        replicas.restart_due()?;
         sleep(Duration::from_secs(1)).await;
     }
 }
@@ -310,7 +312,7 @@ struct Replicas {
 }
 
 impl Replicas {
-    /// Prepares the replicas; the first [`look`](Self::look) starts them.
+    /// Prepares the replicas; the first [`restart_due`](Self::restart_due) starts them.
     fn new(options: &ChaosOptions, program: Program) -> Self {
         let lease = Duration::from_secs(options.lease_seconds);
         let states = (0..REPLICAS).map(|_| ReplicaState::Absent(Instant::now())).collect();
@@ -326,7 +328,7 @@ impl Replicas {
         let ends = begun + Duration::from_secs(options.seconds);
         let (mut next, mut n_changes, mut printed) = (begun + Duration::from_secs(5), 0, 0);
         while Instant::now() < ends {
-            self.look()?;
+            self.restart_due()?;
             if Instant::now() >= next {
                 self.disturb_one()?;
                 let pause = PAUSE_MS.start + self.rng.below(PAUSE_MS.end - PAUSE_MS.start);
@@ -381,7 +383,7 @@ impl Replicas {
     }
 
     /// Continues frozen replicas and starts absent replicas that are due.
-    fn look(&mut self) -> Result<(), Failure> {
+    fn restart_due(&mut self) -> Result<(), Failure> {
         for state in &mut self.states {
             let now = Instant::now();
             let has_ended = match state {
@@ -415,7 +417,7 @@ impl Replicas {
     /// Waits until all replicas run again.
     async fn restore(&mut self) -> Result<(), Failure> {
         while !self.states.iter().all(|state| matches!(state, ReplicaState::Running(_))) {
-            self.look()?;
+            self.restart_due()?;
             sleep(TICK).await;
         }
         Ok(())
@@ -438,21 +440,21 @@ fn print(options: &ChaosOptions, counts: &Counts, n_pods: usize, [took, settled]
     let Counts { kills, stops, freezes, long_freezes, exits, grown, shrunk, deleted, collected } = counts;
     let ChaosOptions { sets, shards, lease_seconds, seed, .. } = options;
     let (by, n_namespaces) = (options.shard_by.name(), options.n_namespaces());
-    say(&format!(
+    print_line(&format!(
         "{sets} sets with {n_pods} Pods in {n_namespaces} namespaces, {shards} slots by {by}, {REPLICAS} replicas, Leases of \
          {lease_seconds} s, seed {seed}"
     ));
-    say("\n| chaos | |\n|---|---|");
-    say(&format!("| time | {} s; all sets complete {} s later |", took.as_secs(), settled.as_secs()));
-    say(&format!("| replicas killed, stopped, frozen | {kills}, {stops}, {freezes} |"));
-    say(&format!("| … frozen for longer than a Lease | {long_freezes} |"));
-    say(&format!("| replicas that ended by themselves | {exits} |"));
-    say(&format!("| sets grown, shrunk; Pods deleted | {grown}, {shrunk}; {deleted} |"));
-    say(&format!("| Pods that a killed delete left terminating | {collected} |"));
+    print_line("\n| chaos | |\n|---|---|");
+    print_line(&format!("| time | {} s; all sets complete {} s later |", took.as_secs(), settled.as_secs()));
+    print_line(&format!("| replicas killed, stopped, frozen | {kills}, {stops}, {freezes} |"));
+    print_line(&format!("| … frozen for longer than a Lease | {long_freezes} |"));
+    print_line(&format!("| replicas that ended by themselves | {exits} |"));
+    print_line(&format!("| sets grown, shrunk; Pods deleted | {grown}, {shrunk}; {deleted} |"));
+    print_line(&format!("| Pods that a killed delete left terminating | {collected} |"));
 }
 
 /// Prints a line of the result.
 #[expect(clippy::print_stdout, reason = "the result of the program")]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }

@@ -142,7 +142,7 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     moves.print(options);
     rolling.print(options, overlaps.len());
     print_rest(&rest);
-    say(&format!("\nLoad of the machine (1 minute): {before} before, {} after.", load()));
+    print_line(&format!("\nLoad of the machine (1 minute): {before} before, {} after.", load()));
     if let Some(first) = overlaps.first() {
         return Err(format!("{} reconciles ran at once, such as {first}", overlaps.len()).into());
     }
@@ -394,18 +394,18 @@ impl Moves {
             let times: Vec<_> = times.iter().map(|time| format!("{:.2}", time.as_secs_f64())).collect();
             times.join(", ")
         };
-        say(&format!(
+        print_line(&format!(
             "\n| one of 3 replicas ends, with up to {} keys | longest, s | each, s | goal, s | |",
             self.n_keys
         ));
-        say("|---|---|---|---|---|");
+        print_line("|---|---|---|---|---|");
         let goals =
             [("killed", &self.kills, lease + Duration::from_secs(1)), ("stopped", &self.stops, Duration::from_secs(1))];
         for (what, times, goal) in goals {
             let longest = longest(times);
             let (longest_s, goal_s) = (longest.as_secs_f64(), goal.as_secs());
             let verdict = verdict(longest, goal);
-            say(&format!(
+            print_line(&format!(
                 "| {what}: its keys run elsewhere | {longest_s:.2} | {} | {goal_s} | {verdict} |",
                 seconds(times)
             ));
@@ -448,13 +448,21 @@ impl Rolling {
         let (p50, p99, max) = (lags.quantile(0.5), lags.quantile(0.99), lags.quantile(1.0));
         #[expect(clippy::cast_precision_loss, reason = "a rate for people")]
         let rate = lags.ms.len() as f64 / took.as_secs_f64();
-        say("\n| rolling update of 3 replicas | | goal | |\n|---|---|---|---|");
-        say(&format!("| changes per second, over {:.0} s | {rate:.0} | {} | |", took.as_secs_f64(), options.rate));
-        say(&format!("| change until reconciled, 50 %, ms | {p50:.0} | | |"));
-        say(&format!("| … 99 %, ms | {p99:.0} | 2,000 | {} |", verdict(p99, 2_000.0)));
-        say(&format!("| … all, ms | {max:.0} | | |"));
-        say(&format!("| changes that were not reconciled | {} | 0 | {} |", lags.n_lost, verdict(lags.n_lost, 0)));
-        say(&format!(
+        print_line("\n| rolling update of 3 replicas | | goal | |\n|---|---|---|---|");
+        print_line(&format!(
+            "| changes per second, over {:.0} s | {rate:.0} | {} | |",
+            took.as_secs_f64(),
+            options.rate
+        ));
+        print_line(&format!("| change until reconciled, 50 %, ms | {p50:.0} | | |"));
+        print_line(&format!("| … 99 %, ms | {p99:.0} | 2,000 | {} |", verdict(p99, 2_000.0)));
+        print_line(&format!("| … all, ms | {max:.0} | | |"));
+        print_line(&format!(
+            "| changes that were not reconciled | {} | 0 | {} |",
+            lags.n_lost,
+            verdict(lags.n_lost, 0)
+        ));
+        print_line(&format!(
             "| reconciles of one key at once, in the whole run | {n_overlaps} | 0 | {} |",
             verdict(n_overlaps, 0)
         ));
@@ -473,9 +481,9 @@ async fn rest(stage: &mut Stage, options: &FigureOptions) -> Result<Rest, Failur
 
 /// Prints the cost at rest.
 fn print_rest(rest: &Rest) {
-    say("");
+    print_line("");
     for line in rest.lines() {
-        say(&line);
+        print_line(&line);
     }
 }
 
@@ -486,9 +494,9 @@ async fn rest_only(options: &FigureOptions) -> Result<(), Failure> {
     start(&mut stage, n)?;
     sleep(SERVER_STARTS_FOR).await;
     let rest = rest(&mut stage, options).await?;
-    say(&format!("No objects, {} slots, {}", options.shards, stage.server.name));
+    print_line(&format!("No objects, {} slots, {}", options.shards, stage.server.name));
     print_rest(&rest);
-    say(&format!("\nLoad of the machine (1 minute): {before} before, {} after.", load()));
+    print_line(&format!("\nLoad of the machine (1 minute): {before} before, {} after.", load()));
     Ok(())
 }
 
@@ -498,13 +506,13 @@ async fn rest_only(options: &FigureOptions) -> Result<(), Failure> {
 /// replica's.
 fn print_comparison(all: &[Figures], options: &FigureOptions, server: &str) {
     let Some(single) = all.first() else { return };
-    say(&format!(
+    print_line(&format!(
         "{} primaries, {} Pods, {} slots, {server}",
         options.primaries,
         options.primaries * PODS_EACH,
         options.shards
     ));
-    say("\n| replicas | | per replica | of the single one | goal | |\n|---|---|---|---|---|---|");
+    print_line("\n| replicas | | per replica | of the single one | goal | |\n|---|---|---|---|---|---|");
     for figures in all {
         let n = f64::from(u32::try_from(figures.n).unwrap_or(u32::MAX));
         let goal = 1.0 / n + 0.2;
@@ -520,10 +528,10 @@ fn print_comparison(all: &[Figures], options: &FigureOptions, server: &str) {
             let has_goal = figures.n > 1 && !what.starts_with("without");
             let (goal, verdict) =
                 if has_goal { (format!("{goal:.2}"), verdict(ratio, goal)) } else { (String::new(), "") };
-            say(&format!("| {} | {what} | {value:.1} | {ratio:.2} | {goal} | {verdict} |", figures.n));
+            print_line(&format!("| {} | {what} | {value:.1} | {ratio:.2} | {goal} | {verdict} |", figures.n));
         }
     }
-    say("\n| replicas | | all replicas | of the single one | goal | |\n|---|---|---|---|---|---|");
+    print_line("\n| replicas | | all replicas | of the single one | goal | |\n|---|---|---|---|---|---|");
     for figures in all {
         let cpu: [Row; 4] = [
             ("CPU to create all Pods, s", |figures| figures.create),
@@ -534,14 +542,14 @@ fn print_comparison(all: &[Figures], options: &FigureOptions, server: &str) {
         for (what, of) in cpu {
             let (value, ratio) = (of(figures), of(figures) / of(single));
             let (goal, verdict) = if figures.n == 1 { ("", "") } else { ("1.3", verdict(ratio, 1.3)) };
-            say(&format!("| {} | {what} | {value:.2} | {ratio:.2} | {goal} | {verdict} |", figures.n));
+            print_line(&format!("| {} | {what} | {value:.2} | {ratio:.2} | {goal} | {verdict} |", figures.n));
         }
         let Figures { n, create_took, start_took, lists, lags, .. } = figures;
-        say(&format!("| {n} | lists of Pods at the start | {lists} | | | |"));
+        print_line(&format!("| {n} | lists of Pods at the start | {lists} | | | |"));
         let (create, start) = (create_took.as_secs_f64(), start_took.as_secs_f64());
-        say(&format!("| {n} | until all Pods are created, s | {create:.1} | | | |"));
-        say(&format!("| {n} | until all keys are reconciled after a start, s | {start:.1} | | | |"));
-        say(&format!(
+        print_line(&format!("| {n} | until all Pods are created, s | {create:.1} | | | |"));
+        print_line(&format!("| {n} | until all keys are reconciled after a start, s | {start:.1} | | | |"));
+        print_line(&format!(
             "| {n} | change until reconciled, 50 % and 99 %, ms | {:.0}, {:.0} | | | |",
             lags.quantile(0.5),
             lags.quantile(0.99)
@@ -556,7 +564,7 @@ fn verdict<T: PartialOrd + Copy>(figure: T, goal: T) -> &'static str {
 
 /// Prints a line of the result.
 #[expect(clippy::print_stdout, reason = "the result of the program")]
-fn say(line: &str) {
+fn print_line(line: &str) {
     println!("{line}");
 }
 

@@ -73,7 +73,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn create(&mut self) -> Write {
-        let (body, query) = (self.whole(), self.managed().replace("&dryRun=All", ""));
+        let (body, query) = (self.full_object(), self.managed().replace("&dryRun=All", ""));
         if self.rng.one_in(3) {
             return self.request("APPLY", "", &body, query);
         }
@@ -93,7 +93,7 @@ impl Writer<'_> {
                 self.request("JSON", "", &body, query)
             }
             9..11 => {
-                let mut body = self.whole();
+                let mut body = self.full_object();
                 if self.rng.one_in(8) {
                     body["metadata"]["managedFields"] = self.rng.pick(&[&json!([]), &json!([{}])]).clone();
                 }
@@ -128,7 +128,7 @@ impl Writer<'_> {
             query += "&force=true";
         }
         let mut body = if self.rng.one_in(3) {
-            self.whole()
+            self.full_object()
         } else {
             let grammar = self.kind.changes.as_ref().unwrap_or(&self.kind.parts);
             make(&mut self.rng, grammar, Use::Applied)
@@ -151,7 +151,7 @@ impl Writer<'_> {
             "APPLY" => self.name(&mut body),
             "PUT" => {
                 let status = body["status"].take();
-                body = self.whole();
+                body = self.full_object();
                 body["status"] = status;
             }
             _ => {}
@@ -211,7 +211,7 @@ impl Writer<'_> {
     }
 
     /// Returns an object for a create or a PUT.
-    fn whole(&mut self) -> Value {
+    fn full_object(&mut self) -> Value {
         let mut whole = self.kind.base.clone();
         let made = make(&mut self.rng, &self.kind.parts, Use::Whole);
         merge(&mut whole, &made);

@@ -149,7 +149,7 @@ impl Cluster {
     ///
     /// A set is right if it has exactly the wanted number of Pods that are not being deleted, and if its status is
     /// about its newest generation. A Pod without a set is also a problem.
-    pub(super) async fn wrong(&self) -> Result<Vec<String>, Failure> {
+    pub(super) async fn problems(&self) -> Result<Vec<String>, Failure> {
         let all = ListParams::default();
         let (sets, pods) = (self.sets.list(&all).await?.items, self.pods.list(&all).await?.items);
         let mut of: BTreeMap<String, usize> = BTreeMap::new();
