@@ -181,7 +181,7 @@ impl Rules {
         if found.budget.is_none() {
             return;
         }
-        let Before { old, lineage } = before;
+        let OldValue { old, lineage } = before;
         match value {
             Value::Object(fields) => {
                 for (name, value) in fields {
