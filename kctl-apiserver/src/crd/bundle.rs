@@ -23,7 +23,7 @@ pub(super) fn is_broken(definition: &Value) -> bool {
 
 /// Returns `true` if a PEM bundle has a certificate, and no malformed one. Other blocks are skipped, as in upstream.
 fn has_valid_certificates(bundle: &str) -> bool {
-    let is_certificate = |block: &pem::Block| block.label == "CERTIFICATE" && !block.has_headers;
+    let is_certificate = |block: &pem::PemBlock| block.label == "CERTIFICATE" && !block.has_headers;
     let mut certificates = pem::blocks(bundle).filter(is_certificate).peekable();
     certificates.peek().is_some() && certificates.all(|block| Certificate::read(&block.der).is_some())
 }

@@ -38,7 +38,7 @@ use compaction::Compaction;
 pub(crate) use definitions::{API_SERVICES, DEFINITIONS};
 use definitions::{Redefinition, changes_delegation};
 use journal::Journal;
-pub(crate) use object::{EventType, JournalFile, Object, event_line, head};
+pub(crate) use object::{EventLines, EventType, Object, event_line, head};
 use owners::Owners;
 pub(crate) use owners::{has_finalizer, is_blocked_by};
 pub(crate) use persistence::Folder;
@@ -203,7 +203,7 @@ impl Store {
         table.cache.insert(&object, value.clone());
         self.owners.update(&self.registry, resource, &key, old.as_deref(), Some(&value));
         self.append_to_journal(resource, &key, Some(&object));
-        let lines = JournalFile::default();
+        let lines = EventLines::default();
         self.record_event(resource, Event { revision: self.revision, key, before, object, deleted: false, lines });
         value
     }
@@ -254,7 +254,7 @@ impl Store {
             before: Some(before),
             object: Arc::new(Object::new(&last)),
             deleted: true,
-            lines: JournalFile::default(),
+            lines: EventLines::default(),
         };
         self.record_event(resource, event);
         Some(last)

@@ -100,7 +100,7 @@ fn with_unreachable_body(function: &Function, item: &TokenStream) -> TokenStream
     let (mut sig, is_method) = (sig.clone(), function.is_method());
     for input in sig.inputs.iter_mut().filter(|_| is_method) {
         if let FnArg::Typed(typed) = input
-            && mentions(&typed.ty.to_token_stream(), &function.sig.ident)
+            && contains_word(&typed.ty.to_token_stream(), &function.sig.ident)
         {
             *typed.ty = syn::parse_quote!(());
         }

@@ -132,7 +132,7 @@ fn validate_issued(now: Timestamp, object: &Field<'_>) {
         return chain.invalid("leaf certificate was not issued to the requested public key");
     }
     let Some(times) = Times::read(&object.at("status")).filter(|_| has_names) else { return };
-    let is_other = |block: pem::Block| block.label != "CERTIFICATE" || Certificate::read(&block.der).is_none();
+    let is_other = |block: pem::PemBlock| block.label != "CERTIFICATE" || Certificate::read(&block.der).is_none();
     if check_times(now, object, &times, &certificate) && blocks.any(is_other) {
         chain.invalid("must consist entirely of certificates");
     }
