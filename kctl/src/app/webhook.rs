@@ -294,7 +294,7 @@ impl App {
 
     /// Returns the certificate of the server: that of a folder or a Secret, or else a self-signed one.
     fn certificate(&self, options: &ServeOptions, address: SocketAddr, served: &Arc<Served>) -> Result<Certificate> {
-        Ok(match (&options.webhook_cert_dir, &options.webhook_secret, &options.keep_in) {
+        Ok(match (&options.webhook_cert_dir, &options.webhook_secret, &options.persist_in) {
             (Some(folder), _, _) => Certificate::in_folder(folder),
             (None, Some(_), _) => Certificate::Provided(served.clone()),
             (None, None, Some(folder)) => {

@@ -58,7 +58,7 @@ async fn spawned_task_writes_nothing_once_its_key_moved() {
 async fn applying(config: Arc<ConfigMap>, cx: Context<applying>) -> Result<Action> {
     let name = config.name_any();
     if name == BUSY && state_of(&config) > 0 {
-        seconds(30).await;
+        advance_seconds(30).await;
     }
     cx.owned::<Secret>().apply(json!({ "metadata": { "name": name }, "data": { "a": "MQ==" } })).await?;
     Ok(Action::await_change())
@@ -78,7 +78,7 @@ async fn controller_that_missed_a_move_applies_again() {
     let manager = app.manager_in_ring(world.client.clone(), world.client.clone(), config("a", 1)).await.unwrap();
     let server = world.server.clone();
     let a = Replica::start(manager.clock(Arc::new(move || server.now())), Faults::default());
-    seconds(5).await;
+    advance_seconds(5).await;
     let secrets = Api::<Secret>::default_namespaced(world.client.clone());
     let fields = async || {
         let data = secrets.get("config-1").await.unwrap().data.unwrap_or_default();
@@ -86,12 +86,12 @@ async fn controller_that_missed_a_move_applies_again() {
     };
     assert_eq!(fields().await, ["a"]);
     world.change_one(BUSY, 1).await;
-    seconds(1).await;
+    advance_seconds(1).await;
     let drain = Patch::Merge(json!({ "metadata": { "labels": { DRAIN_LABEL: "true" } } }));
     let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
     configs.patch("config-1", &PatchParams::default(), &drain).await.unwrap();
-    seconds(1).await;
-    assert_eq!((a.n_handed_over(), world.assigned("configmaps")["config-1"].as_str()), (1, "a"));
+    advance_seconds(1).await;
+    assert_eq!((a.n_handed_over(), world.shard_by_object("configmaps")["config-1"].as_str()), (1, "a"));
     // Another shard had it in between, and runs another version of the program.
     let before = secrets.get("config-1").await.unwrap();
     let manager = before.managed_fields().iter().find(|entry| entry.operation.as_deref() == Some("Apply"));
@@ -101,8 +101,8 @@ async fn controller_that_missed_a_move_applies_again() {
     });
     applied["metadata"]["ownerReferences"] = json!(before.owner_references());
     secrets.patch("config-1", &PatchParams::apply(&manager).force(), &Patch::Apply(applied)).await.unwrap();
-    seconds(1).await;
+    advance_seconds(1).await;
     assert_eq!(fields().await, ["a", "b"], "the worker is busy");
-    seconds(40).await;
+    advance_seconds(40).await;
     assert_eq!(fields().await, ["a"]);
 }

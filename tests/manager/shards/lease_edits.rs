@@ -10,7 +10,7 @@ use kctl_tests::{Fault, RequestSummary};
 use serde_json::json;
 
 use super::{N_SLOTS, World};
-use crate::{contest::seconds, replicas::Replica};
+use crate::{contest::advance_seconds, replicas::Replica};
 
 /// Returns how many slots each replica has gained so far.
 fn gained(replicas: [&Replica; 2]) -> [u64; 2] {
@@ -35,14 +35,14 @@ async fn garbled_leases_delay_slots_by_one_duration() {
         create(&world, name, json!({}), held()).await;
     }
     let a = world.start("a").await;
-    seconds(14).await;
+    advance_seconds(14).await;
     assert_eq!(a.n_owned(), 0, "a Lease with a holder may be of an owner");
-    seconds(11).await;
+    advance_seconds(11).await;
     assert_eq!((a.n_owned(), a.ready().is_ok()), (8, true));
     let leases = world.leases().await;
     assert_eq!((&*leases["podset-seat-5"], &*leases["podset-slot-3"], &*leases["other"]), ("", "a", "gone"));
     world.change(1).await;
-    world.reaches(1).await;
+    world.wait_until_reconciled_at(1).await;
     world.check_nothing_ran_twice();
 }
 
@@ -51,7 +51,7 @@ async fn garbled_leases_delay_slots_by_one_duration() {
 async fn owners_restore_removed_labels_of_leases() {
     let world = World::new(Duration::from_millis(200)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(10).await;
+    advance_seconds(10).await;
     let (before, n_gained) = (world.leases().await, gained([&a, &b]));
     let slots = (0..N_SLOTS).map(|slot| format!("podset-slot-{slot}"));
     let names: Vec<_> = slots.chain((0..2).map(|seat| format!("podset-seat-{seat}"))).collect();
@@ -61,9 +61,9 @@ async fn owners_restore_removed_labels_of_leases() {
     }
     for state in 1..=5 {
         world.change(state).await;
-        seconds(1).await;
+        advance_seconds(1).await;
     }
-    world.reaches(5).await;
+    world.wait_until_reconciled_at(5).await;
     for name in &names {
         let lease = world.contest.leases().get(name).await.unwrap();
         assert_eq!(lease.labels().get(LABEL).map(String::as_str), Some("podset"), "{name}");
@@ -77,7 +77,7 @@ async fn owners_restore_removed_labels_of_leases() {
 async fn slow_renewals_keep_slots_with_their_owners() {
     let world = World::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(5).await;
+    advance_seconds(5).await;
     let (before, n_gained) = (world.leases().await, gained([&a, &b]));
     for replica in [&a, &b] {
         replica.faults.add(Fault::DelayResponse(Duration::from_secs(2)), |request: &RequestSummary| {
@@ -86,9 +86,9 @@ async fn slow_renewals_keep_slots_with_their_owners() {
     }
     for state in 1..=30 {
         world.change(state).await;
-        seconds(1).await;
+        advance_seconds(1).await;
     }
-    world.reaches(30).await;
+    world.wait_until_reconciled_at(30).await;
     assert_eq!((world.leases().await, gained([&a, &b])), (before, n_gained));
     assert_eq!(world.seen.lock().failed, []);
     world.check_nothing_ran_twice();

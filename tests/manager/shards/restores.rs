@@ -10,7 +10,7 @@ use kctl_tests::{Fault, RequestSummary};
 
 use super::{World, shards};
 use crate::{
-    contest::{Contest, seconds},
+    contest::{Contest, advance_seconds},
     replicas::{Replica, change_config},
 };
 
@@ -20,7 +20,7 @@ async fn restore(world: &mut World, backup: ApiServer, replicas: &[&Replica]) {
         replica.faults.add(Fault::Break, |_: &RequestSummary| true);
         replica.faults.cut_watches();
     }
-    seconds(1).await;
+    advance_seconds(1).await;
     for replica in replicas {
         replica.faults.clear();
         replica.faults.restore(&backup);
@@ -33,19 +33,19 @@ async fn restore(world: &mut World, backup: ApiServer, replicas: &[&Replica]) {
 async fn replica_missing_in_backup_gets_slots_back() {
     let mut world = World::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
-    seconds(10).await;
+    advance_seconds(10).await;
     let backup = world.contest.server.fork(2);
     let b = world.start("b").await;
-    seconds(20).await;
+    advance_seconds(20).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
     let before = world.leases().await;
     restore(&mut world, backup, &[&a, &b]).await;
     assert_ne!(world.leases().await, before);
     for state in 1..=30 {
         world.change(state).await;
-        seconds(1).await;
+        advance_seconds(1).await;
     }
-    world.reaches(30).await;
+    world.wait_until_reconciled_at(30).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
     assert_eq!(world.leases().await, before);
     world.check_nothing_ran_twice();
@@ -57,27 +57,27 @@ async fn replica_missing_in_backup_gets_slots_back() {
 async fn owner_before_restore_works_on_alone() {
     let mut world = World::new(Duration::from_millis(20)).await;
     let (a, former) = (world.start("a").await, world.start("former").await);
-    seconds(5).await;
+    advance_seconds(5).await;
     former.stop().await.unwrap();
-    seconds(5).await;
+    advance_seconds(5).await;
     let backup = world.contest.server.fork(2);
     world.takes = Duration::from_secs(8);
     let b = world.start("b").await;
-    seconds(100).await;
+    advance_seconds(100).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
-    for name in b.cached("configmaps") {
+    for name in b.cached_names("configmaps") {
         change_config(&world.contest.client, &name, 1).await;
     }
     restore(&mut world, backup, &[&a, &b]).await;
     b.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
     assert_eq!(world.leases().await.values().filter(|holder| *holder == "a").count(), 9, "all slots and a seat");
-    seconds(14).await;
+    advance_seconds(14).await;
     assert_eq!(a.n_owned(), 4, "the other replica may be at work");
     assert!(matches!(b.running.await.unwrap(), Err(ManagerError::LeaseLost(_))));
-    seconds(10).await;
+    advance_seconds(10).await;
     assert_eq!(a.n_owned(), 8);
     world.change(2).await;
-    world.reaches(2).await;
+    world.wait_until_reconciled_at(2).await;
     world.check_nothing_ran_twice();
 }
 
@@ -87,11 +87,11 @@ async fn replicas_end_when_backup_has_other_settings() {
     let mut world = World::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("former", 4)).unwrap();
     let former = world.start_by("former", four).await;
-    seconds(10).await;
+    advance_seconds(10).await;
     former.stop().await.unwrap();
     let backup = world.contest.server.fork(2);
     let (a, b) = (world.start("a").await, world.start("b").await);
-    seconds(30).await;
+    advance_seconds(30).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
     restore(&mut world, backup, &[&a, &b]).await;
     for ended in [a, b] {
@@ -99,7 +99,7 @@ async fn replicas_end_when_backup_has_other_settings() {
     }
     let (a, b) = (world.start("a2").await, world.start("b2").await);
     world.change(1).await;
-    let took = world.reaches(1).await;
+    let took = world.wait_until_reconciled_at(1).await;
     assert!(took > Duration::from_secs(12) && took < Duration::from_secs(20), "{took:?}");
     assert_eq!(a.n_owned() + b.n_owned(), 8);
     world.check_nothing_ran_twice();

@@ -90,12 +90,12 @@ fn own_record_of_a_backup_is_not_acquired() {
         json!({ "metadata": { "resourceVersion": renewed }, "spec": spec })
     };
     let read = |election: &mut Election, holder: &str, renewed: &str, seconds: u64| {
-        election.handle(Input::Woke, at(seconds), wall);
-        election.handle(Input::Found(lease(holder, renewed)), at(seconds), wall);
+        election.handle(Input::WaitEnded, at(seconds), wall);
+        election.handle(Input::Read(lease(holder, renewed)), at(seconds), wall);
         election.is_acquiring()
     };
     let mut election = Election::new(config(), start);
-    election.handle(Input::Found(lease("b", "5")), start, wall);
+    election.handle(Input::Read(lease("b", "5")), start, wall);
     for seconds in [3, 10, 17] {
         assert!(!read(&mut election, "a", "1", seconds), "{seconds} s");
     }
@@ -119,11 +119,11 @@ fn slow_reads_of_shared_lease_follow_each_other() {
     };
     for (holders, waits) in [(Holders::Together, 0), (Holders::One, 2)] {
         let mut election = Election::new(config(), start).with_holders(holders);
-        election.handle(Input::Found(lease("1")), start, wall);
+        election.handle(Input::Read(lease("1")), start, wall);
         election.handle(Input::Written(lease("2")), start, wall);
-        election.handle(Input::Woke, start + Duration::from_secs(2), wall);
+        election.handle(Input::WaitEnded, start + Duration::from_secs(2), wall);
         let now = start + Duration::from_secs(5);
-        let answer = if holders == Holders::One { Input::Written } else { Input::Found };
+        let answer = if holders == Holders::One { Input::Written } else { Input::Read };
         election.handle(answer(lease("3")), now, wall);
         let Step::Wait(until) = election.step() else { panic!("{holders:?}: {:?}", election.step()) };
         assert_eq!(until.saturating_duration_since(now), Duration::from_secs(waits), "{holders:?}");
