@@ -111,7 +111,7 @@ fn needed_permissions<A>(request: &Request<A>) -> Vec<Permission> {
     if scope != PermissionScope::Everywhere {
         parts.drain(..2);
     }
-    let Some(plural) = parts.wait_for_rejection() else { return Vec::new() };
+    let Some(plural) = parts.first() else { return Vec::new() };
     let resource = parts.get(2).map_or_else(|| (*plural).to_owned(), |subresource| format!("{plural}/{subresource}"));
     let selected = query.split('&').find_map(|part| part.strip_prefix("fieldSelector=metadata.name%3D"));
     let name = parts.get(1).copied().or(selected).unwrap_or_default().to_owned();
