@@ -11,7 +11,7 @@ use std::ffi::OsString;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum, error::ErrorKind};
 use kctl_runtime::{
-    manifest::{self, Descriptions, GraphFormat},
+    manifest::{self, Descriptions},
     reconcile::Result,
 };
 
@@ -208,9 +208,9 @@ pub(super) async fn main(app: App) -> Result<()> {
         Command::Shards(options) => print(&super::shards::shards(&app, options).await?),
         Command::Graph { format } => {
             let format = match format {
-                GraphFormat::Mermaid => GraphFormat::Mermaid,
-                GraphFormat::Dot => GraphFormat::Dot,
-                GraphFormat::Svg => GraphFormat::Svg,
+                GraphFormat::Mermaid => manifest::GraphFormat::Mermaid,
+                GraphFormat::Dot => manifest::GraphFormat::Dot,
+                GraphFormat::Svg => manifest::GraphFormat::Svg,
             };
             print(&manifest::graph(&app.specs(), format))
         }

@@ -19,7 +19,7 @@ mod dry_run;
 pub(super) struct ClientOptions {
     /// Maximum average number of requests per second to the API server, excluding leader election requests [default: no limit,
     /// because API Priority and Fairness on the server limits clients]
-    #[arg(long, value_name = "N", value_parser = positive, help_heading = "Requests")]
+    #[arg(long, value_name = "N", value_parser = parse_positive, help_heading = "Requests")]
     kube_api_qps: Option<f64>,
     /// With --kube-api-qps: number of requests that may be sent before the rate limit applies
     #[arg(long, value_name = "N", requires = "kube_api_qps", default_value_t = 30, help_heading = "Requests")]

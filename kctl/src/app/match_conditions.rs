@@ -16,7 +16,7 @@ pub(super) fn check(webhooks: &[Webhook]) -> Result<()> {
     for webhook in webhooks {
         for (name, expression) in &webhook.options().match_conditions {
             if let Some(why) = problem(expression.trim(), &environment) {
-                let (function, place) = (webhook.about().name, webhook.about().location());
+                let (function, place) = (webhook.function_info().name, webhook.function_info().location());
                 return Err(Error::from(format!(
                     "{place}: the match condition `{name}` of `{function}` {why}\nhelp: write an expression that is true or \
                      false, such as `request.operation == 'CREATE'`\ncode: K0104"

@@ -110,7 +110,7 @@ pub(super) struct ManagerOptions {
     #[arg(long, value_name = "N")]
     failure_event_after: Option<u32>,
     /// The time that reconciles have to finish after SIGTERM; a negative time waits forever [default: 30s]
-    #[arg(long, value_name = "TIME", value_parser = signed_time, allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", value_parser = parse_signed_duration, allow_hyphen_values = true)]
     graceful_shutdown_timeout: Option<SignedDuration>,
 }
 

@@ -222,7 +222,7 @@ impl World {
         if lines.len() == 1 {
             lines.push("pods and other objects are still being simulated".into());
         }
-        lines.extend(self.reconciles.describe_unfinished());
+        lines.extend(self.reconciles.frequent_keys());
         lines.extend(self.reconciles.given_up_keys());
         lines.join("\n  ")
     }
