@@ -53,8 +53,8 @@ impl Project {
         };
         Ok(Added {
             files: vec![
-                (format!("src/{module}.rs").into(), fill_template(CONTROLLER)),
-                (format!("samples/{name}.yaml").into(), fill_template(SAMPLE)),
+                (format!("src/{module}.rs").into(), fill(CONTROLLER)),
+                (format!("samples/{name}.yaml").into(), fill(SAMPLE)),
             ],
             call: format!(".controller::<{module}::{function}>()"),
             module,
