@@ -245,6 +245,40 @@ impl std::io::Write for Lines {
     }
 }
 
+/// Returns a review that creates the Pod `default/web`.
+fn pod_review() -> String {
+    review("CREATE", &json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "web" } }), &Json::Null)
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_function_is_named_before_the_client_stops() {
+    let router = router(&Metrics::default());
+    for seconds in [1, 5, 10, 30] {
+        let path = format!("/mutate--v1-pod?timeout={seconds}s");
+        let response = send_review(&router, &path, "application/json", pod_review());
+        let response = tokio::time::timeout(Duration::from_millis(seconds * 1_000 - 50), response).await;
+        let response = response.expect("a response that the client still reads");
+        let message = response["status"]["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("no response within {seconds}s: `hangs` (")), "{message}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn function_of_a_closed_request_is_logged() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    let _logged = tracing::subscriber::set_default(log);
+    tracing::callsite::rebuild_interest_cache();
+    let router = router(&Metrics::default());
+    let response = send_review(&router, "/mutate--v1-pod?timeout=10s", "application/json", pod_review());
+    assert!(tokio::time::timeout(Duration::from_secs(1), response).await.is_err());
+    let logged = String::from_utf8(lines.0.lock().clone()).unwrap();
+    let expected =
+        ["request ended without a response", "while `hangs` (tests/webhooks/protocol.rs:", "for Pod default/web ran"];
+    assert!(expected.iter().all(|text| logged.contains(text)), "{logged}");
+}
+
 #[tokio::test]
 async fn value_of_unreadable_object_is_not_logged() {
     let lines = Lines::default();

@@ -18,6 +18,8 @@ use crate::client_limiter::{ClientLimiter, ClientPermit};
 
 /// The longest timeout that a webhook configuration can have; a request without a timeout gets it.
 pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(30);
+/// The longest time by which the response to a slow request precedes the timeout of its client.
+const RESPONSE_LEAD_MAX: Duration = Duration::from_millis(500);
 /// Maximum number of bytes of a too long body that are read and dropped, so that the client gets to
 /// read the error.
 const REJECTED_LEN_MAX: usize = 64 << 20;
@@ -171,6 +173,14 @@ pub(super) fn request_timeout(uri: &Uri) -> Duration {
     parse_timeout(uri).unwrap_or(TIMEOUT_MAX).min(TIMEOUT_MAX)
 }
 
+/// Returns the time after which a request with this timeout gets its response: a tenth earlier, at most
+/// [`RESPONSE_LEAD_MAX`].
+///
+/// The client's timeout starts before the request arrives, and ends before it reads a response that is sent at its end.
+pub(super) fn respond_within(timeout: Duration) -> Duration {
+    timeout.saturating_sub((timeout / 10).min(RESPONSE_LEAD_MAX))
+}
+
 fn parse_timeout(uri: &Uri) -> Option<Duration> {
     let text = uri.query()?.split('&').find_map(|pair| pair.strip_prefix("timeout="))?;
     Duration::try_from(duration::parse(text)?).ok().filter(|time| !time.is_zero())
@@ -214,6 +224,14 @@ mod tests {
         assert_eq!(time("/convert?timeout=1m3s"), TIMEOUT_MAX);
         assert_eq!(time("/convert?timeout=500ms"), Duration::from_millis(500));
         assert_eq!(time("/convert"), TIMEOUT_MAX);
+    }
+
+    #[test]
+    fn response_precedes_the_timeout_of_its_client() {
+        for (timeout, expected) in [(500, 450), (1_000, 900), (5_000, 4_500), (10_000, 9_500), (30_000, 29_500)] {
+            let within = respond_within(Duration::from_millis(timeout));
+            assert_eq!(within, Duration::from_millis(expected), "{timeout} ms");
+        }
     }
 
     #[test]

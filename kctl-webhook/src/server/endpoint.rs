@@ -10,6 +10,7 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, header},
     routing::any,
 };
+use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::{sync::Semaphore, time::timeout};
 
@@ -82,7 +83,10 @@ impl RequestLimits {
         // An API server drops a response without the uid, including its message. For an error, the uid is taken from
         // the received part of the body.
         let mut received = Vec::new();
-        let answered = timeout(within, self.read_and_respond(endpoint, request, &mut state, &mut received)).await;
+        let mut abandoned = AbandonedCall { running: Some(state.running.clone()) };
+        let respond = self.read_and_respond(endpoint, request, &mut state, &mut received);
+        let answered = timeout(body::respond_within(within), respond).await;
+        abandoned.running = None;
         let answered = answered.unwrap_or_else(|_elapsed| Err(self.timeout_response(within, &state)));
         let response = answered.unwrap_or_else(|Rejection { code, message }| {
             if state.uid.is_empty() {
@@ -139,6 +143,22 @@ impl RequestLimits {
             (None, Progress::Receiving | Progress::Running) => "the rest of the request did not come".into(),
         };
         Rejection { code: StatusCode::GATEWAY_TIMEOUT, message: format!("no response within {within:?}: {why}") }
+    }
+}
+
+/// Logs the running function when its request is dropped, which happens when the client closes the connection: no response
+/// can name the function then.
+struct AbandonedCall {
+    /// The description of the running function; `None` once the request has its response.
+    running: Option<Arc<Mutex<Option<String>>>>,
+}
+
+impl Drop for AbandonedCall {
+    fn drop(&mut self) {
+        let running = self.running.take().and_then(|running| running.lock().clone());
+        if let Some(function) = running {
+            tracing::warn!("request ended without a response: its client or the server stopped while {function} ran");
+        }
     }
 }
 
