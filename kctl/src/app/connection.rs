@@ -4,13 +4,20 @@
 mod proxy;
 mod token;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use kctl_runtime::{
     connection::kubeconfig,
     reconcile::{Error, Result},
 };
-use kube::config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::{
+    Client,
+    config::{Config, KubeConfigOptions, Kubeconfig, KubeconfigError},
+};
+use tokio::time::timeout;
 
 use self::proxy::Proxy;
 pub(super) use self::token::TokenFile;
@@ -59,6 +66,31 @@ impl Connection {
     pub(super) fn describe(&self) -> String {
         let through = self.proxy.as_ref().map_or(String::new(), |proxy| format!(", through the proxy {proxy}"));
         format!("context {}, server {}{through}", self.context, self.config.cluster_url)
+    }
+}
+
+/// Longest time from the first request of a command that only reads to its last response.
+const READ_WITHIN: Duration = Duration::from_secs(60);
+
+/// A cluster for a command that only reads.
+pub(super) struct ReadCluster {
+    pub(super) client: Client,
+    /// The URL of the API server, for errors.
+    pub(super) server: String,
+}
+
+impl ReadCluster {
+    /// Runs the requests of the command.
+    ///
+    /// # Errors
+    /// They fail, or don't end within [`READ_WITHIN`]: the client waits for a response without a limit.
+    pub(super) async fn read<T>(&self, requests: impl Future<Output = Result<T>>) -> Result<T> {
+        let server = &self.server;
+        timeout(READ_WITHIN, requests).await.unwrap_or_else(|_elapsed| {
+            Err(Error::from(format!(
+                "no response from {server} within {READ_WITHIN:?}\nhelp: check that the context's server is a healthy API server"
+            )))
+        })
     }
 }
 
@@ -201,6 +233,20 @@ pub(crate) fn names_a_file(list: &std::ffi::OsStr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn read_of_a_silent_server_fails() {
+        let silent = tower::service_fn(|_request: http::Request<kube::client::Body>| {
+            std::future::pending::<Result<http::Response<kube::client::Body>, tower::BoxError>>()
+        });
+        let server = "https://192.0.2.1:6443/".to_owned();
+        let cluster = ReadCluster { client: Client::new(silent, "default"), server };
+        let error =
+            cluster.read(async { Ok(cluster.client.apiserver_version().await?) }).await.unwrap_err().to_string();
+        assert!(error.starts_with("no response from https://192.0.2.1:6443/ within 60s\nhelp: "), "{error}");
+        let failed = cluster.read(async { Err::<(), _>(Error::from("it broke")) }).await;
+        assert_eq!(failed.unwrap_err().to_string(), "it broke");
+    }
 
     #[test]
     fn missing_kubeconfig_is_named_with_its_flag() {

@@ -23,7 +23,7 @@ use super::{
     App, blocked_runtime,
     cli::RunOptions,
     client_layers::ClientOptions,
-    connection::Connection,
+    connection::{Connection, ReadCluster},
     rbac_check,
     signals::{INTERRUPTED, Signals},
 };
@@ -231,15 +231,22 @@ pub(super) async fn clusters(
     Ok(app.connect_clusters().await?.into_iter().map(around).collect())
 }
 
-/// Returns a client for commands that only read, and prints its cluster.
+/// Returns the client of [`read_cluster`].
 ///
-/// `--diff-cluster` and `shards` use it, and the metrics port of a program that serves webhooks alone.
-pub(super) async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
+/// The metrics port of a program that serves webhooks alone uses it.
+async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
+    Ok(read_cluster(app, file, context).await?.client)
+}
+
+/// Finds the cluster of a command that only reads, such as `shards`, and prints it.
+pub(super) async fn read_cluster(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<ReadCluster> {
     let connection = Connection::find(file, context, None).await?;
     print_or_log!("{}: {}", app.name, connection.describe());
     let Connection { mut config, token, .. } = connection;
     clients::name(&mut config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
-    Ok(clients::builder(config)?.with_layer(&option_layer(token)).build())
+    let server = config.cluster_url.to_string();
+    let client = clients::builder(config)?.with_layer(&option_layer(token)).build();
+    Ok(ReadCluster { client, server })
 }
 
 /// Returns the host of an API server as client-go's metrics name it.

@@ -43,12 +43,17 @@ pub(super) struct ShardsOptions {
 /// is missing, or names no division that this version of kctl has.
 pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> {
     let name = options.leader_election_id.unwrap_or_else(|| app.name.clone());
-    let client = run::client(app, options.kubeconfig, options.context).await?;
-    let namespace = options.leader_election_namespace.unwrap_or_else(|| client.default_namespace().to_owned());
-    let leases: Api<Lease> = Api::namespaced(client, &namespace);
-    let listed = leases.list(&ListParams::default().labels(&format!("{LABEL}={name}"))).await;
-    let listed = listed.context(format!("failed to list the Leases of {name} in namespace {namespace}"))?;
-    let settings = leases.get_opt(&name).await.context(format!("failed to get Lease {namespace}/{name}"))?;
+    let cluster = run::read_cluster(app, options.kubeconfig, options.context).await?;
+    let namespace = options.leader_election_namespace.unwrap_or_else(|| cluster.client.default_namespace().to_owned());
+    let leases: Api<Lease> = Api::namespaced(cluster.client.clone(), &namespace);
+    let (listed, settings) = cluster
+        .read(async {
+            let listed = leases.list(&ListParams::default().labels(&format!("{LABEL}={name}"))).await;
+            let listed = listed.context(format!("failed to list the Leases of {name} in namespace {namespace}"))?;
+            let settings = leases.get_opt(&name).await.context(format!("failed to get Lease {namespace}/{name}"))?;
+            Ok((listed, settings))
+        })
+        .await?;
     let settings = settings.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
     if listed.items.is_empty() && is_of_leader(&settings) {
         return Err(format!(

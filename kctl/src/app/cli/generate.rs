@@ -112,8 +112,9 @@ pub(super) async fn generate_rbac(mut app: App, options: GenerateRbacOptions) ->
         }
     }
     if diff.diff_cluster {
-        let client = run::client(&app, diff.kubeconfig, diff.context).await?;
-        return crate::app::diff_cluster::diff(&client, &permissions, &manifests, &options).await;
+        let cluster = run::read_cluster(&app, diff.kubeconfig, diff.context).await?;
+        let diff = crate::app::diff_cluster::diff(&cluster.client, &permissions, &manifests, &options);
+        return cluster.read(diff).await;
     }
     if roles.user_roles {
         manifests.extend(manifest::user_roles(&app.kinds(), &options)?);
