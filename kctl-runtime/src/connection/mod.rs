@@ -72,6 +72,7 @@ mod is_streaming;
 pub mod kubeconfig;
 mod plugin;
 mod plugin_auth;
+mod plugin_process;
 mod response_body;
 mod router;
 #[cfg(test)]
@@ -175,6 +176,35 @@ pub fn client(config: Config) -> kube::Result<Client> {
 /// As [`client`].
 pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
     with_limits(config, Limits::default())
+}
+
+/// Returns a [`builder`] without blocking the thread while an `exec` plugin of the kubeconfig runs.
+///
+/// A plugin that needs a server may hang, and one that asks the user takes minutes. Other tasks of the runtime go on meanwhile,
+/// such as those that wait for a signal. A plugin that has run for 5 s is logged.
+///
+/// ```no_run
+/// # async fn client() -> Result<(), Box<dyn std::error::Error>> {
+/// use kctl_runtime::connection;
+/// use kube::Config;
+///
+/// let client = connection::nonblocking_builder(Config::infer().await?).await?.build();
+/// # drop(client);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// As [`client`].
+///
+/// # Cancel safety
+/// Dropping the future kills the plugin.
+pub async fn nonblocking_builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
+    let (mut first, limits) = (config.clone(), Limits::default());
+    kubeconfig::choose_credentials(&mut first.auth_info).map_err(|error| kube::Error::Service(error.into()))?;
+    let plugin = Plugin::take_on_thread(&mut first, limits.plugin_every).await;
+    let _shared_with_builder = plugin.map_err(|error| kube::Error::Service(error.into()))?;
+    with_limits(config, limits)
 }
 
 /// Builds the client with other bounds, for tests.

@@ -26,9 +26,9 @@
 //! an error.
 
 use std::{
-    io::{ErrorKind, IsTerminal, Read},
-    process::{Child, Command, ExitStatus, Output, Stdio},
-    sync::{Arc, Weak, mpsc},
+    io::{ErrorKind, IsTerminal},
+    process::{Command, ExitStatus, Output, Stdio},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -42,7 +42,12 @@ use kube::{
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::{sync::watch, time::Instant};
+use tokio::{
+    sync::{oneshot, watch},
+    time::{Instant, timeout},
+};
+
+use super::plugin_process::PluginProcess;
 
 /// A credential that expires within this time is renewed, because a request takes its time.
 const BEFORE_END: Duration = Duration::from_secs(10);
@@ -50,10 +55,8 @@ const BEFORE_END: Duration = Duration::from_secs(10);
 const ALONE_MAX: Duration = Duration::from_secs(60);
 /// Time limit of a plugin that may ask the user. Logging in by a browser takes minutes.
 const WITH_USER_MAX: Duration = Duration::from_secs(600);
-/// Maximum output of a plugin in bytes. A longer one is cut, and then is not an `ExecCredential`.
-const OUTPUT_LEN_MAX: u64 = 1 << 20;
-/// Time between two checks of a plugin that has closed its stdout and has not ended.
-const ENDS_EVERY: Duration = Duration::from_millis(5);
+/// Time after which the log says that the start waits for the plugin.
+const SLOW_AFTER: Duration = Duration::from_secs(5);
 
 /// The reason why a plugin returned no credential.
 #[derive(Debug, thiserror::Error)]
@@ -163,17 +166,55 @@ impl Plugin {
     /// The plugin cannot be started, fails, takes too long, or returns no valid credential.
     pub(super) fn take_from(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
         let Some(exec) = config.auth_info.exec.take() else { return Ok(None) };
+        Self::shared(exec, every, &PluginProcess::default()).map(Some)
+    }
+
+    /// Does the same as [`take_from`](Self::take_from) on a thread of its own, which is not one of the runtime: the runtime
+    /// would wait for that at its end. A plugin that takes long is logged.
+    ///
+    /// # Errors
+    /// Those of [`take_from`](Self::take_from).
+    ///
+    /// # Cancel safety
+    /// Dropping the future kills the plugin before the drop returns, because the program may end then.
+    pub(super) async fn take_on_thread(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
+        let Some(exec) = config.auth_info.exec.take() else { return Ok(None) };
+        let command = exec.command.clone().unwrap_or_default();
+        let not_started = |source| PluginError::NotStarted { command: command.clone(), hint: String::new(), source };
+        let process = Arc::new(PluginProcess::default());
+        let _killed_at_drop = KillAtDrop(process.clone());
+        let (sender, mut receiver) = oneshot::channel();
+        let run = move || {
+            // The receiver is dropped if the future is.
+            let _unread = sender.send(Self::shared(exec, every, &process));
+        };
+        std::thread::Builder::new().name("kubeconfig-plugin-run".into()).spawn(run).map_err(not_started)?;
+        let result = match timeout(SLOW_AFTER, &mut receiver).await {
+            Ok(result) => result,
+            Err(_elapsed) => {
+                tracing::info!(
+                    "waiting for the plugin `{command}` of the kubeconfig, which has run for {SLOW_AFTER:?}"
+                );
+                receiver.await
+            }
+        };
+        // The sender is dropped without a result only if the thread panicked.
+        result.map_err(|panicked| not_started(std::io::Error::other(panicked)))?.map(Some)
+    }
+
+    /// Returns the plugin of an `exec` section. If no client uses it, it runs first, as the given process.
+    fn shared(exec: ExecConfig, every: Duration, process: &PluginProcess) -> Result<Arc<Self>, PluginError> {
         let identity = json!([exec, exec.cluster]);
         let entry = entry_of(identity);
         let mut plugin_ref = entry.lock();
         if let Some(plugin) = plugin_ref.upgrade() {
-            return Ok(Some(plugin));
+            return Ok(plugin);
         }
-        let credential = Arc::new(run_plugin(&exec)?);
+        let credential = Arc::new(run_plugin(&exec, process)?);
         let cached = Mutex::new(CachedCredential { credential, is_rejected: false, last_run_at: Instant::now() });
         let plugin = Arc::new(Self { exec, every, cached, running: watch::Sender::new(false) });
         *plugin_ref = Arc::downgrade(&plugin);
-        Ok(Some(plugin))
+        Ok(plugin)
     }
 
     /// Returns the current credential, renewing it if needed. If the plugin fails, the last one is kept.
@@ -222,7 +263,7 @@ impl Plugin {
         if !self.is_due() {
             return;
         }
-        let result = run_plugin(&self.exec);
+        let result = run_plugin(&self.exec, &PluginProcess::default());
         let mut cached = self.cached.lock();
         cached.last_run_at = Instant::now();
         match result {
@@ -235,6 +276,15 @@ impl Plugin {
                 tracing::warn!("{error}{cause}; requests go on with what it gave last");
             }
         }
+    }
+}
+
+/// Kills a process when it is dropped.
+struct KillAtDrop(Arc<PluginProcess>);
+
+impl Drop for KillAtDrop {
+    fn drop(&mut self) {
+        self.0.kill();
     }
 }
 
@@ -277,14 +327,14 @@ struct ExecCredentialStatus {
 /// Runs the plugin and reads its credential.
 ///
 /// Blocks until the plugin ends, at most for [`ALONE_MAX`], or [`WITH_USER_MAX`] at a terminal.
-fn run_plugin(exec: &ExecConfig) -> Result<Credential, PluginError> {
-    run_plugin_within(exec, if uses_terminal(exec)? { WITH_USER_MAX } else { ALONE_MAX })
+fn run_plugin(exec: &ExecConfig, process: &PluginProcess) -> Result<Credential, PluginError> {
+    run_plugin_within(exec, process, if uses_terminal(exec)? { WITH_USER_MAX } else { ALONE_MAX })
 }
 
 /// Runs a plugin like [`run_plugin`], with the given time limit.
-fn run_plugin_within(exec: &ExecConfig, limit: Duration) -> Result<Credential, PluginError> {
+fn run_plugin_within(exec: &ExecConfig, process: &PluginProcess, limit: Duration) -> Result<Credential, PluginError> {
     let command = exec.command.clone().ok_or(PluginError::NoCommand)?;
-    let output = start(exec, &command, limit)?;
+    let output = run_command(exec, &command, process, limit)?;
     if !output.status.success() {
         return Err(PluginError::Failed { command, status: output.status });
     }
@@ -312,65 +362,32 @@ fn uses_terminal(exec: &ExecConfig) -> Result<bool, PluginError> {
 /// Runs the plugin with `KUBERNETES_EXEC_INFO`, its arguments and environment, and waits for it.
 ///
 /// `dropEnv`, kube's extension, removes variables after `env` has set them.
-fn start(exec: &ExecConfig, command: &str, limit: Duration) -> Result<Output, PluginError> {
+fn run_command(
+    exec: &ExecConfig,
+    command: &str,
+    process: &PluginProcess,
+    limit: Duration,
+) -> Result<Output, PluginError> {
     let interactive = uses_terminal(exec)?;
     let mut spec = json!({ "interactive": interactive });
     if exec.provide_cluster_info {
         spec["cluster"] = json!(exec.cluster);
     }
     let info = json!({ "apiVersion": exec.api_version, "kind": "ExecCredential", "spec": spec });
-    let mut process = Command::new(command);
-    process.args(exec.args.iter().flatten());
+    let mut program = Command::new(command);
+    program.args(exec.args.iter().flatten());
     let pairs = exec.env.iter().flatten().filter_map(|pair| Some((pair.get("name")?, pair.get("value")?)));
-    process.envs(pairs).env("KUBERNETES_EXEC_INFO", info.to_string());
+    program.envs(pairs).env("KUBERNETES_EXEC_INFO", info.to_string());
     for name in exec.drop_env.iter().flatten() {
-        process.env_remove(name);
+        program.env_remove(name);
     }
-    process.stdin(if interactive { Stdio::inherit() } else { Stdio::null() }).stderr(Stdio::inherit());
-    let not_started = |source: std::io::Error| {
+    program.stdin(if interactive { Stdio::inherit() } else { Stdio::null() }).stderr(Stdio::inherit());
+    let output = process.run(program.stdout(Stdio::piped()), limit).map_err(|source| {
         let hint = exec.install_hint.as_deref().filter(|_| source.kind() == ErrorKind::NotFound);
         let hint = hint.map_or(String::new(), |hint| format!(" ({})", hint.trim()));
         PluginError::NotStarted { command: command.into(), hint, source }
-    };
-    let mut child = process.stdout(Stdio::piped()).spawn().map_err(not_started)?;
-    match output(&mut child, limit) {
-        Ok(Some(output)) => Ok(output),
-        ended => {
-            // Fails if the plugin has ended meanwhile, which is fine.
-            let _ended = child.kill();
-            let _reaped = child.wait();
-            Err(ended.map_or_else(not_started, |_late| PluginError::TimedOut { command: command.into(), limit }))
-        }
-    }
-}
-
-/// Waits for the end of a process and its output. Returns `None` after the limit.
-///
-/// A thread reads the output, because a read of a pipe has no time limit. It ends when the last process that has the
-/// pipe does, which may be a child of a plugin that was killed.
-#[expect(clippy::disallowed_methods, reason = "a process takes real time, and this thread is not one of the runtime")]
-fn output(child: &mut Child, limit: Duration) -> std::io::Result<Option<Output>> {
-    let deadline = std::time::Instant::now() + limit;
-    let left = || deadline.saturating_duration_since(std::time::Instant::now());
-    let stdout = child.stdout.take();
-    let (sender, receiver) = mpsc::channel();
-    std::thread::Builder::new().name("kubeconfig-plugin".into()).spawn(move || {
-        let mut bytes = Vec::new();
-        let read = stdout.map_or(Ok(0), |stdout| stdout.take(OUTPUT_LEN_MAX).read_to_end(&mut bytes));
-        // After the time limit the receiver is dropped.
-        let _late = sender.send(read.map(|_len| bytes));
     })?;
-    let Ok(stdout) = receiver.recv_timeout(left()) else { return Ok(None) };
-    let stdout = stdout?;
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(Output { status, stdout, stderr: Vec::new() }));
-        }
-        if left().is_zero() {
-            return Ok(None);
-        }
-        std::thread::sleep(ENDS_EVERY.min(left()));
-    }
+    output.ok_or_else(|| PluginError::TimedOut { command: command.into(), limit })
 }
 
 /// Checks an `ExecCredential` by the rules of client-go.
@@ -411,6 +428,8 @@ fn first_line(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
     use futures::FutureExt;
 
     use super::*;
@@ -477,7 +496,7 @@ mod tests {
             (ExecConfig::default(), "`exec` of the kubeconfig names no command"),
         ];
         for (exec, expected) in cases {
-            let error = run_plugin(&exec).err().unwrap().to_string();
+            let error = run_plugin(&exec, &PluginProcess::default()).err().unwrap().to_string();
             assert!(error.contains(expected), "{error}");
         }
     }
@@ -496,15 +515,41 @@ mod tests {
     fn plugin_that_hangs_is_killed_after_the_limit() {
         // The second script closes its stdout, the third one leaves it to a child process.
         for text in ["exec sleep 600", "exec >&-; exec sleep 600", "sleep 5 & wait"] {
-            let error = run_plugin_within(&script(text), Duration::from_millis(20)).err().unwrap();
+            let error =
+                run_plugin_within(&script(text), &PluginProcess::default(), Duration::from_millis(20)).err().unwrap();
             assert!(matches!(&error, PluginError::TimedOut { .. }), "{text}: {error}");
             assert!(error.to_string().contains("did not end within 20ms"), "{error}");
         }
     }
 
+    #[cfg(target_os = "linux")]
+    #[tokio::test]
+    async fn hanging_first_run_is_killed_when_dropped() {
+        let file = std::env::temp_dir().join(format!("kctl-plugin-pid-{}", std::process::id()));
+        let mut config = Config::new("https://localhost".parse().unwrap());
+        config.auth_info.exec = Some(script(&format!("echo $$ > {}; exec sleep 600", file.display())));
+        let pid = || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+        let is_running = async {
+            while pid().is_none() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        // The first run leaves this thread to the other future.
+        tokio::select! {
+            _result = Plugin::take_on_thread(&mut config, Duration::ZERO) => panic!("the plugin ends only when it is killed"),
+            () = is_running => {}
+        }
+        let process = std::path::PathBuf::from("/proc").join(pid().unwrap().trim());
+        std::fs::remove_file(&file).unwrap();
+        assert!(!process.exists(), "{} still runs", process.display());
+    }
+
     #[test]
     fn endless_output_of_a_plugin_is_cut() {
-        let error = run_plugin_within(&script("exec cat /dev/zero"), Duration::from_secs(60)).err().unwrap();
+        let error =
+            run_plugin_within(&script("exec cat /dev/zero"), &PluginProcess::default(), Duration::from_secs(60))
+                .err()
+                .unwrap();
         assert!(matches!(&error, PluginError::Failed { .. }), "{error}");
     }
 

@@ -146,7 +146,10 @@ async fn start(
         Ok(connected.with_layer(outgoing).with_layer(&requests).build())
     };
     let unlimited = outgoing.without_rate_limit();
-    let (client, lease, reviews) = (client_of(&outgoing)?, client_of(&unlimited)?, client_of(&unlimited)?);
+    // An `exec` plugin runs for this client, and the others share its credential.
+    let first = clients::nonblocking_builder(config.clone()).await?.with_layer(&option_layer(token.clone()));
+    let client = first.with_layer(&outgoing).with_layer(&requests).build();
+    let (lease, reviews) = (client_of(&unlimited)?, client_of(&unlimited)?);
     let ring = options.ring(&namespace).transpose()?;
     let takes_part = ring.is_some() || options.takes_part_in_elections();
     let elections = signals.runtime().filter(|_| takes_part).map(|runtime| {
@@ -245,7 +248,7 @@ pub(super) async fn read_cluster(app: &App, file: Option<PathBuf>, context: Opti
     let Connection { mut config, token, .. } = connection;
     clients::name(&mut config, &app.name, app.version.as_deref().unwrap_or(UNVERSIONED));
     let server = config.cluster_url.to_string();
-    let client = clients::builder(config)?.with_layer(&option_layer(token)).build();
+    let client = clients::nonblocking_builder(config).await?.with_layer(&option_layer(token)).build();
     Ok(ReadCluster { client, server })
 }
 
