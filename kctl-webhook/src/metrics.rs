@@ -9,16 +9,15 @@
 //! | `controller_runtime_webhook_panics_total` | counter |
 //! | `controller_runtime_conversion_webhook_panics_total` | counter |
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::Arc;
 
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
 use tokio::time::Instant;
+
+use crate::server::{Description, RunningFunction, RunningFunctions};
 
 /// Buckets of the latency (controller-runtime, `RequestLatency` in `pkg/webhook/internal/metrics/metrics.go`), and the
 /// longest timeout.
@@ -52,8 +51,8 @@ pub struct Metrics {
     in_flight: Family<Labels, Gauge>,
     panics: Counter,
     conversion_panics: Counter,
-    /// Number of running functions at all paths.
-    n_running: Arc<AtomicUsize>,
+    /// Running functions at all paths.
+    running: RunningFunctions,
 }
 
 impl Default for Metrics {
@@ -65,7 +64,7 @@ impl Default for Metrics {
             in_flight: Family::default(),
             panics: Counter::default(),
             conversion_panics: Counter::default(),
-            n_running: Arc::default(),
+            running: RunningFunctions::default(),
         }
     }
 }
@@ -95,7 +94,13 @@ impl Metrics {
     /// It includes those whose requests were given up: they end at their next `.await`. A program
     /// that stops waits until it is zero.
     pub fn n_running(&self) -> usize {
-        self.n_running.load(Ordering::Relaxed)
+        self.running.count()
+    }
+
+    /// Returns the running functions with their objects, such as `` `rules` (src/main.rs:12) for Site default/web ``, the
+    /// oldest one first.
+    pub fn running_functions(&self) -> Vec<String> {
+        self.running.descriptions()
     }
 
     /// Starts a request; dropping the result ends it.
@@ -140,10 +145,9 @@ impl Measurement {
     }
 
     /// Starts the function of the request, which may outlive it.
-    pub(crate) fn start_function(&self) -> Running {
-        self.metrics.n_running.fetch_add(1, Ordering::Relaxed);
+    pub(crate) fn start_function(&self, description: &Description) -> Running {
         Running {
-            functions: self.metrics.n_running.clone(),
+            _function: self.metrics.running.start(description.clone()),
             panics: self.panics.clone(),
             _in_flight: self.in_flight.clone(),
         }
@@ -152,7 +156,7 @@ impl Measurement {
 
 /// The measurement of a function.
 pub(crate) struct Running {
-    functions: Arc<AtomicUsize>,
+    _function: RunningFunction,
     panics: Counter,
     _in_flight: Arc<InFlight>,
 }
@@ -161,12 +165,6 @@ impl Running {
     /// Counts a panic.
     pub(crate) fn count_panic(&self) {
         self.panics.inc();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.functions.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

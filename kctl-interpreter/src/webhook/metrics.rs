@@ -1,11 +1,7 @@
 //! Metrics of the webhook: requests by kind, operation and code, their durations, and the number of
 //! running functions.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
+use kctl_webhook::server::{Description, RunningFunction, RunningFunctions};
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
@@ -49,14 +45,19 @@ pub struct Metrics {
     durations: Durations,
     /// Gauge by kind and operation.
     in_flight: Family<Labels, Gauge>,
-    /// The sum of `in_flight`.
-    n_running: Arc<AtomicUsize>,
+    /// The functions that `in_flight` counts.
+    running: RunningFunctions,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         let durations = Family::new_with_constructor((|| Histogram::new(SECONDS)) as fn() -> Histogram);
-        Self { requests: Family::default(), durations, in_flight: Family::default(), n_running: Arc::default() }
+        Self {
+            requests: Family::default(),
+            durations,
+            in_flight: Family::default(),
+            running: RunningFunctions::default(),
+        }
     }
 }
 
@@ -80,7 +81,12 @@ impl Metrics {
     /// Returns the number of running functions, including those whose request was given up: they
     /// end at their next await.
     pub fn n_running(&self) -> usize {
-        self.n_running.load(Ordering::Relaxed)
+        self.running.count()
+    }
+
+    /// Returns the running functions with their objects, the oldest one first.
+    pub fn running_functions(&self) -> Vec<String> {
+        self.running.descriptions()
     }
 
     /// Counts a request that reached no function, with empty labels.
@@ -112,11 +118,10 @@ pub(super) struct Measurement {
 
 impl Measurement {
     /// Counts the function as running. It can outlive the request.
-    pub(super) fn running(&self) -> Running {
+    pub(super) fn running(&self, description: &Description) -> Running {
         let in_flight = self.metrics.in_flight.get_or_create(&self.labels).clone();
         in_flight.inc();
-        self.metrics.n_running.fetch_add(1, Ordering::Relaxed);
-        Running { in_flight, n_running: self.metrics.n_running.clone() }
+        Running { in_flight, _function: self.metrics.running.start(description.clone()) }
     }
 
     pub(super) fn record_response(&mut self, response: &Response) {
@@ -134,12 +139,11 @@ impl Drop for Measurement {
 /// A running function. It counts as running until this is dropped.
 pub(super) struct Running {
     in_flight: Gauge,
-    n_running: Arc<AtomicUsize>,
+    _function: RunningFunction,
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         self.in_flight.dec();
-        self.n_running.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -92,7 +92,7 @@ async fn call_and_count(
     let operation = rule.function_info().operation;
     *state.running.lock() = Some(format!("{} for {operation} of {}", rule.function_info(), inputs.object_name()));
     let inputs = Arc::new(inputs);
-    let response = match call_function(rule, inputs.clone(), measurement.running(), state).await {
+    let response = match call_function(rule, inputs.clone(), measurement.running(&state.running), state).await {
         Ok(answer) => respond_with(operation, inputs.desired.as_ref().unwrap_or(&Value::Null), answer)
             .map_err(|error| Response::failure(INTERNAL_ERROR, format!("{operation} of {}: {error}", rule.kind()))),
         Err(failed) => Err(failed),

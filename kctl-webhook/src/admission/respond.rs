@@ -42,7 +42,7 @@ pub(crate) async fn respond(webhook: &Webhook, body: &[u8], state: &mut RequestS
     state.uid.clone_from(&request.uid);
     *state.running.lock() = Some(format!("{} for {}", webhook.function_info().named_location(), request.describe()));
     let (called, sent) = (webhook.clone(), request.clone());
-    let running = state.measurement.start_function();
+    let running = state.measurement.start_function(&state.running);
     let called = state.in_own_task(async move {
         let decision = catch_unwind(called.function_info(), || called.call(&sent, operation)).await;
         decision.inspect_err(|_panic| running.count_panic())

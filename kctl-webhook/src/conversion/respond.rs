@@ -81,7 +81,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
     state.uid.clone_from(&uid);
     let (conversions, called) = (conversions.clone(), state.running.clone());
     // All objects are converted in one task: a list has hundreds, and most functions return at once.
-    let running = state.measurement.start_function();
+    let running = state.measurement.start_function(&state.running);
     let converted = state.in_own_task(async move {
         let mut converted = Vec::with_capacity(objects.len());
         for (index, object) in objects.into_iter().enumerate() {

@@ -10,7 +10,6 @@ use axum::{
     http::{HeaderValue, Response, StatusCode, header},
     routing::any,
 };
-use parking_lot::Mutex;
 use serde::Serialize;
 use tokio::{sync::Semaphore, time::timeout};
 
@@ -19,6 +18,7 @@ use super::{
     body::{self, Bodies},
     memory::{Memory, ResponseBody},
     request::{Progress, RequestState},
+    running::Description,
 };
 use crate::client_limiter::ClientLimiter;
 
@@ -150,7 +150,7 @@ impl RequestLimits {
 /// can name the function then.
 struct AbandonedCall {
     /// The description of the running function; `None` once the request has its response.
-    running: Option<Arc<Mutex<Option<String>>>>,
+    running: Option<Description>,
 }
 
 impl Drop for AbandonedCall {

@@ -23,6 +23,7 @@ mod connection;
 mod endpoint;
 mod memory;
 pub(crate) mod request;
+pub(crate) mod running;
 mod uid;
 
 use std::{
@@ -45,6 +46,7 @@ pub use self::{
     body::uid_of,
     endpoint::{Endpoint, RequestLimits},
     request::RequestState,
+    running::{Description, RunningFunction, RunningFunctions},
 };
 
 /// The address, the certificate and the bounds of a server.

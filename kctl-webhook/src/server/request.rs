@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use tokio::{sync::OwnedSemaphorePermit, task::JoinError};
 
-use super::memory::HeldMemory;
+use super::{memory::HeldMemory, running::Description};
 use crate::blocking::in_own_task;
 
 /// The phase of a request, for the error of one that took too long.
@@ -37,7 +36,7 @@ pub struct RequestState<M> {
     /// The uid of the review, once it is read. Callers ignore a response without it.
     pub uid: String,
     /// A description of the running function and its object, for the message of a timeout.
-    pub running: Arc<Mutex<Option<String>>>,
+    pub running: Description,
     /// The resources of the request. Its functions keep them until they end.
     pub(crate) resources: RequestResources,
     /// The phase of the request, for the message of a timeout.

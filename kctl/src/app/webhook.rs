@@ -135,12 +135,15 @@ pub(super) struct Serving {
     pub(super) functions: Functions,
 }
 
-/// Returns the number of running functions.
-type CountRunning = Arc<dyn Fn() -> usize + Send + Sync>;
+/// Returns descriptions of the running functions.
+type ListRunning = Arc<dyn Fn() -> Vec<String> + Send + Sync>;
 
-/// Counters of the functions of all webhooks.
+/// Lists the running functions of all webhooks.
 #[derive(Clone, Default)]
-pub(super) struct Functions(Vec<CountRunning>);
+pub(super) struct Functions(Vec<ListRunning>);
+
+/// Number of functions that the error at the end of the program names.
+const NAMED_MAX: usize = 3;
 
 impl Functions {
     /// Waits until no function runs, which is soon after their requests have ended.
@@ -150,18 +153,31 @@ impl Functions {
     pub(super) async fn wait_until_idle(&self) -> Result<()> {
         let until = tokio::time::Instant::now() + ENDED_WITHIN;
         loop {
-            let n: usize = self.0.iter().map(|n_running| n_running()).sum();
-            if n == 0 {
+            let running: Vec<String> = self.0.iter().flat_map(|running| running()).collect();
+            if running.is_empty() {
                 return Ok(());
             }
             if tokio::time::Instant::now() >= until {
-                return Err(Error::from(format!(
-                    "{n} webhook functions are cut off: they block their threads and their requests have ended"
-                )));
+                return Err(still_running(&running));
             }
             tokio::time::sleep(ENDED_WITHIN / 20).await;
         }
     }
+}
+
+/// Returns the error of a program that ends while functions run.
+fn still_running(functions: &[String]) -> Error {
+    let named = functions.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    Error::from(match functions.len() {
+        1 => format!("1 webhook function is cut off: it blocks its thread and its request has ended: {named}"),
+        n => {
+            let others = n.saturating_sub(NAMED_MAX);
+            let others = if others == 0 { String::new() } else { format!(" and {others} more") };
+            format!(
+                "{n} webhook functions are cut off: they block their threads and their requests have ended: {named}{others}"
+            )
+        }
+    })
 }
 
 impl Serving {
@@ -312,14 +328,14 @@ impl App {
             let counted = kctl_interpreter::webhook::Metrics::default();
             all = all.and(self.interpreter_routes(&counted)?);
             let running = counted.clone();
-            functions.0.push(Arc::new(move || running.n_running()));
+            functions.0.push(Arc::new(move || running.running_functions()));
             self.metrics.push(Box::new(move |registry| counted.register(registry)));
         }
         if !self.webhook_functions.is_empty() {
             let counted = kctl_webhook::Metrics::default();
             all = all.and(self.webhook_routes(&counted)?);
             let running = counted.clone();
-            functions.0.push(Arc::new(move || running.n_running()));
+            functions.0.push(Arc::new(move || running.running_functions()));
             self.metrics.push(Box::new(move |registry| counted.register(registry)));
         }
         Ok((all, functions))

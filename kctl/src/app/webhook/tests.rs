@@ -9,6 +9,22 @@ mod interpreters;
 #[cfg(feature = "dev")]
 mod readiness;
 
+#[test]
+fn functions_that_block_the_end_are_named() {
+    let functions = |n: usize| Vec::from_iter((1..=n).map(|i| format!("`f{i}` (src/main.rs:{i}) for Pod a/b")));
+    let error = |n: usize| still_running(&functions(n)).to_string();
+    let one = "1 webhook function is cut off: it blocks its thread and its request has ended: `f1` (src/main.rs:1) for Pod a/b";
+    assert_eq!(error(1), one);
+    let three = error(3);
+    assert!(
+        three.starts_with("3 webhook functions are cut off: they block")
+            && three.ends_with("b, `f3` (src/main.rs:3) for Pod a/b"),
+        "{three}"
+    );
+    let many = error(5);
+    assert!(many.ends_with("`f3` (src/main.rs:3) for Pod a/b and 2 more"), "{many}");
+}
+
 #[cfg(unix)]
 #[test]
 fn configuration_is_not_written_through_a_dangling_link() {
