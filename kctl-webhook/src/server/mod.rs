@@ -28,7 +28,7 @@ mod uid;
 
 use std::{
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -201,7 +201,14 @@ impl Server {
     pub async fn listen(routes: Routes, options: ServerOptions) -> Result<Self, ServerError> {
         let identity = Identity::new(&options.certificate, &options.hosts)?;
         let unusable = |source| ServerError::AddressUnusable { address: options.address, source };
-        let listener = TcpListener::bind(options.address).await.map_err(unusable)?;
+        let listener = match TcpListener::bind(options.address).await {
+            // The machine has no IPv6 (97 is `EAFNOSUPPORT`), and all of its addresses are IPv4.
+            Err(error) if options.address.ip() == Ipv6Addr::UNSPECIFIED && error.raw_os_error() == Some(97) => {
+                TcpListener::bind((Ipv4Addr::UNSPECIFIED, options.address.port())).await
+            }
+            other => other,
+        };
+        let listener = listener.map_err(unusable)?;
         let address = listener.local_addr().map_err(unusable)?;
         let is_stopping = Arc::<AtomicBool>::default();
         Ok(Self { router: routes.into_router(is_stopping.clone()), listener, identity, address, options, is_stopping })

@@ -23,7 +23,7 @@ use kctl_runtime::{
 };
 use kctl_webhook::{
     admission::ClientConfig,
-    server::{Certificate, Routes, Served, Server, ServerOptions},
+    server::{Certificate, Routes, Served, Server, ServerError, ServerOptions},
 };
 use serde_json::Value;
 
@@ -47,8 +47,8 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Options of the server of webhooks.
 #[derive(clap::Args, Default, Clone, Debug)]
 pub(super) struct ServeOptions {
-    /// Serve the webhooks on this address; by default on a free loopback port
-    #[arg(long, value_name = "IP:PORT")]
+    /// Serve the webhooks on this address, such as :9443; by default on a free loopback port
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     webhook_bind_address: Option<SocketAddr>,
     /// A folder with tls.crt and tls.key (and ca.crt), reloaded when they change; by default a certificate is created at the start
     #[arg(long, value_name = "DIR")]
@@ -73,6 +73,29 @@ pub(super) struct ServeOptions {
     /// `true` for `dev`, which registers the address with the embedded API server.
     #[arg(skip)]
     pub(super) is_registered: bool,
+}
+
+/// Parses `IP:PORT`, or `:PORT` for all addresses of the machine, IPv6 and IPv4.
+fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let port = text.strip_prefix(':').and_then(|port| port.parse::<u16>().ok());
+    let everywhere = port.map(|port| (Ipv6Addr::UNSPECIFIED, port).into());
+    everywhere.or_else(|| text.parse().ok()).ok_or_else(|| {
+        "not an IP address with a port; write for example `127.0.0.1:9443`, or `:9443` for all addresses".to_owned()
+    })
+}
+
+/// Returns the error of a server that does not start. An address that can't be listened on is named with its flag.
+fn not_started(error: ServerError) -> Error {
+    let ServerError::AddressUnusable { address, source, .. } = &error else { return error.into() };
+    let port = address.port();
+    let problem = match source.kind() {
+        ErrorKind::AddrInUse => format!("port {port} is in use; stop what uses it, or choose another one"),
+        ErrorKind::PermissionDenied => {
+            format!("this process may not listen on port {port}; choose one above 1023")
+        }
+        _ => format!("this machine cannot listen there: {source}"),
+    };
+    Error::from(format!("--webhook-bind-address={address}: {problem}"))
 }
 
 /// File with the namespace of a Pod, beside the token of its ServiceAccount.
@@ -273,7 +296,7 @@ impl App {
         let is_new_each_start = matches!(server.certificate, Certificate::SelfSigned(_));
         let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
         let (routes, functions) = self.routes()?;
-        let server = Server::listen(routes, server).await?;
+        let server = Server::listen(routes, server).await.map_err(not_started)?;
         let url_of = |address: SocketAddr| options.webhook_url.clone().unwrap_or_else(|| format!("https://{address}"));
         let client = ClientConfig::Url(url_of(loopback_if_unspecified(server.address())));
         // Without `--write-webhook-config` too, because Karmada may reject the address.

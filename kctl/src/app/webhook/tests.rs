@@ -25,6 +25,32 @@ fn functions_that_block_the_end_are_named() {
     assert!(many.ends_with("`f3` (src/main.rs:3) for Pod a/b and 2 more"), "{many}");
 }
 
+#[test]
+fn webhook_address_may_lack_its_host() {
+    for (text, address) in [(":9443", "[::]:9443"), ("127.0.0.1:0", "127.0.0.1:0"), ("[::1]:9443", "[::1]:9443")] {
+        assert_eq!(parse_address(text), Ok(address.parse().unwrap()), "{text}");
+    }
+    for text in ["", "9443", ":", ":70000", "localhost:9443", "127.0.0.1"] {
+        let error = parse_address(text).unwrap_err();
+        assert!(
+            error.starts_with("not an IP address with a port; write for example `127.0.0.1:9443`"),
+            "{text}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn webhook_port_in_use_is_named_with_its_flag() {
+    let taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let mut options = ServerOptions::default();
+    options.address = taken.local_addr().unwrap();
+    let (address, port) = (options.address, options.address.port());
+    let error = not_started(Server::listen(Routes::default(), options).await.err().unwrap()).to_string();
+    let expected =
+        format!("--webhook-bind-address={address}: port {port} is in use; stop what uses it, or choose another one");
+    assert_eq!(error, expected);
+}
+
 #[cfg(unix)]
 #[test]
 fn configuration_is_not_written_through_a_dangling_link() {
