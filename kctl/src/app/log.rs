@@ -15,11 +15,13 @@ use tracing::{
 };
 use tracing_subscriber::{
     EnvFilter, Layer, Registry,
-    filter::Directive,
+    filter::{Directive, LevelFilter},
     layer::{Context, SubscriberExt},
     registry::LookupSpan,
     util::SubscriberInitExt,
 };
+
+use super::settings::closest_name;
 
 /// The format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, clap::ValueEnum)]
@@ -69,7 +71,7 @@ pub(super) fn begin(
     let all = all.with(spans);
     let _already = all.with(filter).try_init();
     if let Some(mistake) = mistake {
-        print_or_log(format_args!("{mistake}"));
+        print_or_log_warning(format_args!("{mistake}"));
     }
     #[cfg(feature = "otel")]
     if let Some(error) = problem {
@@ -85,14 +87,47 @@ fn filter(directives: &str, usual: &str) -> (EnvFilter, Option<String>) {
     });
     match invalid {
         Some(mistake) => (EnvFilter::new(usual), Some(mistake)),
-        None => (EnvFilter::new(directives), None),
+        None => match misspelt_level(directives) {
+            // The filter would drop the line about itself.
+            Some(mistake) => (EnvFilter::new(format!("{directives},{}=warn", module_path!())), Some(mistake)),
+            None => (EnvFilter::new(directives), None),
+        },
     }
+}
+
+/// The names of levels.
+const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
+/// Crates whose names look like a misspelt level.
+const CRATES: [&str; 2] = ["tracing", "warp"];
+
+/// Returns a line about a directive that looks like a misspelt level. It is the name of a target, and the log has no others.
+fn misspelt_level(directives: &str) -> Option<String> {
+    directives.split(',').map(str::trim).find_map(|text| {
+        let is_level = text.parse::<LevelFilter>().is_ok();
+        let is_name = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+        if is_level || !is_name || CRATES.contains(&text) {
+            return None;
+        }
+        let name = text.to_ascii_lowercase();
+        let longer = LEVELS.into_iter().find(|level| name.starts_with(level));
+        let meant = longer.or_else(|| closest_name(&name, LEVELS.into_iter()))?;
+        Some(format!("RUST_LOG: `{text}` selects the target of that name alone; is the level `{meant}` meant?"))
+    })
 }
 
 /// Prints a line for people, or logs it if the log is JSON.
 pub(super) fn print_or_log(text: fmt::Arguments<'_>) {
     if is_json() {
         tracing::info!("{text}");
+    } else {
+        to_stderr(&format!("{text}\n"));
+    }
+}
+
+/// Prints a warning for people, or logs it if the log is JSON.
+pub(super) fn print_or_log_warning(text: fmt::Arguments<'_>) {
+    if is_json() {
+        tracing::warn!("{text}");
     } else {
         to_stderr(&format!("{text}\n"));
     }
@@ -235,6 +270,21 @@ pub(super) mod tests {
         assert_eq!(usual.to_string(), "warn");
         let mistake = mistake.unwrap();
         assert!(mistake.starts_with("RUST_LOG is ignored: `kctl=loud` is not a directive ("), "{mistake}");
+    }
+
+    #[test]
+    fn misspelt_level_of_rust_log_is_named() {
+        for (directives, meant) in
+            [("warning", "warn"), ("info,kctl=debug,INFORMATION", "info"), ("dbug", "debug"), ("eror", "error")]
+        {
+            let (filter, mistake) = filter(directives, "info");
+            let mistake = mistake.unwrap_or_else(|| panic!("{directives}"));
+            assert!(mistake.ends_with(&format!("alone; is the level `{meant}` meant?")), "{directives}: {mistake}");
+            assert!(filter.to_string().contains("kctl::app::log=warn"), "{filter}");
+        }
+        for directives in ["my_app", "kctl", "hyper", "tower", "tracing", "warn", "WARN", "kctl::app", "3"] {
+            assert_eq!(filter(directives, "info").1, None, "{directives}");
+        }
     }
 
     #[test]

@@ -130,7 +130,7 @@ pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String
 }
 
 /// Returns the known name with the smallest edit distance, if that is at most a third of the name and [`CHANGES_MAX`].
-fn closest_name<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn closest_name<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let best = candidates.map(|candidate| (edit_distance(name, candidate), candidate)).min()?;
     let length = name.strip_prefix(PREFIX).unwrap_or(name).len();
     (best.0 <= CHANGES_MAX.min(length.div_ceil(3))).then_some(best.1)
