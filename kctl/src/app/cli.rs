@@ -222,7 +222,7 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
     log::begin(&app.name, options.log_format);
     let variables = std::env::vars_os().filter_map(|(name, _value)| name.into_string().ok());
     for line in settings::misspelt(command, variables) {
-        print_or_log!("{}: {line}", app.name);
+        log::print_or_log_warning(format_args!("{}: {line}", app.name));
     }
     let ran = Box::pin(run::run(app, options)).await;
     #[cfg(feature = "otel")]

@@ -1,6 +1,7 @@
 //! Log output: lines for people, or JSON for machines, both on standard error.
 
 use std::{
+    backtrace::{Backtrace, BacktraceStatus},
     fmt,
     io::{IsTerminal, Write},
     sync::{Arc, OnceLock},
@@ -70,6 +71,9 @@ pub(super) fn begin(
     #[cfg(feature = "otel")]
     let all = all.with(spans);
     let _already = all.with(filter).try_init();
+    if is_json() {
+        std::panic::set_hook(Box::new(log_panic));
+    }
     if let Some(mistake) = mistake {
         print_or_log_warning(format_args!("{mistake}"));
     }
@@ -93,6 +97,18 @@ fn filter(directives: &str, usual: &str) -> (EnvFilter, Option<String>) {
             None => (EnvFilter::new(directives), None),
         },
     }
+}
+
+/// Logs a panic, in place of the standard hook, which writes several lines of text. Backtraces follow `RUST_BACKTRACE` as there.
+fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let location = panic.location().map(ToString::to_string);
+    let backtrace = Backtrace::capture();
+    let backtrace = (backtrace.status() == BacktraceStatus::Captured).then(|| backtrace.to_string());
+    let thread = std::thread::current();
+    let (location, backtrace, thread) = (location.as_deref(), backtrace.as_deref(), thread.name());
+    tracing::error!(location, thread, backtrace, "panic: {}", text.unwrap_or("without a text"));
 }
 
 /// The names of levels.
@@ -285,6 +301,21 @@ pub(super) mod tests {
         for directives in ["my_app", "kctl", "hyper", "tower", "tracing", "warn", "WARN", "kctl::app", "3"] {
             assert_eq!(filter(directives, "info").1, None, "{directives}");
         }
+    }
+
+    #[test]
+    fn panic_is_one_json_line() {
+        let usual = std::panic::take_hook();
+        std::panic::set_hook(Box::new(log_panic));
+        let lines = capture_logs(|| {
+            let _panicked = std::panic::catch_unwind(|| panic!("it broke\nin two lines"));
+        });
+        std::panic::set_hook(usual);
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert_eq!(lines[0]["level"], "ERROR");
+        assert_eq!(lines[0]["message"], "panic: it broke\nin two lines");
+        let location = lines[0]["location"].as_str().unwrap();
+        assert!(location.contains("log.rs:"), "{location}");
     }
 
     #[test]
