@@ -40,6 +40,11 @@ const REVIEWS_MAX: usize = 4;
 /// Maximum number of cached reviews of one kind. At the bound expired ones are removed, then all.
 const CACHED_REVIEWS_MAX: usize = 1_000;
 
+/// The response to a client without a token.
+const NO_TOKEN: &str = "send the token of a service account: `Authorization: Bearer …`\n";
+/// The response to a client whose token belongs to no user.
+const REJECTED_TOKEN: &str = "the API server does not accept this token: it is invalid or has expired\n";
+
 /// Admits requests with a token whose user may `get` the path.
 pub(crate) struct Guard {
     client: Client,
@@ -109,9 +114,9 @@ impl Guard {
         let bearer = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let bearer = bearer.and_then(|value| value.split_once(' '));
         let secret = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { return Err(unauthorized()) };
+        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { return Err(unauthorized(NO_TOKEN)) };
         let user = self.user(secret).await.map_err(|error| internal_error(&error))?;
-        let Some(user) = user else { return Err(unauthorized()) };
+        let Some(user) = user else { return Err(unauthorized(REJECTED_TOKEN)) };
         let path = request.uri().path();
         if self.allows(&user, path).await.map_err(|error| internal_error(&error))? {
             return Ok(());
@@ -163,8 +168,8 @@ impl Guard {
 }
 
 /// Returns 401 with the header that tells a client to send a bearer token.
-fn unauthorized() -> Page {
-    let mut page = text(StatusCode::UNAUTHORIZED, "send the token of a service account: `Authorization: Bearer …`\n");
+fn unauthorized(why: &'static str) -> Page {
+    let mut page = text(StatusCode::UNAUTHORIZED, why);
     page.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     page
 }
@@ -307,6 +312,16 @@ mod tests {
         let request = Request::builder().uri("/metrics").header("authorization", "Bearer broken").body(()).unwrap();
         let page = guard.admit(&request).await.unwrap_err();
         assert_eq!(page.body(), "the API server could not authorize the request; the log has the reason\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn rejected_token_differs_from_a_missing_one() {
+        let guard = Guard::new(cluster().0);
+        for (token, expected) in [("", NO_TOKEN), ("unknown", REJECTED_TOKEN), ("anonymous", REJECTED_TOKEN)] {
+            let request = Request::builder().uri("/metrics").header("authorization", format!("Bearer {token}"));
+            let page = guard.admit(&request.body(()).unwrap()).await.unwrap_err();
+            assert_eq!((page.status().as_u16(), page.body().as_str()), (401, expected), "{token:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
