@@ -35,6 +35,8 @@ const DENIED_FOR: Duration = Duration::from_secs(30);
 /// Lifetime of the rejection of a token. It is short, because a token that is rejected may become valid a moment later,
 /// when the API server has read a new service account.
 const REJECTED_FOR: Duration = Duration::from_secs(5);
+/// Time in which an error of the same text is logged once: anyone can cause errors.
+const LOGGED_EVERY: Duration = Duration::from_secs(10);
 /// Maximum number of reviews that wait for their responses; others wait for them.
 const REVIEWS_MAX: usize = 4;
 /// Maximum number of cached reviews of one kind. At the bound expired ones are removed, then all.
@@ -56,6 +58,8 @@ pub(crate) struct Guard {
     /// Permits of reviews: [`REVIEWS_MAX`].
     reviews: Semaphore,
     allowed: Mutex<CachedReviews<(String, String), bool>>,
+    /// The texts of the errors that were logged just now.
+    logged: Mutex<CachedReviews<String, ()>>,
 }
 
 /// Results of reviews with the time at which they expire.
@@ -106,6 +110,7 @@ impl Guard {
             rejected: Mutex::new(CachedReviews(HashMap::new())),
             reviews: Semaphore::new(REVIEWS_MAX),
             allowed: Mutex::new(CachedReviews(HashMap::new())),
+            logged: Mutex::new(CachedReviews(HashMap::new())),
         }
     }
 
@@ -115,10 +120,10 @@ impl Guard {
         let bearer = bearer.and_then(|value| value.split_once(' '));
         let secret = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
         let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { return Err(unauthorized(NO_TOKEN)) };
-        let user = self.user(secret).await.map_err(|error| internal_error(&error))?;
+        let user = self.user(secret).await.map_err(|error| self.internal_error(&error))?;
         let Some(user) = user else { return Err(unauthorized(REJECTED_TOKEN)) };
         let path = request.uri().path();
-        if self.allows(&user, path).await.map_err(|error| internal_error(&error))? {
+        if self.allows(&user, path).await.map_err(|error| self.internal_error(&error))? {
             return Ok(());
         }
         let who = &user.username;
@@ -165,6 +170,27 @@ impl Guard {
         self.allowed.lock().put(key, allowed, if allowed { ALLOWED_FOR } else { DENIED_FOR });
         Ok(allowed)
     }
+
+    /// Returns 500, and logs why the decision could not be made. The client may be anyone, so it does not get the reason.
+    fn internal_error(&self, error: &ApiError) -> Page {
+        if self.is_due_for_log(&error.to_string()) {
+            tracing::warn!(%error, "failed to authorize a client of /metrics");
+        }
+        text(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the API server could not authorize the request; the log has the reason\n",
+        )
+    }
+
+    /// Returns `true` unless the same text was logged within [`LOGGED_EVERY`].
+    fn is_due_for_log(&self, text: &str) -> bool {
+        let mut logged = self.logged.lock();
+        let is_due = logged.get(&text.to_owned()).is_none();
+        if is_due {
+            logged.put(text.to_owned(), (), LOGGED_EVERY);
+        }
+        is_due
+    }
 }
 
 /// Returns 401 with the header that tells a client to send a bearer token.
@@ -172,12 +198,6 @@ fn unauthorized(why: &'static str) -> Page {
     let mut page = text(StatusCode::UNAUTHORIZED, why);
     page.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     page
-}
-
-/// Returns 500, and logs why the decision could not be made. The client may be anyone, so it does not get the reason.
-fn internal_error(error: &ApiError) -> Page {
-    tracing::warn!(%error, "failed to authorize a client of /metrics");
-    text(StatusCode::INTERNAL_SERVER_ERROR, "the API server could not authorize the request; the log has the reason\n")
 }
 
 #[cfg(test)]
@@ -322,6 +342,22 @@ mod tests {
             let page = guard.admit(&request.body(()).unwrap()).await.unwrap_err();
             assert_eq!((page.status().as_u16(), page.body().as_str()), (401, expected), "{token:?}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn repeated_error_is_logged_once_in_ten_seconds() {
+        let guard = Guard::new(cluster().0);
+        for (wait, text, expected) in
+            [(0, "a", true), (0, "a", false), (0, "b", true), (9, "a", false), (2, "a", true), (0, "a", false)]
+        {
+            tokio::time::sleep(Duration::from_secs(wait)).await;
+            assert_eq!(guard.is_due_for_log(text), expected, "{text} after {wait} s more");
+        }
+        // Each request with another token fails in the same way.
+        for _ in 0..3 {
+            assert_eq!(status(&guard, Some("Bearer broken")).await, 500);
+        }
+        assert_eq!(guard.logged.lock().0.len(), 3, "`a`, `b` and the error of the connection");
     }
 
     #[tokio::test(start_paused = true)]
