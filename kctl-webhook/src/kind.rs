@@ -61,3 +61,38 @@ pub struct Definition {
 pub(crate) fn format_kind(kind: &GroupVersionKind) -> String {
     format!("{}, Kind={}", kind.api_version(), kind.kind)
 }
+
+/// Formats an object for messages: `PodSet default/web`. Parts that are empty are left out.
+pub(crate) fn format_object(kind: &str, namespace: &str, name: &str) -> String {
+    match (namespace, name) {
+        ("", name) => format!("{kind} {name}").trim().to_owned(),
+        (namespace, "") => format!("{kind} in {namespace}").trim().to_owned(),
+        (namespace, name) => format!("{kind} {namespace}/{name}").trim().to_owned(),
+    }
+}
+
+/// Formats the type of a review that was not expected, for messages.
+pub(crate) fn format_review(api_version: &str, kind: &str) -> String {
+    match format!("{api_version} {kind}").trim() {
+        "" => "neither apiVersion nor kind".to_owned(),
+        found => found.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_parts_of_an_object_are_left_out() {
+        for (kind, namespace, name, expected) in [
+            ("PodSet", "default", "web", "PodSet default/web"),
+            ("Node", "", "n1", "Node n1"),
+            ("PodSet", "default", "", "PodSet in default"),
+            ("Node", "", "", "Node"),
+            ("", "default", "web", "default/web"),
+        ] {
+            assert_eq!(format_object(kind, namespace, name), expected);
+        }
+    }
+}

@@ -97,7 +97,13 @@ async fn each_failure_is_a_response_with_the_reason() {
         (RULES, "application/yaml", good.clone(), 400, "contentType=application/yaml, expected application/json"),
         (RULES, json_type, String::new(), 400, "request body is empty"),
         (RULES, json_type, "{".into(), 400, "no AdmissionReview: EOF while parsing an object at line 1 column 1"),
-        (RULES, json_type, "{}".into(), 400, " : expected admission.k8s.io/v1 AdmissionReview"),
+        (
+            RULES,
+            json_type,
+            "{}".into(),
+            400,
+            "neither apiVersion nor kind: expected admission.k8s.io/v1 AdmissionReview",
+        ),
         (RULES, json_type, good.replace("CREATE", "PATCH"), 400, "Site default/web: there is no operation \"PATCH\""),
         (
             RULES,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     call::{RequestState, catch_unwind},
-    kind::format_kind,
+    kind::{format_kind, format_review},
     server::uid_of,
 };
 
@@ -65,7 +65,7 @@ fn decode_request(webhook: &Webhook, body: &[u8]) -> Result<Decoded, (StatusCode
     let review: Review = serde_json::from_slice(body).map_err(|error| bad(format!("no {KIND}: {error}")))?;
     let Review { api_version, kind, request } = review;
     if kind != KIND || !VERSIONS.contains(&api_version.as_str()) {
-        return Err(bad(format!("{api_version} {kind}: expected {} {KIND}", VERSIONS[0])));
+        return Err(bad(format!("{}: expected {} {KIND}", format_review(&api_version, &kind), VERSIONS[0])));
     }
     let request = request.ok_or_else(|| bad(format!("the {KIND} has no request")))?;
     let operation = Operation::parse(&request.operation)

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::request::User;
+use crate::kind::format_object;
 
 /// Supported versions; they have the same fields.
 pub(super) const VERSIONS: [&str; 2] = ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"];
@@ -64,9 +65,37 @@ impl From<&RequestKind> for GroupVersionKind {
 }
 
 impl Request {
-    /// Formats the object for messages: `PodSet default/web`.
+    /// Formats the object for messages: `PodSet default/web`. A new object with `generateName` has no name yet, and the start of
+    /// it stands in for that.
     pub(super) fn describe(&self) -> String {
-        let Self { kind, namespace, name, .. } = self;
-        if namespace.is_empty() { format!("{} {name}", kind.kind) } else { format!("{} {namespace}/{name}", kind.kind) }
+        let field = |path: &str| [&self.object, &self.old_object].into_iter().find_map(|of| of.pointer(path)?.as_str());
+        let names = [Some(self.name.as_str()), field("/metadata/name"), field("/metadata/generateName")];
+        let name = names.into_iter().flatten().find(|name| !name.is_empty()).unwrap_or_default();
+        format_object(&self.kind.kind, &self.namespace, name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn object_without_a_name_is_described_by_its_metadata() {
+        let kind = json!({ "group": "", "version": "v1", "kind": "Pod" });
+        for (request, expected) in [
+            (json!({ "kind": kind, "namespace": "a", "name": "web" }), "Pod a/web"),
+            (json!({ "kind": kind, "namespace": "a", "object": { "metadata": { "name": "web" } } }), "Pod a/web"),
+            (
+                json!({ "kind": kind, "namespace": "a", "object": { "metadata": { "generateName": "web-" } } }),
+                "Pod a/web-",
+            ),
+            (json!({ "kind": kind, "namespace": "a" }), "Pod in a"),
+            (json!({ "kind": kind, "oldObject": { "metadata": { "name": "web" } } }), "Pod web"),
+        ] {
+            let request: Request = serde_json::from_value(request).unwrap();
+            assert_eq!(request.describe(), expected);
+        }
     }
 }

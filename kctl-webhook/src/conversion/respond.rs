@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{Conversions, Rule, StepError};
 use crate::{
     call::{RequestState, catch_unwind},
+    kind::{format_object, format_review},
     metrics::Running,
     server::uid_of,
 };
@@ -109,7 +110,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
 fn decode_request(body: &[u8]) -> Result<Request, String> {
     let review: Review = serde_json::from_slice(body).map_err(|error| format!("no {KIND}: {error}"))?;
     if review.kind != KIND || review.api_version != API_VERSION {
-        return Err(format!("{} {}: expected {API_VERSION} {KIND}", review.api_version, review.kind));
+        return Err(format!("{}: expected {API_VERSION} {KIND}", format_review(&review.api_version, &review.kind)));
     }
     review.request.ok_or_else(|| format!("the {KIND} has no request"))
 }
@@ -124,7 +125,7 @@ async fn convert(
 ) -> Result<Value, ConversionFailure> {
     let text = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let [api, kind, namespace, name] = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(text);
-    let shown = if namespace.is_empty() { format!("{kind} {name}") } else { format!("{kind} {namespace}/{name}") };
+    let shown = format_object(&kind, &namespace, &name);
     let about = |text: &str| format!("{shown}, {api} → {desired}: {text}");
     let (group, from) = split(&api);
     let (desired_group, to) = split(desired);
