@@ -158,10 +158,14 @@ impl Command {
 }
 
 /// Prints an error of usage with the origin of the wrong value, and exits.
-fn reject(command: &clap::Command, error: &clap::Error, typed: &[OsString]) -> ! {
+///
+/// `all` are the typed arguments with those of the file of `--config`.
+fn reject(command: &clap::Command, error: &clap::Error, typed: &[OsString], all: &[OsString]) -> ! {
     // If standard error is closed, the exit status still reports the failure.
     let _printed = error.print();
-    if let Some(origin) = settings::origin(command, error, typed, |name| std::env::var_os(name).is_some()) {
+    let is_set = |name: &str| std::env::var_os(name).is_some();
+    let origin = settings::origin(command, error, typed, is_set);
+    if let Some(origin) = origin.or_else(|| settings::set_elsewhere(command, error, typed, all, is_set)) {
         print_or_log!("{origin}");
     }
     std::process::exit(error.exit_code())
@@ -173,8 +177,8 @@ pub(super) async fn main(app: App) -> Result<()> {
     let typed: Vec<OsString> = std::env::args_os().collect();
     let arguments = settings::arguments(&command, typed.clone());
     let arguments = arguments.unwrap_or_else(|error| command.clone().error(ErrorKind::InvalidValue, error).exit());
-    let documented = command.clone();
-    match parse(command, arguments).unwrap_or_else(|error| reject(&documented, &error, &typed)).command {
+    let (documented, all) = (command.clone(), arguments.clone());
+    match parse(command, arguments).unwrap_or_else(|error| reject(&documented, &error, &typed, &all)).command {
         Command::Run(options) => run_logged(app, *options, &documented).await,
         #[cfg(feature = "dev")]
         Command::Dev(options) => {

@@ -6,7 +6,7 @@ use std::{ffi::OsString, io::Read, path::Path};
 
 use clap::{
     Arg, ArgAction, ArgMatches, Command,
-    error::{ContextKind, ContextValue},
+    error::{ContextKind, ContextValue, ErrorKind},
     parser::ValueSource,
 };
 use kctl_runtime::reconcile::{Error, Result, ResultExt};
@@ -174,6 +174,35 @@ pub(super) fn origin(
     has_file.then(|| format!("help: the value is from the line `{name}:` in the file of --config"))
 }
 
+/// Returns a hint at the options that the environment and the file set, for an error about several options: clap does not name
+/// the origin of options that contradict each other, or that need another one.
+///
+/// `all` are the typed arguments with those of the file.
+pub(super) fn set_elsewhere(
+    command: &Command,
+    rejected: &clap::Error,
+    typed: &[OsString],
+    all: &[OsString],
+    is_set: impl Fn(&str) -> bool,
+) -> Option<String> {
+    let is_about_several = match rejected.kind() {
+        ErrorKind::ArgumentConflict | ErrorKind::MissingRequiredArgument => true,
+        // The program's check of the options names them in its text.
+        kind => kind == ErrorKind::ValueValidation && rejected.get(ContextKind::InvalidArg).is_none(),
+    };
+    let is_run = all.get(1).is_some_and(|first| first == RUN);
+    let run = command.find_subcommand(RUN).filter(|_| is_about_several && is_run)?;
+    let names = || {
+        let names = run.get_arguments().filter_map(Arg::get_long).filter(|name| *name != "config");
+        names.filter(move |name| !is_typed(run, typed, name))
+    };
+    let of_environment = names().map(variable).filter(|name| is_set(name));
+    let of_file =
+        names().filter(|name| is_typed(run, all, name)).map(|name| format!("`{name}:` in the file of --config"));
+    let set: Vec<String> = of_environment.chain(of_file).collect();
+    (!set.is_empty()).then(|| format!("help: options that are set elsewhere: {}", set.join(", ")))
+}
+
 /// Returns `true` if the arguments have an option, as `--name`, `--name=value`, `-n value` or `-nvalue`.
 fn is_typed(run: &Command, typed: &[OsString], name: &str) -> bool {
     let short = run.get_arguments().find(|arg| arg.get_long() == Some(name)).and_then(Arg::get_short);
@@ -212,7 +241,24 @@ fn read(file: &Path) -> Result<Map<String, Value>> {
     if text.lines().all(|line| line.trim_start().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Map::new());
     }
-    serde_saphyr::from_str(&text).context(format!("--config {}: not a list of `option: value`", file.display()))
+    serde_saphyr::from_str(&text)
+        .map_err(|error| Error::from(format!("--config {}: {}", file.display(), yaml_problem(error.without_snippet()))))
+}
+
+/// Returns the problem of a file that can't be parsed, in one line. The texts of the parser name its own functions.
+fn yaml_problem(error: &serde_saphyr::Error) -> String {
+    match error {
+        serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location } => {
+            format!("`{key}` is set twice, the second time in line {}; remove one of the lines", location.line())
+        }
+        serde_saphyr::Error::MultipleDocuments { .. } => {
+            "several documents; write all options into one, without a line `---` between them".to_owned()
+        }
+        other => {
+            let text = other.to_string();
+            format!("not a list of `option: value`: {}", text.lines().next().unwrap_or_default())
+        }
+    }
 }
 
 /// Returns a value of the file as flags; `None` if it does not fit the option.
@@ -353,10 +399,15 @@ mod tests {
             ("address: null", "--config FILE: `address: null` is not a valid value of --address"),
             ("namespace: { a: b }", "--config FILE: `namespace: {\"a\":\"b\"}` is not a valid value"),
             ("- a", "--config FILE: not a list of `option: value`"),
+            (
+                "elect: true\nelect: false\n",
+                "--config FILE: `elect` is set twice, the second time in line 2; remove one",
+            ),
+            ("elect: true\n---\nelect: false\n", "--config FILE: several documents; write all options into one"),
         ];
         for (text, expected) in cases {
             let error = check(text, &[]).unwrap_err();
-            assert!(error.starts_with(expected), "{text}: {error}");
+            assert!(error.starts_with(expected) && error.lines().count() == 1, "{text}: {error}");
         }
         let missing = ["app", RUN, "--config=/nowhere.yaml"].map(OsString::from).to_vec();
         assert!(arguments(&command(), missing).unwrap_err().to_string().starts_with("--config /nowhere.yaml"));
@@ -391,6 +442,27 @@ mod tests {
             origin(&["app", RUN, config], &["--elect=5"], false),
             Some("help: the value is from the line `elect:` in the file of --config".into())
         );
+    }
+
+    #[test]
+    fn options_from_elsewhere_are_named_if_one_is_missing() {
+        let hint = |typed: &[&str], more: &[&str], is_set: bool| {
+            let typed: Vec<_> = typed.iter().map(OsString::from).collect();
+            let all: Vec<_> = typed.iter().cloned().chain(more.iter().map(OsString::from)).collect();
+            let error = command().error(ErrorKind::MissingRequiredArgument, "--address is missing");
+            set_elsewhere(&command(), &error, &typed, &all, |name| is_set && name == "KCTL_NEEDS")
+        };
+        let begin = "help: options that are set elsewhere: ";
+        assert_eq!(hint(&["app", RUN], &[], true), Some(format!("{begin}KCTL_NEEDS")));
+        let config = "--config=web.yaml";
+        assert_eq!(
+            hint(&["app", RUN, config], &["--needs=it"], false),
+            Some(format!("{begin}`needs:` in the file of --config"))
+        );
+        assert_eq!(hint(&["app", RUN, "--needs=it"], &[], true), None);
+        assert_eq!(hint(&["app", "dev"], &[], true), None);
+        let wrong = command().error(ErrorKind::InvalidValue, "5x");
+        assert_eq!(set_elsewhere(&command(), &wrong, &[], &["app", RUN].map(OsString::from), |_name| true), None);
     }
 
     #[test]
