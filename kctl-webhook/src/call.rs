@@ -43,15 +43,19 @@ impl FunctionInfo {
     }
 }
 
-/// Calls a function and catches its panic.
+/// Calls a function and catches its panic, which is logged with the object of the call.
 ///
 /// # Errors
 /// The function panicked: the message has the function's location.
-pub(crate) async fn catch_unwind<T>(about: FunctionInfo, call: impl FnOnce() -> CallFuture<T>) -> Result<T, String> {
+pub(crate) async fn catch_unwind<T>(
+    about: FunctionInfo,
+    object: &str,
+    call: impl FnOnce() -> CallFuture<T>,
+) -> Result<T, String> {
     let failed = |panic: Box<dyn Any + Send>| {
         let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
         let text = format!("panic in {}: {}", about.named_location(), text.unwrap_or("without a text"));
-        tracing::error!("{text}");
+        tracing::error!(object, "{text}");
         text
     };
     let mut called = std::panic::catch_unwind(AssertUnwindSafe(call)).map_err(failed)?;

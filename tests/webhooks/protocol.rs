@@ -114,7 +114,13 @@ async fn each_failure_is_a_response_with_the_reason() {
         ),
         (RULES, json_type, good.replace("[\"a\"]", "7"), 400, "Site default/web: the object can't be read as `Site`: "),
         (RULES, json_type, " ".repeat((7 << 20) + 1), 413, "the request has more than 7340032 bytes"),
-        ("/validate--v1-pod", json_type, pod.clone(), 500, "panic in `panics` (tests/webhooks/protocol.rs:"),
+        (
+            "/validate--v1-pod",
+            json_type,
+            pod.clone(),
+            500,
+            "Pod default/web: panic in `panics` (tests/webhooks/protocol.rs:",
+        ),
         (
             "/mutate--v1-pod?timeout=2s",
             json_type,
@@ -283,6 +289,18 @@ async fn function_of_a_closed_request_is_logged() {
     let expected =
         ["request ended without a response", "while `hangs` (tests/webhooks/protocol.rs:", "for Pod default/web ran"];
     assert!(expected.iter().all(|text| logged.contains(text)), "{logged}");
+}
+
+#[tokio::test]
+async fn panic_is_logged_with_its_object() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).with_ansi(false).finish();
+    let _logged = tracing::subscriber::set_default(log);
+    tracing::callsite::rebuild_interest_cache();
+    send_review(&router(&Metrics::default()), "/validate--v1-pod", "application/json", pod_review()).await;
+    let logged = String::from_utf8(lines.0.lock().clone()).unwrap();
+    assert!(logged.contains("panic in `panics` (") && logged.contains("object=\"Pod default/web\""), "{logged}");
 }
 
 #[tokio::test]

@@ -40,12 +40,13 @@ pub(crate) async fn respond(webhook: &Webhook, body: &[u8], state: &mut RequestS
     };
     let request = Arc::new(request);
     state.uid.clone_from(&request.uid);
-    *state.running.lock() = Some(format!("{} for {}", webhook.function_info().named_location(), request.describe()));
+    let object = request.describe();
+    *state.running.lock() = Some(format!("{} for {object}", webhook.function_info().named_location()));
     let (called, sent) = (webhook.clone(), request.clone());
     let running = state.measurement.start_function(&state.running);
     let called = state.in_own_task(async move {
-        let decision = catch_unwind(called.function_info(), || called.call(&sent, operation)).await;
-        decision.inspect_err(|_panic| running.count_panic())
+        let decision = catch_unwind(called.function_info(), &object, || called.call(&sent, operation)).await;
+        decision.inspect_err(|_panic| running.count_panic()).map_err(|text| format!("{object}: {text}"))
     });
     let decision = called.await.map_err(|error| error.to_string()).flatten();
     let decision = decision

@@ -137,7 +137,7 @@ async fn convert(
     let mut converted = object;
     for rule in path {
         *called.lock() = Some(format!("{} for {shown}", rule.about.named_location()));
-        let stepped = convert_step(rule, converted, running).await;
+        let stepped = convert_step(rule, converted, &shown, running).await;
         converted = stepped.map_err(|error| ConversionFailure {
             text: about(&error.to_string()),
             logged: about(&error.without_values()),
@@ -152,8 +152,8 @@ fn split(api_version: &str) -> (&str, &str) {
 }
 
 /// Calls one function. The result gets the target version, and the metadata of the source.
-async fn convert_step(rule: &Rule, object: Value, running: &Running) -> Result<Value, StepError> {
-    let called = catch_unwind(rule.about, || (rule.call)(&object)).await;
+async fn convert_step(rule: &Rule, object: Value, shown: &str, running: &Running) -> Result<Value, StepError> {
+    let called = catch_unwind(rule.about, shown, || (rule.call)(&object)).await;
     let converted = called.inspect_err(|_panic| running.count_panic()).map_err(StepError::Function)??;
     let Value::Object(mut converted) = converted else {
         return Err(StepError::Function("the result is not an object".into()));
