@@ -34,9 +34,21 @@ pub fn write_with_suffix(path: &Path, suffix: &str, text: &str) -> io::Result<()
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&beside)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
+    let written =
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // The error of the write is the one to report.
+        let _removed = fs::remove_file(&beside);
+    }
+    written
+}
+
+/// Returns the remedy for a failed write, for messages.
+pub fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space on the disk",
+        _ => "make the folder writable",
+    }
 }
 
 /// Returns the contents of a file, or `None` if it does not exist.
@@ -71,5 +83,22 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(read(&folder.join("key.new")).unwrap(), None);
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn failed_write_leaves_no_temporary_file() {
+        let folder = std::env::temp_dir().join(format!("kctl-private-failed-{}", std::process::id()));
+        let path = folder.join("key");
+        // A file can't replace a folder.
+        fs::create_dir_all(&path).unwrap();
+        write(&path, "new").unwrap_err();
+        assert!(!folder.join("key.new").exists());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn remedy_for_a_full_disk_is_space() {
+        assert_eq!(remedy(&io::ErrorKind::StorageFull.into()), "free some space on the disk");
+        assert_eq!(remedy(&io::ErrorKind::PermissionDenied.into()), "make the folder writable");
     }
 }

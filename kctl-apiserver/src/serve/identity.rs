@@ -159,7 +159,7 @@ impl StoredIdentity {
         }
         let made = Self::new(now)?;
         private_file::write(&path, &made.text())
-            .map_err(|error| format!("{file}: {error}; make the folder writable"))?;
+            .map_err(|error| format!("{file}: {error}; {}", private_file::remedy(&error)))?;
         Ok(made)
     }
 

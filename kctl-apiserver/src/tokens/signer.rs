@@ -45,7 +45,7 @@ pub(crate) enum SignerError {
     #[error("{file}: no private key of ECDSA on P-256 in PKCS #8: {why}; remove the file for a new key")]
     KeyBroken { file: String, why: String },
     /// The file cannot be written.
-    #[error("{file}: {error}; make the folder writable")]
+    #[error("{file}: {error}; {}", private_file::remedy(error))]
     KeyUnkept { file: String, error: io::Error },
 }
 
