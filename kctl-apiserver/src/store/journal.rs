@@ -195,7 +195,8 @@ impl Journal {
         fs::create_dir_all(folder)?;
         let lock = folder.join("lock");
         let lock = File::create(&lock).map_err(|error| with_path(&lock, &error))?;
-        lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, "another server uses this folder"))?;
+        let in_use = "another server uses this folder; stop it, or name another folder";
+        lock.try_lock().map_err(|_| io::Error::new(io::ErrorKind::AddrInUse, in_use))?;
         let file = folder.join(FILE);
         let (exists, has_certificates) = (file.exists(), folder.join(CERTIFICATES).exists());
         let (objects, revision) = read(&file)?;

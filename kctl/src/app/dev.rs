@@ -95,10 +95,11 @@ pub(super) async fn dev(mut app: App, options: DevOptions) -> Result<()> {
 
 /// Stores the objects of all servers in a folder, and loads those that it has.
 fn persist(server: &ApiServer, others: &[(String, ApiServer)], folder: &Path) -> Result<()> {
-    server.persist_in(folder).context(folder.display())?;
+    let flag = |folder: &Path| format!("--data {}", folder.display());
+    server.persist_in(folder).context(flag(folder))?;
     for (name, other) in others {
         let folder = folder.join(name);
-        other.persist_in(&folder).context(folder.display())?;
+        other.persist_in(&folder).context(flag(&folder))?;
     }
     Ok(())
 }
@@ -221,7 +222,8 @@ async fn serve(
     let file = &options.write_kubeconfig;
     if let Some(file) = file {
         let contexts: Vec<_> = beside.iter().map(|(name, other)| (*name, other)).collect();
-        listening.write_kubeconfig_with(file, &contexts).context(file.display())?;
+        let written = listening.write_kubeconfig_with(file, &contexts);
+        written.context(format!("--write-kubeconfig {}", file.display()))?;
     }
     let hint = match file {
         Some(file) => format!("; in another terminal: export KUBECONFIG={}", file.display()),

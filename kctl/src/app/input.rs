@@ -57,7 +57,7 @@ pub(super) fn read_or(paths: &[PathBuf], yaml: Option<&str>) -> Result<Vec<FromF
 
 /// Returns the manifests of a folder by name, without those of its subfolders, as `kubectl apply -f DIR`.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).context(folder.display())?;
+    let entries = std::fs::read_dir(folder).context(flag(folder))?;
     let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;
     files.retain(|file| {
         file.extension().is_some_and(|ending| ["yaml", "yml", "json"].iter().any(|known| ending == *known))
@@ -69,10 +69,15 @@ fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
 /// Maximum number of bytes of a file or of standard input. Devices and pipes may have no end.
 const FILE_LEN_MAX: u64 = 256 << 20;
 
+/// Formats the option that names a file, for errors.
+fn flag(path: &Path) -> String {
+    format!("-f {}", path.display())
+}
+
 /// Reads a file that the user has named.
 fn text_of(path: &Path) -> Result<String> {
     let mut text = String::new();
-    read_bounded(std::fs::File::open(path).context(path.display())?, &path.display().to_string(), &mut text)?;
+    read_bounded(std::fs::File::open(path).context(flag(path))?, &path.display().to_string(), &mut text)?;
     Ok(text)
 }
 
@@ -107,6 +112,8 @@ mod tests {
             let error = read(std::slice::from_ref(path)).err().unwrap().to_string();
             assert!(error.starts_with(&path.display().to_string()) && error.ends_with(expected), "{error}");
         }
+        let error = read(&[folder.join("missing.yaml")]).err().unwrap().to_string();
+        assert!(error.starts_with(&format!("-f {}: ", folder.join("missing.yaml").display())), "{error}");
         std::fs::write(other.join("a.yml"), "apiVersion: v1\nkind: Pod\nmetadata: {name: a}").unwrap();
         assert_eq!(read(&[other]).unwrap().len(), 1);
         std::fs::remove_dir_all(&folder).unwrap();

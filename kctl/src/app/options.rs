@@ -6,12 +6,9 @@ use std::{path::PathBuf, time::Duration};
 use std::pin::Pin;
 
 #[cfg(feature = "webhook")]
-use kctl_runtime::{
-    manager::{
-        metrics::Metrics,
-        serve::{serve_metrics, serve_metrics_securely},
-    },
-    reconcile::ResultExt,
+use kctl_runtime::manager::{
+    metrics::Metrics,
+    serve::{serve_metrics, serve_metrics_securely},
 };
 use kube::Client;
 
@@ -25,7 +22,7 @@ use kctl_runtime::{
         shards::{ShardConfig, ShardError},
     },
     manifest::{self, Permission, PermissionScope, RbacOptions, permissions_of_rule},
-    reconcile::Result,
+    reconcile::{Result, ResultExt},
     shard::{SLOTS_MAX, ShardBy},
 };
 
@@ -216,7 +213,8 @@ impl ManagerOptions {
         if let Some(listener) = bind("--metrics-bind-address", metrics).await? {
             let local = listener.local_addr().is_ok_and(|address| address.ip().is_loopback());
             manager = if self.metrics_secure.unwrap_or(!local) {
-                manager.serve_metrics_securely_by(reviews, listener, self.certificate())?
+                let served = manager.serve_metrics_securely_by(reviews, listener, self.certificate());
+                served.context(self.certificate_flag())?
             } else {
                 manager.serve_metrics(listener)
             };
@@ -269,7 +267,8 @@ impl ManagerOptions {
             "--metrics-bind-address {address}: a cluster says who may read the metrics; without one, bind to loopback, or let \
              everybody read them by --metrics-secure=false"
         ))?;
-        Ok(Box::pin(serve_metrics_securely(listener, metrics, self.certificate(), client)?))
+        let served = serve_metrics_securely(listener, metrics, self.certificate(), client);
+        Ok(Box::pin(served.context(self.certificate_flag())?))
     }
 
     /// Returns `true` if the process elects a leader or holds slots.
@@ -316,6 +315,11 @@ impl ManagerOptions {
         let by = self.slots_of_app.map(|(_n, by)| by).unwrap_or_default();
         let config = ShardConfig::new(self.election(app, namespace), self.slots()?, by);
         Some(config.map(|config| config.in_namespaces(self.namespaces.iter().cloned())))
+    }
+
+    /// Returns the flag that the certificate depends on, for errors.
+    fn certificate_flag(&self) -> &'static str {
+        if self.metrics_cert_path.is_some() { "--metrics-cert-path" } else { "--metrics-secure" }
     }
 
     fn certificate(&self) -> Certificate {
@@ -378,6 +382,20 @@ mod tests {
         let times = (config.lease_duration, config.renew_deadline, config.retry_period);
         assert_eq!(times, (Duration::from_secs(15), Duration::from_secs(10), Duration::from_secs(2)));
         assert_ne!(config.identity, parse(&[]).unwrap().election("podset", "here").identity);
+    }
+
+    #[cfg(feature = "webhook")]
+    #[tokio::test]
+    async fn unusable_metrics_certificate_is_named_with_its_flag() {
+        let flags = ["--metrics-bind-address=127.0.0.1:0", "--metrics-secure", "--metrics-cert-path=/nonexistent"];
+        let silent = tower::service_fn(|_request: http::Request<kube::client::Body>| {
+            std::future::pending::<Result<http::Response<kube::client::Body>, tower::BoxError>>()
+        });
+        let cluster = async { Ok(Client::new(silent, "default")) };
+        let served = parse(&flags).unwrap().metrics_without_manager(&[], |_metrics| {}, cluster).await;
+        let error = served.err().unwrap().to_string();
+        let expected = "--metrics-cert-path: the certificate of the metrics server: /nonexistent/tls.crt";
+        assert!(error.starts_with(expected), "{error}");
     }
 
     #[test]

@@ -296,7 +296,10 @@ impl App {
         let is_new_each_start = matches!(server.certificate, Certificate::SelfSigned(_));
         let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
         let (routes, functions) = self.routes()?;
-        let server = Server::listen(routes, server).await.map_err(not_started)?;
+        let server = Server::listen(routes, server).await;
+        let is_of_folder = options.webhook_cert_dir.is_some() && matches!(server, Err(ServerError::Certificate(_)));
+        let server = server.map_err(not_started);
+        let server = if is_of_folder { server.context("--webhook-cert-dir")? } else { server? };
         let url_of = |address: SocketAddr| options.webhook_url.clone().unwrap_or_else(|| format!("https://{address}"));
         let client = ClientConfig::Url(url_of(loopback_if_unspecified(server.address())));
         // Without `--write-webhook-config` too, because Karmada may reject the address.
@@ -308,7 +311,7 @@ impl App {
                 self.convert_by(definition, &client, server.authority());
             }
             objects.extend(configurations);
-            write(file, &manifest::yaml(&objects)?)?;
+            write(file, &manifest::yaml(&objects)?).context("--write-webhook-config")?;
             if is_new_each_start {
                 print_or_log!(
                     "{}: the webhooks' certificate is new at each start, and so is {}: apply it again after a start, or keep the \

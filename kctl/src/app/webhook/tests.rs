@@ -51,6 +51,21 @@ async fn webhook_port_in_use_is_named_with_its_flag() {
     assert_eq!(error, expected);
 }
 
+#[cfg(feature = "dev")]
+#[tokio::test]
+async fn unusable_webhook_files_are_named_with_their_flags() {
+    let (nowhere, missing) = (Some("/nonexistent/file".into()), Some("/nonexistent".into()));
+    let folder = ServeOptions { webhook_cert_dir: missing, ..ServeOptions::default() };
+    let file = ServeOptions { write_webhook_config: nowhere, ..ServeOptions::default() };
+    for (options, expected) in [
+        (folder, "--webhook-cert-dir: certificate file /nonexistent/tls.crt can't be read"),
+        (file, "--write-webhook-config: /nonexistent/file: "),
+    ] {
+        let error = readiness::app().webhook(&options).await.err().unwrap().to_string();
+        assert!(error.starts_with(expected), "{error}");
+    }
+}
+
 #[cfg(unix)]
 #[test]
 fn configuration_is_not_written_through_a_dangling_link() {

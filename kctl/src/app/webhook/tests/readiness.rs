@@ -25,7 +25,7 @@ fn check(health: &Health) -> std::result::Result<String, String> {
 }
 
 /// Returns an app with one admission function.
-fn app() -> App {
+pub(super) fn app() -> App {
     let mut app = App::new("web");
     let about = FunctionInfo::new("anything", file!(), line!());
     app.webhook_functions.admission.push(Webhook::object::<k8s_openapi::api::core::v1::ConfigMap, _, _>(
