@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use serde_json::Value;
 
 use crate::{
-    admission::{self, Webhook},
+    admission::{self, FailurePolicy, Webhook},
     call::RequestState,
     conversion::{self, Conversions},
     metrics::{self, Measurement, Metrics},
@@ -91,6 +91,10 @@ impl Endpoint for Admission {
 
     fn body_len_max(&self) -> usize {
         admission::BODY_LEN_MAX
+    }
+
+    fn is_optional(&self) -> bool {
+        self.webhook.options().failure_policy == FailurePolicy::Ignore
     }
 
     fn measure(&self) -> Measurement {

@@ -28,8 +28,13 @@ async fn hangs(_pod: &mut Pod) {
     std::future::pending::<()>().await;
 }
 
+#[admission(mutate, failure_policy = Ignore)]
+async fn hangs_optionally(_secret: &mut Secret) {
+    std::future::pending::<()>().await;
+}
+
 fn router(metrics: &Metrics) -> Router {
-    kinds::app().admission::<(panics, hangs)>().webhook_routes(metrics).unwrap().router
+    kinds::app().admission::<(panics, hangs, hangs_optionally)>().webhook_routes(metrics).unwrap().router
 }
 
 /// Sends a request and returns `response` of the body. The HTTP status must always be 200.
@@ -273,6 +278,16 @@ async fn slow_function_is_named_before_the_client_stops() {
         let message = response["status"]["message"].as_str().unwrap();
         assert!(message.starts_with(&format!("no response within {seconds}s: `hangs` (")), "{message}");
     }
+}
+
+/// The API server goes on at its timeout. An earlier error would reject the request.
+#[tokio::test(start_paused = true)]
+async fn ignored_function_gets_the_whole_timeout() {
+    let router = router(&Metrics::default());
+    let body =
+        review("CREATE", &json!({ "apiVersion": "v1", "kind": "Secret", "metadata": { "name": "web" } }), &Json::Null);
+    let response = send_review(&router, "/mutate--v1-secret?timeout=10s", "application/json", body);
+    assert!(tokio::time::timeout(Duration::from_millis(9_990), response).await.is_err());
 }
 
 #[tokio::test(start_paused = true)]

@@ -34,6 +34,12 @@ pub trait Endpoint: Send + Sync + 'static {
     /// Returns the maximum length of a request body in bytes.
     fn body_len_max(&self) -> usize;
 
+    /// Returns `true` if the API server carries out a request without the response (`failurePolicy: Ignore`). An error that
+    /// arrives before its timeout would reject the request instead.
+    fn is_optional(&self) -> bool {
+        false
+    }
+
     /// Starts the measurement of a request.
     fn measure(&self) -> Self::Measurement;
 
@@ -85,7 +91,8 @@ impl RequestLimits {
         let mut received = Vec::new();
         let mut abandoned = AbandonedCall { running: Some(state.running.clone()) };
         let respond = self.read_and_respond(endpoint, request, &mut state, &mut received);
-        let answered = timeout(body::respond_within(within), respond).await;
+        let limit = if endpoint.is_optional() { within } else { body::respond_within(within) };
+        let answered = timeout(limit, respond).await;
         abandoned.running = None;
         let answered = answered.unwrap_or_else(|_elapsed| Err(self.timeout_response(within, &state)));
         let response = answered.unwrap_or_else(|Rejection { code, message }| {
