@@ -169,8 +169,9 @@ impl Plugin {
         Self::shared(exec, every, &PluginProcess::default()).map(Some)
     }
 
-    /// Does the same as [`take_from`](Self::take_from) on a thread of its own, which is not one of the runtime: the runtime
-    /// would wait for that at its end. A plugin that takes long is logged.
+    /// Does the same as [`take_from`](Self::take_from) on another thread. A plugin that takes long is logged.
+    ///
+    /// The thread is not one of the runtime, which would wait for it at the end of the program.
     ///
     /// # Errors
     /// Those of [`take_from`](Self::take_from).

@@ -65,8 +65,7 @@ impl From<&RequestKind> for GroupVersionKind {
 }
 
 impl Request {
-    /// Formats the object for messages: `PodSet default/web`. A new object with `generateName` has no name yet, and the start of
-    /// it stands in for that.
+    /// Formats the object for messages: `PodSet default/web`. For a new object with `generateName` it has that prefix.
     pub(super) fn describe(&self) -> String {
         let field = |path: &str| [&self.object, &self.old_object].into_iter().find_map(|of| of.pointer(path)?.as_str());
         let names = [Some(self.name.as_str()), field("/metadata/name"), field("/metadata/generateName")];
@@ -82,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn object_without_a_name_is_described_by_its_metadata() {
+    fn unnamed_object_is_described_by_its_metadata() {
         let kind = json!({ "group": "", "version": "v1", "kind": "Pod" });
         for (request, expected) in [
             (json!({ "kind": kind, "namespace": "a", "name": "web" }), "Pod a/web"),

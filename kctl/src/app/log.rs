@@ -99,7 +99,7 @@ fn filter(directives: &str, usual: &str) -> (EnvFilter, Option<String>) {
     }
 }
 
-/// Logs a panic, in place of the standard hook, which writes several lines of text. Backtraces follow `RUST_BACKTRACE` as there.
+/// Logs a panic. The standard hook writes several lines of text instead. Backtraces follow `RUST_BACKTRACE` as there.
 fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let payload = panic.payload();
     let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));

@@ -174,8 +174,9 @@ pub(super) fn origin(
     has_file.then(|| format!("help: the value is from the line `{name}:` in the file of --config"))
 }
 
-/// Returns a hint at the options that the environment and the file set, for an error about several options: clap does not name
-/// the origin of options that contradict each other, or that need another one.
+/// Returns a hint at the options that the environment and the file set, for an error about several options.
+///
+/// clap names options that contradict each other, or that need another one, but not their origin.
 ///
 /// `all` are the typed arguments with those of the file.
 pub(super) fn set_elsewhere(
@@ -445,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn options_from_elsewhere_are_named_if_one_is_missing() {
+    fn options_set_elsewhere_are_named() {
         let hint = |typed: &[&str], more: &[&str], is_set: bool| {
             let typed: Vec<_> = typed.iter().map(OsString::from).collect();
             let all: Vec<_> = typed.iter().cloned().chain(more.iter().map(OsString::from)).collect();

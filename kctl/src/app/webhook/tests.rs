@@ -40,7 +40,7 @@ fn webhook_address_may_lack_its_host() {
 }
 
 #[tokio::test]
-async fn webhook_port_in_use_is_named_with_its_flag() {
+async fn webhook_port_in_use_names_its_flag() {
     let taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let mut options = ServerOptions::default();
     options.address = taken.local_addr().unwrap();
