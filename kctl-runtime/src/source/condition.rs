@@ -20,6 +20,8 @@ use crate::{store::NamespaceScope, transport::ApiError};
 
 /// An unchanged failure is logged once in this time. A different error is logged at once.
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
+/// Longest `Retry-After` of a first error that is not logged. A longer wait leaves the cache stale for as long.
+const QUIET_RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 
 /// The health of a source, from [`Source::health`](super::Source::health). A failure stays until the failing request
 /// succeeds, or is no longer sent.
@@ -108,7 +110,8 @@ impl Condition {
 
     /// Records a failure, and logs it from time to time instead of at each retry.
     ///
-    /// A first error with `Retry-After` is not logged: API servers send it for a moment after each change of a CRD.
+    /// A first error with a `Retry-After` of up to [`QUIET_RETRY_AFTER_MAX`] is not logged: API servers send it for a
+    /// moment after each change of a CRD.
     pub(super) fn record_failure(
         &self,
         config: &WatchConfig,
@@ -119,7 +122,7 @@ impl Condition {
         let mut failures = self.failures.lock();
         let existing = failures.iter_mut().find(|failure| failure.is_of(scope, activity));
         let reported = match existing.as_ref().map(|failure| failure.reported.clone()) {
-            None if error.retry_after().is_some() => {
+            None if error.retry_after().is_some_and(|wait| wait <= QUIET_RETRY_AFTER_MAX) => {
                 tracing::debug!("{error}");
                 None
             }

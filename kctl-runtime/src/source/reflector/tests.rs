@@ -174,6 +174,18 @@ fn throttled_watch_waits_and_does_not_list() {
 }
 
 #[test]
+fn long_retry_after_waits_a_minute_at_most() {
+    let throttled = |seconds| {
+        let wait = Some(Duration::from_secs(seconds));
+        Input::Failed(ApiError::rejected("watch pods", 429, wait, "{}"))
+    };
+    check(
+        vec![page("7", None), throttled(59), throttled(60), throttled(61), throttled(100_000)],
+        "watch 7, wait 59000, watch 7, wait 60000, watch 7, wait 60000, watch 7, wait 60000, watch 7",
+    );
+}
+
+#[test]
 fn bookmark_moves_the_version_of_the_next_watch() {
     check(vec![page("7", None), Input::Bookmark("20".into()), closed_after(300)], "watch 7, watch 20, watch 20");
 }
