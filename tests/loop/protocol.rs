@@ -194,6 +194,40 @@ async fn malformed_event_ends_the_watch() {
     check_listed(vec![watch(&["<html>".into()], 10)], &[(800, "watch from 7")], &[]).await;
 }
 
+/// Returns `true` if list and watch work.
+fn is_healthy(scripted: &Scripted) -> bool {
+    scripted.source.health().failure.is_none()
+}
+
+#[tokio::test(start_paused = true)]
+async fn watch_failure_lasts_until_a_watch_works() {
+    let page = || ScriptedResponse::WatchLines(vec![(Duration::from_millis(500), "<html>".into())], Duration::ZERO);
+    let listed = || list("7", &[&a("5")], "");
+    let rounds: [Vec<ScriptedResponse>; 2] =
+        [vec![page(), page(), page()], vec![reject(500), listed(), reject(500), listed(), reject(500), listed()]];
+    for round in rounds {
+        let scripted =
+            Scripted::paged([vec![listed()], round, vec![idle_watch()]].into_iter().flatten().collect()).await;
+        tokio::time::sleep(Duration::from_millis(600)).await;
+        // The heads of the responses and the lists succeed. The last of three retries begins after 5.6 s at the earliest.
+        for _ in 0..50 {
+            assert!(!is_healthy(&scripted), "the watch has not worked since");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        advance_seconds(5).await;
+        assert!(is_healthy(&scripted), "a watch is open");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_event_ends_the_watch_failure() {
+    let scripted =
+        Scripted::paged(vec![list("7", &[], ""), reject(429), watch(&[bookmark("8")], 1_000), idle_watch()]).await;
+    assert!(!is_healthy(&scripted));
+    tokio::time::sleep(Duration::from_millis(1_050)).await;
+    assert!(is_healthy(&scripted), "less than a second after the watch was opened");
+}
+
 /// Returns a watch that ends with a server error after this many seconds.
 fn broken_after(seconds: u64) -> ScriptedResponse {
     ScriptedResponse::WatchLines(vec![(Duration::from_secs(seconds), error(429))], Duration::ZERO)

@@ -157,14 +157,33 @@ impl Condition {
         self.absent.load(Ordering::Relaxed)
     }
 
-    /// Records that a request succeeded.
+    /// Records that a list or a probe succeeded.
     ///
-    /// An activity that failed before logs `works again`, if its failure was logged.
-    pub(super) fn record_success(&self, config: &WatchConfig, scope: &NamespaceScope, activity: Activity) {
+    /// It does not end the failure of a watch. With an API server that serves only lists, each retry would log
+    /// `works again`, and the failure anew.
+    pub(super) fn record_list(&self, config: &WatchConfig, scope: &NamespaceScope) {
+        let is_of_watch = |failure: &Failure| {
+            failure.is_of(scope, Activity::Follow) && *failure.error.operation() == config.operation("watch")
+        };
+        if self.failures.lock().iter().any(is_of_watch) {
+            return self.record_served(config);
+        }
+        self.record_success(config, scope, Activity::Follow);
+    }
+
+    /// Records that the API server sent something, and that it serves the kind.
+    fn record_served(&self, config: &WatchConfig) {
         self.record_response();
         if self.absent.swap(false, Ordering::Relaxed) {
             tracing::info!("the API server serves {}.{} now", config.kind.plural, config.kind.api_version());
         }
+    }
+
+    /// Records that an activity works.
+    ///
+    /// An activity that failed before logs `works again`, if its failure was logged.
+    pub(super) fn record_success(&self, config: &WatchConfig, scope: &NamespaceScope, activity: Activity) {
+        self.record_served(config);
         let mut failures = self.failures.lock();
         let Some(index) = failures.iter().position(|failure| failure.is_of(scope, activity)) else { return };
         if failures.remove(index).reported.is_some() {

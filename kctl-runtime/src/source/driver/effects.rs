@@ -44,7 +44,7 @@ impl Source {
                 self.condition.record_failure(&self.config, reflector.scope(), Activity::Follow, error);
             }
         } else if matches!(input, Input::Page { .. }) {
-            self.condition.record_success(&self.config, reflector.scope(), Activity::Follow);
+            self.condition.record_list(&self.config, reflector.scope());
         }
         let (mut deltas, mut wait) = (Vec::new(), None);
         for effect in reflector.handle(input) {

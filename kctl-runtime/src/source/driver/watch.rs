@@ -5,7 +5,7 @@ use std::{ops::ControlFlow, pin::Pin, sync::atomic::Ordering, time::Duration};
 use futures::{StreamExt, future::BoxFuture};
 use http_body_util::{BodyDataStream, BodyExt};
 use kube::client::Body;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 use super::Source;
 use crate::{
@@ -28,6 +28,19 @@ const WATCH: &str = "watch=true&allowWatchBookmarks=true";
 /// A watch that is silent for its life and this time longer has a dead connection.
 const WATCH_GRACE: Duration = Duration::from_secs(5);
 
+/// A watch that was open for this time works, even if it has sent no event yet.
+const WORKS_AFTER: Duration = Duration::from_secs(1);
+
+/// A response whose events are being read.
+struct OpenWatch {
+    chunks: Chunks,
+    lines: Lines,
+    began: Instant,
+    /// Is `true` once the watch has sent an event, or was open for [`WORKS_AFTER`]. The head of a response proves nothing:
+    /// a proxy answers 200 with a page, too.
+    works: bool,
+}
+
 impl Source {
     /// Performs one watch. Results are handled before anything is awaited: locals that live across an `.await` need
     /// memory as long as the watch lasts.
@@ -43,14 +56,14 @@ impl Source {
         let began = Instant::now();
         let opened = Box::pin(self.open(scope, reflector.request(), life)).await;
         *permit = None;
-        let mut chunks = match opened.map_err(|error| self.perform(reflector, Input::Failed(error))) {
+        let chunks = match opened.map_err(|error| self.perform(reflector, Input::Failed(error))) {
             Ok(chunks) => chunks,
             Err(performed) => return performed.await,
         };
-        self.condition.record_success(&self.config, scope, Activity::Follow);
-        let (mut lines, mut any) = (Lines::default(), false);
-        while self.receive_chunk(&mut chunks, &mut lines, reflector, scope, life).await {
-            while let Some(line) = lines.next() {
+        self.condition.record_response();
+        let (mut watch, mut any) = (OpenWatch { chunks, lines: Lines::default(), began, works: false }, false);
+        while self.receive_chunk(&mut watch, reflector, scope, life).await {
+            while let Some(line) = watch.lines.next() {
                 any = true;
                 let (rest, next) = self.apply_line(reflector, line, began);
                 if let Some(rest) = rest {
@@ -60,8 +73,11 @@ impl Source {
                 if let ControlFlow::Break(wait) = next {
                     return wait;
                 }
+                if !watch.works {
+                    self.record_works(&mut watch, scope);
+                }
             }
-            if lines.is_too_long() {
+            if watch.lines.is_too_long() {
                 break;
             }
         }
@@ -77,32 +93,42 @@ impl Source {
     /// ([`connection`](crate::connection)).
     async fn receive_chunk(
         &self,
-        chunks: &mut Chunks,
-        lines: &mut Lines,
+        watch: &mut OpenWatch,
         reflector: &Reflector,
         scope: &NamespaceScope,
         life: Duration,
     ) -> bool {
         let streams = *reflector.request() == Request::Stream;
-        let silence = if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
+        let silent_at = Instant::now() + if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
         let n_checks = self.n_served_checks.load(Ordering::Relaxed);
-        let mut chunk = std::pin::pin!(tokio::time::timeout(silence, chunks.next()));
-        let chunk = loop {
+        loop {
             // Created before the checks, so that no notification is missed.
             let reopen = self.reopen.notified();
             if self.is_reselected(scope) || self.n_served_checks.load(Ordering::Relaxed) != n_checks {
                 return false;
             }
-            tokio::select! {
+            let until = if watch.works { silent_at } else { silent_at.min(watch.began + WORKS_AFTER) };
+            let chunk = tokio::select! {
                 biased;
-                chunk = &mut chunk => break chunk,
-                () = reopen => {}
+                chunk = timeout_at(until, watch.chunks.next()) => chunk,
+                () = reopen => continue,
+            };
+            match chunk {
+                Ok(Some(Ok(chunk))) => {
+                    self.condition.record_response();
+                    watch.lines.push(&chunk);
+                    return true;
+                }
+                Err(_elapsed) if !watch.works => self.record_works(watch, scope),
+                _ => return false,
             }
-        };
-        let Ok(Some(Ok(chunk))) = chunk else { return false };
-        self.condition.record_response();
-        lines.push(&chunk);
-        true
+        }
+    }
+
+    /// Records that a watch works, which ends the failure of an earlier one.
+    fn record_works(&self, watch: &mut OpenWatch, scope: &NamespaceScope) {
+        watch.works = true;
+        self.condition.record_success(&self.config, scope, Activity::Follow);
     }
 
     /// Applies one line of a watch. Returns the rest for which the store has no room yet, and the wait before the next
