@@ -219,6 +219,47 @@ async fn watch_failure_lasts_until_a_watch_works() {
     }
 }
 
+/// Returns the failure of a source whose first three watches get this response, after each of them. A minute later a watch
+/// is open.
+async fn failures_by_watch(response: fn() -> ScriptedResponse) -> Vec<Option<String>> {
+    let responses = [list("7", &[], ""), response(), response(), response(), idle_watch()];
+    let scripted = Scripted::paged(responses.into()).await;
+    let failure = || scripted.source.health().failure.map(|error| error.to_string());
+    let mut failures = vec![failure()];
+    // The watches begin after 0 s, at least 0.8 s and at least 2.4 s. The last wait is 3.2 s at least.
+    for millis in [1_100, 2_000, 60_000] {
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        failures.push(failure());
+    }
+    failures
+}
+
+#[tokio::test(start_paused = true)]
+async fn repeated_short_watches_without_events_are_a_failure() {
+    let ends = "watch pods: the response cannot be read: the API server ends the watch at once, without an event";
+    let expected = [None, None, Some(ends.to_owned()), None];
+    assert_eq!(failures_by_watch(|| watch(&[], 0)).await, expected);
+    for body in ["", "<html>no newline</html>", r#"{"type":"ADDED","obj"#] {
+        let responses =
+            [list("7", &[], "")].into_iter().chain((0..3).map(|_| ScriptedResponse::Full(200, body.into())));
+        let scripted = Scripted::paged(responses.collect()).await;
+        advance_seconds(5).await;
+        assert_eq!(scripted.source.health().failure.map(|error| error.to_string()).as_deref(), Some(ends), "{body}");
+    }
+    let healthy = |version: &str| watch(&[bookmark(version)], 0);
+    let responses = vec![list("7", &[], ""), healthy("8"), healthy("9"), healthy("10"), healthy("11"), idle_watch()];
+    let scripted = Scripted::paged(responses).await;
+    assert!(is_healthy(&scripted), "each watch had a bookmark");
+}
+
+#[tokio::test(start_paused = true)]
+async fn endless_line_of_a_watch_is_a_failure() {
+    let failures = failures_by_watch(|| ScriptedResponse::Full(200, "x".repeat((16 << 20) + 1))).await;
+    let too_long = "watch pods: the response cannot be read: an event is longer than 16777216 bytes";
+    let failed = Some(too_long.to_owned());
+    assert_eq!(failures, [failed.clone(), failed.clone(), failed, None]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn first_event_ends_the_watch_failure() {
     let scripted =

@@ -56,6 +56,11 @@ const BEHIND_LISTS: u32 = 2;
 /// once.
 const BROKEN_LISTS: u32 = 2;
 
+/// A watch that ends without an event before this time has been ended at once.
+pub(super) const SHORT_WATCH: Duration = Duration::from_secs(1);
+/// Number of such watches in a row that count as a failure (client-go only logs "very short watch").
+const SHORT_WATCHES: u32 = 3;
+
 /// A server that streams its state never pauses for this long within it.
 pub(super) const STREAM_SILENCE_MAX: Duration = Duration::from_secs(10);
 
@@ -88,6 +93,8 @@ pub struct Reflector {
     behind: u32,
     /// Number of watches in a row that expired before their first event.
     expired: u32,
+    /// Number of watches in a row that ended at once, without an event.
+    short: u32,
     /// Is `true` if the present list is of the newest state.
     newest: bool,
 }
@@ -116,6 +123,7 @@ impl Reflector {
             absent: 0,
             behind: 0,
             expired: 0,
+            short: 0,
             newest: true,
         }
     }
@@ -200,6 +208,12 @@ impl Reflector {
         effects
     }
 
+    /// Returns `true` if the API server ends each watch at once, without an event. The cache is stale then, although no
+    /// request was rejected.
+    pub(super) fn has_short_watches(&self) -> bool {
+        self.short >= SHORT_WATCHES
+    }
+
     /// Checks the invariants of the fields between two inputs.
     fn check(&self) {
         let is_whole = matches!(self.request, Request::Whole { .. });
@@ -218,6 +232,8 @@ impl Reflector {
         if is_alive && matches!(self.request, Request::Watch { .. }) {
             self.expired = 0;
         }
+        let is_short = matches!(input, Input::Closed { lasted, any: false } if lasted < SHORT_WATCH);
+        self.short = if is_short { self.short.saturating_add(1) } else { 0 };
         match input {
             Input::Page { objects, version, token } => self.page(objects, version, token),
             Input::Applied(object) if self.request == Request::Stream => {
@@ -247,9 +263,7 @@ impl Reflector {
             }
             Input::Closed { lasted, .. } if self.request == Request::Stream => self.handle_stream_end(lasted),
             // A server that ends watches at once is probably overloaded, so the next request waits.
-            Input::Closed { lasted, any: false } if lasted < Duration::from_secs(1) => {
-                vec![Effect::Wait(self.backoff.next_wait())]
-            }
+            Input::Closed { .. } if is_short => vec![Effect::Wait(self.backoff.next_wait())],
             Input::Closed { lasted, .. } => {
                 self.backoff.reset_if_healthy(lasted);
                 vec![Effect::Next]

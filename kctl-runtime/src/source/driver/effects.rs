@@ -47,7 +47,13 @@ impl Source {
             self.condition.record_list(&self.config, reflector.scope());
         }
         let (mut deltas, mut wait) = (Vec::new(), None);
-        for effect in reflector.handle(input) {
+        let effects = reflector.handle(input);
+        if reflector.has_short_watches() {
+            let cause = "the API server ends the watch at once, without an event".into();
+            let error = ApiError::Unreadable { operation: self.watching(), cause };
+            self.condition.record_failure(&self.config, reflector.scope(), Activity::Follow, &error);
+        }
+        for effect in effects {
             match effect {
                 Effect::Emit(mut delta) => {
                     self.prepare_delta(&mut delta);

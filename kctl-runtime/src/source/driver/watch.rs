@@ -12,9 +12,9 @@ use crate::{
     source::{
         METADATA,
         condition::Activity,
-        lines::Lines,
+        lines::{LINE_LEN_MAX, Lines},
         list_limiter::ListPermit,
-        reflector::{Input, Reflector, Request, STREAM_SILENCE_MAX},
+        reflector::{Input, Reflector, Request, SHORT_WATCH, STREAM_SILENCE_MAX},
     },
     store::NamespaceScope,
     transport::{ApiError, Operation},
@@ -39,6 +39,8 @@ struct OpenWatch {
     /// Is `true` once the watch has sent an event, or was open for [`WORKS_AFTER`]. The head of a response proves nothing:
     /// a proxy answers 200 with a page, too.
     works: bool,
+    /// Number of calls of [`check_served`](Source::check_served) at its begin. A later call ends it.
+    n_checks: u32,
 }
 
 impl Source {
@@ -61,7 +63,9 @@ impl Source {
             Err(performed) => return performed.await,
         };
         self.condition.record_response();
-        let (mut watch, mut any) = (OpenWatch { chunks, lines: Lines::default(), began, works: false }, false);
+        let n_checks = self.n_served_checks.load(Ordering::Relaxed);
+        let mut watch = OpenWatch { chunks, lines: Lines::default(), began, works: false, n_checks };
+        let mut any = false;
         while self.receive_chunk(&mut watch, reflector, scope, life).await {
             while let Some(line) = watch.lines.next() {
                 any = true;
@@ -78,12 +82,17 @@ impl Source {
                 }
             }
             if watch.lines.is_too_long() {
-                break;
+                let cause = format!("an event is longer than {LINE_LEN_MAX} bytes");
+                let error = ApiError::Unreadable { operation: self.watching(), cause };
+                return self.perform(reflector, Input::WatchFailed { error, lasted: began.elapsed() }).await;
             }
         }
-        // A watch that ends because slots have moved is no failure, however short it was.
-        let any = any || self.is_reselected(scope);
-        self.perform(reflector, Input::Closed { lasted: began.elapsed(), any }).await
+        let (lasted, is_checked) = (began.elapsed(), self.is_checked(&watch));
+        // A watch that this process has ended is not a failure, however short it was.
+        let any = any || is_checked || self.is_reselected(scope);
+        let wait = self.perform(reflector, Input::Closed { lasted, any }).await;
+        // Many writes may fail in the same second, and each of them ends the watch.
+        wait.or((is_checked && lasted < SHORT_WATCH).then_some(SHORT_WATCH))
     }
 
     /// Waits for more bytes of a watch. Returns `false` if it has ended, is silent for too long, or has to be requested again.
@@ -100,11 +109,10 @@ impl Source {
     ) -> bool {
         let streams = *reflector.request() == Request::Stream;
         let silent_at = Instant::now() + if streams { STREAM_SILENCE_MAX } else { life + WATCH_GRACE };
-        let n_checks = self.n_served_checks.load(Ordering::Relaxed);
         loop {
             // Created before the checks, so that no notification is missed.
             let reopen = self.reopen.notified();
-            if self.is_reselected(scope) || self.n_served_checks.load(Ordering::Relaxed) != n_checks {
+            if self.is_reselected(scope) || self.is_checked(watch) {
                 return false;
             }
             let until = if watch.works { silent_at } else { silent_at.min(watch.began + WORKS_AFTER) };
@@ -123,6 +131,11 @@ impl Source {
                 _ => return false,
             }
         }
+    }
+
+    /// Returns `true` if a watch has to end so that its next request shows if the kind is still served.
+    fn is_checked(&self, watch: &OpenWatch) -> bool {
+        self.n_served_checks.load(Ordering::Relaxed) != watch.n_checks
     }
 
     /// Records that a watch works, which ends the failure of an earlier one.

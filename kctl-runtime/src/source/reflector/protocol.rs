@@ -71,7 +71,7 @@ pub enum Input {
     Closed {
         /// Time for which it was open.
         lasted: Duration,
-        /// Is `true` if it sent at least one event.
+        /// Is `true` if it sent at least one event, or if the driver ended it.
         any: bool,
     },
 }

@@ -169,6 +169,23 @@ fn watch_that_ends_at_once_backs_off() {
 }
 
 #[test]
+fn three_short_watches_in_a_row_fail() {
+    let millis = |lasted, any| Input::Closed { lasted: Duration::from_millis(lasted), any };
+    let short = || millis(999, false);
+    let others = [millis(1_000, false), millis(0, true), Input::Bookmark("8".into()), rejection(429)];
+    for other in others {
+        let mut reflector = Reflector::default();
+        reflector.handle(page("7", None));
+        for (n, input) in [short(), short(), other, short(), short(), short(), short()].into_iter().enumerate() {
+            reflector.handle(input);
+            assert_eq!(reflector.has_short_watches(), n >= 5, "after {} inputs", n + 1);
+        }
+        reflector.handle(millis(0, true));
+        assert!(!reflector.has_short_watches(), "a watch had an event");
+    }
+}
+
+#[test]
 fn throttled_watch_waits_and_does_not_list() {
     check(vec![page("7", None), rejection(429)], "watch 7, wait 800, watch 7");
 }
