@@ -175,6 +175,15 @@ async fn immediately_ended_empty_watch_backs_off() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn watch_with_only_ignored_lines_backs_off() {
+    let waits = [800, 1_600, 3_200].map(|wait| (wait, "watch from 7"));
+    for ignored in [event("FANCY", &a("8")), event("BOOKMARK", "{}"), String::new()] {
+        let ends = |_| watch(std::slice::from_ref(&ignored), 0);
+        check_listed((0..3).map(ends).collect(), &waits, &[]).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn invalid_watch_events_are_skipped() {
     let odd = [
         event("NEWS", &a("6")),

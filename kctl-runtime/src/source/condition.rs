@@ -22,6 +22,8 @@ use crate::{store::NamespaceScope, transport::ApiError};
 const REPORT_AGAIN: Duration = Duration::from_secs(60);
 /// Longest `Retry-After` of a first error that is not logged. A longer wait leaves the cache stale for as long.
 const QUIET_RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
+/// Maximum number of unknown event types of a source that are logged, one line each. Further ones are ignored silently.
+const UNKNOWN_EVENTS_MAX: usize = 8;
 
 /// The health of a source, from [`Source::health`](super::Source::health). A failure stays until the failing request
 /// succeeds, or is no longer sent.
@@ -52,6 +54,8 @@ pub(super) struct Condition {
     /// The failures by scope and activity, oldest first; most sources have none.
     failures: Mutex<Vec<Failure>>,
     undecodable: AtomicU64,
+    /// The unknown types of events that were logged. Invariant: at most [`UNKNOWN_EVENTS_MAX`].
+    unknown_events: Mutex<Vec<String>>,
     /// Is `true` if the API server does not serve the kind, which is optional.
     absent: AtomicBool,
     /// The moment at which the API server last sent anything.
@@ -106,6 +110,16 @@ impl Condition {
     /// Counts an object that could not be decoded.
     pub(super) fn count_undecodable(&self) {
         self.undecodable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Logs an ignored event of an unknown type, once per type.
+    pub(super) fn record_unknown_event(&self, config: &WatchConfig, event: &str) {
+        let mut known = self.unknown_events.lock();
+        if known.len() < UNKNOWN_EVENTS_MAX && !known.iter().any(|known| known == event) {
+            known.push(event.to_owned());
+            let resource = &config.kind.plural;
+            tracing::warn!(event, resource, "ignored a watch event of an unknown type; further ones are not logged");
+        }
     }
 
     /// Records a failure, and logs it from time to time instead of at each retry.
@@ -230,5 +244,24 @@ fn advice(config: &WatchConfig, error: &ApiError, role: &str) -> String {
         Some(403) => format!("; apply the role (`cargo run -- generate-rbac{role} | kubectl apply -f -`)"),
         Some(401) => "; the credentials of the kubeconfig are not accepted".into(),
         _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
+    use super::*;
+
+    #[test]
+    fn unknown_event_types_are_logged_once_each() {
+        let (condition, config) = (Condition::default(), WatchConfig::of::<Pod>());
+        let event = |n: usize| format!("NEWS-{n}");
+        for n in 0..=UNKNOWN_EVENTS_MAX {
+            condition.record_unknown_event(&config, &event(n));
+            condition.record_unknown_event(&config, &event(n));
+        }
+        let logged: Vec<String> = (0..UNKNOWN_EVENTS_MAX).map(event).collect();
+        assert_eq!(*condition.unknown_events.lock(), logged);
     }
 }

@@ -31,6 +31,16 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// A watch that was open for this time works, even if it has sent no event yet.
 const WORKS_AFTER: Duration = Duration::from_secs(1);
 
+/// The use of a line of a watch that goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum LineUse {
+    /// The line had an event.
+    Event,
+    /// The line is blank, or has an event of an unknown type or without a version. It shows no progress: a watch that only
+    /// sends such lines would otherwise be requested again without a wait.
+    Ignored,
+}
+
 /// A response whose events are being read.
 struct OpenWatch {
     chunks: Chunks,
@@ -68,17 +78,18 @@ impl Source {
         let mut any = false;
         while self.receive_chunk(&mut watch, reflector, scope, life).await {
             while let Some(line) = watch.lines.next() {
-                any = true;
                 let (rest, next) = self.apply_line(reflector, line, began);
                 if let Some(rest) = rest {
                     rest.await;
                 }
-                // Later events of this response are not applied.
-                if let ControlFlow::Break(wait) = next {
-                    return wait;
-                }
-                if !watch.works {
-                    self.record_works(&mut watch, scope);
+                match next {
+                    // Later events of this response are not applied.
+                    ControlFlow::Break(wait) => return wait,
+                    ControlFlow::Continue(LineUse::Ignored) => {}
+                    ControlFlow::Continue(LineUse::Event) => {
+                        any = true;
+                        self.record_works(&mut watch, scope);
+                    }
                 }
             }
             if watch.lines.is_too_long() {
@@ -140,12 +151,13 @@ impl Source {
 
     /// Records that a watch works, which ends the failure of an earlier one.
     fn record_works(&self, watch: &mut OpenWatch, scope: &NamespaceScope) {
-        watch.works = true;
-        self.condition.record_success(&self.config, scope, Activity::Follow);
+        if !std::mem::replace(&mut watch.works, true) {
+            self.condition.record_success(&self.config, scope, Activity::Follow);
+        }
     }
 
     /// Applies one line of a watch. Returns the rest for which the store has no room yet, and the wait before the next
-    /// request if the watch is over.
+    /// request if the watch is over, or the use of the line.
     ///
     /// An unreadable line or an `ERROR` event ends the watch. Events after it belong to an uncertain state.
     pub(super) fn apply_line(
@@ -153,17 +165,18 @@ impl Source {
         reflector: &mut Reflector,
         line: &[u8],
         began: Instant,
-    ) -> (Option<BoxFuture<'_, ()>>, ControlFlow<Option<Duration>>) {
+    ) -> (Option<BoxFuture<'_, ()>>, ControlFlow<Option<Duration>, LineUse>) {
         let mut left = Vec::new();
         let (input, is_over) = match self.read_event(line, reflector, &mut left) {
-            Ok(None) => return (None, ControlFlow::Continue(())),
+            Ok(None) => return (None, ControlFlow::Continue(LineUse::Ignored)),
             Ok(Some(input)) => (input, false),
             Err(error) => (Input::WatchFailed { error, lasted: began.elapsed() }, true),
         };
         let (mut deltas, wait) = self.apply_input(reflector, input);
         deltas.splice(0..0, left);
         let is_over = is_over || wait.is_some();
-        (self.push_deltas(deltas), if is_over { ControlFlow::Break(wait) } else { ControlFlow::Continue(()) })
+        let next = if is_over { ControlFlow::Break(wait) } else { ControlFlow::Continue(LineUse::Event) };
+        (self.push_deltas(deltas), next)
     }
 
     /// Opens a watch. A separate function, so that the request does not live as long as the response.

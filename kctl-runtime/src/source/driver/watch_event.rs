@@ -71,7 +71,7 @@ impl Source {
             "BOOKMARK" => Bookmark::read(json),
             "ERROR" => return Err(ApiError::rejected(self.watching(), 500, None, json)),
             other => {
-                tracing::warn!(event = other, "ignored a watch event of an unknown type");
+                self.condition.record_unknown_event(&self.config, other);
                 None
             }
         })
