@@ -1,6 +1,13 @@
 //! Behaviours of client-go's leader election (`tools/leaderelection`), one per test.
 
-use kctl::{Json, json, kube::api::DeleteParams, prelude::*};
+use kctl::{
+    Json, json,
+    kube::{
+        Api,
+        api::{DeleteParams, PostParams},
+    },
+    prelude::*,
+};
 use kctl_runtime::{
     manager::lease::{Effect, Election, ElectionConfig, ElectionError, ElectionState, End, Input, LeaseRequest, Step},
     writer::ApiError,
@@ -8,7 +15,10 @@ use kctl_runtime::{
 use kctl_tests::Fault;
 use tokio::time::Instant;
 
-use crate::contest::{Contest, advance_seconds, config};
+use crate::{
+    contest::{Contest, advance_seconds, config},
+    trace::capture_log,
+};
 
 fn about_leases(request: &kctl_tests::RequestSummary) -> bool {
     request.path.contains("/leases")
@@ -136,6 +146,34 @@ async fn leader_with_forbidden_updates_reads_once_per_period() {
     advance_seconds(2).await;
     assert_eq!(contest.requests()[before + 4..], ["get 200", "update 200"]);
     assert_eq!(candidate.leadership.failure(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn failing_election_is_logged_once_a_minute() {
+    let (lines, _logged) = capture_log();
+    let contest = Contest::new();
+    let mut nowhere = config("a");
+    nowhere.namespace = "nope".into();
+    // Another test may have used the callsites for the first time while `capture_log` started.
+    tracing::callsite::rebuild_interest_cache();
+    let candidate = contest.start(nowhere);
+    let found = |what: &str| -> Vec<String> {
+        lines.text().lines().filter(|line| line.contains(what)).map(str::to_owned).collect()
+    };
+    for n_warned in [1, 2] {
+        advance_seconds(59).await;
+        let warned = found("create the lease nope/podset: ");
+        assert_eq!(warned.len(), n_warned, "{warned:?}");
+        let (remedy, state) = ("--leader-election-namespace", "this replica cannot lead until this works again");
+        assert!(warned.iter().all(|line| line.contains("WARN") && line.contains(remedy) && line.contains(state)));
+    }
+    assert_eq!(found("leader election works again"), [""; 0]);
+    tracing::callsite::rebuild_interest_cache();
+    let namespace: Namespace = kctl::from_json(json!({ "metadata": { "name": "nope" } })).unwrap();
+    Api::all(contest.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+    advance_seconds(5).await;
+    assert!(candidate.leadership.is_leading());
+    assert_eq!(found("leader election works again").len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

@@ -140,7 +140,8 @@ impl Manager {
     ) -> Result<Self, ElectionError> {
         let clock = self.shared_options.clock();
         let elector = Elector::new(client.clone(), config.settings(), clock.clone())?.with_shared_identity();
-        let elector = elector.with_role(config.role_options());
+        // The coordinator logs why this replica waits for the Lease of the settings.
+        let elector = elector.with_role(config.role_options()).without_failure_log();
         self.sole_lease.set("shard")?;
         let mut coordinator = Coordinator::new(client, clock, config, elector.leadership());
         if let Some(bug) = bug {

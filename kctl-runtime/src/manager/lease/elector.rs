@@ -22,7 +22,9 @@ use tokio::{
 
 use super::{
     Effect, Election, ElectionConfig, ElectionError, ElectionRuntime, ElectionState, End, Holders, Input, Leadership,
-    LeaseRequest, Record, Step, handback,
+    LeaseRequest, Record, Step,
+    failure_log::{self, FailureLog},
+    handback,
 };
 use crate::{
     manager::Clock,
@@ -66,6 +68,8 @@ pub struct Elector {
     annotation: Option<LeaseAnnotation>,
     /// The options of `generate-rbac` that print the permissions for the Lease, for the log.
     role: String,
+    /// `None` if another part of the process logs why it does not hold the Lease.
+    failure_log: Option<FailureLog>,
 }
 
 impl std::fmt::Debug for Elector {
@@ -127,6 +131,7 @@ impl Elector {
             runtime: None,
             annotation: None,
             role: " --leader-elect".into(),
+            failure_log: Some(FailureLog::default()),
         })
     }
 
@@ -163,6 +168,12 @@ impl Elector {
     /// Sets the options of `generate-rbac` that print the permissions for the Lease, such as ` --shards 16`.
     pub(in crate::manager) fn with_role(mut self, options: String) -> Self {
         self.role = options;
+        self
+    }
+
+    /// Leaves out the log lines about failed requests. Sharded replicas have a Lease per slot, and log one reason for all.
+    pub(in crate::manager) fn without_failure_log(mut self) -> Self {
+        self.failure_log = None;
         self
     }
 
@@ -229,7 +240,7 @@ impl Elector {
 
     /// Does the same on the runtime that polls it.
     pub(super) async fn run_election(mut self, stop: impl Future<Output = bool> + Send) -> End {
-        let mut watched = self.watched.take();
+        let (mut watched, mut failure_log) = (self.watched.take(), self.failure_log.take());
         let mut election = self.begin_election(watched.as_mut());
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
         let mut stop = std::pin::pin!(stop);
@@ -262,8 +273,12 @@ impl Elector {
             if let Some(watched) = &watched {
                 election.set_watched((watched.latest)());
             }
+            let error = if let Input::Failed(error) = &input { Some(error.clone()) } else { None };
             let effects = election.handle(input, Instant::now(), (self.clock)());
             self.publish_failure(election.failure());
+            if let Some(log) = &mut failure_log {
+                self.log_failure(log, error.as_ref(), election.failure());
+            }
             for effect in effects {
                 if matches!(effect, Effect::Leading(_)) && *self.state.borrow() == ElectionState::Standby {
                     self.of_new_lease.store(election.joined_new_lease(), Ordering::Relaxed);
@@ -302,6 +317,30 @@ impl Elector {
             }
             has_changed
         });
+    }
+
+    /// Logs a request that has just failed, or that the requests work again. `failure` is the last failure, until its cause
+    /// is gone.
+    ///
+    /// A conflict is not logged: something else wrote the Lease, so the election reads it and tries again.
+    fn log_failure(&self, log: &mut FailureLog, error: Option<&ApiError>, failure: Option<&str>) {
+        let ElectionConfig { namespace, name, .. } = &*self.config;
+        if failure.is_none() {
+            if log.clear() {
+                tracing::info!(lease = %format_args!("{namespace}/{name}"), "leader election works again");
+            }
+            return;
+        }
+        let Some(error) = error.filter(|error| !error.is_conflict()) else { return };
+        let text = format!("{error}{}", failure_log::advice(error, namespace, &self.role));
+        let until_then = if *self.state.borrow() == ElectionState::Standby {
+            "this replica cannot lead until this works again"
+        } else {
+            "this replica loses the Lease if this lasts"
+        };
+        if log.add(&text, Instant::now()) {
+            tracing::warn!(lease = %format_args!("{namespace}/{name}"), "{text}; {until_then}");
+        }
     }
 
     /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released.

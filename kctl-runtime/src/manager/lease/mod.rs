@@ -38,6 +38,7 @@ mod config;
 mod election;
 mod elector;
 mod expired;
+mod failure_log;
 mod handback;
 mod leadership;
 mod record;

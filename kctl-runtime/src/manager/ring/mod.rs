@@ -94,6 +94,7 @@ impl Manager {
         let elector = Elector::new(client, config.lease(), self.shared_options.clock())?;
         self.sole_lease.set("join_ring")?;
         // No other process waits for this Lease, so no watch has to notice that it is free.
+        let elector = elector.with_role(format!(" --controller-ring {}", config.ring()));
         let elector = elector.with_process_number(config.lease().seed).with_watch(ObservedLease {
             seen: None,
             missing: None,

@@ -438,7 +438,7 @@ impl Coordinator {
         // The configuration was checked when it was created.
         let name = config.name.clone();
         let elector = Elector::new(self.client.clone(), config, self.clock.clone()).ok()?;
-        let elector = elector.with_process_number(self.config.process()).with_runtime(runtime);
+        let elector = elector.with_process_number(self.config.process()).with_runtime(runtime).without_failure_log();
         self.shared.lock().elections.insert(name, elector.leadership());
         Some(elector.with_watch(ObservedLease { seen, missing, latest, free: free.clone() }))
     }
