@@ -6,7 +6,7 @@
 //!
 //! | Check | Probe | Fails if |
 //! |---|---|---|
-//! | `cache-RESOURCE` | ready | the first list is not complete, or list or watch fails |
+//! | `cache-RESOURCE`, or `cache-RESOURCE-CLUSTER` for another cluster | ready | the first list is not complete, or list or watch fails |
 //! | `watch-RESOURCE` | ready | the same, for a watch that was opened at run time: the kind exists, and its cluster is the main one |
 //! | `leader-election` | ready | the last request about the Lease failed, or this process led and no longer does |
 //! | `shards` | ready | the same for a Lease of the settings, a slot or a seat, or others run with other settings |
@@ -41,7 +41,11 @@ use super::{
     ring::RingView,
     shards::ShardView,
 };
-use crate::{key::ObjectKey, queue::WorkQueue, source::Source};
+use crate::{
+    key::ObjectKey,
+    queue::WorkQueue,
+    source::{Source, WatchConfig},
+};
 
 /// Time after the end of its Lease within which a leader may notice it (controller-runtime passes the same
 /// to client-go's `HealthzAdaptor`).
@@ -234,17 +238,24 @@ fn describe_longest(queue: &WorkQueue<ObjectKey>, timeout: Option<Duration>) -> 
     }
 }
 
-/// Returns the resources of caches as parts of a path. Several caches of one resource are numbered.
+/// Returns the resources of caches as parts of a path. Several caches of one resource and cluster are numbered.
 fn cache_paths(sources: &[Arc<Source>]) -> Vec<String> {
-    let kind = |source: &Arc<Source>| {
-        let kind = &source.config().kind;
-        if kind.group.is_empty() { kind.plural.clone() } else { format!("{}.{}", kind.plural, kind.group) }
-    };
-    let kinds: Vec<String> = sources.iter().map(kind).collect();
+    number_repeated(&sources.iter().map(|source| cache_name(source.config())).collect::<Vec<_>>())
+}
+
+/// Returns the resource of a cache, with its cluster unless that is the main one.
+fn cache_name(config: &WatchConfig) -> String {
+    let WatchConfig { kind, cluster, .. } = config;
+    let resource = if kind.group.is_empty() { kind.plural.clone() } else { format!("{}.{}", kind.plural, kind.group) };
+    if cluster.is_empty() { resource } else { format!("{resource}-{cluster}") }
+}
+
+/// Appends a number to each name that has occurred before.
+fn number_repeated(names: &[String]) -> Vec<String> {
     let numbered =
-        kinds.iter().enumerate().map(|(index, kind)| match kinds[..index].iter().filter(|k| *k == kind).count() {
-            0 => kind.clone(),
-            n_before => format!("{kind}-{}", n_before + 1),
+        names.iter().enumerate().map(|(index, name)| match names[..index].iter().filter(|n| *n == name).count() {
+            0 => name.clone(),
+            n_before => format!("{name}-{}", n_before + 1),
         });
     numbered.collect()
 }
@@ -330,8 +341,24 @@ fn in_ring(leadership: &Leadership, ring: &RingView) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+
     use super::*;
     use crate::queue::QueueConfig;
+
+    #[test]
+    fn checks_of_caches_name_the_cluster() {
+        let pods = || WatchConfig::of::<Pod>();
+        let configs = [
+            pods(),
+            pods().on("member2"),
+            pods().labels("tier=web"),
+            pods().on("member2").labels("tier=web"),
+            WatchConfig::of::<Deployment>().on("member1"),
+        ];
+        let names = number_repeated(&configs.each_ref().map(cache_name));
+        assert_eq!(names, ["pods", "pods-member2", "pods-2", "pods-member2-2", "deployments.apps-member1"]);
+    }
 
     #[tokio::test(start_paused = true)]
     async fn long_reconcile_is_reported_then_fails_liveness() {

@@ -201,7 +201,7 @@ impl Condition {
         let mut failures = self.failures.lock();
         let Some(index) = failures.iter().position(|failure| failure.is_of(scope, activity)) else { return };
         if failures.remove(index).reported.is_some() {
-            tracing::info!("watch {}: works again", config.kind.plural);
+            tracing::info!("{}: works again", config.operation("watch"));
         }
     }
 
@@ -231,18 +231,27 @@ fn report(error: &ApiError, advice: &str, last: Option<(String, Instant)>) -> (S
 
 /// Returns the action that a user can take against a failure. `role` has the options of `generate-rbac`.
 ///
-/// The text names a command that can be copied. It is chosen by the status code, never by the message.
+/// The text names a command that can be copied. It is chosen by the status code, never by the message. For another
+/// cluster the command needs the context of that cluster, whose name in a kubeconfig is not known.
 fn advice(config: &WatchConfig, error: &ApiError, role: &str) -> String {
-    let kind = &config.kind;
+    let WatchConfig { kind, cluster, .. } = config;
+    let (place, context, there) = if cluster.is_empty() {
+        (String::new(), "", String::new())
+    } else {
+        (format!(" in the cluster `{cluster}`"), " with its context", format!(" --cluster {cluster}"))
+    };
     match error.code() {
         // An unknown group and an unknown resource of a known group both return 404.
         Some(404) => format!(
-            "; the API server has no {}.{}: install its CRD (`cargo run -- generate-crds | kubectl apply --server-side -f -`)",
+            "; the API server has no {}.{}: install its CRD{place}{context} (`cargo run -- generate-crds | kubectl apply --server-side -f -`)",
             kind.plural,
             kind.api_version()
         ),
-        Some(403) => format!("; apply the role (`cargo run -- generate-rbac{role} | kubectl apply -f -`)"),
-        Some(401) => "; the credentials of the kubeconfig are not accepted".into(),
+        Some(403) => {
+            format!("; apply the role{place}{context} (`cargo run -- generate-rbac{role}{there} | kubectl apply -f -`)")
+        }
+        Some(401) if cluster.is_empty() => "; the credentials of the kubeconfig are not accepted".into(),
+        Some(401) => format!("; the credentials of the kubeconfig for the cluster `{cluster}` are not accepted"),
         _ => String::new(),
     }
 }
@@ -252,6 +261,23 @@ mod tests {
     use k8s_openapi::api::core::v1::Pod;
 
     use super::*;
+
+    #[test]
+    fn advice_names_the_other_cluster() {
+        let (here, edge) = (WatchConfig::of::<Pod>(), WatchConfig::of::<Pod>().on("edge"));
+        let advice_on = |config: &WatchConfig, code| {
+            advice(config, &ApiError::rejected(config.operation("list"), code, None, "{}"), "")
+        };
+        let role = |config: &WatchConfig| advice_on(config, 403);
+        assert_eq!(role(&here), "; apply the role (`cargo run -- generate-rbac | kubectl apply -f -`)");
+        let on_edge = "; apply the role in the cluster `edge` with its context (`cargo run -- generate-rbac --cluster edge | \
+                       kubectl apply -f -`)";
+        assert_eq!(role(&edge), on_edge);
+        for code in [401, 403, 404] {
+            assert!(advice_on(&edge, code).contains("the cluster `edge`"), "{code}");
+            assert!(!advice_on(&here, code).contains("cluster"), "{code}");
+        }
+    }
 
     #[test]
     fn unknown_event_types_are_logged_once_each() {

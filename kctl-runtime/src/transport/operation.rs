@@ -6,7 +6,8 @@ use crate::{key::ObjectKey, object::Kind};
 
 /// The operation of a request: a verb, and the kind and the object that the request was about.
 ///
-/// It begins the message of each [`ApiError`](super::ApiError): `patch Deployment shop/web`. Requests without an
+/// It begins the message of each [`ApiError`](super::ApiError): `patch Deployment shop/web`, or
+/// `patch Deployment shop/web on edge` for another cluster. Requests without an
 /// object, such as discovery or the renewal of a Lease, have a description instead of kind and key.
 ///
 /// ```
@@ -73,9 +74,13 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.verb())?;
         match (self.kind(), self.key()) {
-            (Some(kind), Some(key)) => write!(f, " {kind} {key}"),
-            (Some(kind), None) => write!(f, " {}", kind.plural),
-            (None, _) => Ok(()),
+            (Some(kind), Some(key)) => write!(f, " {kind} {key}")?,
+            (Some(kind), None) => write!(f, " {}", kind.plural)?,
+            (None, _) => {}
+        }
+        match self.cluster() {
+            "" => Ok(()),
+            cluster => write!(f, " on {cluster}"),
         }
     }
 }
@@ -118,7 +123,9 @@ mod tests {
         };
         let (core, key) = (kind(""), ObjectKey::new(Some("shop"), "web"));
         let patch = Operation::on_object("patch", "edge", &core, key.clone());
-        assert_eq!(patch.to_string(), "patch Service shop/web");
+        assert_eq!(patch.to_string(), "patch Service shop/web on edge");
+        assert_eq!(Operation::on_kind("list", "edge", &core).to_string(), "list services on edge");
+        assert_eq!(Operation::on_kind("list", "", &core).to_string(), "list services");
         assert!(patch.is_on("edge", &core, &key));
         assert!(!patch.is_on("", &core, &key), "another cluster");
         assert!(!patch.is_on("edge", &kind("serving.knative.dev"), &key), "another group");
