@@ -213,6 +213,29 @@ async fn leader_that_misses_the_renew_deadline_has_lost() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn lost_lease_names_the_last_rejection() {
+    for retry_after in [1, 5, 100] {
+        let contest = Contest::new();
+        let candidate = contest.start(config("a"));
+        advance_seconds(1).await;
+        candidate.faults.add(Fault::RejectFor(429, retry_after), about_leases);
+        let End::Lost(cause) = candidate.running.await.unwrap() else { panic!("it can't renew the Lease") };
+        assert!(cause.contains(": get the lease default/podset: "), "{cause}");
+        assert!(!cause.contains("no response"), "{cause}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn hanging_read_is_not_called_a_renewal() {
+    let contest = Contest::new();
+    let candidate = contest.start(config("a"));
+    candidate.faults.add(Fault::Delay(Duration::from_secs(60)), about_leases);
+    advance_seconds(6).await;
+    let expected = "get the lease default/podset: no response from the API server: nothing within 5s";
+    assert_eq!(candidate.leadership.failure().as_deref(), Some(expected));
+}
+
+#[tokio::test(start_paused = true)]
 async fn leader_that_sees_another_holder_stops_at_once() {
     let contest = Contest::new();
     let candidate = contest.start(config("a"));

@@ -26,6 +26,13 @@ impl Deadline {
         Self::new(Instant::now(), timeout)
     }
 
+    /// Returns the deadline of a request that has to end at this instant. Its timeout is rounded, for messages.
+    pub(crate) fn until(at: Instant) -> Self {
+        let left = at.saturating_duration_since(Instant::now());
+        let tenths = (left.as_secs_f64() * 10.0).round();
+        Self { at, timeout: Duration::from_secs_f64(tenths / 10.0) }
+    }
+
     pub(crate) fn at(self) -> Instant {
         self.at
     }

@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     manager::Clock,
-    transport,
+    transport::{self, Deadline},
     writer::{ApiError, LeaseState, Operation, WritePermit},
 };
 
@@ -363,14 +363,7 @@ impl Elector {
                 let _timed = timeout_at(until, changed).await;
                 Input::WaitEnded
             }
-            Step::Send(request, deadline) => {
-                let response = transport::in_time(deadline, self.send(request)).await;
-                response.unwrap_or_else(|| {
-                    let operation =
-                        Operation::from(format!("renew the lease {}/{}", self.config.namespace, self.config.name));
-                    Input::Failed(ApiError::NoResponse { operation, cause: "nothing in time".into() })
-                })
-            }
+            Step::Send(request, deadline) => self.send(request, Deadline::until(deadline)).await,
             // `publish` has reported the end already, and the caller does not call this again.
             Step::Done => std::future::pending().await,
         }
@@ -379,7 +372,10 @@ impl Elector {
     /// Sends a request about the Lease and returns its result as an input.
     ///
     /// 404 of a read is a separate input; 404 of a write means that the namespace is missing, which is a failure.
-    async fn send(&self, request: LeaseRequest) -> Input {
+    ///
+    /// A `Retry-After` beyond the deadline is not waited for. The rejection is the failure then, rather than a missing
+    /// response.
+    async fn send(&self, request: LeaseRequest, deadline: Deadline) -> Input {
         let ElectionConfig { namespace, name, .. } = &*self.config;
         let all = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases", url::escape(namespace));
         let one = format!("{all}/{}", url::escape(name));
@@ -390,7 +386,7 @@ impl Elector {
         };
         let operation = Operation::from(format!("{verb} the lease {namespace}/{name}"));
         let body = body.map(|lease| ("application/json", lease.to_string().into_bytes()));
-        let response = transport::send(&self.client, &operation, method, &path, body).await;
+        let response = transport::send_within(&self.client, &operation, method, &path, body, deadline).await;
         let lease = response.and_then(|response| {
             let unreadable = |cause: serde_json::Error| ApiError::Unreadable { operation, cause: cause.to_string() };
             serde_json::from_str::<Value>(&response).map_err(unreadable)
