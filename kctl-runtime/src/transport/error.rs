@@ -47,7 +47,8 @@ pub enum ApiError {
         code: u16,
         /// `reason` of the Status object, for example `Conflict`; empty if the response was no Status.
         reason: String,
-        /// `message` of the Status object, or the first 500 characters of another answer.
+        /// `message` of the Status object, or the first 500 characters of another answer with the code. Never empty for a
+        /// response: without a body it is `302 Found without a message`.
         message: String,
         /// `details` of the Status object: kind and name that the rejection is about, and its causes.
         details: Box<StatusDetails>,
@@ -167,11 +168,23 @@ fn without_link(cause: &str) -> &str {
     cause.split_once(": https://docs.rs/").map_or(cause, |(message, _link)| message)
 }
 
+/// Returns the start of a response that is not a `Status`, with the code unless the text has it.
+fn page_text(code: u16, body: &str) -> String {
+    let text: String = body.chars().take(500).collect();
+    let text = text.trim();
+    if text.is_empty() || text.contains(&code.to_string()) { text.to_owned() } else { format!("{text} ({code})") }
+}
+
+/// Returns a status code with its name, such as `302 Found`.
+fn status_line(code: u16) -> String {
+    http::StatusCode::from_u16(code).map_or_else(|_invalid| code.to_string(), |status| status.to_string())
+}
+
 impl ApiError {
     /// Builds [`Rejected`](Self::Rejected) from the body of a response.
     ///
     /// A body that is not a `Status` (a proxy's page, for example) becomes the message, cut after 500
-    /// characters. `retry_after` is the header's value; without one the body's `retryAfterSeconds` counts.
+    /// characters and followed by the code. `retry_after` is the header's value; without one the body's `retryAfterSeconds` counts.
     ///
     /// ```
     /// use std::time::Duration;
@@ -182,18 +195,23 @@ impl ApiError {
     /// assert_eq!(error.retry_after(), Some(Duration::from_secs(3)));
     ///
     /// let proxy = ApiError::rejected("get Pod shop/web-0", 502, None, "Bad Gateway\n");
-    /// assert_eq!((proxy.code(), proxy.to_string().as_str()), (Some(502), "get Pod shop/web-0: Bad Gateway"));
+    /// assert_eq!((proxy.code(), proxy.to_string().as_str()), (Some(502), "get Pod shop/web-0: Bad Gateway (502)"));
     /// assert!(proxy.is_unknown_outcome());
     /// ```
     pub fn rejected(operation: impl Into<Operation>, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
         let status: Status = serde_json::from_str(body)
-            .unwrap_or_else(|_not_a_status| Status { message: body.chars().take(500).collect(), ..Status::default() });
+            .unwrap_or_else(|_not_a_status| Status { message: page_text(code, body), ..Status::default() });
         let seconds = status.details.retry_after_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        let code = if status.code == 0 { code } else { status.code };
+        let message = match status.message.trim() {
+            "" => format!("{} without a message", status_line(code)),
+            message => message.to_owned(),
+        };
         Self::Rejected {
             operation: operation.into(),
-            code: if status.code == 0 { code } else { status.code },
+            code,
             reason: status.reason,
-            message: status.message.trim().to_owned(),
+            message,
             retry_after: retry_after.or(seconds.filter(|seconds| *seconds > 0).map(Duration::from_secs)),
             details: status.details,
         }
@@ -380,6 +398,22 @@ mod tests {
         let error = ApiError::no_response("get Pod shop/web-0", cause).to_string();
         let expected = "no response from the API server: peer closed connection without sending TLS close_notify";
         assert_eq!(error, format!("get Pod shop/web-0: {expected}"));
+    }
+
+    #[test]
+    fn rejection_without_a_status_names_its_code() {
+        for (code, body, expected) in [
+            (302, "", "302 Found without a message"),
+            (302, " \n", "302 Found without a message"),
+            (500, "{}", "500 Internal Server Error without a message"),
+            (500, "boom\n", "boom (500)"),
+            (404, "404 page not found\n", "404 page not found"),
+            (500, r#"{"kind": "Status", "message": "etcd is full"}"#, "etcd is full"),
+        ] {
+            let error = ApiError::rejected("watch pods", code, None, body);
+            assert_eq!(error.to_string(), format!("watch pods: {expected}"));
+        }
+        assert!(ApiError::rejected("list pods", 404, None, "404 page not found\n").is_unknown_resource());
     }
 
     #[test]

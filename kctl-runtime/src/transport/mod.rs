@@ -341,7 +341,7 @@ mod tests {
         });
         let error = get(&Client::new(service, "default"), &"get it".into(), "/").await.unwrap_err();
         assert_eq!((error.code(), n_read.load(Ordering::Relaxed)), (Some(500), 64));
-        assert_eq!(error.to_string(), format!("get it: {}", "x".repeat(500)));
+        assert_eq!(error.to_string(), format!("get it: {} (500)", "x".repeat(500)));
     }
 
     #[tokio::test(start_paused = true)]
