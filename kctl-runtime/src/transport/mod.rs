@@ -7,7 +7,7 @@ mod operation;
 use std::{future::poll_fn, io, task::Poll, time::Duration};
 
 use http::{Method, Request, Response};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::{Client, client::Body};
 use tokio::time::Instant;
 use tokio_rustls::rustls::{self, CertificateError};
@@ -16,8 +16,11 @@ pub use self::{error::ApiError, operation::Operation};
 use crate::{connection::LongResponse, trace::Trace};
 pub(crate) use deadline::Deadline;
 
-/// Longest answer that is read, in bytes: a page of 500 objects of etcd's maximum size.
-const BODY_LEN_MAX: usize = 1 << 30;
+/// Longest response that is read as a whole, in bytes: many times the largest object that etcd stores. Lists are read as
+/// streams.
+const OBJECT_LEN_MAX: usize = 64 << 20;
+/// The same for the response to a DELETE, which may be a list of all deleted objects.
+const DELETED_LEN_MAX: usize = 1 << 30;
 /// Maximum number of bytes of an error response that are read. A `Status` is shorter, unless it repeats an object.
 const ERROR_BODY_LEN_MAX: usize = 64 << 10;
 /// Maximum number of tries of a request that is rejected with 429 or 503 and a `Retry-After`.
@@ -93,9 +96,10 @@ pub(crate) async fn send_within(
     body: Option<(&str, Vec<u8>)>,
     deadline: Deadline,
 ) -> Result<String, ApiError> {
+    let len_max = if method.as_str() == "DELETE" { DELETED_LEN_MAX } else { OBJECT_LEN_MAX };
     let template = RequestTemplate { method, path, body, accept: JSON, is_long: false };
     let response =
-        async { read(operation, send_with_retries(client, operation, &template, deadline.at()).await?).await };
+        async { read(operation, send_with_retries(client, operation, &template, deadline.at()).await?, len_max).await };
     in_time(deadline.at(), response).await.unwrap_or_else(|| Err(timeout_error(operation, deadline.timeout())))
 }
 
@@ -233,11 +237,14 @@ fn is_unknown_issuer(error: &(dyn std::error::Error + 'static)) -> bool {
     matches!(tls, Some(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer)))
 }
 
-/// Reads the body as a string, at most [`BODY_LEN_MAX`].
-async fn read(operation: &Operation, response: Response<Body>) -> Result<String, ApiError> {
+/// Reads the body as a string of at most this many bytes.
+async fn read(operation: &Operation, response: Response<Body>, len_max: usize) -> Result<String, ApiError> {
     let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
-    let body = http_body_util::Limited::new(response.into_body(), BODY_LEN_MAX);
-    let bytes = body.collect().await.map_err(|error| unreadable(error.to_string()))?.to_bytes();
+    let collected = Limited::new(response.into_body(), len_max).collect().await.map_err(|error| {
+        let is_long = error.is::<LengthLimitError>();
+        unreadable(if is_long { format!("it is longer than {len_max} bytes") } else { error.to_string() })
+    });
+    let bytes = collected?.to_bytes();
     String::from_utf8(bytes.into()).map_err(|error| unreadable(error.to_string()))
 }
 
@@ -342,6 +349,29 @@ mod tests {
         let error = get(&Client::new(service, "default"), &"get it".into(), "/").await.unwrap_err();
         assert_eq!((error.code(), n_read.load(Ordering::Relaxed)), (Some(500), 64));
         assert_eq!(error.to_string(), format!("get it: {} (500)", "x".repeat(500)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn endless_responses_are_read_up_to_their_bound() {
+        for (method, len_max) in [("GET", OBJECT_LEN_MAX), ("DELETE", DELETED_LEN_MAX)] {
+            let n_read = Arc::new(AtomicU32::new(0));
+            let counted = n_read.clone();
+            let piece = bytes::Bytes::from(vec![b'x'; 1 << 20]);
+            let service = service_fn(move |_request: Request<Body>| {
+                let (counted, piece) = (counted.clone(), piece.clone());
+                let pieces = futures::stream::repeat_with(move || {
+                    counted.fetch_add(1, Ordering::Relaxed);
+                    Ok::<_, Infallible>(http_body::Frame::data(piece.clone()))
+                });
+                let body = http_body_util::StreamBody::new(pieces.take(1 << 20));
+                async move { Ok::<_, Infallible>(Response::new(body)) }
+            });
+            let client = Client::new(service, "default");
+            let sent = send(&client, &"ask it".into(), method.parse().unwrap(), "/", None).await;
+            let error = sent.unwrap_err().to_string();
+            assert_eq!(error, format!("ask it: the response cannot be read: it is longer than {len_max} bytes"));
+            assert_eq!(n_read.load(Ordering::Relaxed) as usize, len_max / (1 << 20) + 1);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -8,18 +8,22 @@ use std::{
 };
 
 use http::Request;
+use http_body_util::{BodyExt, Limited};
 use k8s_openapi::api::rbac::v1::PolicyRule;
 use kctl_runtime::{
     manifest::{Permission, PermissionScope, PermissionTarget, permissions, permissions_of_rule},
     reconcile::{Result, ResultExt},
     spec::ControllerSpec,
+    writer::ApiError,
 };
-use kube::Client;
+use kube::{Client, client::Body};
 use serde_json::{Value, json};
 
 /// Longest wait for the reviews. After it the check gives up silently: a request that lacks a permission
 /// is rejected and logged anyway.
 const WITHIN: Duration = Duration::from_secs(10);
+/// Longest response to a review in bytes: the rules of a user with thousands of roles.
+const REVIEW_LEN_MAX: usize = 16 << 20;
 /// A namespace name that can't exist: a review in it lists what is allowed in all namespaces.
 const NOWHERE: &str = "kctl.nowhere";
 
@@ -94,9 +98,19 @@ pub(crate) async fn missing(client: &Client, needed: &[Permission]) -> Result<Ve
 }
 
 /// Sends a review and returns the answer. Reviews are created like objects, and never stored.
+///
+/// # Errors
+/// The request fails, or its response has more than [`REVIEW_LEN_MAX`] bytes.
 async fn review(client: &Client, path: &str, object: &Value) -> Result<Value> {
-    let request = Request::post(path).header("content-type", "application/json").body(serde_json::to_vec(object)?)?;
-    Ok(client.request(request).await?)
+    let body = Body::from(serde_json::to_vec(object)?);
+    let request = Request::post(path).header("content-type", "application/json").body(body)?;
+    let (head, body) = client.send(request).await?.into_parts();
+    let body = Limited::new(body, REVIEW_LEN_MAX).collect().await?.to_bytes();
+    if head.status.is_success() {
+        return Ok(serde_json::from_slice(&body)?);
+    }
+    let text = String::from_utf8_lossy(&body);
+    Err(ApiError::rejected(format!("create {path}"), head.status.as_u16(), None, &text).into())
 }
 
 /// Returns the permissions that the program has in a namespace, and `true` if the list is incomplete.
@@ -491,6 +505,18 @@ mod tests {
             Ok::<_, std::convert::Infallible>(response.unwrap())
         });
         Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn long_review_is_read_up_to_its_bound() {
+        for code in [200_u16, 500] {
+            let service = tower::service_fn(move |_asked: http::Request<Body>| async move {
+                let body = Body::from(vec![b' '; REVIEW_LEN_MAX + 1]);
+                Ok::<_, std::convert::Infallible>(http::Response::builder().status(code).body(body).unwrap())
+            });
+            let error = review(&Client::new(service, "default"), "/reviews", &json!({})).await.unwrap_err();
+            assert!(error.to_string().contains("length limit"), "{error}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
