@@ -51,7 +51,7 @@ async fn process_with_blocked_thread_exits_after_shutdown_timeout() {
     let running = start_blocked(&cluster, &files, "2", &["--graceful-shutdown-timeout=1s"]).await;
     terminate(&running);
     let said = wait_for_exit(running, 1).await;
-    assert!(said.contains("Error: reconciles of configmap still ran 1s after the stop"), "{said}");
+    assert!(said.contains("Error: reconciles of configmap (default/web) still ran 1s after the stop"), "{said}");
     assert!(said.contains("help: a function blocks its thread"), "{said}");
 }
 

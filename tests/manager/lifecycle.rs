@@ -333,13 +333,27 @@ async fn stop_within(timeout: Option<Duration>) -> (Option<String>, u64, String)
 async fn reconciles_beyond_graceful_timeout_abort_and_keep_lease() {
     let error = |period: &str| {
         Some(format!(
-            "reconciles of configmap still ran {period} after the stop; `--graceful-shutdown-timeout` gives them longer"
+            "reconciles of configmap (default/config-0) still ran {period} after the stop; `--graceful-shutdown-timeout` \
+             gives them longer"
         ))
     };
     assert_eq!(stop_within(Some(Duration::ZERO)).await, (error("0ns"), 0, "a".into()));
     assert_eq!(stop_within(Some(Duration::from_secs(30))).await, (error("30s"), 30, "a".into()));
     assert_eq!(stop_within(Some(Duration::from_secs(50))).await, (None, 40, String::new()));
     assert_eq!(stop_within(None).await, (None, 40, String::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn late_stop_names_the_first_running_keys() {
+    let contest = Contest::new();
+    create(&contest, 0..10).await;
+    let setup = |manager: Manager| manager.graceful_timeout(Some(Duration::from_secs(1)));
+    let process = start(&contest, Duration::from_secs(41), setup).await;
+    advance_seconds(1).await;
+    let error = process.stop().await.unwrap_err().to_string();
+    // Four reconciles run concurrently.
+    assert!(error.starts_with("reconciles of configmap (default/config-"), "{error}");
+    assert!(error.matches("default/config-").count() == 3 && error.contains(", 1 more) still ran 1s"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

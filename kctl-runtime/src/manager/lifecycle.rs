@@ -64,6 +64,9 @@ const FLUSH_WITHIN: Duration = Duration::from_secs(5);
 /// Time for idle workers to end, however short the graceful timeout is: they only need to be polled.
 const IDLE_ENDS_WITHIN: Duration = Duration::from_secs(1);
 
+/// Maximum number of keys per controller that the error of a late stop names.
+const BUSY_KEYS_MAX: usize = 3;
+
 /// Time to release slots without writes in question, however short the graceful timeout is: two requests per Lease.
 const LEAVES_WITHIN: Duration = Duration::from_secs(5);
 
@@ -87,7 +90,7 @@ pub enum ManagerError {
     NotDrained {
         /// The graceful timeout.
         period: Duration,
-        /// Names of the controllers with running reconciles, separated by commas.
+        /// The controllers with running reconciles and their keys, such as `site (default/web), backup (default/db)`.
         controllers: String,
     },
     /// A task of the control loop ended that never should; the string names it. This is a bug.
@@ -361,9 +364,16 @@ impl Running {
     }
 }
 
-/// Returns the names of controllers with running reconciles, separated by commas.
+/// Returns the controllers with running reconciles, separated by commas. Each one has its oldest keys, at most
+/// [`BUSY_KEYS_MAX`].
 fn busy_controllers(queues: &[(String, WorkQueue<ObjectKey>)]) -> String {
-    let busy = queues.iter().filter(|(_, queue)| queue.processing() > 0).map(|(name, _)| name.as_str());
+    let busy = queues.iter().filter(|(_, queue)| queue.processing() > 0).map(|(name, queue)| {
+        let running = queue.processing_for(Duration::ZERO);
+        let mut keys: Vec<String> = running.iter().take(BUSY_KEYS_MAX).map(|(key, _since)| key.to_string()).collect();
+        let n_others = running.len().saturating_sub(BUSY_KEYS_MAX);
+        keys.extend((n_others > 0).then(|| format!("{n_others} more")));
+        format!("{name} ({})", keys.join(", "))
+    });
     busy.collect::<Vec<_>>().join(", ")
 }
 

@@ -220,6 +220,11 @@ fn root_cause(error: &(dyn std::error::Error + 'static)) -> String {
     if is_unknown_issuer(last) {
         return format!("{last}; {UNKNOWN_ISSUER_HELP}");
     }
+    // The buffer of kube's client ends with its runtime. Its message names a worker, which readers take for one of a
+    // controller.
+    if last.is::<tower::buffer::error::Closed>() {
+        return "the client is closed, because this process stops".into();
+    }
     match last.downcast_ref::<io::Error>() {
         // tokio's message is "deadline has elapsed".
         Some(late) if late.kind() == io::ErrorKind::TimedOut && late.raw_os_error().is_none() => {
@@ -305,6 +310,16 @@ mod tests {
         let unknown = rejected(CertificateError::UnknownIssuer);
         assert_eq!(unknown, format!("invalid peer certificate: UnknownIssuer; {UNKNOWN_ISSUER_HELP}"));
         assert_eq!(rejected(CertificateError::BadEncoding), "invalid peer certificate: BadEncoding");
+    }
+
+    #[tokio::test]
+    async fn closed_client_is_not_called_a_worker() {
+        let service = service_fn(|_request: Request<Body>| async { Ok::<_, Infallible>(Response::new(Body::empty())) });
+        let (buffer, worker) = tower::buffer::Buffer::<Request<Body>, _>::pair(service, 1);
+        drop(worker);
+        let error = get(&Client::new(buffer, "default"), &"get it".into(), "/").await.unwrap_err().to_string();
+        let expected = "get it: no response from the API server: the client is closed, because this process stops";
+        assert_eq!(error, expected);
     }
 
     #[tokio::test(start_paused = true)]

@@ -85,6 +85,10 @@ pub struct Report {
     pub decision: Decision,
     /// The duration of the reconcile, from taking the key until its result.
     pub took: Duration,
+    /// The timeout of the controller, after which the outcome is [`Outcome::TimedOut`]. `None` without one.
+    pub timeout: Option<Duration>,
+    /// Is `true` if the manager is stopping. Whatever the decision, this process does not reconcile the key again.
+    pub stopping: bool,
 }
 
 /// A function that receives the [`Report`] of every reconcile. It runs on the worker's task, after the key was handed
@@ -202,7 +206,9 @@ impl<C: Reconcile> Pool<C> {
         // The guard is dropped before the key is free again, because a hand-over waits for all counted reconciles.
         drop(guard);
         drop(processing);
-        let report = Report { controller: self.env.spec.name.clone(), key, reason, trace, outcome, decision, took };
+        let (controller, timeout) = (self.env.spec.name.clone(), self.env.spec.timeout);
+        let stopping = *self.env.stopping.borrow();
+        let report = Report { controller, key, reason, trace, outcome, decision, took, timeout, stopping };
         // The key was handed back, so a slow observer does not block its next run.
         self.observe(&report.key, || (self.observer)(&report));
         // Under simulated time `took` is 0 here, so nothing changes.

@@ -270,6 +270,25 @@ async fn observer_that_panics_costs_no_worker() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn failure_during_a_stop_is_reported_as_such() {
+    let ((stop, stopping), reports) = (watch::channel(false), Arc::<Mutex<Vec<Report>>>::default());
+    let mut env = env(Test::spec());
+    Arc::get_mut(&mut env).unwrap().stopping = stopping;
+    let fails = act(|_, _| async {
+        sleep(SECOND).await;
+        Err("cut off".into())
+    });
+    let seen = reports.clone();
+    let observer: Observer = Arc::new(move |report| seen.lock().push(report.clone()));
+    let world = World::start(env, fails, reports, observer, Arc::new(|_, _, _| {})).await;
+    world.add("a");
+    sleep(SECOND / 2).await;
+    stop.send_replace(true);
+    sleep(SECOND).await;
+    assert!(world.reports.lock()[0].stopping);
+}
+
+#[tokio::test(start_paused = true)]
 async fn reconcile_beyond_its_timeout_is_retried() {
     let world = World::new(
         |spec| spec.timeout = Some(SECOND),
@@ -285,7 +304,8 @@ async fn reconcile_beyond_its_timeout_is_retried() {
     sleep(SECOND.saturating_sub(Duration::from_millis(1))).await;
     assert_eq!(world.queue.processing(), 1);
     sleep(SECOND).await;
-    assert_eq!(world.reports.lock()[0].outcome, Outcome::TimedOut);
+    let first = world.reports.lock()[0].clone();
+    assert_eq!((first.outcome, first.timeout, first.stopping), (Outcome::TimedOut, Some(SECOND), false));
     assert_eq!(world.finish().await, ["a RateLimited", "a Forget"]);
 }
 

@@ -265,6 +265,9 @@ fn host(config: &Config) -> String {
 pub(super) fn observer() -> Observer {
     Arc::new(|report| {
         let next = match &report.decision {
+            Decision::RateLimited | Decision::RetryAfter(_) | Decision::Outdated { .. } if report.stopping => {
+                "not retried, because this process stops".to_owned()
+            }
             Decision::RateLimited => "retrying with backoff".to_owned(),
             Decision::RetryAfter(wait) => format!("retrying in {wait:?}"),
             Decision::Outdated { in_a_row } => format!("{in_a_row} conflicts in a row, retrying with backoff"),
@@ -282,7 +285,10 @@ pub(super) fn observer() -> Observer {
             }
             Outcome::Failed { text, .. } => tracing::error!(controller, %key, %trace_id, "{text}; {next}"),
             Outcome::Panicked(text) => tracing::error!(controller, %key, %trace_id, "panic: {text}; {next}"),
-            Outcome::TimedOut => tracing::error!(controller, %key, %trace_id, "timed out; {next}"),
+            Outcome::TimedOut => {
+                let limit = report.timeout.unwrap_or_default();
+                tracing::error!(controller, %key, %trace_id, "timed out after {limit:?}; {next}");
+            }
             Outcome::Done(_) | Outcome::Vanished => tracing::debug!(controller, %key, %trace_id, "reconciled"),
             other => tracing::error!(controller, %key, %trace_id, "{other:?}; {next}"),
         }
@@ -318,6 +324,11 @@ mod tests {
         Err(ApiError::rejected("update ConfigMap default/web", 409, None, status).into())
     }
 
+    #[controller(crate = crate, timeout = "2s")]
+    async fn endless(_config: Arc<ConfigMap>, _cx: Context<endless>) -> Result<Action> {
+        std::future::pending().await
+    }
+
     #[controller(crate = crate, owns = Secret, concurrency = 3)]
     async fn quiet(_config: Arc<ConfigMap>, _cx: Context<quiet>) -> Result<Action> {
         Ok(Action::await_change())
@@ -348,22 +359,33 @@ mod tests {
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn only_unusually_many_conflicts_are_logged() {
+    /// Returns the log of an app for 100 s, in which it reconciles the `ConfigMap` `web`.
+    async fn log_of(app: App) -> String {
         let lines = Lines::default();
         let log = lines.clone();
         let layer = tracing_subscriber::fmt::layer().with_ansi(false).without_time().with_writer(move || log.clone());
         let all = tracing_subscriber::registry().with(layer).with(LevelFilter::INFO);
         let _logged = tracing::subscriber::set_default(all);
-        let world = World::start(&App::new("outdated").controller::<outdated>()).await.unwrap();
+        let world = World::start(&app).await.unwrap();
         tracing::callsite::rebuild_interest_cache();
         let mut object = ConfigMap::default();
         object.metadata.name = Some("web".into());
         let configs = crate::kube::Api::default_namespaced(world.client.clone());
         configs.create(&crate::kube::api::PostParams::default(), &object).await.unwrap();
         tokio::time::sleep(Duration::from_secs(100)).await;
+        let text = lines.0.lock().clone();
+        String::from_utf8(text).unwrap()
+    }
 
-        let text = String::from_utf8(lines.0.lock().clone()).unwrap();
+    #[tokio::test(start_paused = true)]
+    async fn timeout_is_logged_with_its_limit() {
+        let text = log_of(App::new("endless").controller::<endless>()).await;
+        assert!(text.contains("timed out after 2s; retrying with backoff controller=\"configmap\""), "{text}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_unusually_many_conflicts_are_logged() {
+        let text = log_of(App::new("outdated").controller::<outdated>()).await;
         let errors: Vec<_> = text.lines().filter(|line| line.contains("ERROR")).collect();
         assert!(errors.len() > 2, "{text}");
         for (in_a_row, line) in (CONFLICTS_BEFORE_WARNING + 1..).zip(errors) {
