@@ -65,9 +65,10 @@ impl Source {
         life: Duration,
         permit: &mut Option<ListPermit>,
     ) -> Option<Duration> {
-        let began = Instant::now();
         let opened = Box::pin(self.open(scope, reflector.request(), life)).await;
         *permit = None;
+        // A slow head does not make a watch long.
+        let began = Instant::now();
         let chunks = match opened.map_err(|error| self.perform(reflector, Input::Failed(error))) {
             Ok(chunks) => chunks,
             Err(performed) => return performed.await,
