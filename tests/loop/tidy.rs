@@ -197,7 +197,7 @@ const FLAGS_ALLOWED: [(&str, &str, &str); 15] = [
     ("kctl-runtime/src/reconcile/conditions.rs", "holds", "the result of a check, which is stored"),
     ("kctl-runtime/src/source/reflector_model.rs", "selected", "the result of a check, which is stored"),
     ("kctl-runtime/src/source/server_selection.rs", "is_confirmed", "the result of a check, which is stored"),
-    ("kctl-runtime/src/trace.rs", "kept", "the public setter of one flag"),
+    ("kctl-runtime/src/trace.rs", "sampled", "the public setter of one flag"),
     ("kctl-runtime/src/writer/recorder/send.rs", "body", "a content type and the bytes of that type"),
     ("kctl-runtime/src/writer/tests.rs", "stays", "the expected result of a check"),
     ("kctl/src/app/helm/values.rs", "is_on", "converts an option to an enum"),

@@ -24,7 +24,7 @@ use super::Problem;
 /// The remedy for rules that cost too much.
 const TOO_DEAR: &str = "say how many there can be: `max_items`, `max_properties` and `max_length` on the fields that it reads and on the lists above";
 
-/// What is wrong with a rule, and the remedy.
+/// A problem of a rule, and the remedy.
 type Finding = (String, String);
 
 /// The context of a rule in the schema.
