@@ -163,7 +163,7 @@ pub(crate) fn borrowed_kind(ty: &Type, borrow: Borrow, subject: &str) -> std::re
     match (ty, borrow) {
         (Type::Reference(TypeReference { mutability: None, elem, .. }), Borrow::Shared)
         | (Type::Reference(TypeReference { mutability: Some(_), elem, .. }), Borrow::Mutable)
-            if std::ptr::eq(kind_behind(elem), &**elem) =>
+            if std::ptr::eq(kind_behind(elem), &raw const **elem) =>
         {
             Ok((**elem).clone())
         }

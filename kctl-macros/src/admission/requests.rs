@@ -40,7 +40,9 @@ pub(super) fn check_called(input: &Input, errors: &mut Errors) {
         check_subresource(item, &declared, subresources, errors);
     }
     if errors.len() == before {
-        operations.iter().for_each(|item| check_operation(item, subresources, errors));
+        for item in operations {
+            check_operation(item, subresources, errors);
+        }
     }
 }
 

@@ -44,15 +44,15 @@ fn end(option: Vec<TokenTree>, krate: &mut Option<CratePath>, rest: &mut TokenSt
         errors.push_duplicate(&name);
         return;
     }
-    *krate = Some(match path.parse2(option.clone()) {
-        Ok(path) => CratePath::from(path),
-        Err(_) => {
+    *krate = Some(path.parse2(option.clone()).map_or_else(
+        |_| {
             let value: TokenStream = option.into_iter().skip(2).collect();
             let at = if value.is_empty() { name.to_token_stream() } else { value };
             errors.push(at, codes::MISSING_VALUE, "`crate` must be a path", "write `crate = path`");
             CratePath::default()
-        }
-    });
+        },
+        CratePath::from,
+    ));
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! items at the top of the file, and through the prelude if that is the only glob there. Other pairs stay in the
 //! generated code, where rustc compares the types.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, btree_map::Entry};
 
 use proc_macro2::Ident;
 use syn::{Item, ItemUse, Path, Type, UseTree};
@@ -112,9 +112,10 @@ impl Imports {
 
     /// Binds a name to a path. A second path leaves it in doubt.
     fn bind(&mut self, name: String, path: Option<Vec<String>>) {
-        let bound = self.names.entry(name).or_insert_with(|| path.clone());
-        if *bound != path {
-            *bound = None;
+        match self.names.entry(name) {
+            Entry::Vacant(entry) => _ = entry.insert(path),
+            Entry::Occupied(mut entry) if *entry.get() != path => _ = entry.insert(None),
+            Entry::Occupied(_) => {}
         }
     }
 
