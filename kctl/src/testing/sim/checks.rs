@@ -107,6 +107,8 @@ pub(super) struct Checks {
     pub(super) owners: Owners,
     /// How the last reconcile of each key ended, by controller and key.
     pub(super) ends: BTreeMap<(String, ObjectKey), End>,
+    /// Number of reconciles that have begun.
+    pub(super) n_reconciles: u64,
     /// Reconciles since the last change, by controller and key.
     reconciles: BTreeMap<(String, String), RepeatedReconciles>,
     requests: u32,
@@ -161,6 +163,7 @@ impl Checks {
             leader: None,
             owners: Owners::default(),
             ends: BTreeMap::new(),
+            n_reconciles: 0,
             reconciles: BTreeMap::new(),
             requests: 0,
             window: Duration::ZERO,
@@ -377,6 +380,7 @@ impl Checks {
     }
 
     pub(super) fn begin(&mut self, process: &str, controller: &str, key: &ObjectKey, trace: &str, now: Duration) {
+        self.n_reconciles += 1;
         let id = (controller.to_owned(), key.to_string());
         if let Some(other) = self.authors.begin(process, controller, key, trace) {
             let what = format!("{controller} reconciles {key} in {process} while it still does so in {other}");

@@ -224,9 +224,7 @@ impl Sim {
             return Self::from_seed(&seed);
         }
         let n = match std::env::var(SEEDS_VARIABLE) {
-            Ok(text) => {
-                text.parse().map_err(|_| Error::from(format!("{SEEDS_VARIABLE} has to be a number, not `{text}`")))?
-            }
+            Ok(text) => parse_seeds(&text)?,
             Err(_unset) => n,
         };
         Ok(Self::seeds(0..n))
@@ -328,16 +326,35 @@ impl Sim {
     }
 }
 
+/// Parses the number of seeds. With 0 of them only the run without faults would be left.
+fn parse_seeds(text: &str) -> Result<u64> {
+    let n = text.parse().ok().filter(|n| *n > 0);
+    n.ok_or_else(|| Error::from(format!("{SEEDS_VARIABLE} has to be a number above 0, not `{text}`")))
+}
+
+/// Returns a message if the app has controllers, and none of them has reconciled an object in any run.
+fn unreconciled_message(scenario: &Scenario, report: &Report, test: &str) -> Option<String> {
+    (report.n_reconciles == 0 && !(scenario.app)().specs().is_empty()).then(|| {
+        let n = report.runs();
+        format!(
+            "{test}: no object was reconciled in {n} runs, so they prove nothing; add objects (`.objects(…)`) that match the \
+             kind, the selector and the namespaces of a controller"
+        )
+    })
+}
+
 /// Runs a scenario for `#[kctl::test]`.
 ///
 /// # Panics
-/// A run failed, no fault met the app, or the scenario can't be set up.
+/// A run failed, no fault met the app, no object was reconciled, or the scenario can't be set up.
 #[doc(hidden)]
 pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
     let sim = Sim::from_env(seeds).map(|sim| sim.replayed_by(&test.replay()));
     let report = sim.and_then(|sim| Ok((sim.run(scenario)?, sim)));
     match report.map(|(report, sim)| {
-        (report.failure().map(ToString::to_string), sim.unmet_faults_message(&report, test.name()))
+        let unmet = sim.unmet_faults_message(&report, test.name());
+        let in_vain = unmet.or_else(|| unreconciled_message(scenario, &report, test.name()));
+        (report.failure().map(ToString::to_string), in_vain)
     }) {
         Ok((None, None)) => {}
         Ok((Some(text), _) | (None, Some(text))) => panic!("{text}"),
@@ -347,8 +364,15 @@ pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use k8s_openapi::api::core::v1::ConfigMap;
+
     use super::*;
-    use crate::App;
+    use crate::{
+        App,
+        prelude::{Action, Context, controller},
+    };
 
     #[test]
     fn runs_without_an_injected_fault_prove_nothing() {
@@ -377,6 +401,35 @@ mod tests {
         let panic = std::panic::catch_unwind(simulated).unwrap_err();
         let text = panic.downcast_ref::<String>().unwrap();
         assert!(text.starts_with("survives: no fault met"), "{text}");
+    }
+
+    /// Has nothing to do.
+    #[controller(crate = crate)]
+    async fn rests(_config: Arc<ConfigMap>, _cx: Context<rests>) -> Result<Action> {
+        Ok(Action::await_change())
+    }
+
+    #[test]
+    fn simulated_test_without_reconciles_fails() {
+        let without = Scenario::new(|| App::new("rests").controller::<rests>());
+        let with = without.clone().objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+        let message = |scenario: &Scenario| {
+            let report = Sim::seeds(0..2).run(scenario).unwrap();
+            assert!(report.injected() > 0 && report.failure().is_none(), "lists and watches have faults");
+            unreconciled_message(scenario, &report, "survives")
+        };
+        let text = message(&without).unwrap();
+        assert!(text.starts_with("survives: no object was reconciled in "), "{text}");
+        assert_eq!(message(&with), None);
+    }
+
+    #[test]
+    fn number_of_seeds_is_above_zero() {
+        assert_eq!(parse_seeds("2000").unwrap(), 2_000);
+        for text in ["0", "-1", "many", ""] {
+            let expected = format!("KCTL_SEEDS has to be a number above 0, not `{text}`");
+            assert_eq!(parse_seeds(text).unwrap_err().to_string(), expected);
+        }
     }
 
     #[test]

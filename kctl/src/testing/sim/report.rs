@@ -30,6 +30,8 @@ const AROUND: (usize, usize) = (2, 5);
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub(super) n_runs: usize,
+    /// Number of reconciles that began, over all runs.
+    pub(super) n_reconciles: u64,
     pub(super) injected: BTreeMap<&'static str, u64>,
     pub(super) failure: Option<Failure>,
 }

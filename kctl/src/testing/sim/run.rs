@@ -67,6 +67,7 @@ pub(super) struct Outcome {
     /// Number of injected faults, by name.
     pub(super) injected: BTreeMap<&'static str, u64>,
     pub(super) n_runs: usize,
+    pub(super) n_reconciles: u64,
 }
 
 /// Sets up the API servers that each run gets a copy of.
@@ -116,6 +117,7 @@ pub(super) fn failed_outcome(found: Violation) -> Outcome {
         points: FaultPoints::default(),
         injected: BTreeMap::new(),
         n_runs: 1,
+        n_reconciles: 0,
     }
 }
 
@@ -145,8 +147,12 @@ async fn run_phases(
     let mut points = world.points();
     points.length = world.shared.elapsed();
     let injected = world.shared.faults.counts();
-    let reference = Reference { state, changes_by_app: world.shared.checks.lock().changes_by_app };
-    Outcome { lines: world.lines(), found, reference, points, injected, n_runs: 1 }
+    let (changes_by_app, n_reconciles) = {
+        let checks = world.shared.checks.lock();
+        (checks.changes_by_app, checks.n_reconciles)
+    };
+    let reference = Reference { state, changes_by_app };
+    Outcome { lines: world.lines(), found, reference, points, injected, n_runs: 1, n_reconciles }
 }
 
 /// Runs the phases in the order that the module documentation gives.

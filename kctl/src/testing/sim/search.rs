@@ -149,9 +149,10 @@ impl<'a> Search<'a> {
         }
         let second = self.compare(case);
         let found = self.compare_runs(&first, &second);
-        let (n_runs, mut injected) = (first.n_runs + second.n_runs, first.injected);
+        let (n_runs, n_reconciles) = (first.n_runs + second.n_runs, first.n_reconciles + second.n_reconciles);
+        let mut injected = first.injected;
         add(&mut injected, &second.injected);
-        Outcome { found, injected, n_runs, ..second }
+        Outcome { found, injected, n_runs, n_reconciles, ..second }
     }
 
     /// Compares two executions of one case, of which the first has found nothing.
@@ -173,6 +174,7 @@ impl<'a> Search<'a> {
     /// Adds the numbers of a run to the report.
     fn count(&mut self, outcome: &Outcome) {
         self.report.n_runs += outcome.n_runs;
+        self.report.n_reconciles += outcome.n_reconciles;
         add(&mut self.report.injected, &outcome.injected);
     }
 
