@@ -395,6 +395,21 @@ fn built_in_primary_with_a_finalizer_is_found() {
     check("no leaked objects", held, Scenario::new(app));
 }
 
+/// Adds a finalizer without declaring it, and never removes it.
+#[controller(primary(patch))]
+async fn keeps_back(config: Arc<ConfigMap>, cx: Context<keeps_back>) -> Result<Action> {
+    if config.finalizers().is_empty() {
+        cx.patch(kctl::json!({ "metadata": { "finalizers": ["checkers.example.com/back"] } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+#[test]
+fn undeclared_finalizer_that_stays_is_found() {
+    let held = r#"configmaps default/a (being deleted, held by the finalizers ["checkers.example.com/back"])"#;
+    check("no leaked objects", held, Scenario::new(|| App::new("keeper").controller::<keeps_back>()));
+}
+
 #[test]
 fn requeue_without_delay_is_found_in_frozen_time() {
     let restarter = Scenario::new(|| App::new("restarter").controller::<restarts>());

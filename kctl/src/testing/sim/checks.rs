@@ -33,6 +33,8 @@ const HOT_WITHIN: Duration = Duration::from_secs(10);
 /// Maximum number of requests of the app in one run, and of its changes in the run without faults, which has no other
 /// bound.
 const REQUESTS_MAX: u64 = 20_000;
+/// Finalizers that the API server adds for a deletion option, and that the garbage collector removes.
+const OF_THE_COLLECTOR: [&str; 2] = ["foregroundDeletion", "orphan"];
 /// Maximum number of needless writes that a report names.
 const NEEDLESS_NAMED_MAX: usize = 3;
 /// Maximum number of changes by the app at one moment of simulated time, which stands still during
@@ -95,6 +97,8 @@ pub(super) struct Checks {
     changed: BTreeSet<String>,
     /// The creator of each object of the app and of its dependents, by uid.
     made_by: BTreeMap<String, String>,
+    /// The finalizers that the app added to existing objects, by object.
+    app_finalizers: BTreeMap<Id, BTreeSet<String>>,
     pub(super) last_change: String,
     /// Writes since nothing is left to do; `None` before.
     pub(super) needless: Option<NeedlessWrites>,
@@ -157,6 +161,7 @@ impl Checks {
             authors: Authors::default(),
             changed: BTreeSet::new(),
             made_by: BTreeMap::new(),
+            app_finalizers: BTreeMap::new(),
             last_change: String::new(),
             needless: None,
             elects: false,
@@ -202,10 +207,32 @@ impl Checks {
         if by_app {
             self.changed.insert(change.by.clone());
         }
+        self.record_finalizers(&id, change, maker);
         if !self.owners.is_bookkeeping(&id) {
             self.count_change(&id, change, maker, now);
         }
         self.check_invariants();
+    }
+
+    /// Records the finalizers that the app adds to an object that exists already.
+    fn record_finalizers(&mut self, id: &Id, change: &Change, maker: Creator) {
+        let (Some(before), Some(after)) = (&change.before, &change.after) else {
+            self.app_finalizers.remove(id);
+            return;
+        };
+        if maker == Creator::App {
+            let added = finalizers(after).filter(|one| !OF_THE_COLLECTOR.contains(one));
+            for finalizer in added.filter(|one| finalizers(before).all(|other| other != *one)) {
+                self.app_finalizers.entry(id.clone()).or_default().insert(finalizer.to_owned());
+            }
+        }
+    }
+
+    /// Returns `true` for an object that is being deleted, and that a finalizer of the app holds.
+    fn is_held_by_app(&self, id: &Id, object: &Value) -> bool {
+        let added = self.app_finalizers.get(id);
+        object["metadata"]["deletionTimestamp"].is_string()
+            && added.is_some_and(|added| finalizers(object).any(|finalizer| added.contains(finalizer)))
     }
 
     /// Counts a change of the state, and checks that the app comes to an end with its changes.
@@ -423,7 +450,7 @@ impl Checks {
         let leaked = self.snapshot.objects.iter().filter(|(id, object)| {
             let uid = super::snapshot::uid(object);
             let created = self.snapshot.created.contains(uid) || self.snapshot.dependents.contains(uid);
-            let is_left = created || is_primary(id, object);
+            let is_left = created || is_primary(id, object) || self.is_held_by_app(id, object);
             is_left && !self.owners.is_bookkeeping(id) && !left_behind.contains(&id.resource)
         });
         leaked
@@ -440,6 +467,11 @@ impl Checks {
             })
             .collect()
     }
+}
+
+/// Returns the finalizers of an object.
+fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Returns the number of a process. Lease identities and client names end alike: `web-0.1` is
