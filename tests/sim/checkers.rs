@@ -2,7 +2,10 @@
 
 use kctl::{
     k8s::api::{coordination::v1::Lease, core::v1::PersistentVolumeClaim, rbac::v1::PolicyRule},
-    kube::{Api, Resource, api::PostParams},
+    kube::{
+        Api, Resource,
+        api::{Patch, PatchParams, PostParams},
+    },
     prelude::*,
     testing::{Scenario, Sim, Snapshot},
 };
@@ -100,6 +103,36 @@ async fn rages(_config: Arc<ConfigMap>, cx: Context<rages>) -> Result<Action> {
 async fn repeats(_config: Arc<ConfigMap>, cx: Context<repeats>) -> Result<Action> {
     cx.patch(kctl::json!({ "metadata": { "labels": { "seen": "yes" } } })).await?;
     Ok(Action::requeue(Duration::from_secs(100)))
+}
+
+/// A kind with an observed generation.
+mod shop {
+    use kctl::prelude::*;
+
+    /// A door that is painted.
+    #[resource(group = "shop.example.com", version = "v1", kind = "Door", namespaced, status = "DoorStatus")]
+    pub(crate) struct DoorSpec {
+        pub color: String,
+    }
+
+    /// The color of a door.
+    #[schema]
+    #[derive(Default)]
+    pub(crate) struct DoorStatus {
+        #[serde(default)]
+        pub color: String,
+        #[serde(default)]
+        pub observed_generation: Option<i64>,
+    }
+}
+
+/// Paints a door, and writes the generation only with its first color.
+#[controller]
+async fn paints(door: Arc<shop::Door>, cx: Context<paints>) -> Result<Action> {
+    let before = door.status.clone().unwrap_or_default();
+    let observed_generation = before.observed_generation.or(door.metadata.generation);
+    cx.patch_status(shop::DoorStatus { color: door.spec.color.clone(), observed_generation }).await?;
+    Ok(Action::await_change())
 }
 
 /// A kind with the plural of the Leases of leader election.
@@ -408,6 +441,28 @@ async fn keeps_back(config: Arc<ConfigMap>, cx: Context<keeps_back>) -> Result<A
 fn undeclared_finalizer_that_stays_is_found() {
     let held = r#"configmaps default/a (being deleted, held by the finalizers ["checkers.example.com/back"])"#;
     check("no leaked objects", held, Scenario::new(|| App::new("keeper").controller::<keeps_back>()));
+}
+
+#[test]
+fn stale_observed_generation_is_found() {
+    let scenario = Scenario::new(|| App::new("painter").controller::<paints>())
+        .objects("{apiVersion: shop.example.com/v1, kind: Door, metadata: {name: front}, spec: {color: red}}")
+        .step("paint it blue", |client| async move {
+            let blue = Patch::Merge(kctl::json!({ "spec": { "color": "blue" } }));
+            Api::<shop::Door>::default_namespaced(client).patch("front", &PatchParams::default(), &blue).await?;
+            Ok(())
+        });
+    let report = Sim::seeds(0..1).run(&scenario).unwrap();
+    let failure = report.failure().expect("nothing is found");
+    assert_eq!((failure.checker(), failure.seed()), ("the newest generation is observed", "none"), "{failure}");
+    let message = "status.observedGeneration of doors default/front is 1, and its generation 2; ";
+    assert!(failure.message().starts_with(message), "{failure}");
+    let left_out =
+        [scenario.clone().ignoring("/status/observedGeneration"), scenario.depending_on_time("doors/status")];
+    for scenario in left_out {
+        let report = Sim::seeds(0..1).run(&scenario).unwrap();
+        assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    }
 }
 
 #[test]

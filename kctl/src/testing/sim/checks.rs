@@ -99,6 +99,8 @@ pub(super) struct Checks {
     made_by: BTreeMap<String, String>,
     /// The finalizers that the app added to existing objects, by object.
     app_finalizers: BTreeMap<Id, BTreeSet<String>>,
+    /// The objects whose `status.observedGeneration` the app has written.
+    pub(super) observed: BTreeSet<Id>,
     pub(super) last_change: String,
     /// Writes since nothing is left to do; `None` before.
     pub(super) needless: Option<NeedlessWrites>,
@@ -162,6 +164,7 @@ impl Checks {
             changed: BTreeSet::new(),
             made_by: BTreeMap::new(),
             app_finalizers: BTreeMap::new(),
+            observed: BTreeSet::new(),
             last_change: String::new(),
             needless: None,
             elects: false,
@@ -208,6 +211,7 @@ impl Checks {
             self.changed.insert(change.by.clone());
         }
         self.record_finalizers(&id, change, maker);
+        self.record_observed(&id, change, maker);
         if !self.owners.is_bookkeeping(&id) {
             self.count_change(&id, change, maker, now);
         }
@@ -225,6 +229,16 @@ impl Checks {
             for finalizer in added.filter(|one| finalizers(before).all(|other| other != *one)) {
                 self.app_finalizers.entry(id.clone()).or_default().insert(finalizer.to_owned());
             }
+        }
+    }
+
+    /// Records that the app writes the `observedGeneration` of an object's status.
+    fn record_observed(&mut self, id: &Id, change: &Change, maker: Creator) {
+        let observed = |object: &Value| object["status"]["observedGeneration"].as_i64();
+        let Some(after) = &change.after else { return drop(self.observed.remove(id)) };
+        let before = change.before.as_deref().and_then(observed);
+        if maker == Creator::App && observed(after).is_some_and(|after| Some(after) != before) {
+            self.observed.insert(id.clone());
         }
     }
 

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use http::Request;
 use kctl_runtime::{
     reconcile::{Error, Result, ResultExt},
-    spec::{ControllerSpec, RelationSpec},
+    spec::ControllerSpec,
 };
 use serde_json::Value;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -177,6 +177,9 @@ async fn phases(
                 check_progress(world)?;
             }
             check_settled(world)?;
+            if expected.is_none() {
+                check_generations(world)?;
+            }
         }
         world.shared.log("user", &step.name);
         let action = tokio::time::timeout(STEP_WITHIN, (step.action)(world.client.clone())).await;
@@ -191,6 +194,9 @@ async fn phases(
         check_progress(world)?;
     }
     check_settled(world)?;
+    if expected.is_none() {
+        check_generations(world)?;
+    }
     let snapshot = world.shared.checks.lock().comparable_state();
     let timed = world.shared.checks.lock().timed.clone();
     *state = normal::state(&snapshot, &scenario.ignored, &timed);
@@ -261,6 +267,19 @@ fn check_progress(world: &World) -> Result<(), Violation> {
     if texts.is_empty() { Ok(()) } else { Err(Violation::new("the app works", texts.join("; "))) }
 }
 
+/// Checks that the app has written the newest generation to each status that has one.
+///
+/// Only the run without faults needs it: the others have to reach the same state.
+fn check_generations(world: &World) -> Result<(), Violation> {
+    let is_ignored = |pointer: &String| ["/status", "/status/observedGeneration"].contains(&pointer.as_str());
+    let stale = world.stale_generations();
+    if stale.is_empty() || world.shared.scenario.ignored.iter().any(is_ignored) {
+        return Ok(());
+    }
+    let help = "write the generation whenever the status is written, or leave it out with `.ignoring(\"/status/observedGeneration\")`";
+    Err(Violation::new("the newest generation is observed", format!("{}; {help}{}", stale.join("; "), pending(world))))
+}
+
 fn check_settled(world: &World) -> Result<(), Violation> {
     let mut snapshot = world.shared.checks.lock().snapshot.clone();
     snapshot.time = world.shared.elapsed();
@@ -307,7 +326,7 @@ async fn delete_all(world: &World) -> Result<()> {
     let specs = (world.shared.scenario.app)().specs();
     let snapshot = world.shared.checks.lock().comparable_state();
     for (id, object) in &snapshot.objects {
-        let is_custom_primary = specs.iter().filter(|spec| spec.crd.is_some()).any(|spec| is_of(id, &spec.primary));
+        let is_custom_primary = specs.iter().filter(|spec| spec.crd.is_some()).any(|spec| id.is_of(&spec.primary));
         if is_custom_primary || snapshot.by_users.contains(uid(object)) {
             paths.push((id.cluster.clone(), path_of(id, object)));
         }
@@ -327,12 +346,6 @@ async fn delete_all(world: &World) -> Result<()> {
     Ok(())
 }
 
-/// Returns `true` for an object of this kind on this cluster.
-fn is_of(id: &Id, relation: &RelationSpec) -> bool {
-    let kind = &relation.kind;
-    relation.cluster == id.cluster && id.group == kind.group && id.resource == kind.plural
-}
-
 fn path_of(id: &Id, object: &Value) -> String {
     let version = object["apiVersion"].as_str().unwrap_or_default();
     let root = if version.contains('/') { "/apis" } else { "/api" };
@@ -345,7 +358,7 @@ fn check_leaks(world: &World) -> Result<(), Violation> {
     let checks = world.shared.checks.lock();
     let specs = (world.shared.scenario.app)().specs();
     let leaked = checks.find_leaks(&world.shared.scenario.kept, |id, object| {
-        let mut of_kind = specs.iter().filter(|spec| is_of(id, &spec.primary));
+        let mut of_kind = specs.iter().filter(|spec| id.is_of(&spec.primary));
         // Others may hold an object of a built-in kind: `kubernetes.io/pvc-protection` stays here, without its controller.
         let is_held = |spec: &ControllerSpec| {
             let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();

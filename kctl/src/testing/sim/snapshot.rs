@@ -9,7 +9,7 @@ use std::{
 
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kctl_apiserver::Change;
-use kctl_runtime::object::Kind;
+use kctl_runtime::{object::Kind, spec::RelationSpec};
 use kube::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -44,6 +44,12 @@ impl Id {
             namespace: change.namespace.clone(),
             name: change.name.clone(),
         }
+    }
+
+    /// Returns `true` for an object of this kind on this cluster.
+    pub(super) fn is_of(&self, relation: &RelationSpec) -> bool {
+        let kind = &relation.kind;
+        relation.cluster == self.cluster && self.group == kind.group && self.resource == kind.plural
     }
 }
 

@@ -10,12 +10,13 @@ use kctl_runtime::{
     manager::{View, lease::Leadership},
     source::Source,
 };
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::{Process, World};
 use crate::{
     app::Simulation,
-    testing::sim::{checks::End, process},
+    testing::sim::{checks::End, process, snapshot::Id},
 };
 
 /// A reconcile that runs for this time while nothing changes does not end.
@@ -91,6 +92,39 @@ impl World {
             }
         };
         ends.iter().filter(|(_, end)| end.has_failed).filter_map(describe).collect()
+    }
+
+    /// Describes the custom primaries whose `status.observedGeneration` is not their generation, although the app has
+    /// written it before.
+    ///
+    /// Objects that are being deleted, that no controller sees, or whose last reconcile failed are left out, and so are
+    /// those whose status depends on time.
+    pub(in crate::testing::sim) fn stale_generations(&self) -> Vec<String> {
+        let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
+        let checks = self.shared.checks.lock();
+        let is_current = |id: &Id, object: &Value| {
+            let key = ObjectKey::new(Some(&id.namespace).filter(|name| !name.is_empty()).map(String::as_str), &id.name);
+            views.iter().all(|view| {
+                let mut controllers = view.controllers().iter().zip(view.primaries());
+                controllers.all(|((spec, _), primaries)| {
+                    let has_failed =
+                        || checks.ends.get(&(spec.name.clone(), key.clone())).is_some_and(|end| end.has_failed);
+                    let is_seen =
+                        spec.crd.is_some() && id.is_of(&spec.primary) && primaries.store().get(&key).is_some();
+                    !is_seen || has_failed()
+                })
+            }) || object["metadata"]["deletionTimestamp"].is_string()
+                || checks.timed.has(object)
+                || checks.timed.has_status_of(&id.resource)
+        };
+        let stale = checks.observed.iter().filter_map(|id| {
+            let object = &**checks.snapshot.objects.get(id)?;
+            let [observed, newest] = [&object["status"]["observedGeneration"], &object["metadata"]["generation"]];
+            let differs = observed.is_i64() && newest.is_i64() && observed != newest;
+            (differs && !is_current(id, object))
+                .then(|| format!("status.observedGeneration of {id} is {observed}, and its generation {newest}"))
+        });
+        stale.collect()
     }
 
     /// Describes the replicas that are not at work: not up, without a complete cache, in a reconcile that does not end, or
