@@ -327,6 +327,13 @@ fn invariant_panicking_on_app_write_is_found() {
 }
 
 #[test]
+fn panicking_settled_rule_is_named() {
+    let idler = Scenario::new(|| App::new("idler").controller::<idles>());
+    let panics = idler.settled("a goal", |_: &Snapshot| panic!("a goal that is wrong itself"));
+    check("no panic", r#"rule "a goal": a goal that is wrong itself"#, panics);
+}
+
+#[test]
 fn panic_on_app_main_task_is_found() {
     check("no panic", "a task of the app or of the simulator: no disk", Scenario::new(panics));
 }

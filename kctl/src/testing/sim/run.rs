@@ -1,7 +1,11 @@
 //! The phases of a run: apply the objects, take the steps, compare the final state, and delete
 //! everything that users created.
 
-use std::{collections::BTreeMap, panic::AssertUnwindSafe, time::Duration};
+use std::{
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Duration,
+};
 
 use futures::FutureExt;
 use http::Request;
@@ -142,7 +146,7 @@ async fn run_phases(
         biased;
         found = world.shared.wait_for_finding() => Some(found),
         found = wait_for_panic(&mut tasks) => Some(found),
-        ended = phases => ended.unwrap_or_else(|panic| Err(Violation::from_panic("a step or a rule", &*panic))).err(),
+        ended = phases => ended.unwrap_or_else(|panic| Err(Violation::from_panic("a step", &*panic))).err(),
     };
     let mut points = world.points();
     points.length = world.shared.elapsed();
@@ -284,7 +288,8 @@ fn check_settled(world: &World) -> Result<(), Violation> {
     let mut snapshot = world.shared.checks.lock().snapshot.clone();
     snapshot.time = world.shared.elapsed();
     for invariant in &world.shared.scenario.settled {
-        let holds = (invariant.holds)(&snapshot);
+        let holds = catch_unwind(AssertUnwindSafe(|| (invariant.holds)(&snapshot)));
+        let holds = holds.map_err(|panic| Violation::from_panic(&format!("rule {:?}", invariant.name), &*panic))?;
         holds.map_err(|message| Violation::new(&invariant.name, message + &pending(world)))?;
     }
     Ok(())
