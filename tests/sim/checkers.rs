@@ -326,6 +326,34 @@ fn invariant_panicking_on_app_write_is_found() {
     check("no panic", message, leaver.invariant("about secrets", fits_no_secret));
 }
 
+fn has_a_secret(snapshot: &Snapshot) -> Result<(), String> {
+    if snapshot.all::<Secret>().is_empty() { Err("no secret".into()) } else { Ok(()) }
+}
+
+/// A rule that something never happens gets no such advice.
+#[test]
+fn goal_as_invariant_gets_advice() {
+    let scenario = with_a(Scenario::new(|| App::new("keeper").controller::<keeps>()));
+    let never = |snapshot: &Snapshot| match has_a_secret(snapshot) {
+        Ok(()) => Err("a secret".to_owned()),
+        Err(_) => Ok(()),
+    };
+    let cases = [
+        (scenario.clone().invariant("a secret", has_a_secret), true),
+        (scenario.clone().invariant("no secret", never), false),
+        (scenario.settled("no secret", never), false),
+    ];
+    for (scenario, has_advice) in cases {
+        let report = Sim::seeds(0..1).run(&scenario).unwrap();
+        let text = report.failure().unwrap().to_string();
+        assert_eq!(
+            text.contains("help: the app has not changed anything yet: a rule about a goal"),
+            has_advice,
+            "{text}"
+        );
+    }
+}
+
 #[test]
 fn panicking_settled_rule_is_named() {
     let idler = Scenario::new(|| App::new("idler").controller::<idles>());

@@ -162,8 +162,9 @@ fn clean_fields(fields: &mut Map<String, Value>, names: &Names) {
 /// Removes a field by its JSON pointer. An item of an array becomes `null`, so that indexes stay valid.
 fn remove(object: &mut Value, pointer: &str) {
     let Some((parent, field)) = pointer.rsplit_once('/') else { return };
+    let field = field.replace("~1", "/").replace("~0", "~");
     match object.pointer_mut(parent) {
-        Some(Value::Object(fields)) => drop(fields.remove(field)),
+        Some(Value::Object(fields)) => drop(fields.remove(&field)),
         Some(Value::Array(items)) => {
             if let Some(item) = field.parse().ok().and_then(|index: usize| items.get_mut(index)) {
                 item.take();
@@ -193,6 +194,29 @@ pub(super) fn difference(expected: &[NormalizedObject], found: &[NormalizedObjec
         texts.push(format!("{} objects with these faults, {} without", found.len(), expected.len()));
     }
     (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+/// Returns the JSON pointer of the first field that differs in an object of both states.
+pub(super) fn pointer_that_differs(expected: &[NormalizedObject], found: &[NormalizedObject]) -> Option<String> {
+    let surplus = without(found, expected);
+    let pair = without(expected, found).into_iter().find_map(|one| {
+        let other = surplus.iter().find(|other| other.name == one.name)?;
+        Some((&one.object, &other.object))
+    });
+    let pointer = pair.map(|(one, other)| pointer_of_difference(one, other))?;
+    (!pointer.is_empty()).then_some(pointer)
+}
+
+/// Returns the JSON pointer of the first field in which two values differ; empty if they differ as a whole.
+fn pointer_of_difference(one: &Value, other: &Value) -> String {
+    if let (Value::Object(first), Value::Object(second)) = (one, other) {
+        let mut names = first.keys().chain(second.keys().filter(|name| !first.contains_key(*name)));
+        if let Some(name) = names.find(|name| first.get(*name) != second.get(*name)) {
+            let [one, other] = [first, second].map(|fields| fields.get(name).unwrap_or(&Value::Null));
+            return format!("/{}{}", name.replace('~', "~0").replace('/', "~1"), pointer_of_difference(one, other));
+        }
+    }
+    String::new()
 }
 
 /// Returns what `list` has more often than `other`.
@@ -286,6 +310,24 @@ mod tests {
         let other = snapshot(&[("web-x", "7", "2026-01-01T00:10:00Z"), ("web-a", "3", "2026-01-01T00:00:01Z")]);
         let (one, other) = (state(&one, &[], &TimeDependent::default()), state(&other, &[], &TimeDependent::default()));
         assert_eq!(difference(&one, &other), None);
+    }
+
+    #[test]
+    fn pointer_of_a_difference_leaves_it_out() {
+        let state = |labels: &Value| {
+            let object = json!({ "metadata": { "labels": labels }, "status": { "n": 1 } });
+            vec![NormalizedObject { name: "sites default/a".into(), object }]
+        };
+        let (one, other) = (state(&json!({ "a.b/c~d": "1" })), state(&json!({ "a.b/c~d": "2" })));
+        let pointer = pointer_that_differs(&one, &other).unwrap();
+        assert_eq!(pointer, "/metadata/labels/a.b~1c~0d");
+        let [one, other] = [one, other].map(|mut state| {
+            remove(&mut state[0].object, &pointer);
+            state
+        });
+        assert_eq!(one, other);
+        assert_eq!(pointer_that_differs(&one, &other), None);
+        assert_eq!(pointer_that_differs(&one, &[]), None, "a missing object has no field");
     }
 
     /// Returns an object with this `metadata.generateName`; without one if it is empty.

@@ -123,7 +123,19 @@ pub(super) struct Freeze {
 }
 
 impl Fault {
-    pub(super) fn is_of_a_clock(&self) -> bool {
-        matches!(self, Self::At { what: TimedFault::ClockJump { .. }, .. })
+    /// Returns advice for an app that can't bear this fault, if the scenario can leave it out.
+    pub(super) fn option_help(&self) -> Option<&'static str> {
+        match self {
+            Self::At { what: TimedFault::ClockJump { .. }, .. } => {
+                Some("`.without_clock_faults()` is for an app that relies on clocks that agree with the server's")
+            }
+            Self::At { what: TimedFault::Freeze(_), .. } => {
+                Some("`.without_freezes()` is for an app that changes a system without a fence outside of the cluster")
+            }
+            Self::Write { what: WriteFault::Crash { behind: Some(server), .. }, .. } if server.is_outdated => {
+                Some("`.without_outdated_lists()` is for an app that relies on lists being up to date")
+            }
+            _ => None,
+        }
     }
 }

@@ -94,8 +94,8 @@ pub struct Failure {
     pub(super) faults: Vec<String>,
     /// Number of faults in the plan before it was reduced.
     pub(super) n_faults_before: usize,
-    /// Advice for the case that the scenario should exclude a fault.
-    pub(super) help: Option<&'static str>,
+    /// Advice for the case that the app is right, and the scenario should say so.
+    pub(super) help: Vec<String>,
     pub(super) lines: Vec<Line>,
 }
 
@@ -134,10 +134,10 @@ impl fmt::Display for Failure {
                 for fault in faults {
                     writeln!(formatter, "  {fault}")?;
                 }
-                if let Some(help) = self.help {
-                    writeln!(formatter, "help: {help}")?;
-                }
             }
+        }
+        for help in &self.help {
+            writeln!(formatter, "help: {help}")?;
         }
         writeln!(formatter, "timeline:")?;
         let mut next = 0;

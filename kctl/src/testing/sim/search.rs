@@ -14,14 +14,14 @@ use super::{
     report::{Failure, Report},
     run::{Outcome, Reference, run},
     scenario::Scenario,
-    trace::{self, Line},
+    trace,
     world::Servers,
 };
 
 /// Maximum number of runs spent on reducing a plan.
 const SHRINK_RUNS_MAX: usize = 40;
-/// Advice for a failure that needs a wrong clock.
-const CLOCKS_HELP: &str = "`.without_clock_faults()` is for an app that relies on clocks that agree with the server's";
+/// Advice for a rule that fails before the app has changed anything.
+const GOAL_HELP: &str = "the app has not changed anything yet: a rule about a goal belongs in `.settled(…)`";
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
 /// Name of the checker that compares a final state with that of the run without faults.
@@ -78,13 +78,13 @@ impl<'a> Search<'a> {
         let first = self.run(&case);
         self.count(&first);
         if let Some(found) = first.found.clone() {
-            self.record_failure(&case, found, first.lines);
+            self.record_failure(&case, found, first);
             return false;
         }
         let second = self.run(&case);
         self.count(&second);
         if let Some(found) = self.compare_runs(&first, &second) {
-            self.record_failure(&case, found, second.lines);
+            self.record_failure(&case, found, second);
             return false;
         }
         self.points = first.points;
@@ -206,7 +206,7 @@ impl<'a> Search<'a> {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();
         }
         let n_before = case.plan.len();
-        self.record_failure(&Case { plan, ..case.clone() }, found, outcome.lines);
+        self.record_failure(&Case { plan, ..case.clone() }, found, outcome);
         if let Some(failure) = &mut self.report.failure {
             failure.n_faults_before = n_before;
         }
@@ -231,16 +231,36 @@ impl<'a> Search<'a> {
         )
     }
 
-    fn record_failure(&mut self, case: &Case, found: Violation, lines: Vec<Line>) {
+    /// Returns advice for the case that the app is right.
+    fn help(&self, case: &Case, found: &Violation, reference: &Reference) -> Vec<String> {
+        let mut help: Vec<String> = Vec::new();
+        let is_invariant = self.scenario.invariants.iter().any(|invariant| invariant.name == found.checker);
+        if is_invariant && case.plan.is_empty() && reference.changes_by_app == 0 {
+            help.push(GOAL_HELP.into());
+        }
+        if found.checker == SAME_STATE
+            && let Some(pointer) = normal::pointer_that_differs(&self.expected.state, &reference.state)
+        {
+            help.push(format!("if both values are right, `.ignoring({pointer:?})` leaves the field out"));
+        }
+        let mut options: Vec<&str> = case.plan.iter().filter_map(Fault::option_help).collect();
+        options.sort_unstable();
+        options.dedup();
+        help.extend(options.into_iter().map(ToOwned::to_owned));
+        help
+    }
+
+    fn record_failure(&mut self, case: &Case, found: Violation, outcome: Outcome) {
+        let help = self.help(case, &found, &outcome.reference);
         self.report.failure = Some(Failure {
             checker: found.checker,
             message: found.message,
             seed: case.name.clone(),
             replay: self.replay.replace("{seed}", &case.name),
             faults: case.plan.iter().map(ToString::to_string).collect(),
-            help: case.plan.iter().any(Fault::is_of_a_clock).then_some(CLOCKS_HELP),
+            help,
             n_faults_before: case.plan.len(),
-            lines,
+            lines: outcome.lines,
         });
     }
 }
@@ -253,8 +273,34 @@ fn add(sum: &mut BTreeMap<&'static str, u64>, more: &BTreeMap<&'static str, u64>
 
 #[cfg(test)]
 mod tests {
-    use super::{super::run::prepare, *};
+    use std::time::Duration;
+
+    use super::{
+        super::{normal::NormalizedObject, run::prepare},
+        *,
+    };
     use crate::App;
+
+    #[test]
+    fn failure_of_correct_app_names_options() {
+        let scenario = Scenario::new(|| App::new("nothing"));
+        let servers = prepare(&scenario).unwrap();
+        let mut search = Search::new(&scenario, &servers, "", 0);
+        let state = |n: u32| {
+            let object = serde_json::json!({ "status": { "number": n } });
+            vec![NormalizedObject { name: "sites default/a".into(), object }]
+        };
+        search.expected.state = state(1);
+        let found = Reference { state: state(2), changes_by_app: 0 };
+        let jump = |seconds| Fault::At { time: Duration::ZERO, what: TimedFault::ClockJump { instance: 0, seconds } };
+        let case = Case { name: String::new(), plan: vec![jump(1), jump(2)] };
+        let ignoring = r#"if both values are right, `.ignoring("/status/number")` leaves the field out"#;
+        let clocks =
+            "`.without_clock_faults()` is for an app that relies on clocks that agree with the server's".to_owned();
+        let help = |checker| search.help(&case, &Violation::new(checker, ""), &found);
+        assert_eq!(help(SAME_STATE), [ignoring.to_owned(), clocks.clone()]);
+        assert_eq!(help("no hot loop"), [clocks]);
+    }
 
     #[test]
     fn restart_that_fails_early_blames_no_run() {
