@@ -1,9 +1,10 @@
 //! Options of a scenario: its replicas, what is simulated around the app, and what runs may differ in.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use kctl_runtime::{
     __private_0_1::Planted,
+    reconcile::{Error, Result},
     shard::{ShardBy, Slots},
 };
 
@@ -11,6 +12,24 @@ use super::{FailingKeys, Scenario, Simulated};
 
 /// Number of slots in a sharded scenario: few, because each costs a renewal every 2 s of simulated time.
 const SLOTS: u32 = 4;
+/// The names of the checkers. A rule of a scenario can't have one of them, because reports name only the checker.
+const CHECKERS: [&str; 15] = [
+    "a key never runs twice at once",
+    "bounded requests per change",
+    "no hot loop",
+    "no leaked objects",
+    "no more writes",
+    "no panic",
+    "no write on objects that are not owned",
+    "one seed, one trace",
+    "only the leader writes",
+    "only the owner writes",
+    "the app works",
+    "the newest generation is observed",
+    "the same final state",
+    "the state settles",
+    "the steps of the scenario",
+];
 
 impl Scenario {
     /// Runs `n` replicas of the program with leader election, one by default.
@@ -25,10 +44,48 @@ impl Scenario {
     /// let scenario = Scenario::default().instances(2);
     /// # let _ = scenario;
     /// ```
+    ///
+    /// 0 makes [`Sim::run`](super::super::Sim::run) return an error.
     #[must_use]
     pub fn instances(mut self, n: usize) -> Self {
-        self.instances = n.max(1);
+        self.instances = n;
         self
+    }
+
+    /// Checks that each option can have an effect.
+    ///
+    /// # Errors
+    /// A JSON pointer does not start with `/`, two rules have one name, a rule has the name of a checker, or the number of
+    /// replicas is 0, or 1 with sharding.
+    pub(in crate::testing::sim) fn check_options(&self) -> Result<()> {
+        if self.instances == 0 {
+            return Err("instances(0): no replica would run; write 1 or more".into());
+        }
+        if self.slots.is_some() && self.instances == 1 {
+            return Err("sharded(): one replica has no one to share with; add `.instances(2)`".into());
+        }
+        if let Some(pointer) = self.ignored.iter().find(|pointer| !pointer.starts_with('/') || pointer.len() == 1) {
+            let path = pointer.trim_start_matches(['.', '/']).replace('.', "/");
+            let field = if path.is_empty() { "status/attempts" } else { path.as_str() };
+            let pointer_of_field = format!("/{field}");
+            return Err(Error::from(format!(
+                "ignoring({pointer:?}): not a JSON pointer to a field; write {pointer_of_field:?}"
+            )));
+        }
+        let mut names = BTreeSet::new();
+        for rule in self.invariants.iter().chain(&self.settled) {
+            let name = rule.name.as_str();
+            let problem = match name {
+                "" => "a rule without a name",
+                _ if CHECKERS.contains(&name) => "a checker has this name",
+                _ if !names.insert(name) => "two rules have this name",
+                _ => continue,
+            };
+            return Err(Error::from(format!(
+                "rule {name:?}: {problem}; reports name only the rule, so give it another one"
+            )));
+        }
+        Ok(())
     }
 
     /// Runs leaders with a write permit that always grants: a bug that the simulator has to find.
@@ -284,6 +341,8 @@ impl Scenario {
     /// let scenario = Scenario::default().ignoring("/status/attempts").ignoring("/status/history");
     /// # let _ = scenario;
     /// ```
+    ///
+    /// A path that does not start with `/` makes [`Sim::run`](super::super::Sim::run) return an error.
     #[must_use]
     pub fn ignoring(mut self, pointer: &str) -> Self {
         self.ignored.push(pointer.into());
@@ -317,5 +376,39 @@ impl Scenario {
     pub fn requests_per_change(mut self, n: u64) -> Self {
         self.requests_per_change = n;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_without_effect_are_rejected() {
+        let new = Scenario::default;
+        let fine = |_: &crate::testing::Snapshot| Ok(());
+        let pointer = "not a JSON pointer to a field; write";
+        let another = "reports name only the rule, so give it another one";
+        let cases = [
+            (new().instances(0), "instances(0): no replica would run; write 1 or more".to_owned()),
+            (new().sharded(), "sharded(): one replica has no one to share with; add `.instances(2)`".to_owned()),
+            (new().ignoring("status/n"), format!(r#"ignoring("status/n"): {pointer} "/status/n""#)),
+            (new().ignoring(".status.n"), format!(r#"ignoring(".status.n"): {pointer} "/status/n""#)),
+            (new().ignoring(""), format!(r#"ignoring(""): {pointer} "/status/attempts""#)),
+            (new().settled("", fine), format!(r#"rule "": a rule without a name; {another}"#)),
+            (
+                new().invariant("a", fine).settled("a", fine),
+                format!(r#"rule "a": two rules have this name; {another}"#),
+            ),
+            (
+                new().invariant("no hot loop", fine),
+                format!(r#"rule "no hot loop": a checker has this name; {another}"#),
+            ),
+        ];
+        for (scenario, expected) in cases {
+            assert_eq!(scenario.check_options().unwrap_err().to_string(), expected);
+        }
+        let works = new().instances(2).sharded().ignoring("/status/n").invariant("a", fine).settled("b", fine);
+        works.check_options().unwrap();
     }
 }

@@ -27,6 +27,7 @@ impl Servers {
     /// The objects of the scenario can't be parsed, a server rejects a CRD, or a kind of the app is not
     /// served; the error says how to add it.
     pub(in crate::testing::sim) async fn from_scenario(scenario: &Scenario) -> Result<Self> {
+        scenario.check_options()?;
         let app = (scenario.app)();
         let mut objects = Vec::new();
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
