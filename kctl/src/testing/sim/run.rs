@@ -39,6 +39,8 @@ const QUIET_FOR: Duration = Duration::from_secs(15);
 const STUCK_FOR: Duration = Duration::from_secs(600);
 /// A system that still changes after this time fails the checker `the state settles`.
 const SETTLE_WITHIN: Duration = Duration::from_secs(3_600);
+/// Maximum time within which requeues are waited for: a year. A schedule would never let a longer wait end.
+const REQUEUES_WITHIN_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Longest simulated duration of a step.
 const STEP_WITHIN: Duration = Duration::from_secs(24 * 3_600);
 /// After the state has settled, nothing may be written for this time.
@@ -222,7 +224,7 @@ async fn phases(
 async fn wait_until_settled(world: &World) -> Result<(), Violation> {
     let (begun, mut quiet_since) = (Instant::now(), Instant::now());
     let (mut revision, mut changed) = (0, Instant::now());
-    let within = world.shared.scenario.requeues_within;
+    let within = world.shared.scenario.requeues_within.min(REQUEUES_WITHIN_MAX);
     let mut look = LOOK;
     loop {
         sleep(look).await;
@@ -244,9 +246,9 @@ async fn wait_until_settled(world: &World) -> Result<(), Violation> {
         if (quiet && (waited || !is_due)) || now - changed >= within + STUCK_FOR {
             return Ok(());
         }
-        if now - begun >= SETTLE_WITHIN + 2 * within {
+        let after = SETTLE_WITHIN + 2 * within;
+        if now - begun >= after {
             let last = world.shared.checks.lock().last_change.clone();
-            let after = SETTLE_WITHIN + 2 * within;
             let what =
                 format!("the state still changes after {after:?}, last {last}{}", join_details(&world.failing()));
             return Err(Violation::new("the state settles", what));
@@ -383,7 +385,7 @@ fn check_leaks(world: &World) -> Result<(), Violation> {
 fn check_requests(world: &World) -> Result<(), Violation> {
     let checks = world.shared.checks.lock();
     let per_change = world.shared.scenario.requests_per_change;
-    if checks.n_requests <= REQUESTS_BASE + per_change * checks.n_changes {
+    if checks.n_requests <= REQUESTS_BASE.saturating_add(per_change.saturating_mul(checks.n_changes)) {
         return Ok(());
     }
     let what = format!(
@@ -498,6 +500,16 @@ mod tests {
         let outcome = run(&scenario, &servers, 0, &plan, None);
         assert_eq!(outcome.found, None);
         assert_eq!(outcome.injected.get("events held"), Some(&1), "{:?}", outcome.injected);
+    }
+
+    #[test]
+    fn longest_wait_and_most_requests_are_allowed() {
+        let scenario = Scenario::new(|| App::new("copies").controller::<copies>())
+            .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {color: red}}")
+            .waiting_for_requeues(Duration::MAX)
+            .requests_per_change(u64::MAX);
+        let outcome = run(&scenario, &prepare(&scenario).unwrap(), 0, &[], None);
+        assert_eq!(outcome.found, None);
     }
 
     /// Returns how long a fault holds back what would change the state.

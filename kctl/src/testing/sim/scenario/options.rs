@@ -262,7 +262,7 @@ impl Scenario {
     /// Waits for requeues that come due within this time before the state counts as settled.
     ///
     /// That delays each step, each [`settled`](Self::settled) rule and the comparison of final
-    /// states. Use a little more than the longest `Action::requeue` after which a correct app still
+    /// states; at most a year. Use a little more than the longest `Action::requeue` after which a correct app still
     /// has something to do. By default the state has settled once nothing has changed for 15
     /// simulated seconds.
     ///
