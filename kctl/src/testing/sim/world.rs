@@ -296,12 +296,37 @@ impl Shared {
             }
             Outcome::Vanished => "there is no such object".into(),
             Outcome::Failed { text, .. } => format!("failed: {text}"),
-            Outcome::Panicked(text) => format!("panic: {text}"),
+            Outcome::Panicked(text) => describe_panic(text),
             Outcome::TimedOut => "took longer than its timeout".into(),
             other => format!("{other:?}"),
         };
         self.log(process, format!("{controller} {key}: {how}"));
         let has_failed = !matches!(outcome, Outcome::Done(_) | Outcome::Vanished);
         self.check(|checks, _| checks.end(process, controller, key, End { text: how, has_failed }));
+    }
+}
+
+/// Describes a panic of a reconcile. A network call panics, because the runtime of a run drives only simulated time.
+fn describe_panic(text: &str) -> String {
+    // The text of tokio when a runtime has no driver for sockets.
+    let help = if text.contains("IO is disabled") {
+        "; a simulation has no network: use a fake in a `thread_local!`"
+    } else {
+        ""
+    };
+    format!("panic: {text}{help}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panic_of_a_network_call_has_advice() {
+        let no_network =
+            "A Tokio 1.x context was found, but IO is disabled. Call `enable_io` on the runtime builder to enable IO.";
+        let help = "; a simulation has no network: use a fake in a `thread_local!`";
+        assert_eq!(describe_panic(no_network), format!("panic: {no_network}{help}"));
+        assert_eq!(describe_panic("no disk"), "panic: no disk");
     }
 }
