@@ -327,6 +327,9 @@ impl TestServer {
     /// and its requests, and the app is stopped. Writes by other clients restart the count of
     /// reconciles, up to 10,000.
     ///
+    /// A key that is not retried, after a [terminal](kctl_runtime::reconcile::ResultExt::terminal) error for example, is not
+    /// busy: the call succeeds. `dev --until-idle` fails for it. Assert on the object's status or events.
+    ///
     /// # Cancel safety
     /// Dropping the future stops only the waiting. The app keeps running.
     pub async fn idle(&self) -> Result<()> {
