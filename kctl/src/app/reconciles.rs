@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 const BUSY_MIN: u64 = 100;
 /// Maximum number of busy keys that are named.
 const BUSY_NAMED_MAX: usize = 5;
-/// Maximum number of keys that are named as given up.
+/// Maximum number of keys that are named as given up, and of those that are named as failing.
 const GIVEN_UP_NAMED_MAX: usize = 20;
 
 /// The records of all keys, by controller and key. Clones share them.
@@ -23,22 +23,38 @@ pub(super) struct Reconciles(Arc<Mutex<BTreeMap<(String, ObjectKey), KeyRecord>>
 struct KeyRecord {
     /// Number of reconciles since the last [`Reconciles::restart`].
     n: u64,
-    /// The last failure, if the key was given up and has not run since.
-    given_up: Option<String>,
+    last: LastEnd,
+}
+
+/// The end of a key's last reconcile, with the text of a failure.
+#[derive(Default)]
+enum LastEnd {
+    #[default]
+    Done,
+    /// It is tried again.
+    Failed(String),
+    /// It is not tried again by itself.
+    GivenUp(String),
 }
 
 impl Reconciles {
     /// Records the end of a reconcile.
     pub(super) fn record_end(&self, report: &Report) {
-        let given_up = matches!(report.decision, Decision::Drop).then(|| failure(&report.outcome));
-        self.record(&report.controller, &report.key, given_up);
+        let last = match (&report.decision, &report.outcome) {
+            (Decision::Drop, outcome) => LastEnd::GivenUp(failure(outcome)),
+            (_, outcome @ (Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut)) => {
+                LastEnd::Failed(failure(outcome))
+            }
+            _ => LastEnd::Done,
+        };
+        self.record(&report.controller, &report.key, last);
     }
 
-    fn record(&self, controller: &str, key: &ObjectKey, given_up: Option<String>) {
+    fn record(&self, controller: &str, key: &ObjectKey, last: LastEnd) {
         let mut records = self.0.lock();
         let record = records.entry((controller.to_owned(), key.clone())).or_default();
         record.n += 1;
-        record.given_up = given_up;
+        record.last = last;
     }
 
     /// Counts from zero again.
@@ -62,16 +78,36 @@ impl Reconciles {
 
     /// Returns a line for each key that was given up and has not run since.
     pub(super) fn given_up_keys(&self) -> Vec<String> {
-        let records = self.0.lock();
-        let given_up = records.iter().filter_map(|(id, record)| Some((id, record.given_up.as_ref()?)));
-        let mut lines: Vec<_> =
-            given_up.map(|((controller, key), text)| format!("{controller} {key}: gave up: {text}")).collect();
-        let n_more = lines.len().saturating_sub(GIVEN_UP_NAMED_MAX);
+        let gave_up = |last: &LastEnd| match last {
+            LastEnd::GivenUp(text) => Some(format!("gave up: {text}")),
+            LastEnd::Done | LastEnd::Failed(_) => None,
+        };
+        let (mut lines, n_more) = self.lines_of(gave_up);
         if n_more > 0 {
-            lines.truncate(GIVEN_UP_NAMED_MAX);
             lines.push(format!("more objects that were given up: {n_more}"));
         }
         lines
+    }
+
+    /// Returns a line with the last failure for each key that fails and is tried again.
+    pub(super) fn failing_keys(&self) -> Vec<String> {
+        let failed = |last: &LastEnd| match last {
+            LastEnd::Failed(text) => Some(format!("the last time: {text}")),
+            LastEnd::Done | LastEnd::GivenUp(_) => None,
+        };
+        self.lines_of(failed).0
+    }
+
+    /// Returns the lines of at most [`GIVEN_UP_NAMED_MAX`] keys, and the number of the others.
+    fn lines_of(&self, describe: impl Fn(&LastEnd) -> Option<String>) -> (Vec<String>, usize) {
+        let records = self.0.lock();
+        let line = |((controller, key), record): (&(String, ObjectKey), &KeyRecord)| {
+            describe(&record.last).map(|text| format!("{controller} {key}: {text}"))
+        };
+        let mut lines: Vec<_> = records.iter().filter_map(line).collect();
+        let n_more = lines.len().saturating_sub(GIVEN_UP_NAMED_MAX);
+        lines.truncate(GIVEN_UP_NAMED_MAX);
+        (lines, n_more)
     }
 }
 
@@ -93,10 +129,10 @@ mod tests {
         let reconciles = Reconciles::default();
         let (often, rarely) = (ObjectKey::new(Some("default"), "often"), ObjectKey::new(Some("default"), "rarely"));
         for _ in 0..BUSY_MIN {
-            reconciles.record("site", &often, None);
+            reconciles.record("site", &often, LastEnd::Done);
         }
         for _ in 1..BUSY_MIN {
-            reconciles.record("site", &rarely, None);
+            reconciles.record("site", &rarely, LastEnd::Done);
         }
         let lines = reconciles.frequent_keys();
         assert_eq!(lines.len(), 1, "{lines:?}");
@@ -108,12 +144,17 @@ mod tests {
     #[test]
     fn given_up_key_is_listed_until_next_run() {
         let (reconciles, key) = (Reconciles::default(), ObjectKey::new(Some("default"), "web"));
-        reconciles.record("site", &key, Some("no color".into()));
+        reconciles.record("site", &key, LastEnd::GivenUp("no color".into()));
         assert_eq!(reconciles.given_up_keys(), ["site default/web: gave up: no color"]);
-        reconciles.record("site", &key, None);
+        assert!(reconciles.failing_keys().is_empty());
+        reconciles.record("site", &key, LastEnd::Failed("no disk".into()));
+        assert!(reconciles.given_up_keys().is_empty());
+        assert_eq!(reconciles.failing_keys(), ["site default/web: the last time: no disk"]);
+        reconciles.record("site", &key, LastEnd::Done);
+        assert!(reconciles.failing_keys().is_empty());
         assert!(reconciles.given_up_keys().is_empty());
         for n in 0..=GIVEN_UP_NAMED_MAX {
-            reconciles.record("site", &ObjectKey::new(None, &n.to_string()), Some("no color".into()));
+            reconciles.record("site", &ObjectKey::new(None, &n.to_string()), LastEnd::GivenUp("no color".into()));
         }
         let lines = reconciles.given_up_keys();
         assert_eq!(lines.len(), GIVEN_UP_NAMED_MAX + 1);

@@ -223,6 +223,7 @@ impl World {
             lines.push("pods and other objects are still being simulated".into());
         }
         lines.extend(self.reconciles.frequent_keys());
+        lines.extend(self.reconciles.failing_keys());
         lines.extend(self.reconciles.given_up_keys());
         lines.join("\n  ")
     }
