@@ -4,6 +4,7 @@ disallowed-types = [
   { path = "kube_client::Client", reason = "use `Context`: its permissions are in the role", allow-invalid = true },
 ]
 disallowed-methods = [
+  { path = "tokio::spawn", reason = "await the work within the reconcile: a task outlives it, and the leadership", allow-invalid = true },
   { path = "kctl_runtime::connection::client", reason = "use `Context`: its permissions are in the role", allow-invalid = true },
   { path = "kctl_runtime::connection::builder", reason = "use `Context`: its permissions are in the role", allow-invalid = true },
   { path = "kube_client::Client::try_default", reason = "use `Context`: this connects to the cluster of the environment", allow-invalid = true },
