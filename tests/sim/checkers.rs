@@ -412,6 +412,22 @@ fn check(checker: &str, message: &str, scenario: Scenario) {
     assert!(failure.message().ends_with(message), "{:?} is not the end of {:?}", message, failure.message());
 }
 
+#[test]
+fn unknown_resource_of_option_is_rejected() {
+    let new = || with_a(Scenario::new(|| App::new("keeper").controller::<keeps>()));
+    let none = "the API server has no such resource; write";
+    let unknown = format!("{none} the plural of a kind that the app or a CRD of `.objects(…)` defines");
+    let cases = [
+        (new().keeping("ConfigMap"), format!(r#"keeping("ConfigMap"): {none} "configmaps""#)),
+        (new().keeping("sitess"), format!(r#"keeping("sitess"): {unknown}"#)),
+        (new().depending_on_time("job/status"), format!(r#"depending_on_time("job/status"): {none} "jobs/status""#)),
+    ];
+    for (scenario, expected) in cases {
+        assert_eq!(Sim::seeds(0..1).run(&scenario).unwrap_err().to_string(), expected);
+    }
+    Sim::seeds(0..1).run(&new().keeping("persistentvolumeclaims").depending_on_time("jobs/status")).unwrap();
+}
+
 /// Keeps one Secret for each `ConfigMap`.
 #[controller(owns = Secret(create))]
 async fn keeps(config: Arc<ConfigMap>, cx: Context<keeps>) -> Result<Action> {

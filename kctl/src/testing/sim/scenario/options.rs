@@ -1,6 +1,9 @@
 //! Options of a scenario: its replicas, what is simulated around the app, and what runs may differ in.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use kctl_runtime::{
     __private_0_1::Planted,
@@ -84,6 +87,27 @@ impl Scenario {
             return Err(Error::from(format!(
                 "rule {name:?}: {problem}; reports name only the rule, so give it another one"
             )));
+        }
+        Ok(())
+    }
+
+    /// Checks that the resources of options exist. `known` has their kinds by plural.
+    ///
+    /// # Errors
+    /// No resource has a plural; the error names the right one for a kind.
+    pub(in crate::testing::sim) fn check_resources(&self, known: &BTreeMap<String, String>) -> Result<()> {
+        let kept = self.kept.iter().map(|name| ("keeping", name));
+        for (option, name) in kept.chain(self.time_dependent.iter().map(|name| ("depending_on_time", name))) {
+            let (plural, part) = name.split_once('/').map_or((name.as_str(), ""), |(plural, _)| (plural, "/status"));
+            if known.contains_key(plural) {
+                continue;
+            }
+            let mut of_kind = known.iter().filter(|(_, kind)| kind.eq_ignore_ascii_case(plural));
+            let help = match of_kind.next() {
+                Some((plural, _)) => format!("write {:?}", format!("{plural}{part}")),
+                None => "write the plural of a kind that the app or a CRD of `.objects(…)` defines".to_owned(),
+            };
+            return Err(Error::from(format!("{option}({name:?}): the API server has no such resource; {help}")));
         }
         Ok(())
     }
@@ -322,7 +346,7 @@ impl Scenario {
     /// # let _ = scenario;
     /// ```
     ///
-    /// Another subresource than `status` makes [`Sim::run`](super::super::Sim::run) return an error.
+    /// Another subresource than `status`, or an unknown resource, makes [`Sim::run`](super::super::Sim::run) return an error.
     #[must_use]
     pub fn depending_on_time(mut self, resource: &str) -> Self {
         self.time_dependent.push(resource.into());
@@ -361,6 +385,8 @@ impl Scenario {
     /// let scenario = Scenario::default().keeping("persistentvolumeclaims");
     /// # let _ = scenario;
     /// ```
+    ///
+    /// A resource that no API server of the scenario has makes [`Sim::run`](super::super::Sim::run) return an error.
     #[must_use]
     pub fn keeping(mut self, plural: &str) -> Self {
         self.kept.push(plural.into());

@@ -1,5 +1,9 @@
 //! The API servers of a scenario: installed once, and copied for each run.
 
+use std::collections::BTreeMap;
+
+use http::Request;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceList};
 use kctl_apiserver::ApiServer;
 use kctl_runtime::{
     manifest::{self, RbacOptions},
@@ -45,8 +49,43 @@ impl Servers {
             Client::new(other.map_or(&own, |(_, other)| other).service(), "default")
         };
         app::check_kinds(&app, client_of, &objects, app::Remedy::Objects).await?;
+        let mut known = declared_resources(&app, &objects);
+        if !scenario.kept.is_empty() || !scenario.time_dependent.is_empty() {
+            let mut clients = vec![Client::new(own.service(), "default")];
+            clients.extend(others.iter().map(|(_, other)| Client::new(other.service(), "default")));
+            for client in clients {
+                add_served_resources(&client, &mut known).await?;
+            }
+        }
+        scenario.check_resources(&known)?;
         Ok(Self { own, others })
     }
+}
+
+/// Returns the kinds of the resources that the app declares and that the CRDs of the objects define, by plural.
+fn declared_resources(app: &crate::App, objects: &[FromFile]) -> BTreeMap<String, String> {
+    let mut known = BTreeMap::new();
+    for spec in app.specs() {
+        let relations = std::iter::once(&spec.primary).chain(&spec.relations);
+        known.extend(relations.map(|relation| (relation.kind.plural.clone(), relation.kind.kind.clone())));
+    }
+    let names = objects.iter().map(|file| &file.object["spec"]["names"]);
+    let defined = names.filter_map(|names| Some((names["plural"].as_str()?, names["kind"].as_str()?)));
+    known.extend(defined.map(|(plural, kind)| (plural.to_owned(), kind.to_owned())));
+    known
+}
+
+/// Adds the kinds of the resources that a server has, by plural.
+async fn add_served_resources(client: &Client, known: &mut BTreeMap<String, String>) -> Result<()> {
+    let groups = client.request::<APIGroupList>(Request::get("/apis").body(Vec::new())?).await?;
+    let versions = groups.groups.into_iter().flat_map(|group| group.versions);
+    let mut paths = vec!["/api/v1".to_owned()];
+    paths.extend(versions.map(|version| format!("/apis/{}", version.group_version)));
+    for path in paths {
+        let served = client.request::<APIResourceList>(Request::get(&path).body(Vec::new())?).await.context(path)?;
+        known.extend(served.resources.into_iter().map(|resource| (resource.name, resource.kind)));
+    }
+    Ok(())
 }
 
 /// Returns the Leases that the replicas need.
