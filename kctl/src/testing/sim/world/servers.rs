@@ -7,9 +7,10 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{APIGroupList, APIResourceLi
 use kctl_apiserver::ApiServer;
 use kctl_runtime::{
     manifest::{self, RbacOptions},
-    reconcile::{Result, ResultExt},
+    reconcile::{Error, Result, ResultExt},
 };
 use kube::Client;
+use serde_json::Value;
 
 use crate::{
     app::{self, FromFile},
@@ -35,6 +36,7 @@ impl Servers {
         let app = (scenario.app)();
         let mut objects = Vec::new();
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
+        check_distinct(&objects)?;
         TimeDependent::parse(&scenario.time_dependent)?;
         let own = ApiServer::new();
         install(&own, &app, "", leases(scenario)).await?;
@@ -60,6 +62,27 @@ impl Servers {
         scenario.check_resources(&known)?;
         Ok(Self { own, others })
     }
+}
+
+/// Checks that no object overwrites another one.
+///
+/// # Errors
+/// Two objects of one kind have the same name and differ.
+fn check_distinct(objects: &[FromFile]) -> Result<()> {
+    let mut by_name = BTreeMap::new();
+    for FromFile { object, .. } in objects {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+        let (Some(kind), Some(name)) = (text("/kind"), text("/metadata/name")) else { continue };
+        let namespace = text("/metadata/namespace").unwrap_or("default");
+        let id = [text("/apiVersion").unwrap_or_default(), kind, namespace, name];
+        if by_name.insert(id, object).is_some_and(|other| other != object) {
+            return Err(Error::from(format!(
+                "the objects of the scenario: two different objects are {kind} {name:?} in {namespace}; give one another \
+                 name, or change it in a `.step(…)`"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the kinds of the resources that the app declares and that the CRDs of the objects define, by plural.
@@ -111,4 +134,26 @@ async fn install(server: &ApiServer, app: &crate::App, cluster: &str, manager: m
     let lease = lease.into_iter().map(|manifest| FromFile { object: manifest.object, origin: origin() });
     app::apply(&admin, &lease.collect::<Vec<_>>()).await.context("the role for the Leases")?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(namespace: &str, color: &str) -> FromFile {
+        let metadata = serde_json::json!({ "name": "a", "namespace": namespace });
+        let object = serde_json::json!({
+            "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "color": color },
+        });
+        FromFile { object, origin: String::new() }
+    }
+
+    #[test]
+    fn overwritten_object_is_rejected() {
+        let fine = [config("default", "red"), config("other", "blue"), config("default", "red")];
+        check_distinct(&fine).unwrap();
+        let error = check_distinct(&[config("default", "red"), config("default", "blue")]).unwrap_err().to_string();
+        let start = r#"the objects of the scenario: two different objects are ConfigMap "a" in default; "#;
+        assert!(error.starts_with(start), "{error}");
+    }
 }
