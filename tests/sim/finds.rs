@@ -1,6 +1,10 @@
 //! Reports of the simulator about controllers with a bug.
 
 use kctl::{
+    kube::{
+        Api,
+        api::{Patch, PatchParams},
+    },
     prelude::*,
     testing::{Scenario, Sim},
 };
@@ -79,4 +83,39 @@ fn nothing_of_a_run_is_left_after_it() {
     assert!(report.injected_by_kind().contains_key("outdated list"), "{:?}", report.injected_by_kind());
     drop((scenario, report));
     assert_eq!(Arc::strong_count(&held), 1);
+}
+
+/// Copies the tier of its object. The change of a label has no new generation, so the predicate hides it.
+#[controller(primary(patch, when = generation_changed))]
+async fn tiers(deployment: Arc<Deployment>, cx: Context<tiers>) -> Result<Action> {
+    let tier = deployment.labels().get("tier");
+    if deployment.annotations().get("tier") != tier {
+        cx.patch(kctl::json!({ "metadata": { "annotations": { "tier": tier } } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+/// The faults of other places are many, and only few runs are made.
+#[test]
+fn change_that_only_a_restart_sees_is_found() {
+    let object = "
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: a, labels: { tier: low } }
+spec:
+  selector: { matchLabels: { app: a } }
+  template: { metadata: { labels: { app: a } }, spec: { containers: [{ name: main, image: main }] } }
+";
+    let scenario = Scenario::new(|| App::new("tiers").controller::<tiers>()).objects(object).without_kubelet().step(
+        "set the tier",
+        |client| async move {
+            let high = Patch::Merge(kctl::json!({ "metadata": { "labels": { "tier": "high" } } }));
+            Api::<Deployment>::default_namespaced(client).patch("a", &PatchParams::default(), &high).await?;
+            Ok(())
+        },
+    );
+    let report = Sim::seeds(0..1).run(&scenario).unwrap();
+    let failure = report.failure().expect("the run with a restart sees the label");
+    assert_eq!((failure.checker(), failure.seed()), ("the same final state", "single-0"), "{failure}");
+    assert!(failure.to_string().contains("the run without faults is the wrong one"), "{failure}");
 }

@@ -186,6 +186,7 @@ async fn phases(
             if expected.is_none() {
                 check_generations(world)?;
             }
+            world.shared.record_settled();
         }
         world.shared.log("user", &step.name);
         let action = tokio::time::timeout(STEP_WITHIN, (step.action)(world.client.clone())).await;

@@ -22,6 +22,8 @@ use super::{
 const SHRINK_RUNS_MAX: usize = 40;
 /// Advice for a rule that fails before the app has changed anything.
 const GOAL_HELP: &str = "the app has not changed anything yet: a rule about a goal belongs in `.settled(…)`";
+/// At most one of this many single faults of a test is a restart of a settled state.
+const RESTARTS_ONE_IN: usize = 4;
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
 /// Name of the checker that compares a final state with that of the run without faults.
@@ -92,9 +94,15 @@ impl<'a> Search<'a> {
         true
     }
 
-    /// Returns at most `max` single faults, named by their index among all of them.
+    /// Returns at most `max` single faults, named by their index among all of them. The restarts of a settled state are
+    /// chosen first, and the others evenly.
     pub(super) fn singles(&self, max: usize) -> Vec<Case> {
-        let singles = sample_evenly(self.points.singles().into_iter().enumerate().collect(), max).into_iter();
+        let mut singles: Vec<_> = self.points.singles().into_iter().enumerate().collect();
+        let others = singles.split_off(self.points.restarts().len());
+        singles.truncate(max.div_ceil(RESTARTS_ONE_IN));
+        let n_left = max - singles.len();
+        singles.extend(sample_evenly(others, n_left));
+        let singles = singles.into_iter();
         singles.map(|(n, fault)| Case { name: format!("single-{n}"), plan: vec![fault] }).collect()
     }
 

@@ -239,10 +239,12 @@ impl Shared {
         self.trace.lock().add(who, what);
     }
 
-    /// Records the time at which the final state was reached.
+    /// Records that the state has settled now. The last time is that of the final state.
     pub(super) fn record_settled(&self) {
         let now = self.elapsed();
-        self.points.lock().settled = now;
+        let mut points = self.points.lock();
+        points.settled_times.push(now);
+        points.settled = now;
     }
 
     /// Returns the simulated time since the start of the run.

@@ -21,6 +21,8 @@ pub(in crate::testing::sim) struct FaultPoints {
     pub(in crate::testing::sim) events: Vec<EventSummary>,
     /// The revisions of each cluster, the app's own first.
     pub(in crate::testing::sim) histories: Vec<History>,
+    /// Times at which the state had settled: before each step that waits for it, and at the end.
+    pub(in crate::testing::sim) settled_times: Vec<Duration>,
     /// Time at which the final state was reached.
     pub(in crate::testing::sim) settled: Duration,
     /// Length of the run.

@@ -13,6 +13,12 @@ use crate::testing::sim::lapse::{LeaseLapse, Renewals};
 /// Seconds by which a clock is wrong from the start, fast or slow.
 const SKEW: i64 = 3_600;
 
+/// Maximum number of restarts once the state had settled, among the single faults.
+const RESTARTS_MAX: usize = 8;
+
+/// A restart comes this long before the moment at which the state counted as settled, so that the next step waits for it.
+const RESTART_BEFORE: Duration = Duration::from_millis(250);
+
 /// Maximum number of restarts on servers that are behind, among the single faults.
 const BEHIND_MAX: usize = 1_000;
 
@@ -43,7 +49,7 @@ pub(super) const READ_FAILURES: [RequestFault; 6] = [
 ];
 
 impl FaultPoints {
-    /// Returns each fault alone: a crash before and after each write, each delivered state skipped,
+    /// Returns each fault alone: a restart once the state had settled, a crash before and after each write, each delivered state skipped,
     /// each restart on each older server, and whatever else a single request or event can meet.
     ///
     /// The most productive ones come first, so that a test fails early. At most [`SINGLES_MAX`] are
@@ -52,6 +58,7 @@ impl FaultPoints {
         let writes = || (1..).zip(0..self.n_writes).map(|(nth, _)| nth);
         let events = || (1..).zip(&self.events).map(|(nth, _)| nth);
         let on_write = |nth, what| Fault::Write { nth, what };
+        let restarts = self.restarts();
         let mut singles = Vec::new();
         for moment in [Moment::After, Moment::Before] {
             singles.extend(writes().map(|nth| on_write(nth, WriteFault::Crash { moment, behind: None })));
@@ -78,7 +85,23 @@ impl FaultPoints {
         if !self.without_clock_faults {
             singles.extend((0..self.instances).flat_map(wrong_clocks));
         }
-        sample_evenly(singles, SINGLES_MAX)
+        let n_left = SINGLES_MAX - restarts.len();
+        [restarts, sample_evenly(singles, n_left)].concat()
+    }
+
+    /// Returns the restarts once everything had settled, which are the first single faults. Those of the final state come
+    /// first.
+    ///
+    /// A level-triggered controller finds nothing to do then. What a restart changes is a state that the app had missed.
+    pub(in crate::testing::sim) fn restarts(&self) -> Vec<Fault> {
+        // Without slots only the leader has work to miss, and it is the one that writes.
+        let works = |instance: &usize| self.n_slots > 0 || self.writers.last().is_none_or(|leader| leader == instance);
+        let at = |time: &Duration| {
+            let time = time.saturating_sub(RESTART_BEFORE);
+            let crash = move |instance| Fault::At { time, what: TimedFault::Crash { instance } };
+            (0..self.instances).filter(works).map(crash)
+        };
+        self.settled_times.iter().rev().flat_map(at).take(RESTARTS_MAX).collect()
     }
 
     /// Returns each restart on each older server, after each write.

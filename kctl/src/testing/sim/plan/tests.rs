@@ -19,6 +19,23 @@ fn long_lists_are_thinned_evenly() {
 }
 
 #[test]
+fn restarts_of_settled_states_come_first() {
+    let settled_times = [20, 40].map(Duration::from_secs).to_vec();
+    let points = FaultPoints { settled_times, n_writes: 1, writers: vec![1], instances: 3, ..FaultPoints::default() };
+    for (n_slots, n_restarts) in [(0, 2), (4, 6)] {
+        let points = FaultPoints { n_slots, ..points.clone() };
+        let restarts = points.restarts();
+        assert_eq!(points.singles()[..n_restarts], restarts);
+        let [Fault::At { time, what: TimedFault::Crash { instance } }, ..] = restarts[..] else {
+            panic!("{restarts:?}")
+        };
+        assert_eq!((time, instance), (Duration::from_millis(39_750), usize::from(n_slots == 0)));
+    }
+    let many = FaultPoints { settled_times: vec![Duration::from_secs(20); 100], ..points };
+    assert_eq!(many.restarts().len(), 8);
+}
+
+#[test]
 fn each_older_state_is_tried_after_each_write() {
     let cases = [
         (true, true, vec![3, 4, 5, 3, 4, 5, 6], vec![3, 4, 3, 4, 5]),
