@@ -120,7 +120,7 @@ pub use trigger::{TRIGGERS_WAITING_MAX, Triggers};
 #[cfg(feature = "testing")]
 pub(crate) use world::World;
 #[cfg(feature = "sim")]
-pub(crate) use world::user_of;
+pub(crate) use world::{process_clock, user_of};
 
 type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 

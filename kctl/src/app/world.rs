@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use kctl_apiserver::{ApiServer, User};
 use kctl_runtime::{
     manager::{Manager, View},
@@ -9,6 +10,7 @@ use kctl_runtime::{
     reconcile::{Error, Result},
 };
 use kube::Client;
+use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tower::Layer;
 
@@ -35,6 +37,24 @@ const TRACE_SEED: u64 = 1;
 /// Returns the service account that the generated manifests use, as which the app runs.
 pub(crate) fn user_of(app: &App) -> User {
     User::service_account("default", &app.name)
+}
+
+/// Returns the clock of a process: that of a server, but no two calls return the same time.
+///
+/// Requests take no simulated time. With a clock that stands still, the second reconcile would write the same time as
+/// the first, and a hot loop that a cluster shows would end here. The first call at a moment returns its time.
+pub(crate) fn process_clock(server: ApiServer) -> impl Fn() -> Timestamp + Send + Sync {
+    increasing(move || server.now())
+}
+
+fn increasing(now: impl Fn() -> Timestamp + Send + Sync) -> impl Fn() -> Timestamp + Send + Sync {
+    let last = Mutex::new(Timestamp::MIN);
+    move || {
+        let mut last = last.lock();
+        let next = last.checked_add(SignedDuration::from_micros(1)).unwrap_or(Timestamp::MAX);
+        *last = next.max(now());
+        *last
+    }
 }
 
 /// Installs the CRDs and the app's role on a server, with the namespaces of the role. Returns a client of
@@ -135,7 +155,7 @@ impl World {
         let client = Client::new(server.service(), "default");
         let mut tasks = JoinSet::new();
         let simulation = Simulation::of_pods(&server, &mut tasks);
-        let clock = server.clone();
+        let clock = process_clock(server.clone());
         let (own, rejections) = as_role(&server, app, role, "").await?;
         apply(&client, objects).await?;
         let mut rejections = vec![rejections];
@@ -161,7 +181,7 @@ impl World {
         let reconciles = Reconciles::default();
         let records = reconciles.clone();
         let repeatable = |manager: Manager| {
-            let manager = manager.clock(Arc::new(move || clock.now())).trace_seed(TRACE_SEED);
+            let manager = manager.clock(Arc::new(clock)).trace_seed(TRACE_SEED);
             manager.on_begin(Arc::new(move |controller, key, trace| begins.begins(controller, key, trace))).on_end(
                 Arc::new(move |report| {
                     records.record_end(report);
@@ -233,4 +253,22 @@ impl World {
 /// clusters.
 pub(super) fn other_servers(app: &App, server: impl Fn(u64) -> ApiServer) -> Vec<(String, ApiServer)> {
     app.clusters.iter().zip(1..).map(|((name, _), seed)| (name.clone(), server(seed))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicI64, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn clock_of_process_never_stands_still() {
+        let micros = Arc::new(AtomicI64::new(1_000));
+        let server = micros.clone();
+        let clock = increasing(move || Timestamp::from_microsecond(server.load(Ordering::Relaxed)).unwrap());
+        let calls = || [clock(), clock()].map(Timestamp::as_microsecond);
+        assert_eq!(calls(), [1_000, 1_001]);
+        micros.store(2_000, Ordering::Relaxed);
+        assert_eq!(calls(), [2_000, 2_001], "the first call at a moment has its time");
+    }
 }

@@ -155,6 +155,13 @@ async fn blue(config: Arc<ConfigMap>, cx: Context<blue>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
+/// Writes the time of each reconcile, so that each write triggers the next one.
+#[controller(name = "stamps", primary(patch))]
+async fn stamps(_config: Arc<ConfigMap>, cx: Context<stamps>) -> Result<Action> {
+    cx.patch(kctl::json!({ "metadata": { "annotations": { "at": cx.now().to_string() } } })).await?;
+    Ok(Action::await_change())
+}
+
 /// Reads its object in an endless loop within one reconcile.
 #[controller(name = "rereads", primary(get))]
 async fn rereads(_config: Arc<ConfigMap>, cx: Context<rereads>) -> Result<Action> {
@@ -181,6 +188,7 @@ fn hot_loops() -> Vec<(App, [&'static str; 2])> {
             app().controller::<red>().controller::<blue>(),
             ["`red` reconciled default/one ", "`blue` reconciled default/one "],
         ),
+        (app().controller::<stamps>(), ["`stamps` reconciled default/one 1000 times", "patch configmaps default/one"]),
         (app().controller::<rereads>(), ["`rereads` sent 10000 requests", "get configmaps default/one"]),
         (
             app().controller::<counting>().trigger_on::<counting, _, _>(endless),

@@ -33,6 +33,7 @@ mod sharded;
 mod site;
 mod stale_read;
 mod status_each_time;
+mod status_time_each_time;
 mod swallowed_error;
 mod too_late;
 
@@ -240,6 +241,7 @@ mod bug {
         random_value: WithoutFaults, "one seed, one trace";
         stale_read: WithFaults, "the sites share one secret";
         status_each_time: WithoutFaults, "no hot loop";
+        status_time_each_time: WithoutFaults, "no hot loop";
         swallowed_error: WithFaults, "the secret has the version of its site";
         too_late: WithFaults, "each site has a key";
     }

@@ -24,7 +24,7 @@ use super::{
     plan::{BEHIND_FOR, DOWN_FOR, StaleServer},
     world::Shared,
 };
-use crate::app::user_of;
+use crate::app::{process_clock, user_of};
 
 /// Longest wait before a process that ends by itself starts again. The wait doubles each time, like
 /// a kubelet's backoff.
@@ -126,9 +126,9 @@ async fn run(
     let others = shared.others.iter().map(|(name, server)| {
         (name.clone(), Client::new(server.faulty(user.clone(), &connection.to(name)), "default"))
     });
-    let (server, skew) = (shared.server.clone(), shared.clone());
+    let (now, skew) = (process_clock(shared.server.clone()), shared.clone());
     let offset = move || skew.clock_offsets.get(index).map_or(0, |seconds| seconds.load(Ordering::Relaxed));
-    let clock = move || server.now() + SignedDuration::from_secs(offset());
+    let clock = move || now() + SignedDuration::from_secs(offset());
     let manager = app.manager_at(client, others.collect(), |manager| {
         report_reconciles(shared, &name, manager.clock(Arc::new(clock)))
     });
