@@ -24,6 +24,8 @@ const SHRINK_RUNS_MAX: usize = 40;
 const GOAL_HELP: &str = "the app has not changed anything yet: a rule about a goal belongs in `.settled(…)`";
 /// At most one of this many single faults of a test is a restart of a settled state.
 const RESTARTS_ONE_IN: usize = 4;
+/// At most one of this many single faults of a test is a frozen leader.
+const FREEZES_ONE_IN: usize = 8;
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
 /// Name of the checker that compares a final state with that of the run without faults.
@@ -95,11 +97,13 @@ impl<'a> Search<'a> {
     }
 
     /// Returns at most `max` single faults, named by their index among all of them. The restarts of a settled state are
-    /// chosen first, and the others evenly.
+    /// chosen first, then some frozen leaders, and the others evenly.
     pub(super) fn singles(&self, max: usize) -> Vec<Case> {
         let mut singles: Vec<_> = self.points.singles().into_iter().enumerate().collect();
-        let others = singles.split_off(self.points.restarts().len());
+        let mut freezes = singles.split_off(self.points.restarts().len());
+        let others = freezes.split_off(self.points.freezes().len());
         singles.truncate(max.div_ceil(RESTARTS_ONE_IN));
+        singles.extend(sample_evenly(freezes, max / FREEZES_ONE_IN));
         let n_left = max - singles.len();
         singles.extend(sample_evenly(others, n_left));
         let singles = singles.into_iter();
@@ -308,6 +312,28 @@ mod tests {
         let help = |checker| search.help(&case, &Violation::new(checker, ""), &found);
         assert_eq!(help(SAME_STATE), [ignoring.to_owned(), clocks.clone()]);
         assert_eq!(help("no hot loop"), [clocks]);
+    }
+
+    #[test]
+    fn few_single_faults_include_restarts_and_freezes() {
+        let scenario = Scenario::new(|| App::new("nothing"));
+        let servers = prepare(&scenario).unwrap();
+        let mut search = Search::new(&scenario, &servers, "", 0);
+        search.points = FaultPoints {
+            settled_times: [60, 90].map(Duration::from_secs).to_vec(),
+            write_times: (20..50).map(Duration::from_secs).collect(),
+            writers: vec![0; 30],
+            n_writes: 30,
+            instances: 2,
+            ..FaultPoints::default()
+        };
+        for (max, expected) in [(16, (16, 2, 2)), (4, (4, 1, 0)), (1, (1, 1, 0)), (0, (0, 0, 0))] {
+            let plans: Vec<_> = search.singles(max).into_iter().map(|case| case.plan).collect();
+            let n_of = |is: fn(&Fault) -> bool| plans.iter().filter(|plan| is(&plan[0])).count();
+            let restarts = n_of(|fault| matches!(fault, Fault::At { what: TimedFault::Crash { .. }, .. }));
+            let freezes = n_of(|fault| matches!(fault, Fault::At { what: TimedFault::Freeze(_), .. }));
+            assert_eq!((plans.len(), restarts, freezes), expected, "of {max}");
+        }
     }
 
     #[test]

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
+use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
-    BEHIND_FOR, Fault, SINGLES_MAX, SKIPPED_FOR, TimedFault, WriteFault,
+    BEHIND_FOR, Fault, Freeze, SINGLES_MAX, SKIPPED_FOR, TimedFault, WriteFault,
     points::{FaultPoints, fits},
 };
 use crate::testing::sim::lapse::{LeaseLapse, Renewals};
@@ -18,6 +19,15 @@ const RESTARTS_MAX: usize = 8;
 
 /// A restart comes this long before the moment at which the state counted as settled, so that the next step waits for it.
 const RESTART_BEFORE: Duration = Duration::from_millis(250);
+
+/// Maximum number of frozen leaders, among the single faults.
+const FREEZES_MAX: usize = 100;
+
+/// A leader is frozen this long before a write: its reconcile may be at work outside of the cluster.
+const FREEZE_BEFORE: Duration = Duration::from_secs(1);
+
+/// Time for which a leader is frozen: long enough that another replica takes its Lease and does the same work.
+const FREEZE_FOR: Duration = Duration::from_secs(25);
 
 /// Maximum number of restarts on servers that are behind, among the single faults.
 const BEHIND_MAX: usize = 1_000;
@@ -58,7 +68,7 @@ impl FaultPoints {
         let writes = || (1..).zip(0..self.n_writes).map(|(nth, _)| nth);
         let events = || (1..).zip(&self.events).map(|(nth, _)| nth);
         let on_write = |nth, what| Fault::Write { nth, what };
-        let restarts = self.restarts();
+        let (restarts, freezes) = (self.restarts(), self.freezes());
         let mut singles = Vec::new();
         for moment in [Moment::After, Moment::Before] {
             singles.extend(writes().map(|nth| on_write(nth, WriteFault::Crash { moment, behind: None })));
@@ -85,8 +95,8 @@ impl FaultPoints {
         if !self.without_clock_faults {
             singles.extend((0..self.instances).flat_map(wrong_clocks));
         }
-        let n_left = SINGLES_MAX - restarts.len();
-        [restarts, sample_evenly(singles, n_left)].concat()
+        let n_left = SINGLES_MAX - restarts.len() - freezes.len();
+        [restarts, freezes, sample_evenly(singles, n_left)].concat()
     }
 
     /// Returns the restarts once everything had settled, which are the first single faults. Those of the final state come
@@ -102,6 +112,20 @@ impl FaultPoints {
             (0..self.instances).filter(works).map(crash)
         };
         self.settled_times.iter().rev().flat_map(at).take(RESTARTS_MAX).collect()
+    }
+
+    /// Returns a frozen leader shortly before each write. These follow the [restarts](Self::restarts) in the list.
+    ///
+    /// Seeds freeze owners of slots.
+    pub(in crate::testing::sim) fn freezes(&self) -> Vec<Fault> {
+        if self.instances < 2 || self.n_slots > 0 || self.without_freezes {
+            return Vec::new();
+        }
+        let mut times: Vec<_> = self.write_times.iter().filter_map(|time| time.checked_sub(FREEZE_BEFORE)).collect();
+        times.dedup();
+        let freeze = Freeze { instance: None, length: FREEZE_FOR, order: ThawOrder::Reversed };
+        let at = |time| Fault::At { time, what: TimedFault::Freeze(freeze) };
+        sample_evenly(times, FREEZES_MAX).into_iter().map(at).collect()
     }
 
     /// Returns each restart on each older server, after each write.

@@ -36,6 +36,27 @@ fn restarts_of_settled_states_come_first() {
 }
 
 #[test]
+fn leaders_are_frozen_shortly_before_each_write() {
+    let write_times = [0, 20, 20, 40].map(Duration::from_secs).to_vec();
+    let points = FaultPoints { write_times, n_writes: 4, instances: 2, ..FaultPoints::default() };
+    let times = |points: &FaultPoints| -> Vec<u64> {
+        let seconds = |fault| match fault {
+            Fault::At { time, what: TimedFault::Freeze(Freeze { instance: None, .. }) } => Some(time.as_secs()),
+            _ => None,
+        };
+        points.singles().into_iter().filter_map(seconds).collect()
+    };
+    assert_eq!(times(&points), [19, 39]);
+    for none in [
+        FaultPoints { instances: 1, ..points.clone() },
+        FaultPoints { n_slots: 4, ..points.clone() },
+        FaultPoints { without_freezes: true, ..points },
+    ] {
+        assert!(times(&none).is_empty(), "{none:?}");
+    }
+}
+
+#[test]
 fn each_older_state_is_tried_after_each_write() {
     let cases = [
         (true, true, vec![3, 4, 5, 3, 4, 5, 6], vec![3, 4, 3, 4, 5]),
