@@ -204,6 +204,18 @@ fn missing_permit_is_found_by_a_frozen_leader() {
     assert!(report.failure().is_none(), "the twin: {}", report.failure().unwrap());
 }
 
+/// The program has to be down when the user deletes, and no request of it is near.
+#[test]
+fn deletion_missed_by_a_quiet_program_is_found() {
+    let report = Sim::single_faults().run(&missing_finalizer::quiet_bug()).unwrap();
+    let failure = report.failure().expect("the simulator does not find the bug");
+    assert_eq!(failure.checker(), "one record for each site", "{failure}");
+    assert_eq!(failure.faults(), ["all processes are down during step 1"], "{failure}");
+    let twin = missing_finalizer::twin();
+    let report = Sim::run_with_faults_of(&missing_finalizer::quiet_bug(), failure.seed(), &twin).unwrap();
+    assert!(report.failure().is_none(), "the twin: {}", report.failure().unwrap());
+}
+
 /// Two controllers clean up: only a crash in between shows that one of them removes the other's finalizer.
 #[test]
 fn cleared_foreign_finalizers_are_found_by_a_crash() {

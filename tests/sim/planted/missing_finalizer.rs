@@ -27,12 +27,31 @@ impl Reconcile for Bug {
     async fn reconcile(&self, _zone: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         let wanted: BTreeSet<_> = cx.store::<Site>().iter().map(|site| site.name_any()).collect();
         cx.patch(kctl::json!({ "data": { "records": wanted.len().to_string() } })).await?;
-        let gone: Vec<_> = self.made.lock().difference(&wanted).cloned().collect();
-        self.records.with(|records| {
-            records.extend(wanted.iter().cloned());
-            records.retain(|name| !gone.contains(name));
-        });
-        *self.made.lock() = wanted;
+        keep(self.records.clone(), &self.made, wanted);
+        Ok(Action::await_change())
+    }
+}
+
+/// Makes the wanted records, and removes those that this program made.
+fn keep(records: Records, made: &Mutex<BTreeSet<String>>, wanted: BTreeSet<String>) {
+    let gone: Vec<_> = made.lock().difference(&wanted).cloned().collect();
+    records.with(|records| {
+        records.extend(wanted.iter().cloned());
+        records.retain(|name| !gone.contains(name));
+    });
+    *made.lock() = wanted;
+}
+
+/// The same without a request at which the program could crash.
+#[controller(of = ConfigMap, primary(selector = "zone"), watches = Site(map = zones))]
+struct Quiet {
+    records: Records,
+    made: Mutex<BTreeSet<String>>,
+}
+
+impl Reconcile for Quiet {
+    async fn reconcile(&self, _zone: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        keep(self.records.clone(), &self.made, cx.store::<Site>().iter().map(|site| site.name_any()).collect());
         Ok(Action::await_change())
     }
 }
@@ -84,6 +103,10 @@ fn same(records: &BTreeSet<String>, state: &State) -> Result<(), String> {
 
 pub(crate) fn bug() -> Scenario {
     case(|| program(|records| Bug { records, made: Mutex::default() }).controller::<sites>())
+}
+
+pub(crate) fn quiet_bug() -> Scenario {
+    case(|| program(|records| Quiet { records, made: Mutex::default() }).controller::<sites>())
 }
 
 pub(crate) fn twin() -> Scenario {

@@ -36,6 +36,10 @@ pub(super) const DOWN_FOR: Duration = Duration::from_secs(1);
 /// Downtime of a machine that fails: all deadlines have passed when the process starts again.
 pub(super) const OUTAGE: Duration = Duration::from_secs(300);
 
+/// Time for which all processes are down during a step: longer than a Lease lasts. A step that waits for the app goes on
+/// afterwards.
+pub(super) const STEP_MISSED_FOR: Duration = Duration::from_secs(20);
+
 /// Maximum number of single faults of one scenario. If there are more, this many are tried, spread
 /// evenly.
 pub(super) const SINGLES_MAX: usize = 4_000;
@@ -56,6 +60,9 @@ pub(super) enum Fault {
     Read { nth: u64, what: RequestFault },
     /// At the nth event of the app's watches.
     Event { nth: u64, what: EventFault },
+    /// All processes end before the nth step, and start again after [`STEP_MISSED_FOR`]. The last step is the deletion of
+    /// everything.
+    AtStep { nth: usize },
     /// At a time since the start of the run.
     At { time: Duration, what: TimedFault },
 }

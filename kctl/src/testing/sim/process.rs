@@ -62,7 +62,8 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
 
 /// Returns the time after which a crashed process starts again: [`DOWN_FOR`], or the time that the plan chose.
 pub(super) fn wait_after_crash(shared: &Shared) -> Duration {
-    shared.next_start.lock().take().unwrap_or(DOWN_FOR)
+    let missed = shared.missed_steps.lock().1.map_or(Duration::ZERO, |end| end - Instant::now());
+    shared.next_start.lock().take().unwrap_or(DOWN_FOR).max(missed)
 }
 
 /// The way in which a process ended.

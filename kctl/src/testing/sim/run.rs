@@ -174,7 +174,7 @@ async fn phases(
     };
     world.shared.log("user", "applies the objects");
     app::apply(&world.client, &world.objects).await.map_err(failed("the objects"))?;
-    for step in &scenario.steps {
+    for (nth, step) in (1..).zip(&scenario.steps) {
         if let Some(time) = step.after {
             sleep(time).await;
         } else {
@@ -188,6 +188,7 @@ async fn phases(
             }
             world.shared.record_settled();
         }
+        world.shared.begin_step(nth).await;
         world.shared.log("user", &step.name);
         let action = tokio::time::timeout(STEP_WITHIN, (step.action)(world.client.clone())).await;
         let late = |_elapsed| Err(Error::from(format!("it has not ended after {STEP_WITHIN:?} of simulated time")));
@@ -214,6 +215,7 @@ async fn phases(
     check_progress(world)?;
     let has_leases = scenario.instances > 1 && expected.is_some();
     check_no_more_writes(world, if has_leases { STABLE_WITH_LEASES_FOR } else { STABLE_FOR }).await?;
+    world.shared.begin_step(scenario.steps.len() + 1).await;
     delete_all(world).await.map_err(failed("the end of all objects"))?;
     wait_until_settled(world).await?;
     check_leaks(world)?;
@@ -530,6 +532,7 @@ mod tests {
             // A process that is down is not idle, and `inject` counts what happens at a time.
             Fault::Event { what: EventFault::Close | EventFault::Expire | EventFault::Repeat, .. }
             | Fault::Write { what: WriteFault::Outage(_), .. }
+            | Fault::AtStep { .. }
             | Fault::At { .. } => Duration::ZERO,
             Fault::Event { what, .. } => panic!("the wait of {what:?}"),
         }

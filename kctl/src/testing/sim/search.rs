@@ -26,6 +26,8 @@ const GOAL_HELP: &str = "the app has not changed anything yet: a rule about a go
 const RESTARTS_ONE_IN: usize = 4;
 /// At most one of this many single faults of a test is a frozen leader.
 const FREEZES_ONE_IN: usize = 8;
+/// At most one of this many single faults of a test is a step that all processes miss.
+const MISSED_STEPS_ONE_IN: usize = 4;
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
 /// Name of the checker that compares a final state with that of the run without faults.
@@ -97,15 +99,18 @@ impl<'a> Search<'a> {
     }
 
     /// Returns at most `max` single faults, named by their index among all of them. The restarts of a settled state are
-    /// chosen first, then some frozen leaders, and the others evenly.
+    /// chosen first, then some frozen leaders and missed steps, and the others evenly.
     pub(super) fn singles(&self, max: usize) -> Vec<Case> {
         let mut singles: Vec<_> = self.points.singles().into_iter().enumerate().collect();
         let mut freezes = singles.split_off(self.points.restarts().len());
-        let others = freezes.split_off(self.points.freezes().len());
+        let mut others = freezes.split_off(self.points.freezes().len());
+        let missed_steps = others.split_off(others.len() - self.points.missed_steps().len());
+        let missed_steps = sample_evenly(missed_steps, max / MISSED_STEPS_ONE_IN);
         singles.truncate(max.div_ceil(RESTARTS_ONE_IN));
         singles.extend(sample_evenly(freezes, max / FREEZES_ONE_IN));
-        let n_left = max - singles.len();
+        let n_left = max - singles.len() - missed_steps.len();
         singles.extend(sample_evenly(others, n_left));
+        singles.extend(missed_steps);
         let singles = singles.into_iter();
         singles.map(|(n, fault)| Case { name: format!("single-{n}"), plan: vec![fault] }).collect()
     }
@@ -315,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn few_single_faults_include_restarts_and_freezes() {
+    fn few_single_faults_include_each_sampled_kind() {
         let scenario = Scenario::new(|| App::new("nothing"));
         let servers = prepare(&scenario).unwrap();
         let mut search = Search::new(&scenario, &servers, "", 0);
@@ -324,15 +329,17 @@ mod tests {
             write_times: (20..50).map(Duration::from_secs).collect(),
             writers: vec![0; 30],
             n_writes: 30,
+            n_steps: 3,
             instances: 2,
             ..FaultPoints::default()
         };
-        for (max, expected) in [(16, (16, 2, 2)), (4, (4, 1, 0)), (1, (1, 1, 0)), (0, (0, 0, 0))] {
+        for (max, expected) in [(16, (16, 2, 2, 3)), (4, (4, 1, 0, 1)), (1, (1, 1, 0, 0)), (0, (0, 0, 0, 0))] {
             let plans: Vec<_> = search.singles(max).into_iter().map(|case| case.plan).collect();
             let n_of = |is: fn(&Fault) -> bool| plans.iter().filter(|plan| is(&plan[0])).count();
             let restarts = n_of(|fault| matches!(fault, Fault::At { what: TimedFault::Crash { .. }, .. }));
             let freezes = n_of(|fault| matches!(fault, Fault::At { what: TimedFault::Freeze(_), .. }));
-            assert_eq!((plans.len(), restarts, freezes), expected, "of {max}");
+            let missed = n_of(|fault| matches!(fault, Fault::AtStep { .. }));
+            assert_eq!((plans.len(), restarts, freezes, missed), expected, "of {max}");
         }
     }
 

@@ -10,7 +10,7 @@ mod servers;
 mod status;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicUsize},
@@ -65,6 +65,8 @@ pub(super) struct Shared {
     pub(super) next_behind: Arc<Mutex<Option<StaleServer>>>,
     /// The downtime of the process that crashes next, if it is not [`DOWN_FOR`](super::plan::DOWN_FOR).
     pub(super) next_start: Arc<Mutex<Option<Duration>>>,
+    /// The numbers of the steps during which all processes are down, and the end of that time.
+    pub(super) missed_steps: Mutex<(BTreeSet<usize>, Option<Instant>)>,
     /// End of a partition that holds back what the app would see.
     held_until: Arc<Mutex<Option<Instant>>>,
     /// Seconds by which the clock of each instance is wrong. It belongs to the machine, so a
@@ -136,6 +138,7 @@ impl World {
             faults: Faults::seeded(seed),
             next_behind: Arc::default(),
             next_start: Arc::default(),
+            missed_steps: Mutex::default(),
             held_until: Arc::default(),
             clock_offsets: (0..scenario.instances).map(|_| AtomicI64::new(0)).collect(),
             checks: Arc::new(Mutex::new(checks)),
@@ -212,6 +215,7 @@ fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)
     FaultPoints {
         histories: own.chain(of_others).collect(),
         instances: scenario.instances,
+        n_steps: scenario.steps.len() + 1,
         n_slots: scenario.slots.map_or(0, |slots| slots.count()),
         outdated_lists: scenario.optional_faults.outdated_lists,
         without_clock_faults: !scenario.optional_faults.clock_faults,

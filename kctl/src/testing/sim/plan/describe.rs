@@ -26,6 +26,7 @@ impl fmt::Display for Fault {
             }
             Self::Read { nth, what } => write!(formatter, "read {nth}: {}", request(*what)),
             Self::Event { nth, what } => write!(formatter, "watch event {nth}: {}", event(*what)),
+            Self::AtStep { nth } => write!(formatter, "all processes are down during step {nth}"),
             Self::At { time, what } => {
                 write!(formatter, "at {:.3} s: ", time.as_secs_f64())?;
                 match what {

@@ -23,6 +23,8 @@ pub(in crate::testing::sim) struct FaultPoints {
     pub(in crate::testing::sim) histories: Vec<History>,
     /// Times at which the state had settled: before each step that waits for it, and at the end.
     pub(in crate::testing::sim) settled_times: Vec<Duration>,
+    /// Number of the user's steps; the last one is the deletion of everything.
+    pub(in crate::testing::sim) n_steps: usize,
     /// Time at which the final state was reached.
     pub(in crate::testing::sim) settled: Duration,
     /// Length of the run.

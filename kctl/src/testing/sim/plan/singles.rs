@@ -20,6 +20,9 @@ const RESTARTS_MAX: usize = 8;
 /// A restart comes this long before the moment at which the state counted as settled, so that the next step waits for it.
 const RESTART_BEFORE: Duration = Duration::from_millis(250);
 
+/// Maximum number of steps that all processes miss, among the single faults.
+const MISSED_STEPS_MAX: usize = 100;
+
 /// Maximum number of frozen leaders, among the single faults.
 const FREEZES_MAX: usize = 100;
 
@@ -95,8 +98,9 @@ impl FaultPoints {
         if !self.without_clock_faults {
             singles.extend((0..self.instances).flat_map(wrong_clocks));
         }
-        let n_left = SINGLES_MAX - restarts.len() - freezes.len();
-        [restarts, freezes, sample_evenly(singles, n_left)].concat()
+        let missed_steps = self.missed_steps();
+        let n_left = SINGLES_MAX - restarts.len() - freezes.len() - missed_steps.len();
+        [restarts, freezes, sample_evenly(singles, n_left), missed_steps].concat()
     }
 
     /// Returns the restarts once everything had settled, which are the first single faults. Those of the final state come
@@ -112,6 +116,13 @@ impl FaultPoints {
             (0..self.instances).filter(works).map(crash)
         };
         self.settled_times.iter().rev().flat_map(at).take(RESTARTS_MAX).collect()
+    }
+
+    /// Returns the steps during which all processes are down, which are the last single faults.
+    ///
+    /// Most steps wait until the app has nothing to do, so no other single fault ends the processes meanwhile.
+    pub(in crate::testing::sim) fn missed_steps(&self) -> Vec<Fault> {
+        sample_evenly((1..=self.n_steps).map(|nth| Fault::AtStep { nth }).collect(), MISSED_STEPS_MAX)
     }
 
     /// Returns a frozen leader shortly before each write. These follow the [restarts](Self::restarts) in the list.

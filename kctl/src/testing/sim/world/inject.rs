@@ -54,6 +54,7 @@ impl Shared {
                     });
                     self.faults.add(rule.nth(nth).times(1));
                 }
+                Fault::AtStep { nth } => drop(self.missed_steps.lock().0.insert(nth)),
                 Fault::At { time, what } => {
                     end = end.max(self.inject_at(start + time, what));
                     let shared = self.clone();

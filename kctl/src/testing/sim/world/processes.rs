@@ -4,9 +4,13 @@ use std::{sync::Arc, time::Duration};
 
 use kctl_apiserver::faults::Connection;
 use kctl_runtime::{__private_0_1::Freezer, manager::View};
-use tokio::sync::Notify;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep},
+};
 
 use super::Shared;
+use crate::testing::sim::plan::STEP_MISSED_FOR;
 
 /// A replica of the app, as far as it has started: first it connects, then its manager exists. Both are
 /// `None` between its end and the next start.
@@ -65,6 +69,24 @@ impl Shared {
         if let Some(connection) = connection {
             self.log("fault", format!("{} crashes", connection.client()));
             connection.disconnect();
+        }
+    }
+
+    /// Ends all processes if a fault is that they miss this step.
+    pub(in crate::testing::sim) async fn begin_step(&self, nth: usize) {
+        let is_missed = {
+            let (steps, until) = &mut *self.missed_steps.lock();
+            let is_missed = steps.contains(&nth);
+            if is_missed {
+                *until = Some(Instant::now() + STEP_MISSED_FOR);
+            }
+            is_missed
+        };
+        if is_missed {
+            let indexes: Vec<_> = self.processes.lock().keys().copied().collect();
+            indexes.into_iter().for_each(|index| self.crash(index));
+            // The processes end when they are polled next.
+            sleep(Duration::from_millis(1)).await;
         }
     }
 
