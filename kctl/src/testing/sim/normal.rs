@@ -14,6 +14,8 @@ use super::{
 /// Metadata fields that the server writes.
 const OF_THE_SERVER: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionGracePeriodSeconds"];
+/// Maximum number of characters of a value in a timeline; the rest is left out.
+const CHANGED_LEN_MAX: usize = 60;
 /// Fields that are allocated in the order in which objects are created.
 const ADDRESSES: [&str; 6] = ["podIP", "podIPs", "hostIP", "clusterIP", "clusterIPs", "nodePort"];
 
@@ -263,6 +265,26 @@ pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[Strin
     (first != second).then(|| format!("{path} is {one} in one run, and {other} in the other"))
 }
 
+/// Describes the first field that a change sets, for a timeline. Fields that the server writes are left out.
+pub(super) fn changed_field(before: &Value, after: &Value) -> Option<String> {
+    let is_set = |name: &&String| name.as_str() != "generation" && !OF_THE_SERVER.contains(&name.as_str());
+    let names = |value| Value::as_object(value).into_iter().flat_map(Map::keys);
+    let [old, new] = [&before["metadata"], &after["metadata"]];
+    let of_metadata = names(old).chain(names(new)).filter(is_set).find(|name| old[*name] != new[*name]);
+    let of_object = || {
+        let mut names = names(before).chain(names(after)).filter(|name| *name != "metadata");
+        names.find(|name| before[*name] != after[*name])
+    };
+    let (path, _old, new) = match of_metadata {
+        Some(name) => first_difference(&old[name], &new[name], format!(".metadata.{name}")),
+        None => of_object().map(|name| first_difference(&before[name], &after[name], format!(".{name}")))?,
+    };
+    let text = new.to_string();
+    let short: String = text.chars().take(CHANGED_LEN_MAX).collect();
+    let rest = if short.len() < text.len() { "…" } else { "" };
+    Some(format!("{path} is {short}{rest}"))
+}
+
 /// Returns the path of the first field in which two values differ, with both values of it.
 fn first_difference<'a>(one: &'a Value, other: &'a Value, path: String) -> (String, &'a Value, &'a Value) {
     if let (Value::Object(first), Value::Object(second)) = (one, other) {
@@ -284,6 +306,24 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn changed_field_is_one_that_no_server_writes() {
+        let object = |version: u32, tier: &str, spec: Value| {
+            let metadata = json!({ "generation": version, "resourceVersion": version, "labels": { "tier": tier } });
+            json!({ "kind": "Site", "metadata": metadata, "spec": spec })
+        };
+        let long = "x".repeat(100);
+        let cases = [
+            (object(2, "low", json!({})), None),
+            (object(2, "gold", json!({ "a": 1 })), Some(r#".metadata.labels.tier is "gold""#.to_owned())),
+            (object(2, "low", json!({ "a": 1 })), Some(".spec.a is 1".into())),
+            (object(2, "low", json!({ "a": long })), Some(format!(".spec.a is \"{}…", &long[..59]))),
+        ];
+        for (after, expected) in cases {
+            assert_eq!(changed_field(&object(1, "low", json!({})), &after), expected);
+        }
+    }
 
     fn snapshot(pods: &[(&str, &str, &str)]) -> Snapshot {
         let mut snapshot = Snapshot::default();

@@ -27,12 +27,14 @@ pub(super) struct Line {
     pub(super) who: String,
     /// A predicate: `patches pods default/web`.
     pub(super) what: String,
+    /// The field that changes, and the reconcile that does it. It is printed, but not compared: its value may be a time.
+    pub(super) details: String,
     /// The object after the change that the line is about. It is compared, but not printed.
     pub(super) object: Option<Arc<Value>>,
 }
 
 impl Line {
-    /// Returns the parts that are printed.
+    /// Returns the parts that are compared as they are.
     fn text(&self) -> (Duration, &str, &str) {
         (self.at, &self.who, &self.what)
     }
@@ -40,8 +42,8 @@ impl Line {
 
 impl fmt::Display for Line {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, who, what, object: _ } = self;
-        write!(formatter, "{:>9.3} s  {who:<8} {what}", at.as_secs_f64())
+        let Self { at, who, what, details, object: _ } = self;
+        write!(formatter, "{:>9.3} s  {who:<8} {what}{details}", at.as_secs_f64())
     }
 }
 
@@ -65,15 +67,15 @@ impl Trace {
 
     /// Adds a line at the current time. At [`LINES_MAX`] it replaces one before the last [`TAIL_LEN`].
     pub(super) fn add(&mut self, who: &str, what: impl Into<String>) {
-        self.add_change(who, what, None);
+        self.add_line(Line { who: who.into(), what: what.into(), ..Line::default() });
     }
 
-    /// Adds a line about a change of an object, with the object after it.
-    pub(super) fn add_change(&mut self, who: &str, what: impl Into<String>, object: Option<Arc<Value>>) {
+    /// Adds a line at the current time, such as one about a change of an object.
+    pub(super) fn add_line(&mut self, line: Line) {
         if self.lines.len() == LINES_MAX {
             self.leave_one_out();
         }
-        self.lines.push(Line { at: self.start.elapsed(), who: who.into(), what: what.into(), object });
+        self.lines.push(Line { at: self.start.elapsed(), ..line });
     }
 
     /// Removes the oldest line of the tail. The first call also replaces a line by the one that counts them.
@@ -81,7 +83,7 @@ impl Trace {
         self.n_left_out += if self.n_left_out == 0 { 2 } else { 1 };
         let Line { at, .. } = self.lines.remove(LEFT_OUT_AT + 1);
         let what = format!("{} lines are left out", self.n_left_out);
-        self.lines[LEFT_OUT_AT] = Line { at, who: LEFT_OUT.into(), what, object: None };
+        self.lines[LEFT_OUT_AT] = Line { at, who: LEFT_OUT.into(), what, ..Line::default() };
     }
 }
 

@@ -10,8 +10,10 @@ use super::{
 };
 use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
+    normal,
     plan::{self},
     snapshot::Id,
+    trace::Line,
 };
 
 impl Shared {
@@ -38,7 +40,8 @@ impl Shared {
             if !is_bookkeeping(&change.group, &change.resource) {
                 let id = Id::for_change(&name, change);
                 let what = format!("{id} {} at revision {}", change_verb(change), change.revision);
-                shared.trace.lock().add_change(author(change), what, change.after.clone());
+                let (who, details, object) = (author(change).into(), shared.details(change), change.after.clone());
+                shared.trace.lock().add_line(Line { who, what, details, object, ..Line::default() });
             } else if let Some(what) = shared.of_app_lease(&name, change) {
                 shared.log(author(change), what);
             }
@@ -58,6 +61,16 @@ impl Shared {
                 shared.log(client, in_vain);
             }
         });
+    }
+
+    /// Describes the field that changes, and the reconcile that does it.
+    fn details(&self, change: &Change) -> String {
+        let objects = change.before.as_deref().zip(change.after.as_deref());
+        let field = objects.and_then(|(before, after)| normal::changed_field(before, after));
+        let author = is_app(&change.by).then(|| self.checks.lock().authors.author(&change.by, &change.trace));
+        let reconcile = author.as_deref().and_then(|author| author.split_once(", ")).map(|(_process, by)| by);
+        let parts = [field.map(|field| format!(": {field}")), reconcile.map(|by| format!(", by {by}"))];
+        parts.into_iter().flatten().collect()
     }
 
     /// Describes a change of the holder of a Lease of the app's processes, which are on the app's own cluster.
