@@ -39,7 +39,11 @@ const OF_THE_COLLECTOR: [&str; 2] = ["foregroundDeletion", "orphan"];
 const NEEDLESS_NAMED_MAX: usize = 3;
 /// Maximum number of changes by the app at one moment of simulated time, which stands still during
 /// a hot loop.
-const CHANGES_AT_ONCE_MAX: u32 = 2_000;
+const CHANGES_AT_ONCE_MAX: u32 = 5_000;
+/// The same of one object. An app may create many objects at once, but has no reason to change one again and again.
+const CHANGES_OF_OBJECT_MAX: u32 = 200;
+/// Maximum number of authors of such changes that a report names.
+const AUTHORS_NAMED_MAX: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
@@ -83,6 +87,21 @@ struct RepeatedReconciles {
     end: String,
 }
 
+/// The changes by the app at one moment of simulated time.
+#[derive(Default)]
+struct ChangesAtOnce {
+    moment: Duration,
+    n: u32,
+    objects: BTreeMap<Id, ChangesOfObject>,
+}
+
+#[derive(Default)]
+struct ChangesOfObject {
+    n: u32,
+    /// The first [`AUTHORS_NAMED_MAX`] of its authors.
+    authors: Vec<String>,
+}
+
 /// The state of all checkers of one run.
 ///
 /// The first finding wins: [`find`](Self::find) ignores later ones, since they usually follow from
@@ -119,7 +138,7 @@ pub(super) struct Checks {
     reconciles: BTreeMap<(String, String), RepeatedReconciles>,
     requests: u32,
     window: Duration,
-    at_once: (Duration, u32),
+    at_once: ChangesAtOnce,
     /// The revision of the last change, by cluster.
     pub(super) revisions: BTreeMap<String, u64>,
     /// Maximum number of changes by the app in the whole run.
@@ -175,7 +194,7 @@ impl Checks {
             reconciles: BTreeMap::new(),
             requests: 0,
             window: Duration::ZERO,
-            at_once: (Duration::ZERO, 0),
+            at_once: ChangesAtOnce::default(),
             revisions: BTreeMap::new(),
             changes_max: REQUESTS_MAX,
             n_requests: 0,
@@ -260,21 +279,42 @@ impl Checks {
         self.requests = 0;
         let author = self.author(change);
         self.last_change = format!("{id} by {author}");
+        if by_app {
+            self.count_at_once(id, &author, now);
+        }
         if let (None, Some(object)) = (&change.before, &change.after) {
             self.record_maker(object, maker, author);
         }
-        if by_app {
-            self.at_once = if self.at_once.0 == now { (now, self.at_once.1 + 1) } else { (now, 1) };
-            if self.at_once.1 > CHANGES_AT_ONCE_MAX {
-                let what = format!("{CHANGES_AT_ONCE_MAX} changes at one moment, the last one of {}", self.last_change);
-                self.find(Violation::new("no hot loop", what));
-            }
-            if self.changes_by_app > self.changes_max + self.collected {
-                let (n, last) = (self.changes_by_app, &self.last_change);
-                let what = format!("{n} changes by the app, and no end: the last one of {last}");
-                self.find(Violation::new("no hot loop", what));
-            }
+        if by_app && self.changes_by_app > self.changes_max + self.collected {
+            let (n, last) = (self.changes_by_app, &self.last_change);
+            let what = format!("{n} changes by the app, and no end: the last one of {last}");
+            self.find(Violation::new("no hot loop", what));
         }
+    }
+
+    /// Counts a change by the app at a moment, and checks that simulated time goes on.
+    fn count_at_once(&mut self, id: &Id, author: &str, now: Duration) {
+        if self.at_once.moment != now {
+            self.at_once = ChangesAtOnce { moment: now, ..ChangesAtOnce::default() };
+        }
+        self.at_once.n += 1;
+        let object = self.at_once.objects.entry(id.clone()).or_default();
+        object.n += 1;
+        if object.authors.len() < AUTHORS_NAMED_MAX && !object.authors.iter().any(|known| known == author) {
+            object.authors.push(author.to_owned());
+        }
+        let what = if object.n > CHANGES_OF_OBJECT_MAX {
+            let changes = format!("{CHANGES_OF_OBJECT_MAX} changes of {id} at one moment");
+            match object.authors.as_slice() {
+                [one] => format!("{changes} by {one}"),
+                several => format!("{changes}: {} change it in turn", several.join(" and ")),
+            }
+        } else if self.at_once.n > CHANGES_AT_ONCE_MAX {
+            format!("{CHANGES_AT_ONCE_MAX} changes at one moment, the last one of {}", self.last_change)
+        } else {
+            return;
+        };
+        self.find(Violation::new("no hot loop", what));
     }
 
     /// Checks the rules of the scenario against the state.

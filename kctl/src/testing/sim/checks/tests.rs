@@ -90,6 +90,37 @@ fn only_collected_objects_may_be_created_again() {
     }
 }
 
+#[test]
+fn object_changed_in_turn_names_both_authors() {
+    let mut checks = checks();
+    let key = ObjectKey::new(Some("default"), "web");
+    for name in ["one", "two"] {
+        checks.begin("app-0.1", name, &key, name, NOW);
+    }
+    for n in 0..=CHANGES_OF_OBJECT_MAX {
+        assert_eq!(checks.found, None, "after {n} changes");
+        let mut change = change("app-0.1", "secrets", "", Some(pod(None)), Some(pod(None)));
+        change.trace = if n % 2 == 0 { "one".into() } else { "two".into() };
+        checks.change("", &change, NOW);
+    }
+    let message = checks.found.unwrap().message;
+    let expected = "200 changes of secrets default/web at one moment: app-0.1, one default/web and app-0.1, two default/web \
+                    change it in turn";
+    assert_eq!(message, expected);
+}
+
+#[test]
+fn many_objects_may_change_at_one_moment() {
+    let mut checks = checks();
+    for n in 0..=CHANGES_AT_ONCE_MAX {
+        assert_eq!(checks.found, None, "after {n} changes");
+        let mut change = change("app-0.1", "secrets", "", None, Some(pod(None)));
+        change.name = n.to_string();
+        checks.change("", &change, NOW);
+    }
+    assert!(checks.found.unwrap().message.starts_with("5000 changes at one moment, the last one of secrets "));
+}
+
 fn written(by: &str, resource: &str, after: Value) -> Change {
     let mut change = change(by, resource, "", None, Some(after));
     change.revision = 1;
