@@ -196,7 +196,7 @@ impl<'a> Search<'a> {
     }
 
     /// Drops faults as long as the same checker still fails: halves first, then one by one (delta
-    /// debugging).
+    /// debugging). Simpler faults replace the remaining ones if these reveal the same.
     fn shrink(&mut self, case: &Case, found: Violation, outcome: Outcome) {
         let mut shortest = (case.plan.clone(), found, outcome);
         let mut left = SHRINK_RUNS_MAX;
@@ -207,16 +207,21 @@ impl<'a> Search<'a> {
                 let mut plan = shortest.0.clone();
                 plan.drain(start..(start + size).min(plan.len()));
                 left -= 1;
-                let shorter = Case { plan: plan.clone(), ..case.clone() };
-                let is_twice = shortest.1.checker == ONE_TRACE;
-                let outcome = if is_twice { self.run_twice(&shorter) } else { self.compare(&shorter) };
-                self.count(&outcome);
-                match outcome.found.clone() {
-                    Some(found) if found.checker == shortest.1.checker => shortest = (plan, found, outcome),
-                    _ => start += size,
+                match self.fail_alike(&plan, &shortest.1) {
+                    Some((found, outcome)) => shortest = (plan, found, outcome),
+                    None => start += size,
                 }
             }
             size /= 2;
+        }
+        for index in 0..shortest.0.len() {
+            let Some(simpler) = shortest.0[index].simpler().filter(|_| left > 0) else { continue };
+            left -= 1;
+            let mut plan = shortest.0.clone();
+            plan[index] = simpler;
+            if let Some((found, outcome)) = self.fail_alike(&plan, &shortest.1) {
+                shortest = (plan, found, outcome);
+            }
         }
         let (plan, mut found, outcome) = shortest;
         if found.checker == SAME_STATE {
@@ -227,6 +232,15 @@ impl<'a> Search<'a> {
         if let Some(failure) = &mut self.report.failure {
             failure.n_faults_before = n_before;
         }
+    }
+
+    /// Executes a plan. Returns its finding if that is of the same checker as another one.
+    fn fail_alike(&mut self, plan: &[Fault], other: &Violation) -> Option<(Violation, Outcome)> {
+        let case = Case { name: String::new(), plan: plan.to_vec() };
+        let outcome = if other.checker == ONE_TRACE { self.run_twice(&case) } else { self.compare(&case) };
+        self.count(&outcome);
+        let found = outcome.found.clone().filter(|found| found.checker == other.checker)?;
+        Some((found, outcome))
     }
 
     /// Returns a note if the run without faults seems to be the wrong one.
@@ -292,8 +306,14 @@ fn add(sum: &mut BTreeMap<&'static str, u64>, more: &BTreeMap<&'static str, u64>
 mod tests {
     use std::time::Duration;
 
+    use kctl_apiserver::faults::Moment;
+
     use super::{
-        super::{normal::NormalizedObject, run::prepare},
+        super::{
+            normal::NormalizedObject,
+            plan::{StaleServer, WriteFault},
+            run::prepare,
+        },
         *,
     };
     use crate::App;
@@ -340,6 +360,25 @@ mod tests {
             let freezes = n_of(|fault| matches!(fault, Fault::At { what: TimedFault::Freeze(_), .. }));
             let missed = n_of(|fault| matches!(fault, Fault::AtStep { .. }));
             assert_eq!((plans.len(), restarts, freezes, missed), expected, "of {max}");
+        }
+    }
+
+    #[test]
+    fn special_restarts_that_are_not_needed_are_dropped() {
+        let scenario = Scenario::new(|| App::new("nothing"))
+            .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+            .invariant("none", |_| Err("always".into()));
+        let servers = prepare(&scenario).unwrap();
+        let behind = StaleServer { cluster: "".into(), revision: 1, is_outdated: false };
+        let cases = [
+            (WriteFault::Crash { moment: Moment::After, behind: Some(behind) }, "crash after write 1 took effect"),
+            (WriteFault::Outage(Moment::Before), "crash before write 1 took effect"),
+            (WriteFault::CrashLate(Duration::from_secs(1)), "crash after write 1 took effect"),
+        ];
+        for (what, expected) in cases {
+            let mut search = Search::new(&scenario, &servers, "", 0);
+            search.run_cases(&[Case { name: "0".into(), plan: vec![Fault::Write { nth: 1, what }] }]);
+            assert_eq!(search.report().failure().unwrap().faults(), [expected]);
         }
     }
 
