@@ -254,7 +254,10 @@ impl Checks {
     /// Records that the app writes the `observedGeneration` of an object's status.
     fn record_observed(&mut self, id: &Id, change: &Change, maker: Creator) {
         let observed = |object: &Value| object["status"]["observedGeneration"].as_i64();
-        let Some(after) = &change.after else { return drop(self.observed.remove(id)) };
+        let Some(after) = &change.after else {
+            self.observed.remove(id);
+            return;
+        };
         let before = change.before.as_deref().and_then(observed);
         if maker == Creator::App && observed(after).is_some_and(|after| Some(after) != before) {
             self.observed.insert(id.clone());
