@@ -199,6 +199,7 @@ pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
 ///
 /// # Cancel safety
 /// Dropping the future kills the plugin.
+#[doc(hidden)] // kctl alone needs it
 pub async fn nonblocking_builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
     let (mut first, limits) = (config.clone(), Limits::default());
     kubeconfig::choose_credentials(&mut first.auth_info).map_err(|error| kube::Error::Service(error.into()))?;

@@ -54,8 +54,9 @@ pub(super) struct Condition {
     /// The failures by scope and activity, oldest first; most sources have none.
     failures: Mutex<Vec<Failure>>,
     undecodable: AtomicU64,
-    /// The unknown types of events that were logged. Invariant: at most [`UNKNOWN_EVENTS_MAX`].
-    unknown_events: Mutex<Vec<String>>,
+    /// The unknown types of events that were logged. Invariant: at most [`UNKNOWN_EVENTS_MAX`]. Boxed, because nearly no
+    /// source has any.
+    unknown_events: OnceLock<Box<Mutex<Vec<String>>>>,
     /// Is `true` if the API server does not serve the kind, which is optional.
     absent: AtomicBool,
     /// The moment at which the API server last sent anything.
@@ -114,7 +115,7 @@ impl Condition {
 
     /// Logs an ignored event of an unknown type, once per type.
     pub(super) fn record_unknown_event(&self, config: &WatchConfig, event: &str) {
-        let mut known = self.unknown_events.lock();
+        let mut known = self.unknown_events.get_or_init(Box::default).lock();
         if known.len() < UNKNOWN_EVENTS_MAX && !known.iter().any(|known| known == event) {
             known.push(event.to_owned());
             let resource = &config.kind.plural;
@@ -288,6 +289,6 @@ mod tests {
             condition.record_unknown_event(&config, &event(n));
         }
         let logged: Vec<String> = (0..UNKNOWN_EVENTS_MAX).map(event).collect();
-        assert_eq!(*condition.unknown_events.lock(), logged);
+        assert_eq!(*condition.unknown_events.get().unwrap().lock(), logged);
     }
 }

@@ -246,7 +246,7 @@ fn read(file: &Path) -> Result<Map<String, Value>> {
         .map_err(|error| Error::from(format!("--config {}: {}", file.display(), yaml_problem(error.without_snippet()))))
 }
 
-/// Returns the problem of a file that can't be parsed, in one line. The texts of the parser name its own functions.
+/// Returns the problem of a file that can't be parsed, in one line. The messages of the parser name its functions.
 fn yaml_problem(error: &serde_saphyr::Error) -> String {
     match error {
         serde_saphyr::Error::DuplicateMappingKey { key: Some(key), location } => {

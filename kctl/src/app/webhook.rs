@@ -98,7 +98,7 @@ fn not_started(error: ServerError) -> Error {
     Error::from(format!("--webhook-bind-address={address}: {problem}"))
 }
 
-/// File with the namespace of a Pod, beside the token of its ServiceAccount.
+/// File with the namespace of a Pod, beside the token of its `ServiceAccount`.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 impl ServeOptions {

@@ -11,7 +11,7 @@ mod readiness;
 
 #[test]
 fn functions_that_block_the_end_are_named() {
-    let functions = |n: usize| Vec::from_iter((1..=n).map(|i| format!("`f{i}` (src/main.rs:{i}) for Pod a/b")));
+    let functions = |n: usize| (1..=n).map(|i| format!("`f{i}` (src/main.rs:{i}) for Pod a/b")).collect::<Vec<_>>();
     let error = |n: usize| still_running(&functions(n)).to_string();
     let one = "1 webhook function is cut off: it blocks its thread and its request has ended: `f1` (src/main.rs:1) for Pod a/b";
     assert_eq!(error(1), one);

@@ -84,7 +84,9 @@ impl Shared {
         };
         if is_missed {
             let indexes: Vec<_> = self.processes.lock().keys().copied().collect();
-            indexes.into_iter().for_each(|index| self.crash(index));
+            for index in indexes {
+                self.crash(index);
+            }
             // The processes end when they are polled next.
             sleep(Duration::from_millis(1)).await;
         }
