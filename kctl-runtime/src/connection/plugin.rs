@@ -166,7 +166,7 @@ impl Plugin {
     /// The plugin cannot be started, fails, takes too long, or returns no valid credential.
     pub(super) fn take_from(config: &mut Config, every: Duration) -> Result<Option<Arc<Self>>, PluginError> {
         let Some(exec) = config.auth_info.exec.take() else { return Ok(None) };
-        Self::shared(exec, every, &PluginProcess::default()).map(Some)
+        Self::new_shared(exec, every, &PluginProcess::default()).map(Some)
     }
 
     /// Does the same as [`take_from`](Self::take_from) on another thread. A plugin that takes long is logged.
@@ -187,7 +187,7 @@ impl Plugin {
         let (sender, mut receiver) = oneshot::channel();
         let run = move || {
             // The receiver is dropped if the future is.
-            let _unread = sender.send(Self::shared(exec, every, &process));
+            let _unread = sender.send(Self::new_shared(exec, every, &process));
         };
         std::thread::Builder::new().name("kubeconfig-plugin-run".into()).spawn(run).map_err(not_started)?;
         let result = match timeout(SLOW_AFTER, &mut receiver).await {
@@ -204,7 +204,7 @@ impl Plugin {
     }
 
     /// Returns the plugin of an `exec` section. If no client uses it, it runs first, as the given process.
-    fn shared(exec: ExecConfig, every: Duration, process: &PluginProcess) -> Result<Arc<Self>, PluginError> {
+    fn new_shared(exec: ExecConfig, every: Duration, process: &PluginProcess) -> Result<Arc<Self>, PluginError> {
         let identity = json!([exec, exec.cluster]);
         let entry = entry_of(identity);
         let mut plugin_ref = entry.lock();
