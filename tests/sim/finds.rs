@@ -36,7 +36,7 @@ fn crash_between_two_writes_is_found_and_replayable() {
     assert_eq!(failure.faults(), ["crash after write 1 took effect"]);
     let text = failure.to_string();
     assert!(text.contains("default/pod-* should not be there") && text.contains("app-0.1  has crashed"), "{text}");
-    assert!(text.contains(", by once default/a"), "{text}");
+    assert!(text.contains(", by configmap default/a"), "{text}");
     assert!(text.ends_with(&format!("replay: again {}", failure.seed())), "{text}");
 }
 
