@@ -58,7 +58,7 @@ pub(crate) struct Guard {
     /// Permits of reviews: [`REVIEWS_MAX`].
     reviews: Semaphore,
     allowed: Mutex<CachedReviews<(String, String), bool>>,
-    /// The texts of the errors that were logged just now.
+    /// The messages of the errors that were logged just now.
     logged: Mutex<CachedReviews<String, ()>>,
 }
 
