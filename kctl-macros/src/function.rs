@@ -7,8 +7,8 @@
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
 use syn::{
-    Attribute, FnArg, GenericArgument, GenericParam, Ident, PathArguments, Result, ReturnType, Signature, Type, TypeGroup,
-    TypeParen, Visibility,
+    Attribute, FnArg, GenericArgument, GenericParam, Ident, PathArguments, Result, ReturnType, Signature, Type,
+    TypeGroup, TypeParen, Visibility,
     ext::IdentExt,
     parse::{Parse, ParseStream},
     spanned::Spanned,
