@@ -9,6 +9,8 @@ use std::{
     time::Duration,
 };
 
+#[cfg(feature = "webhook")]
+use futures::TryFutureExt;
 use kctl_runtime::{
     connection as clients,
     manager::{Manager, health::Health, metrics::RequestCounter},
@@ -56,7 +58,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
         let certificates = webhook.certificates.clone();
         if app.controllers.is_empty() && certificates.is_none() {
             // A webhook server needs no connection to the cluster: API servers connect to it.
-            let cluster = client(&app, options.kubeconfig, options.context);
+            let cluster = read_cluster(&app, options.kubeconfig, options.context).map_ok(|cluster| cluster.client);
             let metrics = options.manager.metrics_without_manager(&app.metrics, webhook.count_reads(), cluster).await?;
             return tokio::select! {
                 served = webhook.serve(signals.wait_for_stop()) => served,
@@ -232,13 +234,6 @@ pub(super) async fn clusters(
         (name, client)
     };
     Ok(app.connect_clusters().await?.into_iter().map(around).collect())
-}
-
-/// Returns the client of [`read_cluster`].
-///
-/// The metrics port of a program that serves webhooks alone uses it.
-async fn client(app: &App, file: Option<PathBuf>, context: Option<String>) -> Result<Client> {
-    Ok(read_cluster(app, file, context).await?.client)
 }
 
 /// Finds the cluster of a command that only reads, such as `shards`, and prints it.
