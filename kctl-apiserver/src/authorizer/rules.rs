@@ -238,7 +238,7 @@ mod tests {
     use serde_json::json;
 
     fn store() -> Store {
-        let mut store = Store::new(Clock::System, 0);
+        let mut store = Store::new(crate::kinds::built_in(), Clock::System, 0);
         put(&mut store, "roles", json!({ "rules": [{ "verbs": ["get"] }] }));
         let subjects = json!([{ "kind": "User", "name": "pat" }]);
         put(&mut store, "rolebindings", json!({ "subjects": subjects, "roleRef": { "kind": "Role", "name": "x" } }));

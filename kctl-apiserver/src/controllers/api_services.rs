@@ -14,11 +14,11 @@ use serde_json::Value;
 use crate::{
     conditions::report,
     field_errors::text,
-    kinds::{core::service, discovery::endpoint_slice},
+    kinds::{apiregistration::api_service::API_SERVICES, core::service, discovery::endpoint_slice},
     lifecycle::Writer,
     registry::kind::Subresource,
     status::GroupResource,
-    store::{API_SERVICES, Key, Store},
+    store::{Key, Store},
 };
 
 /// Writes the status as kube-apiserver's own field manager.

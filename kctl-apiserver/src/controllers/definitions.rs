@@ -15,10 +15,11 @@ use crate::{
     crd,
     deletion::CUSTOM_RESOURCE_CLEANUP,
     field_errors::text,
+    kinds::apiextensions::custom_resource_definition::DEFINITIONS,
     lifecycle::Writer,
     registry::kind::Subresource,
     status::GroupResource,
-    store::{DEFINITIONS, Event, Key, Store, has_finalizer},
+    store::{Event, Key, Store, has_finalizer},
 };
 
 /// The field manager of the status of CRDs.

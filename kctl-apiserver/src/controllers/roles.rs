@@ -124,7 +124,7 @@ mod tests {
     fn aggregated_rules_follow_their_parts() {
         let resource = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
         let key = |name: &str| (String::new(), name.to_owned());
-        let mut state = Store::new(Clock::System, 0);
+        let mut state = Store::new(crate::kinds::built_in(), Clock::System, 0);
         let whole = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "whole" },
             "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "agg": "yes" } }] }, "rules": null,

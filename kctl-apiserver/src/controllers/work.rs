@@ -14,8 +14,11 @@ use super::{
 };
 use crate::{
     deletion::is_being_deleted,
-    kinds::{core::namespace, rbac::cluster_role},
-    store::{API_SERVICES, AnnouncedChange, DEFINITIONS, Store},
+    kinds::{
+        apiextensions::custom_resource_definition::DEFINITIONS, apiregistration::api_service::API_SERVICES,
+        core::namespace, rbac::cluster_role,
+    },
+    store::{AnnouncedChange, Store},
     tokens::SharedSigner,
 };
 

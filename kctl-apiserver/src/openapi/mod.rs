@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn every_reference_of_a_document_is_in_it() {
-        let document = v3(&crate::kinds::built_in(), &["apis", "apps", "v1"]);
+        let document = v3(&crate::kinds::built_in().registry, &["apis", "apps", "v1"]);
         let mut found = BTreeSet::new();
         types::references(&document, &mut found);
         assert!(found.len() > 50);

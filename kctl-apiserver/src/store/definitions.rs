@@ -2,24 +2,21 @@
 //!
 //! `Store::record_event` calls this module for each write of them. The two effects of a CRD are independent: one whose
 //! labels change rebuilds the registry and ends no watch.
-
-use std::sync::LazyLock;
+//!
+//! The effects are applied inside the store, and not by a controller that the store announces the change to, as quotas
+//! and roles are. Controllers see a change after the request, and their work waits for its turn; here each of these has
+//! to be right before the next write:
+//!
+//! - The registry: `Owners::update` looks up the kinds of owners in it at each write, and one request may write several
+//!   objects after the CRD. The next request is parsed with it.
+//! - The stored objects, which are decoded again with the new schema before anyone reads them.
+//! - The revision at which watches of the resource end: that of the write itself, so that a watch sends all events
+//!   before it and none after it.
 
 use serde_json::Value;
 
 use super::{Event, Object};
-use crate::{
-    crd,
-    kinds::{apiextensions::custom_resource_definition, apiregistration::api_service},
-    status::GroupResource,
-};
-
-/// The resource `customresourcedefinitions`.
-pub(crate) static DEFINITIONS: LazyLock<GroupResource> =
-    LazyLock::new(|| custom_resource_definition::KIND.group_resource());
-
-/// The resource `apiservices`, whose objects may forward a group to another server.
-pub(crate) static API_SERVICES: LazyLock<GroupResource> = LazyLock::new(|| api_service::KIND.group_resource());
+use crate::{crd, status::GroupResource};
 
 /// The effect of a change of a CRD.
 #[derive(Default)]

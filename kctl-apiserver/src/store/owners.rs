@@ -14,8 +14,7 @@ use serde_json::Value;
 use super::Key;
 use crate::{
     deletion::{FOREGROUND, ORPHAN, is_being_deleted},
-    kinds::{self, apiextensions::custom_resource_definition, core::namespace},
-    registry::Registry,
+    registry::{BuiltInKinds, Registry, StoreRoles},
     status::GroupResource,
 };
 
@@ -23,8 +22,10 @@ use crate::{
 type ObjectRef = (GroupResource, Key);
 
 /// The graph of owner references.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Owners {
+    /// The built-in kinds. Some are ignored by the garbage collector, and some are emptied before they are removed.
+    kinds: &'static BuiltInKinds,
     /// The object of each uid. A uid is present as long as its object exists.
     objects_by_uid: HashMap<String, ObjectRef>,
     /// The objects that name a uid as an owner. Invariant: no set is empty. Owners need not exist: a missing one is
@@ -107,12 +108,19 @@ fn starts_deletion_with(finalizer: &str, before: Option<&Value>, after: &Value) 
     is_deleting(after) && !before.is_some_and(is_deleting)
 }
 
-/// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
-fn is_emptied_first(resource: &GroupResource) -> bool {
-    kinds::find(resource).is_some_and(|kind| kind.delete.mark.is_some())
-}
-
 impl Owners {
+    /// Creates the graph of a store without objects.
+    pub(super) fn new(kinds: &'static BuiltInKinds) -> Self {
+        Self {
+            kinds,
+            objects_by_uid: HashMap::new(),
+            dependents: HashMap::new(),
+            waiting: HashSet::new(),
+            suspects: Queue::default(),
+            undecided: BTreeSet::new(),
+        }
+    }
+
     /// Updates the graph after a write (`after`) or a removal (`None`) of an object. `before` is `None` for a created
     /// object and after a start. An object whose uid has changed has been replaced; it always counts as changed.
     pub(super) fn update(
@@ -133,7 +141,7 @@ impl Owners {
         if after.is_none() {
             self.queue_containers(resource, key);
         }
-        if kinds::find(resource).is_some_and(|kind| kind.delete.is_ignored_by_gc) {
+        if self.kinds.find(resource).is_some_and(|kind| kind.delete.is_ignored_by_gc) {
             return;
         }
         let object_ref = (resource.clone(), key.clone());
@@ -183,7 +191,7 @@ impl Owners {
             self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
             self.suspects.insert(object_ref.clone());
         }
-        let is_emptied_first = is_emptied_first(&object_ref.0) && is_being_deleted(after);
+        let is_emptied_first = self.is_emptied_first(&object_ref.0) && is_being_deleted(after);
         if is_emptied_first || starts_deletion_with(ORPHAN, before, after) {
             self.suspects.insert(object_ref);
         }
@@ -217,12 +225,17 @@ impl Owners {
         self.suspects.extend(owners);
     }
 
+    /// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
+    fn is_emptied_first(&self, resource: &GroupResource) -> bool {
+        self.kinds.find(resource).is_some_and(|kind| kind.delete.mark.is_some())
+    }
+
     /// Queues the Namespace and the CRD of a removed object, which may wait until they are empty. They are queued even
     /// if they are not being deleted; the collector then leaves them alone.
     fn queue_containers(&mut self, resource: &GroupResource, key: &Key) {
-        self.suspects.insert((namespace::KIND.group_resource(), (String::new(), key.0.clone())));
-        let definitions = custom_resource_definition::KIND.group_resource();
-        self.suspects.insert((definitions, (String::new(), resource.to_string())));
+        let StoreRoles { definition, namespace, .. } = self.kinds.roles;
+        self.suspects.insert((namespace.group_resource(), (String::new(), key.0.clone())));
+        self.suspects.insert((definition.group_resource(), (String::new(), resource.to_string())));
     }
 
     /// Returns the objects that name this uid as an owner.

@@ -7,8 +7,13 @@ use serde_json::{Value, json};
 
 use super::Write;
 use crate::{
-    crd, deletion::is_being_deleted, kinds, metadata, request::RequestInfo, state::State, status::StatusError,
-    store::DEFINITIONS,
+    crd,
+    deletion::is_being_deleted,
+    kinds::{apiextensions::custom_resource_definition::DEFINITIONS, core::namespace},
+    metadata,
+    request::RequestInfo,
+    state::State,
+    status::StatusError,
 };
 
 /// Checks that a new object may be created in its namespace, and that an existing one has the name and the namespace of
@@ -48,7 +53,7 @@ pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value)
     if info.namespace.is_empty() {
         return Ok(());
     }
-    let kind = &kinds::core::namespace::KIND;
+    let kind = &namespace::KIND;
     let found = state.object(kind, "", &info.namespace);
     let found = found.ok_or_else(|| StatusError::not_found(&kind.group_resource(), &info.namespace))?;
     if !is_being_deleted(&found) {

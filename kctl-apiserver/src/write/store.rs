@@ -11,11 +11,13 @@ use crate::{
     controllers::definitions,
     conversion, crd,
     deletion::is_being_deleted,
-    go, lifecycle,
+    go,
+    kinds::apiextensions::custom_resource_definition::DEFINITIONS,
+    lifecycle,
     request::{RequestInfo, Verb},
     state::State,
     status::StatusError,
-    store::{DEFINITIONS, Key},
+    store::Key,
 };
 
 /// Stores an object, unless the request is a dry run. Returns it in the version of the request. The conversion to the
