@@ -126,6 +126,30 @@ fn store_imports_no_kind() {
     assert_eq!(found("store", "kinds"), None, "add what the store needs to `BuiltInKinds`");
 }
 
+/// Functions of `kctl-apiserver` that take the whole state of a server. The number may only decrease: a function that
+/// only reads or writes objects takes `&Store`, and one that needs no object takes `&Core`.
+///
+/// These need both: steps that authorize a user, because the rules of a user are cached in the core; steps that may call
+/// a webhook, for admission or conversion, because the core has its transport; and the callers of such steps.
+const FUNCTIONS_WITH_WHOLE_STATE: usize = 82;
+
+#[test]
+fn steps_take_store_or_core_if_enough() {
+    let files: Vec<_> = sources("kctl-apiserver/src").into_iter().filter(|(path, _)| !path.contains("tests")).collect();
+    assert!(files.iter().any(|(path, _)| path.ends_with("/src/state/core.rs")), "the core has moved: follow it");
+    let found: Vec<_> = files
+        .iter()
+        .map(|(path, text)| (path, code(text)))
+        .map(|(path, code)| (path, code.matches(": &State").count() + code.matches(": &mut State").count()))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let n_found: usize = found.iter().map(|(_, count)| count).sum();
+    assert_eq!(
+        n_found, FUNCTIONS_WITH_WHOLE_STATE,
+        "more: take `&Store` or `&Core` if that is enough; fewer: lower the number: {found:?}"
+    );
+}
+
 /// String literals of `kctl-apiserver` that are the name of a built-in resource (`"pods"`), its kind (`"Pod"`) or a
 /// subresource (`"pods/log"`), outside `kinds/` and tests. The number may only decrease.
 ///

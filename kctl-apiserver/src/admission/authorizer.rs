@@ -25,7 +25,7 @@ use crate::{
     },
     names::NameRule,
     request::User,
-    state::State,
+    store::Store,
 };
 
 /// The user of a check. A key with `@` cannot collide with a part.
@@ -58,7 +58,7 @@ pub(super) fn is_asked(value: &Value) -> bool {
 ///
 /// `authorizer.requestResource` starts with the resource of the request. Service accounts in
 /// `serviceAccount(…)` must have valid names; they need not exist.
-pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>) {
+pub(super) fn add(scope: &mut Scope, store: &Store, attributes: &Attributes<'_>) {
     let info = attributes.info;
     let user = user_entries(&info.caller.user.name, info.caller.user.groups.iter().map(String::as_str));
     let mut of_request = user.clone();
@@ -93,7 +93,7 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         let user = format!("system:serviceaccount:{namespace}:{name}");
         ResolveResult::Ok(map(user_entries(&user, groups.into_iter())))
     });
-    let snapshot = Snapshot::take(state);
+    let snapshot = Snapshot::take(store);
     context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| {
         authorize_check(&snapshot, &check, &verb)
     });

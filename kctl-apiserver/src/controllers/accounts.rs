@@ -131,7 +131,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn namespaces_get_their_account_and_their_certificate_authority() {
         let server = ApiServer::new();
-        server.state.lock().controllers.root_ca = Some("authority".into());
+        server.state.lock().core.controllers.root_ca = Some("authority".into());
         tokio::spawn(server.controllers());
         server.send_json("POST", "/api/v1/namespaces", &json!({ "metadata": { "name": "n" } })).await;
         moment().await;

@@ -27,10 +27,12 @@ use tokio::sync::watch;
 pub(crate) use crate::key::Key;
 use crate::{
     clock::{Clock, Rng},
-    registry::{BuiltInKinds, Registry, Resource, StoreRoles, kind::Kind},
+    registry::{
+        BuiltInKinds, Registry, Resource, StoreRoles,
+        kind::{Environment, Kind},
+    },
     status::GroupResource,
 };
-pub(crate) use addresses::address;
 pub use change::Change;
 pub(crate) use change::{ChangeObserver, ChangeOrigin};
 use compaction::Compaction;
@@ -358,6 +360,23 @@ impl Store {
         namespace: Option<&str>,
     ) -> impl Iterator<Item = Arc<Value>> {
         values(self.known_table(resource), namespace)
+    }
+}
+
+/// The functions of kinds that prepare an object see the store only through this trait, so they cannot read other
+/// objects.
+impl Environment for Store {
+    fn now(&self) -> String {
+        self.clock.seconds()
+    }
+
+    fn uid(&mut self) -> String {
+        self.rng.uid()
+    }
+
+    fn cluster_ip(&mut self) -> String {
+        self.n_addresses += 1;
+        addresses::address(self.n_addresses)
     }
 }
 

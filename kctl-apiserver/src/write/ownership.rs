@@ -91,7 +91,7 @@ impl<'a> FieldManager<'a> {
     pub(crate) fn from_request(info: &'a RequestInfo, state: &'a State) -> Self {
         let (name, api_version) = (info.field_manager(), info.resource.api_version());
         let versions = conversion::FieldVersions { state, info };
-        Self { info, name, api_version, versions, now: state.clock.seconds() }
+        Self { info, name, api_version, versions, now: state.store.clock.seconds() }
     }
 
     /// Returns the request of the apply engine. `resets` are the fields that this subresource does not write, which the
@@ -187,10 +187,10 @@ pub(super) fn managed_fields_before_admission(
         OwnershipSource::State(sent) => sent,
         OwnershipSource::Stored => {
             // The uid of an object that only webhooks see must not advance the random sequence.
-            let random_state = (state.rng.clone(), state.n_addresses);
+            let random_state = (state.store.rng.clone(), state.store.n_addresses);
             let mut object = write.object.clone();
-            prepare::prepare_object(state, info, write.old.as_ref(), &mut object);
-            (state.rng, state.n_addresses) = random_state;
+            prepare::prepare_object(&mut state.store, info, write.old.as_ref(), &mut object);
+            (state.store.rng, state.store.n_addresses) = random_state;
             if write.is_new() {
                 remove_unowned(&info.resource, &write.object, &mut object);
             }

@@ -14,8 +14,8 @@ use crate::{
     metadata::has_domain,
     registry::{Custom, Resource, kind::Part},
     request::RequestInfo,
-    state::State,
     status::StatusError,
+    store::Store,
     validation::{self, declared},
     write::Write,
 };
@@ -26,12 +26,12 @@ use crate::{
 ///
 /// # Errors
 /// Fails with `Invalid` and all field errors.
-pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors: Errors) -> Result<(), StatusError> {
+pub(super) fn validate(store: &Store, info: &RequestInfo, write: &Write, errors: Errors) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
     if let Some(error) = type_mismatch_error(&info.resource, object) {
         return Err(error);
     }
-    validate_own(state.clock.now(), info, write, errors)?;
+    validate_own(store.clock.now(), info, write, errors)?;
     // Upstream has no warnings for a write of the status.
     if write.is_new() || !info.subresource.is_status() {
         info.round.warn_all(validation::warnings::warnings(&info.resource, old, object));

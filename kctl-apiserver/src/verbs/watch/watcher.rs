@@ -91,7 +91,7 @@ impl Watcher {
             self.over = true;
             events = vec![WatchEvent::error(&status_error)];
         }
-        let now = self.state.lock().clock.now();
+        let now = self.state.lock().store.clock.now();
         let mut body = Vec::new();
         for event in events {
             let mut event = match event {
@@ -189,11 +189,11 @@ impl Watcher {
             return self.read_under_faults();
         }
         let state = self.state.lock();
-        let current = state.revision;
+        let current = state.store.revision;
         if self.start.revision > current {
             return Next::Nothing;
         }
-        let Some(table) = state.known_table(&self.start.resource.id) else { return Next::Nothing };
+        let Some(table) = state.store.known_table(&self.start.resource.id) else { return Next::Nothing };
         let end = (table.redefined_revision() != self.start.definition).then(|| table.redefined_revision());
         let Some(events) = table.since(self.start.revision) else {
             return Next::TooOld(table.compacted_revision());
@@ -220,9 +220,9 @@ impl Watcher {
     fn read_under_faults(&mut self) -> Next {
         let state = self.state.clone();
         let mut state = state.lock();
-        let current = state.revision;
+        let current = state.store.revision;
         let Some(mut gate) = self.start.gate.take() else { return Next::Nothing };
-        let table = state.table(&self.start.resource.id);
+        let table = state.store.table(&self.start.resource.id);
         let over = table.redefined_revision() != self.start.definition;
         let next = match table.since(self.start.revision) {
             _ if self.start.revision > current => Next::Nothing,
