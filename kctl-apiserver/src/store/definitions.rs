@@ -4,14 +4,14 @@
 //! labels change rebuilds the registry and ends no watch.
 //!
 //! The effects are applied inside the store, and not by a controller that the store announces the change to, as quotas
-//! and roles are. Controllers see a change after the request, and their work waits for its turn; here each of these has
-//! to be right before the next write:
+//! and roles are. Controllers observe a change only after the request or the pass that made it, which is too late for
+//! each of these:
 //!
-//! - The registry: `Owners::update` looks up the kinds of owners in it at each write, and one request may write several
-//!   objects after the CRD. The next request is parsed with it.
-//! - The stored objects, which are decoded again with the new schema before anyone reads them.
-//! - The revision at which watches of the resource end: that of the write itself, so that a watch sends all events
-//!   before it and none after it.
+//! - The registry has to be right before the next write and the next request. `Owners::update` looks up the kinds of
+//!   owners in it at each write, one pass of a controller may write several CRDs, and each request is parsed with it.
+//! - Stored objects are decoded again with the new schema before anyone reads them.
+//! - Watches of the resource end at the revision of the write itself, so that a watch sends all events before it and
+//!   none after it.
 
 use serde_json::Value;
 
