@@ -46,9 +46,9 @@ pub(super) const FOLLOWED_LAYERS: [LayerKind; 2] = [LayerKind::Configurable, Lay
 
 /// After this time of 404s the kind counts as not installed, rather than as a control plane that is
 /// still starting.
-const ABSENT_FOR: Duration = Duration::from_secs(12);
+const ABSENT_TIMEOUT: Duration = Duration::from_secs(12);
 /// Interval between two checks for a missing kind.
-const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns the rules that the chain adds to the app's role.
 pub(super) fn rules() -> Vec<ExtraRule> {
@@ -169,12 +169,12 @@ async fn follow_source(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mu
 /// Waits for the first list. Returns `true` if the kind is not installed.
 async fn is_absent(source: &Source) -> bool {
     let mut absent_for = Duration::ZERO;
-    while absent_for < ABSENT_FOR {
-        if tokio::time::timeout(LOOKED_AT_EVERY, source.store().wait_until_synced()).await.is_ok() {
+    while absent_for < ABSENT_TIMEOUT {
+        if tokio::time::timeout(CHECK_INTERVAL, source.store().wait_until_synced()).await.is_ok() {
             return false;
         }
         let is_missing = source.health().failure.is_some_and(|failure| failure.is_not_found());
-        absent_for = if is_missing { absent_for + LOOKED_AT_EVERY } else { Duration::ZERO };
+        absent_for = if is_missing { absent_for + CHECK_INTERVAL } else { Duration::ZERO };
     }
     true
 }

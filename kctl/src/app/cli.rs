@@ -31,7 +31,7 @@ pub(super) use self::dev_options::{DevOptions, Format};
 pub(super) use self::run_options::RunOptions;
 
 /// Grace of a failed run before the process exits by force.
-const ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+const EXIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 #[derive(Parser)]
 // The usage line shows `[COMMAND]`: `run` is the default.
@@ -243,14 +243,14 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
     ran
 }
 
-/// Ends the process by force if it still exists after [`ENDS_WITHIN`].
+/// Ends the process by force if it still exists after [`EXIT_TIMEOUT`].
 ///
 /// A reconcile or interpreter that blocks its thread can't be cancelled: dropping the runtime would
 /// wait for it, and a program that no longer leads must exit.
 fn force_exit(error: String) {
     let wait = move || {
         #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]
-        std::thread::sleep(ENDS_WITHIN);
+        std::thread::sleep(EXIT_TIMEOUT);
         log::print_or_log_error(&error);
         print_or_log!("{BLOCKED_HELP}");
         std::process::exit(1);

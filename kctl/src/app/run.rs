@@ -32,7 +32,7 @@ use super::{
 
 /// Maximum time that the start waits for the permission check, so that its lines stand in the log
 /// before the failures that they explain. A slower check goes on in the background.
-const PERMISSIONS_FIRST_FOR: Duration = Duration::from_secs(1);
+const PERMISSION_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Version in the `User-Agent` of a program that sets none.
 const UNVERSIONED: &str = "0.0.0";
@@ -125,8 +125,8 @@ fn ended_unready(signals: &Signals) {
 ///
 /// The order matters. Permission checks start as soon as there is a client, so that their lines stand in the
 /// log before the errors that missing permissions cause. They never delay the start for longer than
-/// [`PERMISSIONS_FIRST_FOR`]. Elections run on the signal thread, so that a reconcile that blocks its thread does not
-/// delay the renewal of a Lease. The Lease has a client without the rate limit of `--kube-api-qps`, and so
+/// [`PERMISSION_CHECK_TIMEOUT`]. Elections run on the signal thread, so that a reconcile that blocks its thread does
+/// not delay the renewal of a Lease. The Lease has a client without the rate limit of `--kube-api-qps`, and so
 /// have the `TokenReview`s for metrics scrapes.
 ///
 /// # Errors
@@ -209,12 +209,12 @@ async fn connect(app: &App, options: &RunOptions) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Waits for the permission checks, at most for [`PERMISSIONS_FIRST_FOR`]. They go on in the background after that.
+/// Waits for the permission checks, at most for [`PERMISSION_CHECK_TIMEOUT`]. They go on in the background after that.
 ///
 /// The wait is short: a Pod that its liveness probe restarts every few seconds would otherwise never get past the check.
 async fn wait_for_checks(mut checks: JoinSet<()>) {
     let all = async { while checks.join_next().await.is_some() {} };
-    let _later = tokio::time::timeout(PERMISSIONS_FIRST_FOR, all).await;
+    let _later = tokio::time::timeout(PERMISSION_CHECK_TIMEOUT, all).await;
     checks.detach_all();
 }
 

@@ -14,7 +14,7 @@ const ENDED: i32 = 1;
 pub(super) const INTERRUPTED: i32 = 130;
 
 /// Signals within this time count as one: `timeout` and shells may signal a program twice at once.
-const SAME_GESTURE: Duration = Duration::from_millis(250);
+const SIGNAL_DEBOUNCE: Duration = Duration::from_millis(250);
 
 /// After the grace period, a runtime that is not blocked ends within this time.
 const AFTER_GRACE: Duration = Duration::from_secs(1);
@@ -157,7 +157,7 @@ async fn handle_signals(mut source: SignalSource, ask: &watch::Sender<Option<Sto
     let first = source.next().await;
     tracing::info!("shutting down: waiting for running reconciles");
     ask.send_replace(Some(first));
-    let same_gesture = tokio::time::Instant::now() + SAME_GESTURE;
+    let same_gesture = tokio::time::Instant::now() + SIGNAL_DEBOUNCE;
     while tokio::time::timeout_at(same_gesture, source.next()).await.is_ok() {}
     tracing::info!("still shutting down; another signal ends the process at once");
     tokio::select! {

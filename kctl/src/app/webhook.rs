@@ -31,7 +31,7 @@ use self::manifests::secret_name;
 pub(super) use self::manifests::{CertificateIssuer, Named, RegisterOptions};
 use super::{
     App,
-    certificates::{Certificates, READ_EVERY, trusting_paths},
+    certificates::{Certificates, READ_INTERVAL, trusting_paths},
     names,
     rbac_check::ExtraRole,
     webhook_functions::{check_service, hosts},
@@ -145,7 +145,7 @@ impl ServeOptions {
 }
 
 /// Time within which functions of cancelled requests end: they stop at their next `.await`.
-const ENDED_WITHIN: Duration = Duration::from_secs(1);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Webhooks that listen on an address.
 pub(super) struct Serving {
@@ -174,7 +174,7 @@ impl Functions {
     /// # Errors
     /// A function blocks its thread, so only the end of the process can stop it.
     pub(super) async fn wait_until_idle(&self) -> Result<()> {
-        let until = tokio::time::Instant::now() + ENDED_WITHIN;
+        let until = tokio::time::Instant::now() + CANCEL_TIMEOUT;
         loop {
             let running: Vec<String> = self.0.iter().flat_map(|running| running()).collect();
             if running.is_empty() {
@@ -183,7 +183,7 @@ impl Functions {
             if tokio::time::Instant::now() >= until {
                 return Err(still_running(&running));
             }
-            tokio::time::sleep(ENDED_WITHIN / 20).await;
+            tokio::time::sleep(CANCEL_TIMEOUT / 20).await;
         }
     }
 }
@@ -390,7 +390,7 @@ impl App {
             trusting: trusting_paths(&configurations, self.converted_crd_names()?),
             manager: format!("{}-webhook", self.name),
             clock: Arc::new(Timestamp::now),
-            read_every: READ_EVERY,
+            read_every: READ_INTERVAL,
         })
     }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::{
     cleanup,
-    real::{POLL, RealServer},
+    real::{POLL_INTERVAL, RealServer},
 };
 use crate::{
     App,
@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Longest wait of [`Trial::idle`].
-const IDLE_WITHIN: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of quiet polls in a row that count as idle on a real server.
 ///
 /// One is not enough: the simulated kubelet learns of a change from its watch, a moment after the
@@ -177,7 +177,7 @@ impl Trial {
     /// [`TestServer::idle`](super::TestServer::idle)).
     pub async fn idle(&self) -> Result<()> {
         match &self.server {
-            Server::Embedded(world) => world.idle(IDLE_WITHIN).await,
+            Server::Embedded(world) => world.idle(IDLE_TIMEOUT).await,
             Server::Real(real) => real.idle().await,
         }
     }
@@ -252,17 +252,17 @@ impl RealServers {
         let quiet = async {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
-                tokio::time::sleep(POLL).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 quiet = if self.is_quiet() { quiet + 1 } else { 0 };
                 if quiet == IDLE_POLLS && !self.is_still().await {
                     quiet = 0;
                 }
             }
         };
-        let timed = tokio::time::timeout(IDLE_WITHIN, quiet).await;
+        let timed = tokio::time::timeout(IDLE_TIMEOUT, quiet).await;
         timed.map_err(|_elapsed| {
             let lines = self.view.unfinished_work();
-            Error::from(format!("not idle after {IDLE_WITHIN:?}\n  {}", lines.join("\n  ")))
+            Error::from(format!("not idle after {IDLE_TIMEOUT:?}\n  {}", lines.join("\n  ")))
         })
     }
 

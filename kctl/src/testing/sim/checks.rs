@@ -25,11 +25,11 @@ use super::{
     timed::TimeDependent,
 };
 
-/// Maximum number of reconciles of one key within [`HOT_WITHIN`] while nothing changes.
+/// Maximum number of reconciles of one key within [`HOT_INTERVAL`] while nothing changes.
 const HOT_RECONCILES_MAX: u32 = 60;
-/// Maximum number of requests of the app within [`HOT_WITHIN`] while nothing changes.
+/// Maximum number of requests of the app within [`HOT_INTERVAL`] while nothing changes.
 const HOT_REQUESTS_MAX: u32 = 600;
-const HOT_WITHIN: Duration = Duration::from_secs(10);
+const HOT_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of requests of the app in one run, and of its changes in the run without faults, which has no other
 /// bound.
 const REQUESTS_MAX: u64 = 20_000;
@@ -428,7 +428,7 @@ impl Checks {
         self.advance_window(now);
         self.authors.count_request(by, &request.trace, verb, resource);
         let hot = if self.requests > HOT_REQUESTS_MAX {
-            Some(format!("{HOT_REQUESTS_MAX} requests within {HOT_WITHIN:?} although nothing changed"))
+            Some(format!("{HOT_REQUESTS_MAX} requests within {HOT_INTERVAL:?} although nothing changed"))
         } else {
             (self.n_requests > REQUESTS_MAX).then(|| format!("{REQUESTS_MAX} requests"))
         };
@@ -456,7 +456,7 @@ impl Checks {
     }
 
     fn advance_window(&mut self, now: Duration) {
-        if now.saturating_sub(self.window) > HOT_WITHIN {
+        if now.saturating_sub(self.window) > HOT_INTERVAL {
             self.window = now;
             self.requests = 0;
             self.reconciles.clear();
@@ -475,8 +475,8 @@ impl Checks {
         repeated.n += 1;
         if repeated.n > HOT_RECONCILES_MAX {
             let what = format!(
-                "{controller} reconciles {key} {HOT_RECONCILES_MAX} times within {HOT_WITHIN:?} although nothing changed; \
-                 the last time: {}",
+                "{controller} reconciles {key} {HOT_RECONCILES_MAX} times within {HOT_INTERVAL:?} although nothing \
+                 changed; the last time: {}",
                 repeated.end
             );
             self.find(Violation::new("no hot loop", what));

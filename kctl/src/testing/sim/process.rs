@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use super::{
     checks::is_bookkeeping,
     owners::LEASE_NAMESPACE,
-    plan::{BEHIND_FOR, DOWN_FOR, StaleServer},
+    plan::{RESTART_DELAY, STALE_SERVER_DURATION, StaleServer},
     world::Shared,
 };
 use crate::app::{process_clock, user_of};
@@ -33,24 +33,24 @@ const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 ///
 /// Those that start together take their shares at once. Slots are to move while work goes on, as with a Deployment that
 /// is scaled up.
-const JOINS_AFTER: Duration = Duration::from_secs(1);
+const JOIN_DELAY: Duration = Duration::from_secs(1);
 
 /// Runs one replica for ever: a process that ends is started again.
 ///
-/// After a crash the next process starts after [`DOWN_FOR`], or after the time that the plan chose. A
+/// After a crash the next process starts after [`RESTART_DELAY`], or after the time that the plan chose. A
 /// process that ends by itself waits twice as long each time.
 pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
-    let mut wait = DOWN_FOR;
+    let mut wait = RESTART_DELAY;
     if shared.scenario.slots.is_some() {
         let n_earlier = u32::try_from(index).unwrap_or(u32::MAX);
-        tokio::time::sleep(JOINS_AFTER * n_earlier).await;
+        tokio::time::sleep(JOIN_DELAY * n_earlier).await;
     }
     for incarnation in 1_u32.. {
         match run_once(&shared, index, incarnation).await {
             End::Crashed => wait = wait_after_crash(&shared),
             End::Stopped(downtime) => {
                 tokio::time::sleep(downtime).await;
-                wait = DOWN_FOR;
+                wait = RESTART_DELAY;
                 continue;
             }
             End::ByItself => {}
@@ -60,10 +60,10 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
     }
 }
 
-/// Returns the time after which a crashed process starts again: [`DOWN_FOR`], or the time that the plan chose.
+/// Returns the time after which a crashed process starts again: [`RESTART_DELAY`], or the time that the plan chose.
 pub(super) fn wait_after_crash(shared: &Shared) -> Duration {
     let missed = shared.missed_steps.lock().1.map_or(Duration::ZERO, |end| end - Instant::now());
-    shared.next_start.lock().take().unwrap_or(DOWN_FOR).max(missed)
+    shared.next_start.lock().take().unwrap_or(RESTART_DELAY).max(missed)
 }
 
 /// The way in which a process ended.
@@ -150,14 +150,14 @@ async fn run(
 
 /// Returns the fault of a server that is behind, stale or outdated, for a process that starts now.
 fn server_behind(StaleServer { cluster, revision, is_outdated }: StaleServer, process: &str) -> Rule {
-    let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
+    let (own, until) = (process.to_owned(), Instant::now() + STALE_SERVER_DURATION);
     let reads = move |request: &RequestSummary| {
         request.may_be_cached || request.verb == "watch" || (is_outdated && request.verb == "list")
     };
     let here = move |request: &RequestSummary| {
         request.client == own && *request.server == *cluster && !is_bookkeeping(&request.group, &request.resource)
     };
-    let (past, lag) = (StaleState::Revision(revision), BEHIND_FOR);
+    let (past, lag) = (StaleState::Revision(revision), STALE_SERVER_DURATION);
     let fault = if is_outdated { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
     Rule::request(fault, move |request| here(request) && reads(request) && Instant::now() < until)
 }

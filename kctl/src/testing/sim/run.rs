@@ -30,26 +30,26 @@ use crate::app;
 
 /// The state has settled when nothing has happened for this time.
 ///
-/// The waits of faults are shorter, such as `SKIPPED_FOR` and the delay of a late write. Otherwise a run would compare a
-/// state that is still about to change; `faults_wait_shorter_than_the_state_settles` tests it. A longer wait counts in
-/// [`World::quiet_from`], as a lapse does, or in `held_until`, as a partition does.
-const QUIET_FOR: Duration = Duration::from_secs(15);
+/// The waits of faults are shorter, such as `SKIPPED_EVENT_DELAY` and the delay of a late write. Otherwise a run would
+/// compare a state that is still about to change; `faults_wait_shorter_than_the_state_settles` tests it. A longer wait
+/// counts in [`World::quiet_from`], as a lapse does, or in `held_until`, as a partition does.
+const QUIET_DURATION: Duration = Duration::from_secs(15);
 /// A key that always fails keeps a system busy; if nothing changes for this time, the state has
 /// settled anyway.
-const STUCK_FOR: Duration = Duration::from_secs(600);
+const STUCK_TIMEOUT: Duration = Duration::from_secs(600);
 /// A system that still changes after this time fails the checker `the state settles`.
-const SETTLE_WITHIN: Duration = Duration::from_secs(3_600);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Maximum time within which requeues are waited for: a year. A schedule would never let a longer wait end.
-const REQUEUES_WITHIN_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
+const REQUEUE_TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 /// Longest simulated duration of a step.
-const STEP_WITHIN: Duration = Duration::from_secs(24 * 3_600);
+const STEP_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 /// After the state has settled, nothing may be written for this time.
-const STABLE_FOR: Duration = Duration::from_secs(120);
+const STABLE_DURATION: Duration = Duration::from_secs(120);
 /// The same in runs with faults and several instances, which renew Leases all the time. That is most of the cost of their
 /// simulated time. It is longer than two Lease durations, so that work of a slot that moves late is seen.
-const STABLE_WITH_LEASES_FOR: Duration = Duration::from_secs(40);
+const STABLE_WITH_LEASES_DURATION: Duration = Duration::from_secs(40);
 /// Simulated time between two checks whether the state has settled.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// A run with faults may make this many changes more than [`CHANGES_FACTOR`] times those of the run
 /// without.
 const CHANGES_BASE: u64 = 200;
@@ -190,8 +190,8 @@ async fn phases(
         }
         world.shared.begin_step(nth).await;
         world.shared.log("user", &step.name);
-        let action = tokio::time::timeout(STEP_WITHIN, (step.action)(world.client.clone())).await;
-        let late = |_elapsed| Err(Error::from(format!("it has not ended after {STEP_WITHIN:?} of simulated time")));
+        let action = tokio::time::timeout(STEP_TIMEOUT, (step.action)(world.client.clone())).await;
+        let late = |_elapsed| Err(Error::from(format!("it has not ended after {STEP_TIMEOUT:?} of simulated time")));
         action.unwrap_or_else(late).map_err(failed(&step.name))?;
     }
     sleep_until(world.quiet_from).await;
@@ -214,7 +214,7 @@ async fn phases(
     }
     check_progress(world)?;
     let has_leases = scenario.instances > 1 && expected.is_some();
-    check_no_more_writes(world, if has_leases { STABLE_WITH_LEASES_FOR } else { STABLE_FOR }).await?;
+    check_no_more_writes(world, if has_leases { STABLE_WITH_LEASES_DURATION } else { STABLE_DURATION }).await?;
     world.shared.begin_step(scenario.steps.len() + 1).await;
     delete_all(world).await.map_err(failed("the end of all objects"))?;
     wait_until_settled(world).await?;
@@ -227,8 +227,8 @@ async fn phases(
 async fn wait_until_settled(world: &World) -> Result<(), Violation> {
     let (begun, mut quiet_since) = (Instant::now(), Instant::now());
     let (mut revision, mut changed) = (0, Instant::now());
-    let within = world.shared.scenario.requeues_within.min(REQUEUES_WITHIN_MAX);
-    let mut look = LOOK;
+    let within = world.shared.scenario.requeues_within.min(REQUEUE_TIMEOUT_MAX);
+    let mut look = POLL_INTERVAL;
     loop {
         sleep(look).await;
         let now = Instant::now();
@@ -239,17 +239,17 @@ async fn wait_until_settled(world: &World) -> Result<(), Violation> {
         if !world.is_idle() {
             quiet_since = now;
         }
-        let quiet = now - quiet_since.max(changed) >= QUIET_FOR;
+        let quiet = now - quiet_since.max(changed) >= QUIET_DURATION;
         let next = world.next_requeue().map(|(wait, _)| wait).filter(|wait| *wait <= within);
         // Nothing happens before the next requeue, so one poll can jump to it.
-        look = next.filter(|_| quiet).map_or(LOOK, |wait| wait.max(LOOK));
+        look = next.filter(|_| quiet).map_or(POLL_INTERVAL, |wait| wait.max(POLL_INTERVAL));
         let is_due = next.is_some();
         // A requeue that came due and changed nothing is not waited for again: the next one is as far away.
-        let waited = now - changed >= within + QUIET_FOR;
-        if (quiet && (waited || !is_due)) || now - changed >= within + STUCK_FOR {
+        let waited = now - changed >= within + QUIET_DURATION;
+        if (quiet && (waited || !is_due)) || now - changed >= within + STUCK_TIMEOUT {
             return Ok(());
         }
-        let after = SETTLE_WITHIN + 2 * within;
+        let after = SETTLE_TIMEOUT + 2 * within;
         if now - begun >= after {
             let last = world.shared.checks.lock().last_change.clone();
             let what =
@@ -416,7 +416,7 @@ mod tests {
     };
 
     use super::{
-        super::plan::{BEHIND_FOR, Freeze, SKIPPED_FOR, TimedFault, WriteFault},
+        super::plan::{Freeze, SKIPPED_EVENT_DELAY, STALE_SERVER_DURATION, TimedFault, WriteFault},
         *,
     };
     use crate::{
@@ -527,7 +527,7 @@ mod tests {
             Fault::Write { what: WriteFault::CrashLate(time), .. }
             | Fault::Event { what: EventFault::Skip(time) | EventFault::Hold(time), .. } => *time,
             Fault::Write { what: WriteFault::Crash { behind, .. }, .. } => {
-                behind.as_ref().map_or(Duration::ZERO, |_| BEHIND_FOR)
+                behind.as_ref().map_or(Duration::ZERO, |_| STALE_SERVER_DURATION)
             }
             // A process that is down is not idle, and `inject` counts what happens at a time.
             Fault::Event { what: EventFault::Close | EventFault::Expire | EventFault::Repeat, .. }
@@ -548,10 +548,10 @@ mod tests {
             assert!(points.n_writes > 0 && !points.reads.is_empty() && !points.events.is_empty());
             for fault in points.singles().into_iter().chain((0..2_000).flat_map(|seed| points.choose_faults(seed))) {
                 longest = longest.max(delay_of(&fault));
-                assert!(delay_of(&fault) + LOOK < QUIET_FOR, "{fault}");
+                assert!(delay_of(&fault) + POLL_INTERVAL < QUIET_DURATION, "{fault}");
             }
         }
-        assert!(longest > SKIPPED_FOR, "the longest delay of a write is among the faults");
+        assert!(longest > SKIPPED_EVENT_DELAY, "the longest delay of a write is among the faults");
     }
 
     /// Returns the starts and ends of the processes in a run with a fault after ten seconds.

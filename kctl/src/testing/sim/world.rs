@@ -49,7 +49,7 @@ use crate::{
 
 /// Delay of the garbage collector. Without it, a controller that does not know yet that its primary
 /// is gone would create the same object again and again while simulated time stands still.
-const COLLECTED_AFTER: Duration = Duration::from_millis(100);
+const GC_DELAY: Duration = Duration::from_millis(100);
 
 /// State that everything in a run shares: the server's observers, the processes and the faults.
 ///
@@ -63,7 +63,7 @@ pub(super) struct Shared {
     pub(super) faults: Faults,
     /// The server that is behind at the next start of a process.
     pub(super) next_behind: Arc<Mutex<Option<StaleServer>>>,
-    /// The downtime of the process that crashes next, if it is not [`DOWN_FOR`](super::plan::DOWN_FOR).
+    /// The downtime of the process that crashes next, if it is not [`RESTART_DELAY`](super::plan::RESTART_DELAY).
     pub(super) next_start: Arc<Mutex<Option<Duration>>>,
     /// The numbers of the steps during which all processes are down, and the end of that time.
     pub(super) missed_steps: Mutex<(BTreeSet<usize>, Option<Instant>)>,
@@ -118,7 +118,7 @@ impl World {
         let mut others = Vec::new();
         let mut tasks = JoinSet::new();
         // Service accounts and root certificates of namespaces don't concern an app, and their writes would shift every revision.
-        let controllers = ControllerOptions::default().without_service_accounts().after(COLLECTED_AFTER);
+        let controllers = ControllerOptions::default().without_service_accounts().after(GC_DELAY);
         tasks.spawn(server.controllers_with(&controllers));
         for (n, (cluster, other)) in (1..).zip(&servers.others) {
             // Each server gets another seed, so that no uid occurs twice.

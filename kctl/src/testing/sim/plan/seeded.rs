@@ -6,7 +6,7 @@ use kctl_apiserver::faults::{EventFault, Moment};
 use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
-    Fault, Freeze, SKIPPED_FOR, StaleServer, TimedFault, WriteFault,
+    Fault, Freeze, SKIPPED_EVENT_DELAY, StaleServer, TimedFault, WriteFault,
     points::{FaultPoints, fits},
     singles::{FAILURES, READ_FAILURES},
 };
@@ -227,7 +227,7 @@ impl FaultPoints {
             }
             FaultKind::Event => {
                 let what = match rng.one_of(&EVENTS) {
-                    AnyEvent::Skip => EventFault::Skip(SKIPPED_FOR),
+                    AnyEvent::Skip => EventFault::Skip(SKIPPED_EVENT_DELAY),
                     AnyEvent::Close => EventFault::Close,
                     AnyEvent::Expire => EventFault::Expire,
                     AnyEvent::Repeat => EventFault::Repeat,

@@ -18,7 +18,7 @@ use super::Shared;
 use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
     lapse::{LeaseLapse, longest_write},
-    plan::{self, BOOKMARKS_EVERY, Fault, Freeze, OUTAGE, SLOW_LISTS_FOR, TimedFault, WriteFault},
+    plan::{self, BOOKMARK_INTERVAL, Fault, Freeze, OUTAGE, SLOW_LISTS_DURATION, TimedFault, WriteFault},
 };
 
 /// Returns `true` for a write that belongs to the work of the app, unlike those of Leases and Events.
@@ -74,7 +74,7 @@ impl Shared {
             TimedFault::Partition { instance, length } => self.partition(instance, at, length),
             TimedFault::SlowLists { instance, delay } => {
                 self.slow_lists(instance, at, delay);
-                at + SLOW_LISTS_FOR + delay
+                at + SLOW_LISTS_DURATION + delay
             }
             TimedFault::Freeze(Freeze { instance, length, .. }) => {
                 self.delay_writes_before(instance, at);
@@ -166,8 +166,8 @@ impl Shared {
 
     /// Delays the responses of the lists that fill the caches of a process. Its watches go on, and get many bookmarks.
     fn slow_lists(&self, instance: usize, from: Instant, delay: Duration) {
-        let now = move || (from..from + SLOW_LISTS_FOR).contains(&Instant::now());
-        let bookmarks = RequestFault::Bookmarks { every: BOOKMARKS_EVERY, lasts: SLOW_LISTS_FOR };
+        let now = move || (from..from + SLOW_LISTS_DURATION).contains(&Instant::now());
+        let bookmarks = RequestFault::Bookmarks { every: BOOKMARK_INTERVAL, lasts: SLOW_LISTS_DURATION };
         for (verb, fault) in [("list", RequestFault::DelayResponse(delay)), ("watch", bookmarks)] {
             let of_caches = move |request: &RequestSummary| {
                 let is_own = request.client.starts_with(&format!("app-{instance}."));
