@@ -106,7 +106,7 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Variables of `#[kctl::test]`, which programs that a test starts see as well.
-const OF_TESTS: [&str; 3] = ["KCTL_SEED", "KCTL_SEEDS", "KCTL_TWICE"];
+const TEST_VARIABLES: [&str; 3] = ["KCTL_SEED", "KCTL_SEEDS", "KCTL_TWICE"];
 
 /// Returns a line for each variable with our prefix that is not an option of `run`: otherwise a
 /// typo would go unnoticed.
@@ -118,7 +118,7 @@ pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String
     let of_services = |name: &str| ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|part| name.contains(part));
     let mut unknown: Vec<String> = variables
         .filter(|name| name.starts_with(PREFIX) && !known_variables.contains(name))
-        .filter(|name| !of_services(name) && !OF_TESTS.contains(&name.as_str()))
+        .filter(|name| !of_services(name) && !TEST_VARIABLES.contains(&name.as_str()))
         .map(|name| {
             let meant = closest_name(&name, known_variables.iter().map(String::as_str));
             let meant = meant.map_or("see `run --help`".into(), |meant| format!("is {meant} meant?"));

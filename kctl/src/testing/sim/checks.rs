@@ -34,7 +34,7 @@ const HOT_INTERVAL: Duration = Duration::from_secs(10);
 /// bound.
 const REQUESTS_MAX: u64 = 20_000;
 /// Finalizers that the API server adds for a deletion option, and that the garbage collector removes.
-const OF_THE_COLLECTOR: [&str; 2] = ["foregroundDeletion", "orphan"];
+const GC_FINALIZERS: [&str; 2] = ["foregroundDeletion", "orphan"];
 /// Maximum number of needless writes that a report names.
 const NEEDLESS_NAMED_MAX: usize = 3;
 /// Maximum number of changes by the app at one moment of simulated time, which stands still during
@@ -244,7 +244,7 @@ impl Checks {
             return;
         };
         if maker == Creator::App {
-            let added = finalizers(after).filter(|one| !OF_THE_COLLECTOR.contains(one));
+            let added = finalizers(after).filter(|one| !GC_FINALIZERS.contains(one));
             for finalizer in added.filter(|one| finalizers(before).all(|other| other != *one)) {
                 self.app_finalizers.entry(id.clone()).or_default().insert(finalizer.to_owned());
             }

@@ -14,7 +14,7 @@ const SHOWN_MAX: usize = 120;
 const FIRST: usize = 20;
 const LAST: usize = 40;
 /// Number of lines shown before and after a fault.
-const AROUND: (usize, usize) = (2, 5);
+const CONTEXT_LINES: (usize, usize) = (2, 5);
 
 /// The result of a simulation: the number of runs and faults, and the failure, if any.
 ///
@@ -160,7 +160,8 @@ fn select_lines(lines: &[Line]) -> BTreeSet<usize> {
     let mut shown: BTreeSet<usize> = (0..FIRST).chain(n - LAST..n).collect();
     shown.extend(lines.iter().position(|line| line.who == LEFT_OUT));
     for (index, _) in lines.iter().enumerate().filter(|(_, line)| line.who == "fault") {
-        let around: BTreeSet<_> = (index.saturating_sub(AROUND.0)..(index + AROUND.1 + 1).min(n)).collect();
+        let around: BTreeSet<_> =
+            (index.saturating_sub(CONTEXT_LINES.0)..(index + CONTEXT_LINES.1 + 1).min(n)).collect();
         if shown.union(&around).count() <= SHOWN_MAX {
             shown.extend(around);
         }

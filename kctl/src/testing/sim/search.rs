@@ -21,7 +21,7 @@ use super::{
 /// Maximum number of runs spent on reducing a plan.
 const SHRINK_RUNS_MAX: usize = 40;
 /// Advice for a rule that fails before the app has changed anything.
-const GOAL_HELP: &str = "the app has not changed anything yet: a rule about a goal belongs in `.settled(…)`";
+const UNCHANGED_APP_HELP: &str = "the app has not changed anything yet: a rule about a goal belongs in `.settled(…)`";
 /// At most one of this many single faults of a test is a restart of a settled state.
 const RESTARTS_ONE_IN: usize = 4;
 /// At most one of this many single faults of a test is a frozen leader.
@@ -267,7 +267,7 @@ impl<'a> Search<'a> {
         let mut help: Vec<String> = Vec::new();
         let is_invariant = self.scenario.invariants.iter().any(|invariant| invariant.name == found.checker);
         if is_invariant && case.plan.is_empty() && reference.changes_by_app == 0 {
-            help.push(GOAL_HELP.into());
+            help.push(UNCHANGED_APP_HELP.into());
         }
         if found.checker == SAME_STATE
             && let Some(pointer) = normal::pointer_that_differs(&self.expected.state, &reference.state)

@@ -65,7 +65,7 @@ const LEADERS_FROZEN_ONE_IN: u64 = 3;
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
 /// The additional fault of a seed with slots, each for one random number, as for [`KINDS`].
-const OF_SHARDS: [AnyOfShards; 3] = {
+const SHARD_FAULTS: [AnyOfShards; 3] = {
     use AnyOfShards::{ClockJump, Freeze, SlotLapse};
     [Freeze, ClockJump, SlotLapse]
 };
@@ -154,7 +154,7 @@ impl FaultPoints {
     }
 
     fn of_shards(&self, rng: &mut Rng) -> Option<Fault> {
-        match rng.one_of(&OF_SHARDS) {
+        match rng.one_of(&SHARD_FAULTS) {
             AnyOfShards::Freeze if self.without_freezes => None,
             AnyOfShards::Freeze => Some(self.any_freeze(rng)),
             AnyOfShards::ClockJump if self.without_clock_faults => None,

@@ -33,7 +33,7 @@ const FREEZE_BEFORE: Duration = Duration::from_secs(1);
 const FREEZE_DURATION: Duration = Duration::from_secs(25);
 
 /// Maximum number of restarts on servers that are behind, among the single faults.
-const BEHIND_MAX: usize = 1_000;
+const STALE_RESTARTS_MAX: usize = 1_000;
 
 /// Time for which a Lease is not renewed: longer than its 15 seconds, so that another replica takes
 /// it over.
@@ -150,7 +150,7 @@ impl FaultPoints {
                 stale.chain(outdated).map(move |behind| restart(nth, Some(behind)))
             })
         });
-        sample_evenly(restarts.collect(), BEHIND_MAX)
+        sample_evenly(restarts.collect(), STALE_RESTARTS_MAX)
     }
 
     /// Returns Leases that lapse so shortly before a write that only the write permit keeps it from
