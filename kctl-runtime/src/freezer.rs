@@ -24,7 +24,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 /// Time between two tasks that continue. Simulated time goes on when the first one waits for something else, such as the
 /// response to its request.
-const CONTINUES_EVERY: Duration = Duration::from_millis(1);
+const RESUME_INTERVAL: Duration = Duration::from_millis(1);
 
 thread_local! {
     /// The process whose task is polled now.
@@ -73,7 +73,7 @@ impl Freezer {
         self.0.lock().is_frozen = false;
         while let Some(woken) = self.next_task(order) {
             woken.wake();
-            sleep(CONTINUES_EVERY).await;
+            sleep(RESUME_INTERVAL).await;
         }
     }
 

@@ -25,7 +25,7 @@ use super::{connector::Connector, router::Limits};
 const WINDOW: u32 = 256 << 10;
 /// Longest time for which the first request of a connection is alone, so that others find the connection
 /// instead of opening their own.
-const FIRST_WITHIN: Duration = Duration::from_secs(1);
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of idle HTTP/1.1 connections, for servers without HTTP/2. Further ones are closed.
 const IDLE_MAX: usize = 4;
 
@@ -84,7 +84,7 @@ impl H2Connection {
     /// Safe: dropping the future resets the stream, and other streams of the connection go on.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, legacy::Error> {
         if !self.is_there.load(Ordering::Acquire)
-            && let Ok(_alone) = timeout(FIRST_WITHIN, self.first.lock()).await
+            && let Ok(_alone) = timeout(FIRST_REQUEST_TIMEOUT, self.first.lock()).await
             && !self.is_there.load(Ordering::Acquire)
         {
             let response = self.pool.request(request).await?;

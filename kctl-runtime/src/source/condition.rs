@@ -19,7 +19,7 @@ use super::WatchConfig;
 use crate::{store::NamespaceScope, transport::ApiError};
 
 /// An unchanged failure is logged once in this time. A different error is logged at once.
-const REPORT_AGAIN: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Longest `Retry-After` of a first error that is not logged. A longer wait leaves the cache stale for as long.
 const QUIET_RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of unknown event types of a source that are logged, one line each. Further ones are ignored silently.
@@ -223,7 +223,7 @@ impl Failure {
 /// Errors of a server that is down differ in nothing, so an hour of downtime is 60 lines per source.
 fn report(error: &ApiError, advice: &str, last: Option<(String, Instant)>) -> (String, Instant) {
     let text = format!("{error}{advice}");
-    let same = last.filter(|(reported, when)| *reported == text && when.elapsed() < REPORT_AGAIN);
+    let same = last.filter(|(reported, when)| *reported == text && when.elapsed() < LOG_INTERVAL);
     same.unwrap_or_else(|| {
         tracing::warn!("{text}; the cache is not updated until this works again");
         (text, Instant::now())

@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Longest wait for the request of a watch, before the caller decides whether to go on waiting.
-const REQUESTED_WITHIN: Duration = Duration::from_millis(100);
+const WATCH_REQUEST_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Stands for the number of moves of a request that selects the objects of all slots, because the API server rejects the
 /// parameter. No move makes it outdated.
@@ -232,7 +232,7 @@ impl Source {
             return true;
         }
         self.reopen_outdated_watches();
-        tokio::time::timeout(REQUESTED_WITHIN, filter.selection.requested_after(scope, n_moves)).await.is_ok()
+        tokio::time::timeout(WATCH_REQUEST_TIMEOUT, filter.selection.requested_after(scope, n_moves)).await.is_ok()
     }
 
     /// Records whether the API server confirmed the `shardSelector` of a list.

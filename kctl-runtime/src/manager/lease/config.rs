@@ -263,7 +263,7 @@ mod tests {
     use crate::connection::UNACKNOWLEDGED_MAX;
 
     /// Longest time from the sending of data to its first retransmission, from which Linux counts (RFC 6298).
-    const FIRST_RETRANSMISSION_WITHIN: Duration = Duration::from_secs(1);
+    const FIRST_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
     #[test]
     fn kernel_drops_unacknowledged_writes_before_they_are_over() {
@@ -271,7 +271,7 @@ mod tests {
             let mut config = ElectionConfig::new("podset", "default", "a");
             config.lease_duration = Duration::from_secs(lease_duration);
             let timeout = config.write_timeout().min(config.shared_write_timeout());
-            UNACKNOWLEDGED_MAX + FIRST_RETRANSMISSION_WITHIN < timeout + config.write_margin()
+            UNACKNOWLEDGED_MAX + FIRST_RETRANSMISSION_TIMEOUT < timeout + config.write_margin()
         };
         assert!(is_dropped(LEASE_DURATION.as_secs()));
         assert_eq!([13, 14].map(is_dropped), [false, true], "the guide says from which Lease duration it holds");

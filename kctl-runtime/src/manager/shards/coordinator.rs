@@ -46,15 +46,15 @@ use crate::{
 
 /// Longest wait for the caches before this replica takes a seat, and again for its handlers. Later it owns slots although
 /// a controller cannot work on them yet, so that the others can.
-const CACHES_FIRST_FOR: Duration = Duration::from_secs(30);
+const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 /// Wait after the Lease of the settings is held, in which the controllers begin.
-const AFTER_CONTROLLERS: Duration = Duration::from_millis(1);
+const CONTROLLER_START_DELAY: Duration = Duration::from_millis(1);
 /// Wait for the next slot before the caches are listed for those that were gained.
-const NEXT_SLOT_WITHIN: Duration = Duration::from_millis(50);
+const NEXT_SLOT_TIMEOUT: Duration = Duration::from_millis(50);
 /// Time between two updates of the clock of [`Planted::FrozenClock`].
-const CLOCK_UPDATED_EVERY: Duration = Duration::from_millis(100);
+const CLOCK_UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest wait for further slots before the caches are listed.
-const GATHERS_FOR: Duration = Duration::from_millis(200);
+const LIST_DELAY_MAX: Duration = Duration::from_millis(200);
 
 /// The slots of one replica.
 pub(in crate::manager) struct Coordinator {
@@ -139,8 +139,8 @@ impl Coordinator {
         let Some(clock) = &self.frozen_clock else { return std::future::pending().await };
         loop {
             // Ahead by one update, so that it is late only if the process does not run.
-            *clock.lock() = Instant::now() + CLOCK_UPDATED_EVERY;
-            sleep(CLOCK_UPDATED_EVERY).await;
+            *clock.lock() = Instant::now() + CLOCK_UPDATE_INTERVAL;
+            sleep(CLOCK_UPDATE_INTERVAL).await;
         }
     }
 
@@ -214,7 +214,7 @@ impl Coordinator {
                     store.wait_until_synced().await;
                     Instant::now()
                 };
-                let (_late, listed_at) = tokio::join!(timeout(CACHES_FIRST_FOR, full), listed);
+                let (_late, listed_at) = tokio::join!(timeout(CACHE_SYNC_TIMEOUT, full), listed);
                 let led = leadership.wait_until_leading().await;
                 if !leadership.joined_new_lease() {
                     self.assume_missing_held(listed_at);
@@ -224,7 +224,7 @@ impl Coordinator {
                 }
                 // Controllers wait for the same condition and are woken in a random order. The sleep makes a simulated
                 // run repeatable.
-                sleep(AFTER_CONTROLLERS).await;
+                sleep(CONTROLLER_START_DELAY).await;
                 led
             };
             tokio::select! {
@@ -444,14 +444,14 @@ impl Coordinator {
     }
 }
 
-/// Waits until the handlers of the controllers have seen the initial objects, at most for [`CACHES_FIRST_FOR`].
+/// Waits until the handlers of the controllers have seen the initial objects, at most for [`CACHE_SYNC_TIMEOUT`].
 ///
 /// `map` and `when` may take long for all objects of a kind. Slots that are gained meanwhile would wait for them. A
 /// controller with an incomplete cache has no handlers yet and does not count.
 async fn handlers_ready(envs: &[Arc<Env>]) {
     let complete = envs.iter().filter(|env| env.is_complete());
     let ready = futures::future::join_all(complete.map(|env| env.gate.ready()));
-    let _late = timeout(CACHES_FIRST_FOR, ready).await;
+    let _late = timeout(CACHE_SYNC_TIMEOUT, ready).await;
 }
 
 /// Returns the result of a task. A panic goes on in the coordinator, so that the process ends: the Lease of the slot
@@ -541,10 +541,11 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
 
 /// Waits for further slots that are about to be gained, because one list serves all of them.
 ///
-/// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_WITHIN`] after the last slot,
-/// and [`GATHERS_FOR`] altogether: a slot may be waited for much longer while its owner finishes its reconciles.
+/// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_TIMEOUT`] after the last
+/// slot, and [`LIST_DELAY_MAX`] altogether: a slot may be waited for much longer while its owner finishes its
+/// reconciles.
 async fn wait_for_more_slots(tenures: &Tenures) {
-    let limit = Instant::now() + GATHERS_FOR;
+    let limit = Instant::now() + LIST_DELAY_MAX;
     while tenures.phases().contains(&Phase::Waiting) {
         let n_begun = tenures.n_begun();
         let next = async {
@@ -552,7 +553,7 @@ async fn wait_for_more_slots(tenures: &Tenures) {
                 tenures.changed_since(tenures.n_changes()).await;
             }
         };
-        if timeout_at(limit.min(Instant::now() + NEXT_SLOT_WITHIN), next).await.is_err() {
+        if timeout_at(limit.min(Instant::now() + NEXT_SLOT_TIMEOUT), next).await.is_err() {
             return;
         }
     }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::assignment::preferred_seats;
 
 /// Time for which a slot that no replica asks for stays without an owner. The notes of live seats arrive meanwhile.
-const NOT_ASKED_FOR: Duration = Duration::from_secs(1);
+const UNREQUESTED_SLOT_DELAY: Duration = Duration::from_secs(1);
 /// Retry periods for which a slot that another replica asks for stays without an owner.
 const PERIODS_TO_TAKE: u32 = 2;
 
@@ -144,7 +144,7 @@ impl Division {
 
     /// Returns how long a slot stays without an owner before any replica takes it.
     fn takeover_delay(&self, index: usize) -> Duration {
-        if self.by_any[index] { self.period * PERIODS_TO_TAKE } else { NOT_ASKED_FOR }
+        if self.by_any[index] { self.period * PERIODS_TO_TAKE } else { UNREQUESTED_SLOT_DELAY }
     }
 
     /// Returns the next time at which [`wants`](Self::wants) changes its result without a new observation.
@@ -202,10 +202,10 @@ mod tests {
         let mut division = division(Some(0), &[0, 1], &[(1, &[0, 1, 2])]);
         let own = preferred_by(0, &[0, 1]);
         assert_eq!(wanted(&mut division, SlotHolder::Free, start), own);
-        assert_eq!(division.next_change(start), Some(start + NOT_ASKED_FOR));
+        assert_eq!(division.next_change(start), Some(start + UNREQUESTED_SLOT_DELAY));
         let others = preferred_by(1, &[0, 1, 2]);
         let expected: Vec<u32> = (0..16).filter(|slot| own.contains(slot) || !others.contains(slot)).collect();
-        assert_eq!(wanted(&mut division, SlotHolder::Free, start + NOT_ASKED_FOR), expected);
+        assert_eq!(wanted(&mut division, SlotHolder::Free, start + UNREQUESTED_SLOT_DELAY), expected);
     }
 
     #[test]

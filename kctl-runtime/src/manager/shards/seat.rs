@@ -25,7 +25,7 @@ use crate::{
 /// Annotation of the Lease of a seat: the live seats as its holder sees them, such as `0,1,3`.
 const LIVE_SEATS: &str = "kctl.dev/live-seats";
 /// Wait before the next seat is tried after one that was held was lost.
-const SEAT_AGAIN_AFTER: Duration = Duration::from_millis(200);
+const SEAT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// The end of a try to hold a seat.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Coordinator {
                 continue;
             }
             taken.clear();
-            drop(timeout(SEAT_AGAIN_AFTER, left.wait_for(|left| *left)).await);
+            drop(timeout(SEAT_RETRY_DELAY, left.wait_for(|left| *left)).await);
         }
     }
 
