@@ -23,7 +23,7 @@ const SAMPLE_LEN_MAX: usize = 16 << 10;
 /// Shorter JSON, in bytes, is never compressed.
 const COMPRESSED_LEN_MIN: usize = 64;
 /// A dictionary suits an object that it makes at least this many times smaller.
-const GOOD: usize = 3;
+const COMPRESSION_RATIO_MIN: usize = 3;
 /// A new dictionary is allowed for this many well compressed objects …
 const COMPRESSED_PER_DICTIONARY: usize = 16;
 /// … or for this many tried ones, so that dictionaries never take more memory than they save.
@@ -81,7 +81,7 @@ impl Compressed {
     }
 
     fn is_effective(&self) -> bool {
-        self.bytes.len() * GOOD <= self.len as usize
+        self.bytes.len() * COMPRESSION_RATIO_MIN <= self.len as usize
     }
 }
 

@@ -25,8 +25,10 @@ use crate::{
     transport::ApiError,
 };
 
-/// First and longest wait after a failure. The wait doubles, and gets up to a quarter more as jitter.
-const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// First wait after a failure. The wait doubles up to [`RETRY_MAX`], and gets up to a quarter more as jitter.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+/// Longest wait after a failure, without the jitter.
+const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Number of comparisons of versions that are not numbers, before the objects are listed again: the watch gets this
 /// long to bring the newest state.
 const OPAQUE_TRIES: u32 = 12;
@@ -96,7 +98,7 @@ impl Source {
         let has_gained = self.listed_gains.load(Ordering::Relaxed) != gained;
         'scopes: for scope in self.scopes().all() {
             let mut jitter = Jitter::new((self.config(), &scope, "current"));
-            let (mut wait, mut n_opaque) = (AGAIN.0, 0);
+            let (mut wait, mut n_opaque) = (RETRY_MIN, 0);
             // Retries end when the namespace is removed from the scopes; its deletion may be why the list fails.
             while self.scopes().has(&scope) {
                 if has_gained && !self.reopen_watch(&scope, n_moves).await {
@@ -120,7 +122,7 @@ impl Source {
                     Err(error) => self.condition.record_failure(self.config(), &scope, Activity::Compare, &error),
                 }
                 tokio::time::sleep(jitter.wait(wait)).await;
-                wait = (wait * 2).min(AGAIN.1);
+                wait = (wait * 2).min(RETRY_MAX);
             }
             self.condition.record_success(self.config(), &scope, Activity::Compare);
         }
