@@ -67,7 +67,7 @@ const RETRIES_MAX: u32 = 10;
 const IDLE_CONNECTIONS_MAX: usize = 8;
 /// Lifetime of an idle connection. Servers close theirs later: a request on a connection that is
 /// being closed fails.
-const IDLE_CONNECTION_FOR: Duration = Duration::from_secs(30);
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A client of one webhook, with a pool of connections to it.
 pub struct Client {
@@ -129,7 +129,7 @@ impl Client {
             .wrap_connector(Connect::new(resolve));
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_CONNECTION_FOR)
+            .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .build(connector);
         Ok(Self { uri, user_agent: HeaderValue::from_static(user_agent), http })

@@ -55,7 +55,7 @@ pub const CERTIFICATE_VALID: SignedDuration = DAY.saturating_mul(90);
 pub const CERTIFICATE_LEFT: SignedDuration = DAY.saturating_mul(30);
 /// Wait between the moment at which all configurations trust a new authority and its first
 /// signature: API servers learn of configurations by watches.
-pub const SETTLE: SignedDuration = SignedDuration::from_mins(10);
+pub const TRUST_PROPAGATION_DELAY: SignedDuration = SignedDuration::from_mins(10);
 /// Maximum number of trusted authorities; the oldest is dropped first. Two overlap normally, and a
 /// third one exists after a Secret was broken.
 pub const AUTHORITIES_LEN_MAX: usize = 4;
@@ -220,7 +220,7 @@ pub fn next_contents(
     if signs && remaining_lifetime(newest.not_after, now) < AUTHORITY_LEFT {
         let authority = add_authority(&mut next.state, now)?;
         next.authority_key = authority.key;
-    } else if !signs && trusted && now.duration_since(newest.since) >= SETTLE
+    } else if !signs && trusted && now.duration_since(newest.since) >= TRUST_PROPAGATION_DELAY
         || signs && remaining_lifetime(stored.state.serving.not_after, now) < CERTIFICATE_LEFT
     {
         sign(&mut next, names, now)?;

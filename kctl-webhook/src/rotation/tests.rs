@@ -74,10 +74,10 @@ fn new_authority_signs_after_it_is_trusted_everywhere() {
     let both = next_contents(Some(&renewed), &names(), late, LEADER).unwrap().unwrap();
     assert_eq!((both.state.authorities.len(), both.pair()), (2, renewed.pair()));
     let cases = [
-        (SETTLE - SignedDuration::from_secs(1), LEADER, false),
-        (SETTLE, ReplicaRole::Leader { trusted: false }, false),
-        (SETTLE, ReplicaRole::Standby, false),
-        (SETTLE, LEADER, true),
+        (TRUST_PROPAGATION_DELAY - SignedDuration::from_secs(1), LEADER, false),
+        (TRUST_PROPAGATION_DELAY, ReplicaRole::Leader { trusted: false }, false),
+        (TRUST_PROPAGATION_DELAY, ReplicaRole::Standby, false),
+        (TRUST_PROPAGATION_DELAY, LEADER, true),
     ];
     for (wait, role, signs) in cases {
         let next = next_contents(Some(&both), &names(), late + wait, role).unwrap();
