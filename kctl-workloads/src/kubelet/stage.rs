@@ -21,9 +21,9 @@ const DOMAIN: &str = "kubelet.kctl.dev";
 /// The longest delay. Longer ones are reduced to it.
 const DELAY_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// The time that a `slow` Pod takes to start, without a delay.
-const SLOW_START: Duration = Duration::from_secs(30);
+const SLOW_START_DELAY: Duration = Duration::from_secs(30);
 /// The time that containers run before they end, without a delay.
-const RUNS_FOR: Duration = Duration::from_secs(1);
+const RUN_DURATION: Duration = Duration::from_secs(1);
 /// The first pause before a restart, like that of a real kubelet. It doubles with each restart.
 const BACK_OFF_MIN: Duration = Duration::from_secs(10);
 /// The longest pause before a restart.
@@ -110,12 +110,12 @@ impl StageRequest {
 
     /// Returns the time from scheduling to running.
     pub(super) fn starts_after(&self, usually: Duration) -> Duration {
-        if self.stage == Some(Stage::Slow) { self.delay.unwrap_or(SLOW_START) } else { usually }
+        if self.stage == Some(Stage::Slow) { self.delay.unwrap_or(SLOW_START_DELAY) } else { usually }
     }
 
     /// Returns the time that containers run before they end.
     pub(super) fn runs_for(&self) -> Duration {
-        self.delay.unwrap_or(RUNS_FOR)
+        self.delay.unwrap_or(RUN_DURATION)
     }
 
     /// Returns the time after which an `unready` Pod becomes ready, or `None` if it never does.

@@ -120,7 +120,7 @@ fn container_status(
 /// reason.
 fn conditions(pod: &Pod, phase: &str, event: Event, now: &str) -> Vec<Value> {
     /// Conditions that depend on the containers.
-    const OF_CONTAINERS: &[&str] = &["Ready", "ContainersReady"];
+    const CONTAINER_CONDITIONS: &[&str] = &["Ready", "ContainersReady"];
     let begun = !matches!(event, Event::Waits(_));
     let reason = match phase {
         "Succeeded" => Some("PodCompleted"),
@@ -140,7 +140,7 @@ fn conditions(pod: &Pod, phase: &str, event: Event, now: &str) -> Vec<Value> {
             .find_map(|known| known.last_transition_time.as_ref().map(|time| time.0.to_string()));
         let mut condition =
             json!({ "type": kind, "status": value, "lastTransitionTime": since.unwrap_or_else(|| now.to_owned()) });
-        if !holds && OF_CONTAINERS.contains(&kind) {
+        if !holds && CONTAINER_CONDITIONS.contains(&kind) {
             condition["reason"] = reason.into();
         }
         condition

@@ -13,7 +13,7 @@ use super::optional;
 /// Annotation of a `ReplicaSet`: the replicas of the Deployment for which it was scaled.
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 /// Annotation of a `ReplicaSet`: the replicas plus the surge.
-pub(super) const MOST: &str = "deployment.kubernetes.io/max-replicas";
+pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 
 /// Numbers of Pods.
 ///
@@ -72,7 +72,7 @@ impl Bounds {
     pub(super) fn annotations(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             (DESIRED.into(), self.replicas.to_string()),
-            (MOST.into(), (self.replicas + self.surge).to_string()),
+            (MAX_REPLICAS.into(), (self.replicas + self.surge).to_string()),
         ])
     }
 }

@@ -109,7 +109,7 @@ impl<'a> Rollout<'a> {
             return -has;
         }
         let known = self.deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
-        let before = annotated_number(set, bounds::MOST).filter(|most| *most != 0).unwrap_or(known).max(1);
+        let before = annotated_number(set, bounds::MAX_REPLICAS).filter(|most| *most != 0).unwrap_or(known).max(1);
         let (scaled, before) = (i64::from(has) * i64::from(self.bounds.pods_max()), i64::from(before));
         // Rounds to the nearest number, halves up.
         let size = (2 * scaled + before) / (2 * before);
