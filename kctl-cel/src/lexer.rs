@@ -26,7 +26,7 @@ pub(crate) enum Token {
 }
 
 /// Operators and brackets, longer ones first so that `<=` is not read as `<`.
-const SIGNS: [&str; 25] = [
+const OPERATORS: [&str; 25] = [
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "!", "+", "-", "*", "/", "%", "?", ":", ".", ",", "(", ")", "[", "]",
     "{", "}", "=",
 ];
@@ -97,7 +97,7 @@ impl Lexer<'_> {
         if first.is_ascii_digit() || (first == '.' && self.peek(1).is_ascii_digit()) {
             return self.number();
         }
-        let sign = SIGNS
+        let sign = OPERATORS
             .iter()
             .find(|sign| sign.chars().enumerate().all(|(index, character)| self.peek(index) == character))?;
         self.at += sign.len();
