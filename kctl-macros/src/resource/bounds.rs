@@ -20,7 +20,7 @@ const PAIRS: [(&str, &str, bool); 7] = [
 ];
 
 /// Markers of which at most one may be given. `schemaless` removes the schema that the other markers would extend.
-const OPPOSITES: [(&str, &str); 6] = [
+const MUTUALLY_EXCLUSIVE: [(&str, &str); 6] = [
     ("minimum", "exclusive_minimum"),
     ("maximum", "exclusive_maximum"),
     ("schemaless", "type_"),
@@ -43,7 +43,7 @@ pub(super) fn check(markers: &Markers, errors: &mut Errors) {
             );
         }
     }
-    for (one, other) in OPPOSITES {
+    for (one, other) in MUTUALLY_EXCLUSIVE {
         if markers.has(one) && markers.has(other) {
             let what = format!("`{one}` and `{other}` contradict each other");
             let help = format!("write `{one}` or `{other}`");

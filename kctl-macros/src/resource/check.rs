@@ -117,7 +117,7 @@ fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut E
 fn missing_derives(attributes: &[Attribute], derived_above: &[Derive]) -> Vec<Derive> {
     let present = derived_traits(attributes);
     let is_missing = |derive: &Derive| derive.is_external() || !present.iter().any(|name| name == derive.name());
-    Derive::OF_SCHEMA.into_iter().filter(|derive| is_missing(derive) && !derived_above.contains(derive)).collect()
+    Derive::SCHEMA_DERIVES.into_iter().filter(|derive| is_missing(derive) && !derived_above.contains(derive)).collect()
 }
 
 /// Returns the names of the traits that an item derives: deriving one twice would be an error in code that the user can't see.

@@ -24,7 +24,7 @@ pub(super) fn check(input: &DeriveInput, attribute: &str, file: Option<&str>, er
     // Two types of one name in two modules: only one of them may have the mistake.
     let (Some(names), None) = (found.next(), found.next()) else { return Vec::new() };
     let is_above = |derive: &Derive| names.iter().any(|name| name == derive.name());
-    let twice: Vec<Derive> = Derive::OF_SCHEMA.into_iter().filter(is_above).collect();
+    let twice: Vec<Derive> = Derive::SCHEMA_DERIVES.into_iter().filter(is_above).collect();
     if !twice.is_empty() {
         let names: Vec<_> = twice.iter().map(|derive| format!("`{}`", derive.name())).collect();
         let verb = if names.len() == 1 { "is" } else { "are" };

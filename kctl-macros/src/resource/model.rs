@@ -80,7 +80,7 @@ pub(super) enum Derive {
 
 impl Derive {
     /// The derives of a part of a kind.
-    pub(super) const OF_SCHEMA: [Self; 6] =
+    pub(super) const SCHEMA_DERIVES: [Self; 6] =
         [Self::Clone, Self::Debug, Self::PartialEq, Self::Serialize, Self::Deserialize, Self::JsonSchema];
 
     /// Returns the last segment of the derive's path.
