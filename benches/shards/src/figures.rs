@@ -43,12 +43,12 @@ const REPLICAS: [usize; 3] = [1, 2, 3];
 /// Maximum number of change requests in flight. A slow server therefore lowers the actual rate, which is printed.
 const CHANGES_MAX: usize = 64;
 /// Delay before memory at rest is measured.
-const REST: Duration = Duration::from_secs(3);
+const REST_DURATION: Duration = Duration::from_secs(3);
 /// Wait after the start of a server before the cost at rest is measured. Later, none of the CPU of its start counts as a
 /// cost of the replicas.
-const SERVER_STARTS_FOR: Duration = Duration::from_secs(30);
+const SERVER_START_DELAY: Duration = Duration::from_secs(30);
 /// Pause between two replacements of a rolling update.
-const BETWEEN_REPLICAS: Duration = Duration::from_secs(3);
+const REPLICA_START_INTERVAL: Duration = Duration::from_secs(3);
 
 /// Compares 1, 2 and 3 replicas
 #[derive(clap::Args)]
@@ -90,7 +90,7 @@ struct Figures {
     n: usize,
     /// Memory of the largest replica before any object exists.
     empty: Memory,
-    /// Memory of the largest replica with all objects, measured [`REST`] after the last reconcile. By then the
+    /// Memory of the largest replica with all objects, measured [`REST_DURATION`] after the last reconcile. By then the
     /// allocator has returned the memory of the first lists.
     full: Memory,
     /// CPU seconds of all replicas until all Pods are created.
@@ -192,7 +192,7 @@ async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), 
     start(&mut stage, n)?;
     let done = stage.wait_for_all(options.primaries, begun).await?;
     figures.start_took = between(begun, done);
-    sleep(REST).await;
+    sleep(REST_DURATION).await;
     figures.full = largest(&stage)?;
     figures.start = stage.cpu()?;
     figures.lists = self::lists(&stage).await? - lists;
@@ -426,14 +426,14 @@ async fn rolling(stage: &mut Stage, options: &FigureOptions) -> Result<Rolling, 
     let begun = now();
     // Above all numbers of earlier changes.
     let changes = Changes::start(stage, options, 1_000_000);
-    sleep(BETWEEN_REPLICAS).await;
+    sleep(REPLICA_START_INTERVAL).await;
     for _ in 0..stage.replicas.len() {
         stage.start()?;
         stage.wait_for_shares().await?;
         let mut old = stage.replicas.remove(0);
         old.signal("TERM")?;
         old.wait_for_exit().await?;
-        sleep(BETWEEN_REPLICAS).await;
+        sleep(REPLICA_START_INTERVAL).await;
     }
     stage.wait_for_shares().await?;
     let took = between(begun, now());
@@ -492,7 +492,7 @@ async fn rest_only(options: &FigureOptions) -> Result<(), Failure> {
     let (n, before) = (REPLICAS.into_iter().max().unwrap_or_default(), load());
     let mut stage = new_stage(options, n).await?;
     start(&mut stage, n)?;
-    sleep(SERVER_STARTS_FOR).await;
+    sleep(SERVER_START_DELAY).await;
     let rest = rest(&mut stage, options).await?;
     print_line(&format!("No objects, {} slots, {}", options.shards, stage.server.name));
     print_rest(&rest);
