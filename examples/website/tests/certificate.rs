@@ -22,7 +22,7 @@ use tokio::{
 };
 
 /// Longest wait for a line or a state.
-const WITHIN: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The Secret with the certificate: group, resource, namespace and name. [`TRUSTING`] lists the objects that trust it.
 const SECRET: [&str; 4] = ["", "secrets", "default", "website-webhook-tls"];
 const TRUSTING: [[&str; 4]; 3] = [
@@ -116,7 +116,7 @@ impl Running {
     async fn says(&mut self, texts: &[&str]) {
         let has = |line: &String| texts.iter().all(|text| line.contains(text));
         while !self.seen.iter().any(has) {
-            match tokio::time::timeout(WITHIN, self.lines.recv()).await {
+            match tokio::time::timeout(TIMEOUT, self.lines.recv()).await {
                 Ok(Some(line)) => self.seen.push(line),
                 _ => panic!("nothing said {texts:?}: {:#?}", self.seen),
             }
@@ -163,7 +163,7 @@ async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             };
-            tokio::time::timeout(WITHIN, trusted).await.expect("the certificate is made and trusted");
+            tokio::time::timeout(TIMEOUT, trusted).await.expect("the certificate is made and trusted");
             program.lines.close();
             while let Some(line) = program.lines.recv().await {
                 assert!(!line.contains("may not"), "{line}");
