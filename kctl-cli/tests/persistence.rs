@@ -28,7 +28,7 @@ const N_NAMES: usize = 5;
 /// Longest time for which a server runs before it is killed.
 const LIFE_MS_MAX: u64 = 150;
 /// Time limit for a server's start and for its responses.
-const WITHIN: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const FILE: &str = "objects.jsonl";
 
 /// A seeded generator (splitmix64), which returns the same sequence for the same seed.
@@ -203,7 +203,7 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
     for kill in 0..N_KILLS {
         let server = Server::start(&folder);
         let configs = configs(&folder).await;
-        tokio::time::timeout(WITHIN, check(&configs, &mut writers, kill)).await.unwrap();
+        tokio::time::timeout(TIMEOUT, check(&configs, &mut writers, kill)).await.unwrap();
         let mut tasks = JoinSet::new();
         for (index, known) in std::mem::take(&mut writers).into_iter().enumerate() {
             let own = Rng(rng.below(u64::MAX));
@@ -212,7 +212,7 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
         }
         tokio::time::sleep(Duration::from_millis(rng.below(LIFE_MS_MAX))).await;
         drop(server);
-        let mut known = tokio::time::timeout(WITHIN, tasks.join_all()).await.unwrap();
+        let mut known = tokio::time::timeout(TIMEOUT, tasks.join_all()).await.unwrap();
         known.sort_by_key(|(index, _)| *index);
         writers = known.into_iter().map(|(_, known)| known).collect();
     }
@@ -299,7 +299,7 @@ fn line_cut_off_by_a_kill_is_ignored() {
 async fn who(config: Config) -> Result<String, kube::Error> {
     let reviews = Api::<SelfSubjectReview>::all(Client::try_from(config).unwrap());
     let (params, question) = (PostParams::default(), SelfSubjectReview::default());
-    let found = tokio::time::timeout(WITHIN, reviews.create(&params, &question)).await.unwrap()?;
+    let found = tokio::time::timeout(TIMEOUT, reviews.create(&params, &question)).await.unwrap()?;
     Ok(found.status.unwrap().user_info.unwrap().username.unwrap())
 }
 

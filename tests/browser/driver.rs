@@ -14,7 +14,7 @@ use tokio::{
 };
 
 /// Time limit of `until`.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Tab and Enter as `WebDriver` encodes keys.
 pub(crate) const TAB: &str = "\u{e004}";
@@ -33,7 +33,7 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // Ends the session, because chromedriver does not end its browser when it is killed.
         if let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", self.port)) {
-            let _bounded = stream.set_read_timeout(Some(PATIENCE));
+            let _bounded = stream.set_read_timeout(Some(TIMEOUT));
             let _asked = stream.write_all(request("DELETE", &self.session, self.port, "").as_bytes());
             let _answered = stream.read(&mut [0; 64]);
         }
@@ -140,7 +140,7 @@ impl Browser {
 
     /// Waits until an expression in the page is true.
     pub(crate) async fn until(&self, expression: &str) {
-        let seen = timeout(PATIENCE, async {
+        let seen = timeout(TIMEOUT, async {
             while self.eval(&format!("Boolean({expression})")).await != true {
                 sleep(Duration::from_millis(50)).await;
             }

@@ -21,8 +21,8 @@ use tokio::{
 use crate::{build, files::Folder};
 
 /// Time limit of `until`.
-const WITHIN: Duration = Duration::from_secs(90);
-const STEP: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_secs(90);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Only one test at a time uses a real server, because two simulated kubelets would interfere with each other.
 static ONE_ON_A_REAL_SERVER: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
@@ -208,8 +208,8 @@ pub(crate) async fn client(kubeconfig: &str) -> Client {
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let wait = async {
         while !holds().await {
-            tokio::time::sleep(STEP).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    tokio::time::timeout(WITHIN, wait).await.unwrap_or_else(|_| panic!("not within {WITHIN:?}: {what}"));
+    tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("not within {TIMEOUT:?}: {what}"));
 }

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Time limit for the program's first log line and first request.
-const WITHIN: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Starts a proxy that only supports CONNECT. Returns its URL and the number of its tunnels.
 async fn proxy() -> (String, Arc<AtomicUsize>) {
@@ -112,7 +112,7 @@ async fn proxy_variables_and_no_proxy_are_obeyed() {
         ("https://127.0.0.1:6443", false, "", None),
     ];
     for (server, of_kubeconfig, no_proxy, expected) in cases {
-        let asked = tokio::time::timeout(WITHIN, first_proxied_request(server, of_kubeconfig, no_proxy)).await;
+        let asked = tokio::time::timeout(TIMEOUT, first_proxied_request(server, of_kubeconfig, no_proxy)).await;
         assert_eq!(asked.expect("it says where it goes"), expected, "{server}, {of_kubeconfig}, NO_PROXY={no_proxy}");
     }
 }

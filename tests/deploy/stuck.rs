@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Time limit of an exit: the grace period, the shutdown, and a margin for a slow machine.
-const ENDS_WITHIN: Duration = Duration::from_secs(30);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts the program with this number of worker threads, and waits until a reconcile blocks one of them.
 async fn start_blocked(cluster: &Cluster, files: &Folder, n_threads: &str, flags: &[&str]) -> Child {
@@ -39,7 +39,7 @@ fn terminate(running: &Child) {
 
 /// Waits until a program exits, checks its exit status, and returns its standard error.
 async fn wait_for_exit(running: Child, code: i32) -> String {
-    let ended = tokio::time::timeout(ENDS_WITHIN, running.wait_with_output()).await.expect("it ends").unwrap();
+    let ended = tokio::time::timeout(EXIT_TIMEOUT, running.wait_with_output()).await.expect("it ends").unwrap();
     let said = String::from_utf8(ended.stderr).unwrap();
     assert_eq!(ended.status.code(), Some(code), "{said}");
     said
@@ -66,7 +66,7 @@ async fn second_signal_ends_a_fully_blocked_program() {
         {
         }
     };
-    tokio::time::timeout(ENDS_WITHIN, stops).await.expect("it has heard the signal");
+    tokio::time::timeout(EXIT_TIMEOUT, stops).await.expect("it has heard the signal");
     terminate(&running);
     wait_for_exit(running, 1).await;
 }

@@ -13,7 +13,7 @@ fn quoted_words(row: &str) -> impl Iterator<Item = &str> {
 }
 
 /// File of the tests that the last column of a lettered row names without a file.
-const OF_KUBE: &str = "benches/kube-controller/tests/letters.rs";
+const LETTERS_FILE: &str = "benches/kube-controller/tests/letters.rs";
 
 /// Splits `file::name` if it is the name of a test.
 fn test_of(word: &str) -> Option<(&str, &str)> {
@@ -116,11 +116,11 @@ fn every_test_of_the_table_exists() {
     }
     let n_tests = check_tests_of(TABLE);
     assert!(n_tests > 150, "{n_tests} tests");
-    let letters = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OF_KUBE)).unwrap();
+    let letters = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(LETTERS_FILE)).unwrap();
     let names: Vec<_> = TABLE.lines().flat_map(last_column_names).collect();
     assert_eq!(names.len(), 13, "a test of kube's for each letter: {names:?}");
     for name in names {
-        assert!(has_test(&letters, name), "there is no test `{name}` in {OF_KUBE}");
+        assert!(has_test(&letters, name), "there is no test `{name}` in {LETTERS_FILE}");
     }
 }
 

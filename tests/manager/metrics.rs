@@ -351,7 +351,7 @@ async fn managers_share_app_metrics() {
 
 /// Metrics of client-go's requests that controller-runtime can register. `rest_client_dns_resolution_duration_seconds`
 /// is left out, because a client layer can't measure name lookups.
-const OF_REQUESTS: [(&str, &str); 6] = [
+const REQUEST_METRICS: [(&str, &str); 6] = [
     ("rest_client_rate_limiter_duration_seconds", "histogram"),
     ("rest_client_request_duration_seconds", "histogram"),
     ("rest_client_request_retries_total", "counter"),
@@ -379,7 +379,7 @@ async fn request_metrics_match_client_go_and_count_retries() {
     faults.clear();
     advance_seconds(3).await;
     let text = metrics.text(Format::Prometheus);
-    for (name, kind) in OF_REQUESTS {
+    for (name, kind) in REQUEST_METRICS {
         assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name}: {text}");
     }
     let of = |name: &str, verb: &str| value(&text, &format!(r#"{name}{{verb="{verb}",host="example"}}"#));

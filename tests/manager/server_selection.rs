@@ -30,9 +30,9 @@ use crate::{
 const NAMESPACES: [&str; 8] = ["argocd", "billing", "ingress", "logging", "monitoring", "payments", "shop", "web"];
 const N_SLOTS: u32 = 8;
 /// Time within which all objects are reconciled.
-const WITHIN: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The same beside compilers and other suites: two replicas acquire 256 Leases of a real API server, which takes 3 s alone.
-const WITHIN_ON_A_BUSY_MACHINE: Duration = Duration::from_secs(240);
+const BUSY_MACHINE_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Copies the state of each `ConfigMap` to a Secret.
 #[controller(of = ConfigMap, owns = Secret(apply))]
@@ -118,7 +118,7 @@ impl Cluster {
             let change = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
             configs(&self.contest.client, namespace).patch("config", &PatchParams::default(), &change).await.unwrap();
         }
-        wait_until_reconciled_at(NAMESPACES.len(), WITHIN, || self.finished.lock().reconciled_at(state)).await;
+        wait_until_reconciled_at(NAMESPACES.len(), TIMEOUT, || self.finished.lock().reconciled_at(state)).await;
         self.finished.lock().reconciled_at(state).1
     }
 
@@ -278,21 +278,21 @@ async fn objects_are_selected_on_a_real_server() {
         let manager = manager.serve_debug(listener, vec![address.clone()]);
         replicas.push((Replica::start(manager, Faults::default()), address));
     }
-    wait_until_reconciled_at(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(0)).await;
+    wait_until_reconciled_at(namespaces.len(), BUSY_MACHINE_TIMEOUT, || finished.lock().reconciled_at(0)).await;
     for (replica, address) in &replicas {
         let has_its_share = async {
             while replica.view.shards().unwrap().n_owned() != 128 {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(WITHIN_ON_A_BUSY_MACHINE, has_its_share).await.unwrap();
+        tokio::time::timeout(BUSY_MACHINE_TIMEOUT, has_its_share).await.unwrap();
         assert_eq!(scope_shown_at(address).await, "slots of this replica, selected by the API server");
     }
     for name in &namespaces {
         let change = Patch::Merge(json!({ "data": { "state": "1" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    wait_until_reconciled_at(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(1)).await;
+    wait_until_reconciled_at(namespaces.len(), BUSY_MACHINE_TIMEOUT, || finished.lock().reconciled_at(1)).await;
     assert_eq!(finished.lock().reconciled_at(1).1, BTreeSet::from(["a", "b"]));
     let ((a, _), (b, _)) = (replicas.remove(0), replicas.remove(0));
     a.stop().await.unwrap();
@@ -300,7 +300,7 @@ async fn objects_are_selected_on_a_real_server() {
         let change = Patch::Merge(json!({ "data": { "state": "2" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    wait_until_reconciled_at(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(2)).await;
+    wait_until_reconciled_at(namespaces.len(), BUSY_MACHINE_TIMEOUT, || finished.lock().reconciled_at(2)).await;
     assert_eq!(finished.lock().reconciled_at(2).1, BTreeSet::from(["b"]));
     b.stop().await.unwrap();
     for name in &namespaces {

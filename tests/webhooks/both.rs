@@ -20,14 +20,14 @@ use crate::{
 };
 
 /// Time limit of a scenario on a real server.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 async fn on_both<F: Future<Output = ()>>(scenario: impl Fn(Client) -> F) {
     let (_server, client) = embedded().await;
     scenario(client).await;
     if let Some(real) = real().await {
         let scenario = scenario(real.client.clone());
-        tokio::time::timeout(PATIENCE, scenario).await.expect("the real server does not take so long");
+        tokio::time::timeout(TIMEOUT, scenario).await.expect("the real server does not take so long");
         real.leave().await;
     }
 }

@@ -26,7 +26,7 @@ const TERMS_MIN: usize = 3;
 /// Longer than the duration of the Lease plus the time in which the other side notices that it expired.
 const ABSENT: Duration = Duration::from_secs(6);
 /// Interval at which a candidate's leadership is recorded.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const LEASE: &str = "contended";
 
 /// A term of one side, in microseconds since 1970.
@@ -72,7 +72,7 @@ async fn watch(leadership: Leadership) -> Vec<Term> {
             }
             _ => {}
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     terms.extend(began.map(|begins| Term { begins, ends: now(), who: "kctl" }));
     terms
