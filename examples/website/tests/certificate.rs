@@ -118,7 +118,7 @@ impl Running {
         while !self.seen.iter().any(has) {
             match tokio::time::timeout(TIMEOUT, self.lines.recv()).await {
                 Ok(Some(line)) => self.seen.push(line),
-                _ => panic!("nothing said {texts:?}: {:#?}", self.seen),
+                _ => panic!("nothing printed {texts:?}: {:#?}", self.seen),
             }
         }
     }
@@ -171,8 +171,8 @@ async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
         }
         Some((verb, [group, resource, _, name])) => {
             let dot = if group.is_empty() { "" } else { "." };
-            let told = format!("may not {verb} {resource}{dot}{group} {name} in");
-            program.says(&[&told, "which `kctl: the certificate of webhooks` needs"]).await;
+            let rejection = format!("may not {verb} {resource}{dot}{group} {name} in");
+            program.says(&[&rejection, "which `kctl: the certificate of webhooks` needs"]).await;
             program.says(&["help: ", "generate-rbac --name website --namespace default"]).await;
             let rejected = format!("cannot {verb} resource \"{resource}\"");
             program.says(&["failed to maintain the webhook certificate: ", &rejected]).await;

@@ -66,10 +66,10 @@ async fn others_are_answered_before_exit_code_1(command: &str) {
 
     example.terminate().await;
     assert_eq!(example.ends(EXIT_TIMEOUT).await, Some(1), "{command}");
-    let mut said = String::new();
-    example.child.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
+    let mut stderr = String::new();
+    example.child.stderr.take().unwrap().read_to_string(&mut stderr).await.unwrap();
     let expected = format!("Error: {} webhook functions are cut off: they block their threads", 2 * N_BLOCKED);
-    let line = said.lines().find(|line| line.contains(&expected)).unwrap_or_else(|| panic!("{command}: {said}"));
+    let line = stderr.lines().find(|line| line.contains(&expected)).unwrap_or_else(|| panic!("{command}: {stderr}"));
     let n_others = 2 * N_BLOCKED - 3;
     assert!(line.contains(": `health` (") && line.ends_with(&format!(" and {n_others} more")), "{command}: {line}");
 }

@@ -61,9 +61,9 @@ async fn running_request_is_answered_before_exit_with_0() {
         let _idle = example.connect().await.unwrap();
         let _silent = TcpStream::connect(&example.address).await.unwrap();
         // The server has received the headers when it asks for the body.
-        let mut asked = [0; 25];
-        timeout(TIMEOUT, stream.read_exact(&mut asked)).await.expect("it asks for the body").unwrap();
-        assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n", "{name}");
+        let mut interim_response = [0; 25];
+        timeout(TIMEOUT, stream.read_exact(&mut interim_response)).await.expect("it asks for the body").unwrap();
+        assert_eq!(&interim_response, b"HTTP/1.1 100 Continue\r\n\r\n", "{name}");
         example.terminate().await;
         let rejected = async {
             while TcpStream::connect(&example.address).await.is_ok() {
@@ -86,7 +86,7 @@ async fn server_in_a_cluster_rejects_only_once_unready() {
         Example::start(PROGRAM.as_ref(), "cluster", &["run", "--webhook-cert-dir", folder.to_str().unwrap()]).await;
     assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "));
     example.terminate().await;
-    let told = async {
+    let unready = async {
         loop {
             let response = example.ready().await.expect("it still accepts");
             if response.starts_with("HTTP/1.1 503 ") {
@@ -95,7 +95,7 @@ async fn server_in_a_cluster_rejects_only_once_unready() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let response = timeout(TIMEOUT, told).await.expect("it says that it stops");
+    let response = timeout(TIMEOUT, unready).await.expect("it says that it stops");
     assert!(response.ends_with("stopping"), "{response}");
     // Clients that have not noticed the shutdown yet still get a response.
     let (first, second) = request();

@@ -83,11 +83,11 @@ async fn existing_member_object_is_untouched_and_reported() {
     fleet.on_member::<Service>(0).create(&PostParams::default(), &theirs).await.unwrap();
     fleet.apply(crate::world::FLEET).await;
     fleet.until("the rest is done", async || fleet.ready("web").await == [Some(2), Some(8)]).await;
-    let said = async || {
+    let applied_message = async || {
         let work = fleet.api::<Work>().get("service-web-member1").await.unwrap();
         work.status.map(|status| status.applied_message).unwrap_or_default()
     };
-    fleet.until("the work says so", async || said().await.contains("already exists")).await;
+    fleet.until("the work says so", async || applied_message().await.contains("already exists")).await;
     let ports = fleet.on_member::<Service>(0).get("web").await.unwrap().spec.unwrap().ports.unwrap();
     assert_eq!(ports[0].port, 1);
     assert_eq!(fleet.have::<Service>("web").await, [true; 2]);

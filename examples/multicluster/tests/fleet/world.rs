@@ -106,8 +106,8 @@ impl Fleet {
         };
         if tokio::time::timeout(TIMEOUT, wait).await.is_err() {
             let works = self.api::<Work>().list(&kctl::kube::api::ListParams::default()).await.unwrap();
-            let said: Vec<_> = works.iter().map(|work| (work.name_any(), serde_json::json!(work.status))).collect();
-            panic!("not within {TIMEOUT:?}: {what}; the works say {said:#?}");
+            let statuses: Vec<_> = works.iter().map(|work| (work.name_any(), serde_json::json!(work.status))).collect();
+            panic!("not within {TIMEOUT:?}: {what}; the works say {statuses:#?}");
         }
     }
 

@@ -52,7 +52,7 @@ impl Running {
             }
             seen.push(line);
         }
-        panic!("nothing said `{text}`: {seen:#?}");
+        panic!("nothing printed `{text}`: {seen:#?}");
     }
 
     /// Sends a signal, such as `TERM`.

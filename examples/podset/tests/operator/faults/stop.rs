@@ -107,8 +107,8 @@ async fn impersonated_user_limits_the_program() {
     Api::all(client.clone()).create(&PostParams::default(), &binding).await.unwrap();
 
     let alone = Running::start(&["run", "--kubeconfig", &kubeconfig, "--as", "jane"]);
-    let said = alone.says("may not");
-    assert!(said.contains("in all namespaces, which `"), "{said}");
+    let line = alone.says("may not");
+    assert!(line.contains("in all namespaces, which `"), "{line}");
     assert!(alone.says("help: ").contains("--user='jane'"));
     assert_eq!(alone.terminate(), Some(0));
     assert!(!has_requested(&server, "jane", "create", "pods"));

@@ -214,8 +214,9 @@ async fn wrong(server: &Server) -> Vec<String> {
         let (name, status) = (set.name_any(), set.status.clone().unwrap_or_default());
         let n = i32::try_from(wanted.get(&name).copied().unwrap_or_default()).unwrap();
         let has = i32::try_from(of.get(&name).copied().unwrap_or_default()).unwrap();
-        let told = (status.replicas, status.ready_replicas, Some(status.observed_generation), status.conditions.len());
-        if (set.spec.replicas, has) != (n, n) || told != (n, n, set.metadata.generation, 0) {
+        let reported =
+            (status.replicas, status.ready_replicas, Some(status.observed_generation), status.conditions.len());
+        if (set.spec.replicas, has) != (n, n) || reported != (n, n, set.metadata.generation, 0) {
             wrong.push(format!("set {name} wants {n}, has {has}, and says {status:?}"));
         }
     }
@@ -225,7 +226,10 @@ async fn wrong(server: &Server) -> Vec<String> {
     let n_wanted = wanted.values().sum::<usize>();
     let n_live = server.ledger.lock().unwrap().n_live();
     if pods.len() != n_wanted || n_live != n_wanted {
-        wrong.push(format!("{} pods, of which the watch told {n_live}, where there should be {n_wanted}", pods.len()));
+        wrong.push(format!(
+            "{} pods, of which the watch reported {n_live}, where there should be {n_wanted}",
+            pods.len()
+        ));
     }
     wrong
 }
