@@ -273,10 +273,10 @@ fn corrupt_data_file_is_rejected_and_unchanged() {
         let file = folder.data().join(FILE);
         let before = fs::read(&file).unwrap();
         let Output { status, stderr, .. } = folder.command().output().unwrap();
-        let said = String::from_utf8(stderr).unwrap();
+        let message = String::from_utf8(stderr).unwrap();
         let place =
             if is_first { format!("{}: line 1 cannot be read", file.display()) } else { " cannot be read".into() };
-        assert!(said.contains(&place) && said.contains("put back a copy of the folder"), "{name}: {said}");
+        assert!(message.contains(&place) && message.contains("put back a copy of the folder"), "{name}: {message}");
         assert_eq!(status.code(), Some(1), "{name}");
         assert_eq!(fs::read(&file).unwrap(), before, "{name}: the file is changed");
     }
@@ -351,8 +351,8 @@ fn folder_with_broken_certificates_or_port_is_rejected() {
         let file = folder.data().join(name);
         fs::write(&file, text).unwrap();
         let Output { status, stderr, .. } = folder.command().output().unwrap();
-        let said = String::from_utf8(stderr).unwrap();
-        assert!(said.contains(&format!("{}: ", file.display())) && said.contains(why), "{name}: {said}");
+        let message = String::from_utf8(stderr).unwrap();
+        assert!(message.contains(&format!("{}: ", file.display())) && message.contains(why), "{name}: {message}");
         assert_eq!((status.code(), fs::read_to_string(&file).unwrap().as_str()), (Some(1), text), "{name}");
     }
 }

@@ -175,8 +175,9 @@ impl Cluster {
     /// Returns a kubeconfig with a new token of a `ServiceAccount`, in its namespace.
     pub(crate) async fn kubeconfig_of(&self, namespace: &str, account: &str) -> String {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
-        let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": 3600 } });
-        let request = http::Request::post(path).body(serde_json::to_vec(&asked).unwrap()).unwrap();
+        let spec = json!({ "expirationSeconds": 3600 });
+        let token_request = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec });
+        let request = http::Request::post(path).body(serde_json::to_vec(&token_request).unwrap()).unwrap();
         let response: Json = self.admin.request(request).await.unwrap();
         let mut kubeconfig = self.kubeconfig.clone();
         let current = &self.kubeconfig["current-context"];

@@ -161,11 +161,11 @@ impl<'a> Trial<'a> {
         let rejected = Arc::<Mutex<BTreeSet<String>>>::default();
         let noted = rejected.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (inner, noted, asked) = (inner.clone(), noted.clone(), verb_and_resource(&request));
+            let (inner, noted, permission) = (inner.clone(), noted.clone(), verb_and_resource(&request));
             async move {
                 let response = inner.send(request).await;
                 if response.as_ref().is_ok_and(|response| response.status() == 403) {
-                    noted.lock().insert(asked);
+                    noted.lock().insert(permission);
                 }
                 response
             }

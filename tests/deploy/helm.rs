@@ -165,8 +165,8 @@ async fn wrong_values_are_rejected_with_a_reason() {
     ] {
         let line = format!("template {RELEASE} {} --set {values}", chart.display());
         let output = helm.command(&line).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(part), "{values}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && stderr.contains(part), "{values}: {stderr}");
     }
 }
 

@@ -52,11 +52,11 @@ fn role_permissions(manifests: &[Json], namespace: &str, account: &str, of: &str
 }
 
 async fn allowed_permissions(client: &Client, namespace: &str) -> BTreeSet<String> {
-    let asked = json!({
+    let rules_review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": { "namespace": namespace },
     });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let request = Request::post(path).body(serde_json::to_vec(&asked).unwrap()).unwrap();
+    let request = Request::post(path).body(serde_json::to_vec(&rules_review).unwrap()).unwrap();
     let status = client.request::<Json>(request).await.unwrap()["status"].take();
     let rules = ["resourceRules", "nonResourceRules"].iter().filter_map(|rules| status[rules].as_array()).flatten();
     rules.flat_map(permissions).collect()

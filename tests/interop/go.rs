@@ -33,9 +33,9 @@ async fn program_of(folder: &str, package: &str) -> Command {
 /// Runs a program, checks that it succeeds, and returns its standard output.
 pub(crate) async fn run_and_read(program: &mut Command) -> String {
     let output = program.output().await.expect("the program starts");
-    let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}\n{wrong}");
-    told.into_owned()
+    let (stdout, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}\n{wrong}");
+    stdout.into_owned()
 }
 
 /// A temporary folder that is removed at the end of the test.

@@ -60,8 +60,8 @@ async fn converged_object_is_reconciled_once_it_changes() {
     for (name, text) in [("a", "done"), ("b", "to do"), ("c", "panics"), ("d", "done")] {
         world.set(name, text).await;
     }
-    let told = log.clone();
-    let app = app().controller_with(move |_env| std::future::ready(Ok(Telling { log: told.clone() })));
+    let log_of_controller = log.clone();
+    let app = app().controller_with(move |_env| std::future::ready(Ok(Telling { log: log_of_controller.clone() })));
     let triggers = app.triggers();
     triggers.trigger::<Telling>(&Key::namespaced("default", "d")).unwrap();
     world.run(app).await;
@@ -90,8 +90,10 @@ async fn converged_object_still_gets_finalizer_and_cleanup() {
         configs.create(&PostParams::default(), &config).await.unwrap();
     }
     configs.delete("deleted", &DeleteParams::default()).await.unwrap();
-    let told = log.clone();
-    world.run(app().controller_with(move |_env| std::future::ready(Ok(Cleaning { log: told.clone() })))).await;
+    let log_of_controller = log.clone();
+    world
+        .run(app().controller_with(move |_env| std::future::ready(Ok(Cleaning { log: log_of_controller.clone() }))))
+        .await;
     advance_seconds(5).await;
     let mut first = log.take();
     first.sort();

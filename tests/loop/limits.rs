@@ -164,8 +164,11 @@ async fn retry_after_429_delays_key_without_blocking_worker() {
     world.faults.add(Fault::RejectFor(429, 300), |request| request.method == "POST" && request.path.ends_with("/pods"));
     world.run(app).await;
     advance_seconds(1).await;
-    let said = log.take();
-    assert!(said.len() == 1 && said[0].ends_with("POST /api/v1/namespaces/default/pods is rejected"), "{said:?}");
+    let log_lines = log.take();
+    assert!(
+        log_lines.len() == 1 && log_lines[0].ends_with("POST /api/v1/namespaces/default/pods is rejected"),
+        "{log_lines:?}"
+    );
     world.faults.clear();
     advance_seconds(298).await;
     assert_eq!(log.take(), [""; 0]);

@@ -158,20 +158,20 @@ async fn unreadable_object_gets_one_event_for_each_state() {
     tasks.spawn(manager.run(std::future::pending()));
     advance_seconds(60).await;
     assert_eq!(n_unreadable().as_deref(), Some("1"));
-    let told = warnings(&world).await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0, "Unreadable");
-    assert!(told[0].1.starts_with("can't be read as Gauge: invalid value: integer `300`, expected u8"), "{told:?}");
-    assert!(told[0].1.ends_with("it is ignored until then"), "{told:?}");
+    let warned = warnings(&world).await;
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert_eq!(warned[0].0, "Unreadable");
+    assert!(warned[0].1.starts_with("can't be read as Gauge: invalid value: integer `300`, expected u8"), "{warned:?}");
+    assert!(warned[0].1.ends_with("it is ignored until then"), "{warned:?}");
     set_level(&world, 3).await;
     advance_seconds(60).await;
     assert!(log.take().contains(&"reconcile 3".to_owned()));
     assert_eq!(n_unreadable().as_deref(), Some("0"));
     set_level(&world, 400).await;
     advance_seconds(60).await;
-    let told = warnings(&world).await;
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().any(|(_, note)| note.ends_with("its last readable state is used until then")), "{told:?}");
+    let warned = warnings(&world).await;
+    assert_eq!(warned.len(), 2, "{warned:?}");
+    assert!(warned.iter().any(|(_, note)| note.ends_with("its last readable state is used until then")), "{warned:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -199,9 +199,9 @@ async fn never_readable_object_keeps_its_finalizer_until_corrected() {
     world.run(app().controller_with(move |_| std::future::ready(Ok(Gauges { log: logged.clone() })))).await;
     delete(&world).await;
     assert!(is_there(&world).await && log.take().is_empty());
-    let told = warnings(&world).await;
-    let note = told.iter().find(|(reason, _)| reason == "ReconcileFailed").map(|(_, note)| note.as_str());
-    let note = note.unwrap_or_else(|| panic!("{told:?}"));
+    let warned = warnings(&world).await;
+    let note = warned.iter().find(|(reason, _)| reason == "ReconcileFailed").map(|(_, note)| note.as_str());
+    let note = note.unwrap_or_else(|| panic!("{warned:?}"));
     assert!(note.contains("the finalizer loop.example.com/gauge stays"), "{note}");
     let command = r#"kubectl patch gauges.example.com a -n default --type=merge -p '{"metadata":{"finalizers":["example.com/other"]}}'"#;
     assert!(note.ends_with(command), "{note}");

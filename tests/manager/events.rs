@@ -133,18 +133,18 @@ async fn events_follow_the_configured_number_of_failures() {
         let world = world("fails", |manager| manager.warn_after_failures(failures)).await;
         advance_seconds(100).await;
         let events = world.events().await;
-        let told = events.iter().filter(|event| event.contains(wanted)).count();
-        assert_eq!((events.len(), told), if failures > 0 { (1, 1) } else { (0, 0) }, "{failures:?}: {events:?}");
+        let n_wanted = events.iter().filter(|event| event.contains(wanted)).count();
+        assert_eq!((events.len(), n_wanted), if failures > 0 { (1, 1) } else { (0, 0) }, "{failures:?}: {events:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn unusually_many_conflicts_record_one_event() {
     let wanted = format!("Warning ReconcileFailed: met a conflict 6 times in a row: {}", conflict());
-    for (failures, told) in [(1, 1), (10, 1), (50, 1), (0, 0)] {
+    for (failures, n_events) in [(1, 1), (10, 1), (50, 1), (0, 0)] {
         let world = world("conflicts", |manager| manager.warn_after_failures(failures)).await;
         advance_seconds(4_000).await;
-        assert_eq!(world.events().await, vec![wanted.clone(); told], "{failures}");
+        assert_eq!(world.events().await, vec![wanted.clone(); n_events], "{failures}");
     }
 }
 

@@ -296,10 +296,10 @@ async fn kept_reports_do_not_delay_the_stop() {
     let process = start(&contest, Duration::ZERO, setup).await;
     create(&contest, 0..1).await;
     advance_seconds(3).await;
-    let told = Instant::now();
+    let stopped_at = Instant::now();
     process.stop().await.unwrap();
     assert!(!kept.lock().is_empty());
-    assert!(told.elapsed() < Duration::from_secs(1), "{:?}", told.elapsed());
+    assert!(stopped_at.elapsed() < Duration::from_secs(1), "{:?}", stopped_at.elapsed());
     assert_eq!(contest.lease_state().await.0, "");
     assert_eq!(n_requests(&contest, "create", "events"), 1);
 }

@@ -325,15 +325,15 @@ async fn names_of_objects_are_never_labels() {
 #[tokio::test(start_paused = true)]
 async fn metrics_state_version_and_commit_of_the_app() {
     let contest = Contest::new();
-    let said = async |app: App| {
+    let info_labels = async |app: App| {
         let text = app.manager(contest.client.clone()).await.unwrap().metrics().text(Format::Prometheus);
         assert_eq!(text.matches("kctl_app_info{").count(), 1, "{text}");
         text.lines().find(|line| line.starts_with("kctl_app_info{")).unwrap().to_owned()
     };
     let known = App::new("does").version("1.2.3").commit(Some("abc123"));
-    assert_eq!(said(known).await, r#"kctl_app_info{name="does",version="1.2.3",commit="abc123"} 1"#);
+    assert_eq!(info_labels(known).await, r#"kctl_app_info{name="does",version="1.2.3",commit="abc123"} 1"#);
     let unknown = App::new("does").commit(None);
-    assert_eq!(said(unknown).await, r#"kctl_app_info{name="does",version="",commit=""} 1"#);
+    assert_eq!(info_labels(unknown).await, r#"kctl_app_info{name="does",version="",commit=""} 1"#);
 }
 
 #[tokio::test(start_paused = true)]
