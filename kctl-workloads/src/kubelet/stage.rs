@@ -82,7 +82,8 @@ impl StageRequest {
     /// Reads the behaviour of a Pod. A Pod that is not restarted after success is `succeeding` by default.
     pub(super) fn from_pod(pod: &Pod) -> Self {
         let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
-        let ends = is_of_job(&pod.metadata) || policy.is_some_and(|policy| ["Never", "OnFailure"].contains(&policy));
+        let ends =
+            belongs_to_job(&pod.metadata) || policy.is_some_and(|policy| ["Never", "OnFailure"].contains(&policy));
         Self::from_metadata(&pod.metadata, ends.then_some(Stage::Succeeding))
     }
 
@@ -130,7 +131,7 @@ impl StageRequest {
 }
 
 /// Returns `true` if a Job controls the Pod.
-fn is_of_job(metadata: &ObjectMeta) -> bool {
+fn belongs_to_job(metadata: &ObjectMeta) -> bool {
     let is_job = |owner: &OwnerReference| owner.controller == Some(true) && owner.kind == "Job";
     metadata.owner_references.iter().flatten().any(|owner| is_job(owner) && owner.api_version.starts_with("batch/"))
 }
@@ -188,8 +189,8 @@ mod tests {
             (&[("stage", "failing")], &[("stage", "succeeding")], Some(Stage::Succeeding), 0),
             (&[("stage", "dancing")], &[], None, 1),
         ] {
-            let asked = StageRequest::from_metadata(&metadata(labels, annotations), None);
-            assert_eq!((asked.stage, asked.exit_code), (stage, code), "{labels:?} {annotations:?}");
+            let request = StageRequest::from_metadata(&metadata(labels, annotations), None);
+            assert_eq!((request.stage, request.exit_code), (stage, code), "{labels:?} {annotations:?}");
         }
         assert!(is_lost(&metadata(&[("stage", "lost")], &[])));
     }

@@ -275,8 +275,8 @@ async fn kubelet_survives_a_compacted_history() {
     after(900).await;
     world.create("b", json!({})).await;
     after(3).await;
-    let told = [world.describe_pod("a").await, world.describe_pod("b").await];
-    assert_eq!(told[0], told[1], "it runs, too");
+    let pods = [world.describe_pod("a").await, world.describe_pod("b").await];
+    assert_eq!(pods[0], pods[1], "it runs, too");
 }
 
 #[tokio::test(start_paused = true)]

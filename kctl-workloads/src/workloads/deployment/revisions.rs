@@ -51,13 +51,13 @@ pub(super) fn annotations(
     old: &[&ReplicaSet],
 ) -> BTreeMap<String, String> {
     let shared = deployment.annotations().iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
-    let mut said: BTreeMap<_, _> = shared.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut merged: BTreeMap<_, _> = shared.map(|(name, value)| (name.clone(), value.clone())).collect();
     let revision = current(set, old);
-    said.insert(REVISION.into(), revision.to_string());
+    merged.insert(REVISION.into(), revision.to_string());
     // A rollback: an older set is current again and gets a new revision.
     if let Some(set) = set.filter(|set| (1..revision).contains(&revision_of(*set))) {
         let before = set.annotations().get(REVISION_HISTORY).map(|before| format!("{before},")).unwrap_or_default();
-        said.insert(REVISION_HISTORY.into(), format!("{before}{}", revision_of(set)));
+        merged.insert(REVISION_HISTORY.into(), format!("{before}{}", revision_of(set)));
     }
-    said
+    merged
 }

@@ -67,7 +67,7 @@ impl<'a> Rollout<'a> {
     /// more than what is left, and none becomes negative. Annotations are written even if the size is unchanged, so
     /// that the resize counts as done.
     async fn share(&self, mut sets: Vec<&ReplicaSet>) -> kube::Result<usize> {
-        let more = self.bounds.pods_max() - self.n_asked();
+        let more = self.bounds.pods_max() - self.n_desired();
         if more > 0 {
             sets.sort_by_key(|set| Reverse((replicas(set), set.creation_timestamp())));
         } else {
@@ -91,9 +91,9 @@ impl<'a> Rollout<'a> {
         }
         let mut n_writes = 0;
         for (set, size) in sets.into_iter().zip(sizes) {
-            let is_said =
+            let is_annotated =
                 self.bounds.annotations().iter().all(|(name, text)| set.annotations().get(name) == Some(text));
-            if size != replicas(set) || !is_said {
+            if size != replicas(set) || !is_annotated {
                 n_writes += self.write_scale(set, size).await?;
             }
         }

@@ -227,8 +227,8 @@ async fn too_many_failed_indexes_end_a_job() {
     world.create(spec, "failing").await;
     let status = world.wait_until_settled().await;
     assert_eq!(status["failedIndexes"], "0,1");
-    let told = json!(["FailureTarget MaxFailedIndexesExceeded", "Failed MaxFailedIndexesExceeded"]);
-    assert_eq!(status["conditions"], told);
+    let expected = json!(["FailureTarget MaxFailedIndexesExceeded", "Failed MaxFailedIndexesExceeded"]);
+    assert_eq!(status["conditions"], expected);
 }
 
 #[tokio::test(start_paused = true)]
