@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
         let found = match fields(type_name) {
             _ if self.environment.declares(type_name) => self.environment.field(type_name, field),
             Some(fields) => fields.get(field).cloned(),
-            None if self.environment.is_constructible(type_name) => return Type::Dyn,
+            None if self.environment.is_available(type_name) => return Type::Dyn,
             None => return self.report(at, IssueKind::Other(format!("unexpected failed resolution of '{type_name}'"))),
         };
         found.unwrap_or_else(|| {
@@ -187,7 +187,7 @@ impl<'a> Checker<'a> {
 
     /// Checks a constructed object: `Object{…}` of a mutating policy, or a protobuf message.
     fn message(&mut self, at: usize, name: &str, fields_given: &[(String, Item)]) -> Type {
-        let is = match (self.environment.is_constructible(name), self.variable(name)) {
+        let is = match (self.environment.is_available(name), self.variable(name)) {
             (true, _) => Type::Object(name.into()),
             // Fields of protobuf messages are not in the tables: no expression of Kubernetes constructs one.
             (false, _) if name.starts_with("google.protobuf.") => {
@@ -272,8 +272,8 @@ impl<'a> Checker<'a> {
 
     /// Returns `true` for a function that is called without a receiver. `jsonpatch.…` belongs to mutating policies.
     fn is_function(&self, name: &str) -> bool {
-        let is_there = self.environment.can_construct_objects() || !name.starts_with("jsonpatch.");
-        is_there && function(name).is_some_and(|declaration| !declaration.forms(CallStyle::Function).is_empty())
+        let is_available = self.environment.can_construct_objects() || !name.starts_with("jsonpatch.");
+        is_available && function(name).is_some_and(|declaration| !declaration.forms(CallStyle::Function).is_empty())
     }
 
     /// Checks that all operands are `bool`, and reports each one that is not.

@@ -181,8 +181,8 @@ impl Lexer<'_> {
                 letter = self.read_escape()?;
             }
             if is_bytes {
-                let of_digits = u8::try_from(u32::from(letter)).ok().filter(|_| is_byte);
-                bytes.extend(of_digits.map_or_else(|| letter.to_string().into_bytes(), |byte| vec![byte]));
+                let raw_byte = u8::try_from(u32::from(letter)).ok().filter(|_| is_byte);
+                bytes.extend(raw_byte.map_or_else(|| letter.to_string().into_bytes(), |byte| vec![byte]));
             } else {
                 text.push(letter);
             }
