@@ -41,7 +41,7 @@ pub(super) struct H2Connection {
     /// Streams with a response.
     pub(super) n_responded: AtomicUsize,
     /// `true` once a request was answered, until a connection error.
-    is_there: AtomicBool,
+    is_established: AtomicBool,
     /// Held by the request that opens the connection.
     first: Mutex<()>,
 }
@@ -66,7 +66,7 @@ impl H2Connection {
             pool: builder.build(connector.clone()),
             n_open: AtomicUsize::default(),
             n_responded: AtomicUsize::default(),
-            is_there: AtomicBool::default(),
+            is_established: AtomicBool::default(),
             first: Mutex::default(),
         }
     }
@@ -83,12 +83,12 @@ impl H2Connection {
     /// # Cancel safety
     /// Safe: dropping the future resets the stream, and other streams of the connection go on.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, legacy::Error> {
-        if !self.is_there.load(Ordering::Acquire)
+        if !self.is_established.load(Ordering::Acquire)
             && let Ok(_alone) = timeout(FIRST_REQUEST_TIMEOUT, self.first.lock()).await
-            && !self.is_there.load(Ordering::Acquire)
+            && !self.is_established.load(Ordering::Acquire)
         {
             let response = self.pool.request(request).await?;
-            self.is_there.store(true, Ordering::Release);
+            self.is_established.store(true, Ordering::Release);
             return Ok(response);
         }
         let response = self.pool.request(request).await;
@@ -100,6 +100,6 @@ impl H2Connection {
 
     /// Marks the connection as lost: the next request opens one first.
     pub(super) fn mark_lost(&self) {
-        self.is_there.store(false, Ordering::Release);
+        self.is_established.store(false, Ordering::Release);
     }
 }

@@ -145,9 +145,9 @@ impl Health {
         let mut checks = Vec::new();
         let sources = self.view.sources();
         let opened = self.runtime_caches();
-        let of_controllers = cache_paths(sources).into_iter().map(|name| format!("store-{name}")).zip(sources);
+        let controller_caches = cache_paths(sources).into_iter().map(|name| format!("store-{name}")).zip(sources);
         let at_run_time = cache_paths(&opened).into_iter().map(|name| format!("store-watch-{name}")).zip(&opened);
-        for (name, source) in of_controllers.chain(at_run_time) {
+        for (name, source) in controller_caches.chain(at_run_time) {
             let store = source.store();
             let stuck = self.stuck_for(&name, (store.backlog() > 0).then(|| store.n_applied()));
             checks.push((name, "deltas wait and none is taken", stuck));

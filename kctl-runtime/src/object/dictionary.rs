@@ -138,7 +138,7 @@ struct Dictionaries {
 
 impl Dictionaries {
     fn compress(&mut self, text: &str) -> Option<Compressed> {
-        if self.are_of_little_use() && self.n_left < UNLIKE_PER_TRIED {
+        if self.compress_poorly() && self.n_left < UNLIKE_PER_TRIED {
             self.n_left += 1;
             return None;
         }
@@ -152,7 +152,7 @@ impl Dictionaries {
     }
 
     /// Returns `true` if compression saved less than a quarter of the recent strings.
-    fn are_of_little_use(&self) -> bool {
+    fn compress_poorly(&self) -> bool {
         let (before, after) = self.judged;
         before >= JUDGED_BYTES && after * 4 > before * 3
     }

@@ -60,7 +60,7 @@ pub(super) struct Condition {
     /// Is `true` if the API server does not serve the kind, which is optional.
     absent: AtomicBool,
     /// The moment at which the API server last sent anything.
-    heard: Mutex<Option<Instant>>,
+    last_received: Mutex<Option<Instant>>,
     /// The options of `generate-rbac` that print the role of this source, such as ` --shards 16`. Unset for kinds of
     /// controllers, which need none.
     role: OnceLock<String>,
@@ -100,12 +100,12 @@ impl Condition {
 
     /// Returns the time since the API server last sent anything.
     pub(super) fn time_since_message(&self) -> Option<Duration> {
-        self.heard.lock().map(|heard| heard.elapsed())
+        self.last_received.lock().map(|last_received| last_received.elapsed())
     }
 
     /// Records that the API server sent something.
     pub(super) fn record_response(&self) {
-        *self.heard.lock() = Some(Instant::now());
+        *self.last_received.lock() = Some(Instant::now());
     }
 
     /// Counts an object that could not be decoded.
@@ -177,10 +177,10 @@ impl Condition {
     /// It does not end the failure of a watch. With an API server that serves only lists, each retry would log
     /// `works again`, and the failure anew.
     pub(super) fn record_list(&self, config: &WatchConfig, scope: &NamespaceScope) {
-        let is_of_watch = |failure: &Failure| {
+        let is_watch_failure = |failure: &Failure| {
             failure.is_of(scope, Activity::Follow) && *failure.error.operation() == config.operation("watch")
         };
-        if self.failures.lock().iter().any(is_of_watch) {
+        if self.failures.lock().iter().any(is_watch_failure) {
             return self.record_served(config);
         }
         self.record_success(config, scope, Activity::Follow);

@@ -217,12 +217,12 @@ impl Reflector {
 
     /// Checks the invariants of the fields between two inputs.
     fn check(&self) {
-        let is_whole = matches!(self.request, Request::Whole { .. });
+        let is_whole_list = matches!(self.request, Request::Whole { .. });
         let collects = matches!(self.request, Request::Stream | Request::List { token: Some(_), .. });
         debug_assert!(self.objects.is_empty() || collects, "objects of two lists never become one state");
-        let lists = is_whole || matches!(self.request, Request::List { .. });
+        let lists = is_whole_list || matches!(self.request, Request::List { .. });
         debug_assert!(!self.streams || !lists, "a state that is streamed is not listed as well");
-        debug_assert!(!self.pages || !is_whole, "a list that broke off is not requested whole again");
+        debug_assert!(!self.pages || !is_whole_list, "a list that broke off is not requested whole again");
         debug_assert!(self.broken <= BROKEN_LISTS, "lists are paged from this number on");
         debug_assert!(self.behind < STALE_LISTS_MAX, "the cache follows a server whose state went back");
     }

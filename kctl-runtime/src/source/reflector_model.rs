@@ -218,7 +218,7 @@ struct Watcher {
     /// The cache under test, fed with the deltas of all reflectors.
     cache: Cache,
     /// The state according to the reported changes alone.
-    told: BTreeMap<ObjectKey, Arc<Stored>>,
+    delivered: BTreeMap<ObjectKey, Arc<Stored>>,
     /// The newest version of each name that was ever reported.
     newest: BTreeMap<ObjectKey, u64>,
     /// The uids that the process itself deleted.
@@ -244,7 +244,12 @@ impl Watcher {
         let versions = |objects: &BTreeMap<ObjectKey, Arc<Stored>>| -> Vec<_> {
             objects.iter().map(|(key, object)| (key.clone(), object.meta().revision())).collect()
         };
-        prop_assert_eq!(versions(&cached), versions(&self.told), "the changes are not what is cached, by {}", text);
+        prop_assert_eq!(
+            versions(&cached),
+            versions(&self.delivered),
+            "the changes are not what is cached, by {}",
+            text
+        );
         Ok(())
     }
 
@@ -252,20 +257,20 @@ impl Watcher {
     fn hear(&mut self, change: &Change<Stored>) -> Result<(), TestCaseError> {
         let latest = change.latest();
         let (key, revision) = (latest.key().clone(), latest.meta().revision().unwrap());
-        let known = self.told.get(&key);
+        let known = self.delivered.get(&key);
         match change {
             Change::Added(new) => {
                 prop_assert!(known.is_none(), "{} is added twice", key);
                 prop_assert!(!self.gone.contains(&new.meta().uid.to_string()), "{} is back after its own delete", key);
-                self.told.insert(key.clone(), new.clone());
+                self.delivered.insert(key.clone(), new.clone());
             }
             Change::Updated { old, new } => {
                 prop_assert!(known.is_some_and(|known| Arc::ptr_eq(known, old)), "{} was another state", key);
                 prop_assert_eq!(&old.meta().uid, &new.meta().uid);
-                self.told.insert(key.clone(), new.clone());
+                self.delivered.insert(key.clone(), new.clone());
             }
             Change::Deleted { last } => {
-                let known = self.told.remove(&key);
+                let known = self.delivered.remove(&key);
                 let same = known.is_some_and(|known| {
                     known.meta().uid == last.meta().uid && known.meta().revision() <= last.meta().revision()
                 });
@@ -304,7 +309,7 @@ impl Run {
     fn new(reflector: fn(NamespaceScope) -> Reflector, scopes: Vec<NamespaceScope>) -> Self {
         let server = Server { revision: 10, ..Server::default() };
         let cache = Cache::new(scopes.clone());
-        let watcher = Watcher { cache, told: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
+        let watcher = Watcher { cache, delivered: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
         let followers = scopes.into_iter().map(|scope| {
             let reflector = reflector(scope.clone());
             Follower { scope, reflector, stream: None }
@@ -431,8 +436,8 @@ impl Run {
             objects.iter().map(|object| (object.key().clone(), object.meta().resource_version.clone())).collect()
         };
         let cached = state(self.watcher.cache.all().cloned().collect());
-        let of_all = self.followers.iter().flat_map(|of| self.server.at(self.server.revision, &of.scope));
-        prop_assert_eq!(cached, state(of_all.collect()), "not what the server has");
+        let in_all_scopes = self.followers.iter().flat_map(|of| self.server.at(self.server.revision, &of.scope));
+        prop_assert_eq!(cached, state(in_all_scopes.collect()), "not what the server has");
         prop_assert_eq!(self.watcher.cache.n_tombstones(), 0, "what was deleted is remembered for ever");
         Ok(())
     }

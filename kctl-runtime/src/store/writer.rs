@@ -412,15 +412,15 @@ impl SharedStore {
 
     /// Returns once the store has this state of an object or a newer one, or the object has left the store.
     pub(crate) async fn wait_for(&self, key: &ObjectKey, uid: &Uid, version: &Version) {
-        let mut was_there = false;
+        let mut was_cached = false;
         loop {
             let mut advances = std::pin::pin!(self.advances.notified());
             advances.as_mut().enable();
-            let is_there = self.get(key).is_some_and(|cached| cached.meta().uid == *uid);
-            if self.has(key, uid, version) || (was_there && !is_there) {
+            let is_cached = self.get(key).is_some_and(|cached| cached.meta().uid == *uid);
+            if self.has(key, uid, version) || (was_cached && !is_cached) {
                 return;
             }
-            was_there = is_there;
+            was_cached = is_cached;
             advances.await;
         }
     }

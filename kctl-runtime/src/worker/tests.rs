@@ -490,16 +490,16 @@ async fn uncertain_write_is_forgotten_with_a_lost_slot() {
         env.gate.bind(&tenures);
         let tenure = tenures.begin(0, &WritePermit::always());
         env.gate.open(&tenure);
-        let (of_run, uncertain) = (env.clone(), env.writer.uncertain_writes().clone());
+        let (run_env, uncertain) = (env.clone(), env.writer.uncertain_writes().clone());
         let act = act(move |name, _| {
-            of_run.writer.uncertain_writes().add_lost(&key(&name), &of_run.primary);
+            run_env.writer.uncertain_writes().add_lost(&key(&name), &run_env.primary);
             match slot {
                 "drains" => tenures.drain(&tenure),
                 "ends" | "returns" => tenures.end(0),
                 _ => {}
             }
             if slot == "returns" {
-                of_run.gate.open(&tenures.begin(0, &WritePermit::always()));
+                run_env.gate.open(&tenures.begin(0, &WritePermit::always()));
             }
             async { Ok(Action::await_change()) }
         });

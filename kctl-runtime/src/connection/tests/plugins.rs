@@ -28,8 +28,8 @@ impl Plugin {
     }
 
     fn says(&self, status: &Value) {
-        let said = json!({ "apiVersion": V1, "kind": "ExecCredential", "status": status });
-        fs::write(self.folder.join("said"), said.to_string()).unwrap();
+        let credential = json!({ "apiVersion": V1, "kind": "ExecCredential", "status": status });
+        fs::write(self.folder.join("said"), credential.to_string()).unwrap();
     }
 
     fn n_starts(&self) -> usize {

@@ -73,12 +73,19 @@ impl Server {
         let accepted = Arc::<parking_lot::Mutex<String>>::default();
         let (ends, _) = broadcast::channel(4);
         let protocols: &[&[u8]] = if n_streams > 0 { &[b"h2", b"http/1.1"] } else { &[] };
-        let (acceptor, counted, told) = (tls(protocols), n_connections.clone(), ends.clone());
+        let (acceptor, counted, end_sender) = (tls(protocols), n_connections.clone(), ends.clone());
         let notes = Notes { seen: seen.clone(), accepted: accepted.clone() };
         tokio::spawn(async move {
             while let Ok((stream, _peer)) = listener.accept().await {
                 let connection = counted.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(serve(stream, acceptor.clone(), n_streams, connection, notes.clone(), told.subscribe()));
+                tokio::spawn(serve(
+                    stream,
+                    acceptor.clone(),
+                    n_streams,
+                    connection,
+                    notes.clone(),
+                    end_sender.subscribe(),
+                ));
             }
         });
         Self { url, seen, n_connections, ends, accepted }
@@ -186,13 +193,13 @@ async fn serve(
     mut ends: broadcast::Receiver<End>,
 ) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
-    let of_connection = stream.get_ref().1.peer_certificates().and_then(|chain| name_in(&chain[0]));
+    let certificate_name = stream.get_ref().1.peer_certificates().and_then(|chain| name_in(&chain[0]));
     let service = service_fn(move |request: Request<Incoming>| {
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
         let is_streaming = path.contains("watch=") || path.contains("follow=");
         let agent = request.headers().get("user-agent").map(|agent| agent.to_str().unwrap().to_owned());
         let token = request.headers().get("authorization").map(|token| token.to_str().unwrap().to_owned());
-        let who = token.or_else(|| of_connection.clone()).unwrap_or_default();
+        let who = token.or_else(|| certificate_name.clone()).unwrap_or_default();
         let is_rejected = ![String::new(), who.clone()].contains(&notes.accepted.lock());
         let (version, agent) = (request.version(), agent.unwrap_or_default());
         notes.seen.lock().push(Seen { connection, version, path, agent, who });

@@ -108,8 +108,9 @@ impl History {
     /// Such a key is in no queue, so only this record still has its error.
     pub(crate) fn given_up(&self, controller: &str) -> Vec<LastError> {
         let recorded = self.recorded.lock();
-        let of_it = recorded.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
-        let mut given_up: Vec<LastError> = of_it.cloned().collect();
+        let failed_for_good =
+            recorded.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
+        let mut given_up: Vec<LastError> = failed_for_good.cloned().collect();
         given_up.sort_by(|a, b| a.key.cmp(&b.key));
         given_up
     }

@@ -84,8 +84,8 @@ impl Reflector {
     /// Returns the next wait of the backoff, or the `Retry-After` of the response if that is longer. The second is at
     /// most [`RETRY_AFTER_MAX`].
     fn wait_after(&mut self, error: &ApiError) -> Vec<Effect> {
-        let asked = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
-        vec![Effect::Wait(self.backoff.next_wait().max(asked))]
+        let retry_after = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
+        vec![Effect::Wait(self.backoff.next_wait().max(retry_after))]
     }
 
     /// Requests the newest state, because the page or version has expired, or this server has not reached it.
