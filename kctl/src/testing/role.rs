@@ -139,7 +139,7 @@ pub fn names_a_real_server() -> bool {
 pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     let role = app().permissions();
     let bypasses = Bypasses::watch();
-    let whole = Trial::embedded(&app(), &role).await?;
+    let whole = Trial::start_embedded(&app(), &role).await?;
     let outcome = run_under_full_role(&whole, &scenario).await;
     // A client that bypasses the role comes first: the other results prove nothing then.
     if let Some(report) = bypasses.report() {
@@ -156,7 +156,7 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
             part.cluster.clone(),
             without(&part.permission, parts.get(&part.cluster).map_or(&[], Vec::as_slice)),
         );
-        let trial = Trial::embedded(&app(), &rest).await?;
+        let trial = Trial::start_embedded(&app(), &rest).await?;
         check_part(&trial, &scenario, part, &mut superfluous).await?;
     }
     report(&superfluous, unused)

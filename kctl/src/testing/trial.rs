@@ -97,7 +97,7 @@ pub(super) enum WatchedNamespaces {
 
 impl Trial {
     /// Starts an app under `role` on a new embedded API server.
-    pub(super) async fn embedded(app: &App, role: &Permissions) -> Result<Self> {
+    pub(super) async fn start_embedded(app: &App, role: &Permissions) -> Result<Self> {
         let world = World::with_role(app, role).await?;
         Ok(Self {
             client: world.client.clone(),

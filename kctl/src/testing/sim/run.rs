@@ -151,7 +151,7 @@ async fn run_phases(
         ended = phases => ended.unwrap_or_else(|panic| Err(Violation::from_panic("a step", &*panic))).err(),
     };
     let mut points = world.points();
-    points.length = world.shared.elapsed();
+    points.length = world.shared.simulated_time();
     let injected = world.shared.faults.counts();
     let (changes_by_app, n_reconciles) = {
         let checks = world.shared.checks.lock();
@@ -291,7 +291,7 @@ fn check_generations(world: &World) -> Result<(), Violation> {
 
 fn check_settled(world: &World) -> Result<(), Violation> {
     let mut snapshot = world.shared.checks.lock().snapshot.clone();
-    snapshot.time = world.shared.elapsed();
+    snapshot.time = world.shared.simulated_time();
     for invariant in &world.shared.scenario.settled {
         let holds = catch_unwind(AssertUnwindSafe(|| (invariant.holds)(&snapshot)));
         let holds = holds.map_err(|panic| Violation::from_panic(&format!("rule {:?}", invariant.name), &*panic))?;

@@ -245,15 +245,15 @@ impl Shared {
 
     /// Records that the state has settled now. The last time is that of the final state.
     pub(super) fn record_settled(&self) {
-        let now = self.elapsed();
+        let now = self.simulated_time();
         let mut points = self.points.lock();
         points.settled_times.push(now);
         points.settled = now;
     }
 
     /// Returns the simulated time since the start of the run.
-    pub(super) fn elapsed(&self) -> Duration {
-        self.trace.lock().elapsed()
+    pub(super) fn simulated_time(&self) -> Duration {
+        self.trace.lock().simulated_time()
     }
 
     /// Waits until a checker has found something.
@@ -270,7 +270,7 @@ impl Shared {
     /// Runs a checker. After its first finding all connections of the app are cut, so that the
     /// timeline ends there.
     pub(super) fn check(&self, look: impl FnOnce(&mut Checks, Duration)) {
-        let now = self.elapsed();
+        let now = self.simulated_time();
         let mut checks = self.checks.lock();
         let before = checks.found.is_some();
         look(&mut checks, now);

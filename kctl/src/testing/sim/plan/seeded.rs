@@ -255,8 +255,8 @@ impl FaultPoints {
         let history = self.histories.get(usize::try_from(n).unwrap_or_default())?;
         let newest = history.newest(nth_write);
         match start {
-            Start::Stale => Some(history.stale(rng.within(history.oldest(newest), newest))),
-            Start::Outdated if self.outdated_lists => Some(history.outdated(rng.within(history.first, newest))),
+            Start::Stale => Some(history.stale_start(rng.within(history.oldest(newest), newest))),
+            Start::Outdated if self.outdated_lists => Some(history.outdated_start(rng.within(history.first, newest))),
             Start::Outdated | Start::Current => None,
         }
     }

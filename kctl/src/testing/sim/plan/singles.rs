@@ -145,8 +145,9 @@ impl FaultPoints {
         let restart = |nth, behind| Fault::Write { nth, what: WriteFault::Crash { moment: Moment::After, behind } };
         let restarts = self.histories.iter().flat_map(|history| {
             (1..).zip(&history.before).flat_map(move |(nth, before)| {
-                let stale = (history.oldest(*before)..=*before).map(|revision| history.stale(revision));
-                let outdated = self.outdated_revisions(history, *before).map(|revision| history.outdated(revision));
+                let stale = (history.oldest(*before)..=*before).map(|revision| history.stale_start(revision));
+                let outdated =
+                    self.outdated_revisions(history, *before).map(|revision| history.outdated_start(revision));
                 stale.chain(outdated).map(move |behind| restart(nth, Some(behind)))
             })
         });

@@ -115,7 +115,7 @@ impl Scenario {
     /// Runs leaders with a write permit that always grants: a bug that the simulator has to find.
     #[doc(hidden)]
     #[must_use]
-    pub fn unfenced(mut self) -> Self {
+    pub fn without_fencing(mut self) -> Self {
         self.unfenced = true;
         self
     }
@@ -161,7 +161,7 @@ impl Scenario {
     /// Plants a bug in the protocol of slots, which the simulator has to find.
     #[doc(hidden)]
     #[must_use]
-    pub fn planted(mut self, bug: Planted) -> Self {
+    pub fn plant(mut self, bug: Planted) -> Self {
         self.planted = Some(bug);
         self
     }

@@ -90,7 +90,7 @@ impl Shared {
             Seen::Request(request) if is_bookkeeping(&request.group, &request.resource) => {}
             Seen::Request(request) if request.is_write() => {
                 let revisions = self.checks.lock().revisions.clone();
-                let now = self.elapsed();
+                let now = self.simulated_time();
                 let mut points = self.points.lock();
                 points.n_writes += 1;
                 points.write_times.push(now);
