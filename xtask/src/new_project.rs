@@ -17,8 +17,8 @@ use crate::{
 /// Functions that create or take a client: the lines of `src/own.rs`. A project's `clippy.toml` has to reject each of
 /// them, because such a client bypasses the declared permissions.
 const CLIENTS: [&str; 2] = [
-    "pub fn given(_: kctl::kube::Client) {}",
-    "pub fn made(config: kctl::kube::Config) { let _ = kctl::client(config); }",
+    "pub fn take_client(_: kctl::kube::Client) {}",
+    "pub fn create_client(config: kctl::kube::Config) { let _ = kctl::client(config); }",
 ];
 
 /// Cargo's configuration with the profiles. A target folder elsewhere has no parent with it.
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn rejected_client_is_found_by_its_line() {
-        let output = "error: use of a disallowed type `kctl::kube::Client`\n --> src/own.rs:1:17\n  |\n\
-            warning: function `made` is never used\n --> src/own.rs:2:8\n";
+        let output = "error: use of a disallowed type `kctl::kube::Client`\n --> src/own.rs:1:23\n  |\n\
+            warning: function `create_client` is never used\n --> src/own.rs:2:8\n";
         assert!(is_rejected(output, 1));
         assert!(!is_rejected(output, 2));
     }

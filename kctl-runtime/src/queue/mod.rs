@@ -399,7 +399,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// Ends the processing of a key. If the key was added meanwhile, it is ready again. Does nothing for a key that is
     /// not being processed.
     pub fn done(&self, key: &K) {
-        let done = self.shared.state.lock().done(key, Instant::now());
+        let done = self.shared.state.lock().finish_processing(key, Instant::now());
         let Some((worked, wake)) = done else { return };
         self.shared.wake(wake);
         self.shared.done.notify_waiters();

@@ -119,9 +119,9 @@ impl Guard {
         let bearer = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let bearer = bearer.and_then(|value| value.split_once(' '));
         let secret = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { return Err(unauthorized(NO_TOKEN)) };
+        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { return Err(unauthorized_page(NO_TOKEN)) };
         let user = self.user(secret).await.map_err(|error| self.internal_error(&error))?;
-        let Some(user) = user else { return Err(unauthorized(REJECTED_TOKEN)) };
+        let Some(user) = user else { return Err(unauthorized_page(REJECTED_TOKEN)) };
         let path = request.uri().path();
         if self.allows(&user, path).await.map_err(|error| self.internal_error(&error))? {
             return Ok(());
@@ -194,7 +194,7 @@ impl Guard {
 }
 
 /// Returns 401 with the header that tells a client to send a bearer token.
-fn unauthorized(why: &'static str) -> Page {
+fn unauthorized_page(why: &'static str) -> Page {
     let mut page = text(StatusCode::UNAUTHORIZED, why);
     page.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     page
