@@ -84,10 +84,10 @@ pub(super) fn check(registry: &Registry) -> Result<()> {
 pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     registry.wait_for(FOLLOWED_LAYERS);
     let source = |kind| Arc::new(Source::new(client.clone(), WatchConfig::new(kind), Arc::default()));
-    let of_group = |KindNames { kind, plural }: KindNames| {
+    let source_of = |KindNames { kind, plural }: KindNames| {
         source(Kind { group: GROUP.into(), version: "v1alpha1".into(), kind: kind.into(), plural: plural.into() })
     };
-    let (customizations, configurations) = (of_group(CUSTOMIZATION), of_group(CONFIGURATION));
+    let (customizations, configurations) = (source_of(CUSTOMIZATION), source_of(CONFIGURATION));
     let services = source(Kind::of::<Service>());
     let cached = services.store().clone();
     let mut layer = Configurable::new(Scripts::default(), Pool::new(Limits::default()));

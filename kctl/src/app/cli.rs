@@ -93,8 +93,8 @@ fn version(app: &App) -> String {
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
     let commit = app.commit.as_deref().map_or(String::new(), |commit| format!("commit {commit}"));
     let versions: Vec<_> = app.version.iter().chain(Some(&commit)).filter(|text| !text.is_empty()).cloned().collect();
-    let of_the_app = if versions.is_empty() { String::new() } else { format!("{}\n", versions.join(", ")) };
-    format!("{of_the_app}kctl {}, {build} build for {arch} {os}", env!("CARGO_PKG_VERSION"))
+    let app_line = if versions.is_empty() { String::new() } else { format!("{}\n", versions.join(", ")) };
+    format!("{app_line}kctl {}, {build} build for {arch} {os}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Parses the arguments, and checks what clap can't express.

@@ -150,8 +150,8 @@ impl ManagerOptions {
     /// program sets.
     pub(super) fn slots(&self) -> Option<u32> {
         let is_off = self.leader_elect || self.controller_ring.is_some();
-        let of_app = self.slots_of_app.filter(|_| !is_off).map(|(n, _by)| n);
-        self.shards.or(of_app).filter(|n| *n > 0)
+        let declared_slots = self.slots_of_app.filter(|_| !is_off).map(|(n, _by)| n);
+        self.shards.or(declared_slots).filter(|n| *n > 0)
     }
 
     /// Finds mistakes that don't need a cluster.
@@ -536,9 +536,9 @@ mod tests {
         let permissions =
             parse(&["--leader-elect"]).unwrap().lease_role("podset", "here").unwrap().unwrap().permissions;
         let texts: Vec<_> = permissions.iter().map(ToString::to_string).collect();
-        let of_the_name = |verb: &str| format!("{verb} leases.coordination.k8s.io podset in namespace here");
+        let named_lease = |verb: &str| format!("{verb} leases.coordination.k8s.io podset in namespace here");
         assert!(texts.contains(&"create leases.coordination.k8s.io in namespace here".to_owned()), "{texts:?}");
-        assert!(texts.contains(&of_the_name("update")), "{texts:?}");
+        assert!(texts.contains(&named_lease("update")), "{texts:?}");
     }
 
     #[cfg(feature = "webhook")]

@@ -197,10 +197,10 @@ fn stale_files(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Resu
         let object = name.split_once('-').map_or("", |(_kind, object)| object);
         // The name of an app can have a dot.
         let whole = stem.split_once('-').map_or("", |(_kind, object)| object);
-        let is_of_ring = owned.folders.contains(&RING_FOLDER)
+        let is_ring_manifest = owned.folders.contains(&RING_FOLDER)
             && file.parent() == Some(&folder.join(RING_FOLDER))
             && RING_KINDS.iter().any(|kind| stem.strip_prefix(kind).is_some_and(|name| name.starts_with('-')));
-        is_of_ring || names.iter().any(|name| name == object || name == whole)
+        is_ring_manifest || names.iter().any(|name| name == object || name == whole)
     };
     let mut left = Vec::new();
     for parent in folders {
@@ -326,8 +326,8 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// git is not installed, the folder is in no repository, or the revision is unknown.
 fn read_revision(folder: &Path, revision: &str) -> Result<Vec<(String, String)>> {
-    let is_there = |folder: &&Path| folder.as_os_str().is_empty() || folder.is_dir();
-    let existing = folder.ancestors().find(is_there).unwrap_or(folder);
+    let exists = |folder: &&Path| folder.as_os_str().is_empty() || folder.is_dir();
+    let existing = folder.ancestors().find(exists).unwrap_or(folder);
     let below = folder.strip_prefix(existing).unwrap_or(Path::new(""));
     let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
     let prefix = below.join("");

@@ -159,8 +159,8 @@ async fn start(
         client_of(&unlimited).map(|client| (runtime.clone(), client))
     });
     let elections = elections.transpose()?;
-    let of_ring = ring.as_ref().map(|ring| app.ring_role(ring.ring(), ring.namespace()));
-    let extra = options.lease_role(&app.name, &namespace)?.into_iter().chain(of_ring);
+    let ring_role = ring.as_ref().map(|ring| app.ring_role(ring.ring(), ring.namespace()));
+    let extra = options.lease_role(&app.name, &namespace)?.into_iter().chain(ring_role);
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
     let about =

@@ -297,9 +297,9 @@ impl App {
         let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
         let (routes, functions) = self.routes()?;
         let server = Server::listen(routes, server).await;
-        let is_of_folder = options.webhook_cert_dir.is_some() && matches!(server, Err(ServerError::Certificate(_)));
+        let is_folder_error = options.webhook_cert_dir.is_some() && matches!(server, Err(ServerError::Certificate(_)));
         let server = server.map_err(not_started);
-        let server = if is_of_folder { server.context("--webhook-cert-dir")? } else { server? };
+        let server = if is_folder_error { server.context("--webhook-cert-dir")? } else { server? };
         let url_of = |address: SocketAddr| options.webhook_url.clone().unwrap_or_else(|| format!("https://{address}"));
         let client = ClientConfig::Url(url_of(loopback_if_unspecified(server.address())));
         // Without `--write-webhook-config` too, because Karmada may reject the address.
@@ -516,8 +516,8 @@ mod option_tests {
         }
         let by_url = ServeOptions { webhook_url: url, ..service.clone() };
         assert_eq!(by_url.called_hosts(address, Some("system")), ["::1"]);
-        let of_dev = ServeOptions { is_registered: true, ..plain };
-        assert_eq!(of_dev.called_hosts(address, None), ["127.0.0.1"]);
+        let dev_options = ServeOptions { is_registered: true, ..plain };
+        assert_eq!(dev_options.called_hosts(address, None), ["127.0.0.1"]);
     }
 
     #[test]

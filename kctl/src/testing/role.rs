@@ -228,10 +228,10 @@ async fn check_on_clusters(
 /// `parts` has all that the declarations ask for, so removing the larger one brings the smaller
 /// ones back.
 pub(super) fn without(permission: &Permission, parts: &[Permission]) -> Vec<Permission> {
-    let is_it = |other: &&Permission| {
+    let is_same_permission = |other: &&Permission| {
         other.scope == permission.scope && other.target == permission.target && other.verb == permission.verb
     };
-    parts.iter().filter(|other| !is_it(other)).cloned().collect()
+    parts.iter().filter(|other| !is_same_permission(other)).cloned().collect()
 }
 
 /// A permission of the role on a cluster, which one run leaves out.

@@ -353,8 +353,8 @@ pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
     let report = sim.and_then(|sim| Ok((sim.run(scenario)?, sim)));
     match report.map(|(report, sim)| {
         let unmet = sim.unmet_faults_message(&report, test.name());
-        let in_vain = unmet.or_else(|| unreconciled_message(scenario, &report, test.name()));
-        (report.failure().map(ToString::to_string), in_vain)
+        let coverage_message = unmet.or_else(|| unreconciled_message(scenario, &report, test.name()));
+        (report.failure().map(ToString::to_string), coverage_message)
     }) {
         Ok((None, None)) => {}
         Ok((Some(text), _) | (None, Some(text))) => panic!("{text}"),
@@ -385,11 +385,11 @@ mod tests {
             (Sim::from_seed("0").unwrap(), false),
             (Sim::from_seed("single-0").unwrap(), false),
         ];
-        for (sim, is_in_vain) in cases {
+        for (sim, has_message) in cases {
             let report = sim.run(&idle).unwrap();
             assert_eq!((report.injected(), report.failure().is_none()), (0, true), "{sim:?}");
             let message = sim.unmet_faults_message(&report, "sim::survives");
-            assert_eq!(message.is_some(), is_in_vain, "{sim:?}");
+            assert_eq!(message.is_some(), has_message, "{sim:?}");
             assert!(message.is_none_or(|text| text.starts_with("sim::survives: no fault met")), "{sim:?}");
         }
     }

@@ -270,14 +270,14 @@ pub(super) fn changed_field(before: &Value, after: &Value) -> Option<String> {
     let is_set = |name: &&String| name.as_str() != "generation" && !SERVER_SET_METADATA.contains(&name.as_str());
     let names = |value| Value::as_object(value).into_iter().flat_map(Map::keys);
     let [old, new] = [&before["metadata"], &after["metadata"]];
-    let of_metadata = names(old).chain(names(new)).filter(is_set).find(|name| old[*name] != new[*name]);
-    let of_object = || {
+    let metadata_field = names(old).chain(names(new)).filter(is_set).find(|name| old[*name] != new[*name]);
+    let object_field = || {
         let mut names = names(before).chain(names(after)).filter(|name| *name != "metadata");
         names.find(|name| before[*name] != after[*name])
     };
-    let (path, _old, new) = match of_metadata {
+    let (path, _old, new) = match metadata_field {
         Some(name) => first_difference(&old[name], &new[name], format!(".metadata.{name}")),
-        None => of_object().map(|name| first_difference(&before[name], &after[name], format!(".{name}")))?,
+        None => object_field().map(|name| first_difference(&before[name], &after[name], format!(".{name}")))?,
     };
     let text = new.to_string();
     let short: String = text.chars().take(CHANGED_LEN_MAX).collect();

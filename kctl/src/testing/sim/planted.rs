@@ -82,8 +82,9 @@ fn replicas(names: &'static [&'static str], changes: &[Change]) -> Scenario {
 fn first_reconcile(scenario: &Scenario, servers: &Servers, after: Duration) -> (Duration, usize) {
     let outcome = run(scenario, servers, SEED, &[], None);
     assert_eq!(outcome.found, None);
-    let is_of_a = |what: &str| what.starts_with("reconciles ") && what.ends_with(" default/a");
-    let begun = outcome.lines.iter().find(|line| line.at >= after && is_of_a(&line.what)).expect("it is reconciled");
+    let reconciles_a = |what: &str| what.starts_with("reconciles ") && what.ends_with(" default/a");
+    let begun =
+        outcome.lines.iter().find(|line| line.at >= after && reconciles_a(&line.what)).expect("it is reconciled");
     (begun.at, index_of(&begun.who).expect("a replica reconciles it"))
 }
 

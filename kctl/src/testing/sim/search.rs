@@ -255,8 +255,8 @@ impl<'a> Search<'a> {
         self.count(&restarted);
         // A run that fails before it has settled has no state to compare.
         let has_settled = restarted.found.as_ref().is_none_or(|found| found.checker == SAME_STATE);
-        let is_mended = has_settled && normal::difference(&found.state, &restarted.reference.state).is_none();
-        is_mended.then_some(
+        let restart_converges = has_settled && normal::difference(&found.state, &restarted.reference.state).is_none();
+        restart_converges.then_some(
             "; the run without faults is the wrong one: a restart alone, once everything had settled, leads to the same state as \
              these faults",
         )

@@ -211,9 +211,9 @@ fn checks(scenario: &Scenario, app: &App, server: &ApiServer) -> Result<Checks> 
 fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)]) -> FaultPoints {
     let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
     let own = std::iter::once(history("", server.revision()));
-    let of_others = others.iter().map(|(cluster, other)| history(cluster, other.revision()));
+    let other_clusters = others.iter().map(|(cluster, other)| history(cluster, other.revision()));
     FaultPoints {
-        histories: own.chain(of_others).collect(),
+        histories: own.chain(other_clusters).collect(),
         instances: scenario.instances,
         n_steps: scenario.steps.len() + 1,
         n_slots: scenario.slots.map_or(0, |slots| slots.count()),

@@ -102,8 +102,8 @@ impl Scenario {
             if known.contains_key(plural) {
                 continue;
             }
-            let mut of_kind = known.iter().filter(|(_, kind)| kind.eq_ignore_ascii_case(plural));
-            let help = match of_kind.next() {
+            let mut same_kind = known.iter().filter(|(_, kind)| kind.eq_ignore_ascii_case(plural));
+            let help = match same_kind.next() {
                 Some((plural, _)) => format!("write {:?}", format!("{plural}{part}")),
                 None => "write the plural of a kind that the app or a CRD of `.objects(…)` defines".to_owned(),
             };

@@ -145,7 +145,7 @@ impl Shared {
             self.writes_after_partition(instance, end);
             end += self.longest_write();
         }
-        let of_instance = move |client: &str| client.starts_with(&format!("app-{instance}."));
+        let is_from_instance = move |client: &str| client.starts_with(&format!("app-{instance}."));
         let now = move || (from..from + length).contains(&Instant::now());
         let holds = || {
             let held_until = self.held_until.clone();
@@ -156,10 +156,11 @@ impl Shared {
         };
         let delay = RequestFault::Delay(length);
         let fills = |request: &RequestSummary| ["list", "watch"].contains(&request.verb);
-        let of_caches = Rule::request(delay, move |request| of_instance(&request.client) && fills(request) && now());
-        self.faults.add(of_caches.then(holds()));
-        self.faults.add(Rule::request(delay, move |request| of_instance(&request.client) && now()));
-        let events = Rule::event(EventFault::Hold(length), move |event| of_instance(&event.client) && now());
+        let cache_requests =
+            Rule::request(delay, move |request| is_from_instance(&request.client) && fills(request) && now());
+        self.faults.add(cache_requests.then(holds()));
+        self.faults.add(Rule::request(delay, move |request| is_from_instance(&request.client) && now()));
+        let events = Rule::event(EventFault::Hold(length), move |event| is_from_instance(&event.client) && now());
         self.faults.add(events.then(holds()));
         end
     }
@@ -169,11 +170,11 @@ impl Shared {
         let now = move || (from..from + SLOW_LISTS_DURATION).contains(&Instant::now());
         let bookmarks = RequestFault::Bookmarks { every: BOOKMARK_INTERVAL, lasts: SLOW_LISTS_DURATION };
         for (verb, fault) in [("list", RequestFault::DelayResponse(delay)), ("watch", bookmarks)] {
-            let of_caches = move |request: &RequestSummary| {
+            let fills_cache = move |request: &RequestSummary| {
                 let is_own = request.client.starts_with(&format!("app-{instance}."));
                 is_own && request.verb == verb && !is_bookkeeping(&request.group, &request.resource)
             };
-            self.faults.add(Rule::request(fault, move |request| of_caches(request) && now()));
+            self.faults.add(Rule::request(fault, move |request| fills_cache(request) && now()));
         }
     }
 

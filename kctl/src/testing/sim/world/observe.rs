@@ -55,10 +55,10 @@ impl Shared {
                 let what = describe_target(request.verb, &request.resource, &request.namespace, &request.name, &name);
                 shared.log(client, format!("{what} is answered {}", request.code));
             }
-            let mut in_vain = None;
-            shared.check(|checks, now| in_vain = checks.check_request(&name, request, now));
-            if let Some(in_vain) = in_vain {
-                shared.log(client, in_vain);
+            let mut violation = None;
+            shared.check(|checks, now| violation = checks.check_request(&name, request, now));
+            if let Some(violation) = violation {
+                shared.log(client, violation);
             }
         });
     }
@@ -75,8 +75,8 @@ impl Shared {
 
     /// Describes a change of the holder of a Lease of the app's processes, which are on the app's own cluster.
     fn of_app_lease(&self, cluster: &str, change: &Change) -> Option<&'static str> {
-        let is_of_app = cluster.is_empty() && self.checks.lock().owners.lease(change).is_some();
-        is_of_app.then(|| of_lease(change)).flatten()
+        let is_app_lease = cluster.is_empty() && self.checks.lock().owners.lease(change).is_some();
+        is_app_lease.then(|| of_lease(change)).flatten()
     }
 
     /// Records where a later run can inject a fault, and logs a fault that was injected now.

@@ -35,8 +35,8 @@ impl World {
         let views: Vec<_> = self.shared.processes.lock().values().map(|process| process.view.clone()).collect();
         let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
         // During a partition, idle caches don't show that events are held back.
-        let is_held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
-        !is_held
+        let is_partitioned = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
+        !is_partitioned
             && self.shared.pending_updates.load(Ordering::Relaxed) == 0
             && server.pending() == 0
             && self.shared.others.iter().all(|(_, other)| other.pending() == 0)
