@@ -143,8 +143,8 @@ fn problem_of_media_type(content: &str) -> Option<&'static str> {
 
 /// Returns the length of the token at the start (RFC 2045).
 fn token_len(text: &str) -> usize {
-    let is_of_one = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c);
-    text.find(|c| !is_of_one(c)).unwrap_or(text.len())
+    let is_token_char = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c);
+    text.find(|c| !is_token_char(c)).unwrap_or(text.len())
 }
 
 /// Returns `true` for `name=value` between semicolons; values may be quoted.
