@@ -146,13 +146,13 @@ async fn write(configs: Api<ConfigMap>, writer: usize, mut known: Known, mut rng
         known.n_writes += 1;
         let text = format!("{writer}/{}", known.n_writes);
         let data = Some(BTreeMap::from([("text".to_owned(), text.clone())]));
-        let is_there = known.answered.get(&name).is_some_and(Option::is_some);
-        let deletes = is_there && rng.below(4) == 0;
+        let exists = known.answered.get(&name).is_some_and(Option::is_some);
+        let deletes = exists && rng.below(4) == 0;
         known.answered.entry(name.clone()).or_default();
         known.open = Some((name.clone(), (!deletes).then_some(text)));
         let written = if deletes {
             configs.delete(&name, &DeleteParams::default()).await.map(|_| None)
-        } else if is_there {
+        } else if exists {
             let patch = Patch::Merge(json!({ "data": data }));
             configs.patch(&name, &PatchParams::default(), &patch).await.map(Some)
         } else {

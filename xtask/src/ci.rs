@@ -287,7 +287,7 @@ impl Plan {
     }
 
     /// Returns `true` if the run contains every step.
-    fn is_whole(&self) -> bool {
+    fn has_all_steps(&self) -> bool {
         let in_order = self.in_order();
         let has = |step: &Step| in_order.contains(step) || self.waiting.contains(step) || self.beside.contains(step);
         Step::ALL.iter().all(has)
@@ -310,7 +310,7 @@ pub(crate) fn run(plan: &Plan, options: Options) -> Result {
     }
     eprintln!("the last step ended {} s after the start", times.begun.elapsed().as_secs());
     let forgotten = gate.unexplained_ignored_tests();
-    if plan.is_whole() && !forgotten.is_empty() {
+    if plan.has_all_steps() && !forgotten.is_empty() {
         return Err(format!("these tests were ignored and no step ran them:\n{}", forgotten.join("\n")));
     }
     gate.finish()?;
