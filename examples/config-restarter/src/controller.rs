@@ -204,7 +204,7 @@ fn state_of(pod: &Pod, hash: &str) -> PodState {
     let conditions = status.and_then(|status| status.conditions.as_ref());
     let finished = matches!(phase, Some("Succeeded" | "Failed"));
     PodState {
-        updated: pod.annotations().get(HASH_ANNOTATION).is_some_and(|of_pod| of_pod == hash),
+        updated: pod.annotations().get(HASH_ANNOTATION).is_some_and(|pod_hash| pod_hash == hash),
         ready: !finished
             && conditions
                 .into_iter()

@@ -188,8 +188,8 @@ async fn generated_role_is_minimal_for_webhook_certificates() {
     let kinds = ["CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
     let started = generated("generate-manifests").into_iter().filter(|o| kinds.iter().any(|kind| o["kind"] == **kind));
     let objects: Vec<Json> = started.chain(generated("generate-rbac")).collect();
-    let of_secret = ["create", "get", "patch"].map(|verb| (verb, SECRET)).into_iter();
-    let parts = of_secret.chain(TRUSTING.iter().flat_map(|on| ["get", "patch"].map(|verb| (verb, *on))));
+    let secret_permissions = ["create", "get", "patch"].map(|verb| (verb, SECRET)).into_iter();
+    let parts = secret_permissions.chain(TRUSTING.iter().flat_map(|on| ["get", "patch"].map(|verb| (verb, *on))));
     let mut runs = JoinSet::new();
     for (id, part) in parts.map(Some).chain([None]).enumerate() {
         runs.spawn(without(part, objects.clone(), id));
