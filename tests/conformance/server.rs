@@ -81,9 +81,9 @@ impl Server {
         let configures = request.method() != http::Method::GET
             && request.uri().path().starts_with("/apis/admissionregistration.k8s.io/")
             && !request.uri().query().unwrap_or_default().contains("dryRun=All");
-        let of_namespace = request.uri().path().strip_prefix("/api/v1/namespaces/");
-        let labels = ["PATCH", "PUT"].contains(&request.method().as_str())
-            && of_namespace.is_some_and(|name| !name.contains('/'));
+        let namespace = request.uri().path().strip_prefix("/api/v1/namespaces/");
+        let labels =
+            ["PATCH", "PUT"].contains(&request.method().as_str()) && namespace.is_some_and(|name| !name.contains('/'));
         let response = tokio::time::timeout(TIMEOUT, self.exchange(request.map(Body::from))).await;
         let is_done = response.as_ref().is_ok_and(|(code, ..)| *code < 300);
         let pauses = [(configures && is_done, CONFIG_CACHE_DELAY), (labels, LABEL_CACHE_DELAY)];

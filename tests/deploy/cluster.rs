@@ -155,8 +155,8 @@ impl Cluster {
 
     fn api(&self, object: &Json, namespace: &str) -> Api<DynamicObject> {
         let (kind, resource) = (object["kind"].as_str().unwrap(), resource(object));
-        let of_the_cluster = ["CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Namespace", "Cluster"];
-        if of_the_cluster.contains(&kind) || kind.ends_with("WebhookConfiguration") {
+        let cluster_scoped = ["CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Namespace", "Cluster"];
+        if cluster_scoped.contains(&kind) || kind.ends_with("WebhookConfiguration") {
             return Api::all_with(self.admin.clone(), &resource);
         }
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(namespace);

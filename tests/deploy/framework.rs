@@ -197,7 +197,7 @@ impl<'a> Trial<'a> {
 
     /// Returns `true` once the Event was repeated, the Lease was renewed and the Secret blocks the deletion of its
     /// owner.
-    async fn is_whole(&self) -> bool {
+    async fn has_acted(&self) -> bool {
         let events = self.cluster.list("events.k8s.io/v1", "Event", &self.name).await;
         let again = events.iter().any(|event| event["series"]["count"].as_i64() >= Some(2));
         let lease = self.leases.renewed_lease(&self.name);
@@ -228,7 +228,7 @@ async fn is_enough(cluster: &Cluster, leases: Leases) {
     let (trial, n) = (Trial::start(cluster, leases, None).await, AtomicUsize::new(0));
     until("an event, a renewal and an object", || async {
         trial.change(n.fetch_add(1, Ordering::Relaxed)).await;
-        trial.is_whole().await
+        trial.has_acted().await
     })
     .await;
     assert_eq!(trial.end().await, BTreeSet::new());

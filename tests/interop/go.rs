@@ -96,13 +96,14 @@ fn audited_uris(folder: &Folder) -> Vec<String> {
 fn assert_streamed(folder: &Folder, resources: &[&str]) {
     let audited = audited_uris(folder);
     for resource in resources {
-        let of_all = |uri: &&String| uri.split('?').next().is_some_and(|path| path.ends_with(&format!("/{resource}")));
-        let of_kind: Vec<&String> = audited.iter().filter(of_all).collect();
-        let streams = of_kind.iter().any(|uri| uri.contains("watch=true") && uri.contains("sendInitialEvents=true"));
-        assert!(streams, "no watch of {resource} began with what is there: {of_kind:?}");
+        let is_resource =
+            |uri: &&String| uri.split('?').next().is_some_and(|path| path.ends_with(&format!("/{resource}")));
+        let matching: Vec<&String> = audited.iter().filter(is_resource).collect();
+        let streams = matching.iter().any(|uri| uri.contains("watch=true") && uri.contains("sendInitialEvents=true"));
+        assert!(streams, "no watch of {resource} began with what is there: {matching:?}");
         let is_list =
             |uri: &&&String| uri.contains("limit=") || uri.contains("resourceVersion=0&") && !uri.contains("watch");
-        let lists: Vec<_> = of_kind.iter().filter(is_list).collect();
+        let lists: Vec<_> = matching.iter().filter(is_list).collect();
         assert!(lists.is_empty(), "{resource} were listed: {lists:?}");
     }
 }

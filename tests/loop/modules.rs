@@ -230,11 +230,11 @@ fn comparisons(code: &str) -> usize {
         rest.split(|one: char| !is_path(one)).next().unwrap_or_default()
     });
     let names = ["::KIND.resource", "::KIND.kind"];
-    let is_of_kind =
+    let is_kind_resource =
         |operand: &str| RESOURCES_OF_KINDS.contains(&operand) || names.iter().any(|name| operand.ends_with(name));
     arguments.filter(|argument| argument.ends_with("::KIND")).count()
         + code.matches("::KIND.is_of(").count()
-        + operands.filter(|operand| is_of_kind(operand)).count()
+        + operands.filter(|operand| is_kind_resource(operand)).count()
 }
 
 #[test]

@@ -129,7 +129,7 @@ async fn delete(world: &World) {
     advance_seconds(60).await;
 }
 
-async fn is_there(world: &World) -> bool {
+async fn gauge_exists(world: &World) -> bool {
     gauges(world).get_opt("a").await.unwrap().is_some()
 }
 
@@ -187,7 +187,7 @@ async fn deleted_unreadable_object_finalizes_last_readable_state() {
     log.take();
     delete(&world).await;
     assert_eq!(log.take(), ["finalize 3"]);
-    assert!(!is_there(&world).await);
+    assert!(!gauge_exists(&world).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,7 +198,7 @@ async fn never_readable_object_keeps_its_finalizer_until_corrected() {
     let logged = log.clone();
     world.run(app().controller_with(move |_| std::future::ready(Ok(Gauges { log: logged.clone() })))).await;
     delete(&world).await;
-    assert!(is_there(&world).await && log.take().is_empty());
+    assert!(gauge_exists(&world).await && log.take().is_empty());
     let warned = warnings(&world).await;
     let note = warned.iter().find(|(reason, _)| reason == "ReconcileFailed").map(|(_, note)| note.as_str());
     let note = note.unwrap_or_else(|| panic!("{warned:?}"));
@@ -220,7 +220,7 @@ async fn finalize_unreadable_cleans_up_what_was_never_readable() {
     world.run(app().controller_with(move |_| std::future::ready(Ok(Thorough { log: logged.clone() })))).await;
     delete(&world).await;
     assert_eq!(log.take(), ["finalize_unreadable 300"]);
-    assert!(!is_there(&world).await);
+    assert!(!gauge_exists(&world).await);
     assert!(warnings(&world).await.iter().all(|(reason, _)| reason == "Unreadable"));
 }
 

@@ -98,7 +98,7 @@ fn failures(
     real: &Responses,
     ours: &Responses,
 ) -> BTreeMap<u64, String> {
-    let of_seed = |seed: &u64| {
+    let compare_seed = |seed: &u64| {
         let (name, writes) = (name_of(grammar, *seed), writes_of(grammar.kind_of(*seed), *seed));
         let known = recorded.get(&name).filter(|_| *seed < RECORDED).map(|known| (known, &real[&name]));
         let pairs = known.into_iter().chain([(&real[&name], &ours[&name])]);
@@ -106,7 +106,7 @@ fn failures(
             pairs.filter_map(|(expected, found)| first_difference(expected, found, &writes)).collect();
         (!differences.is_empty()).then(|| (*seed, format!("{name}: {}", differences.join("\n"))))
     };
-    seeds.iter().filter_map(of_seed).collect()
+    seeds.iter().filter_map(compare_seed).collect()
 }
 
 fn run_on_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str) -> Responses {

@@ -64,14 +64,14 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
     advance_seconds(2).await;
     world.sharder.step().await;
     advance_seconds(2).await;
-    let of_b = || {
+    let assigned_to_b = || {
         let assigned = world.shard_by_object("configmaps").into_iter();
         assigned.filter(|(_, shard)| shard == "b").map(|(name, _)| name).collect::<BTreeSet<_>>()
     };
-    assert_eq!(of_b(), moves.difference(&busy).cloned().collect(), "idle keys are handed over at once");
+    assert_eq!(assigned_to_b(), moves.difference(&busy).cloned().collect(), "idle keys are handed over at once");
     assert_eq!((drained_objects(&world), a.n_handed_over()), (busy, (moves.len() - 3) as u64));
     advance_seconds(5).await;
-    assert_eq!(of_b(), moves);
+    assert_eq!(assigned_to_b(), moves);
     advance_seconds(60).await;
     assert_eq!(world.reconciled_at(1), (3, ["b"].into()), "the next shard reconciles them once more");
     world.check_nothing_ran_twice();

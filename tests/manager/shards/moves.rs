@@ -48,10 +48,11 @@ async fn replicas_starting_together_take_only_their_shares() {
     owned.sort_unstable();
     assert_eq!(owned, [2, 3, 3]);
     let requests = world.contest.server.requests().split_off(before);
-    let of_slots = || requests.iter().filter(|request| request.resource == "leases" && request.name.contains("-slot-"));
+    let slot_requests =
+        || requests.iter().filter(|request| request.resource == "leases" && request.name.contains("-slot-"));
     // No Lease was due for its renewal yet, so each update would be a release.
-    assert_eq!(of_slots().filter(|request| request.verb == "update").count(), 0, "no slot has moved");
-    assert!(of_slots().any(|request| request.verb == "get"));
+    assert_eq!(slot_requests().filter(|request| request.verb == "update").count(), 0, "no slot has moved");
+    assert!(slot_requests().any(|request| request.verb == "get"));
     let lists = requests.iter().filter(|request| request.resource == "configmaps" && request.verb == "list");
     assert_eq!(lists.count(), 6, "each replica lists one item for its watch, and all of them once for its slots");
     world.wait_until_reconciled_at(0).await;

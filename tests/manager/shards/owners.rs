@@ -109,8 +109,8 @@ async fn child_of_another_replicas_primary_is_not_adopted() {
         create_config(&world, name).await;
     }
     advance_seconds(1).await;
-    let of_b: Vec<_> = names.iter().filter(|name| b.cached_names("configmaps").contains(*name)).collect();
-    assert!(!of_b.is_empty() && of_b.len() < 8, "{of_b:?}");
+    let cached_by_b: Vec<_> = names.iter().filter(|name| b.cached_names("configmaps").contains(*name)).collect();
+    assert!(!cached_by_b.is_empty() && cached_by_b.len() < 8, "{cached_by_b:?}");
     // The replica that caches the child knows its controller. The other replica gets the error from the API server.
     let expected =
         |by| if by == "a" { "is not controlled by ConfigMap" } else { "only one owner may be the controller" };

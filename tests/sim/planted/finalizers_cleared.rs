@@ -154,8 +154,8 @@ fn held(app: fn() -> App) -> Scenario {
         .invariant(
             "a site stays as long as a user holds it",
             rule(move |state| {
-                let is_there = state.sites.iter().any(|site| site.name_any() == "c");
-                if is_there || !held.with(|held| held.0) { Ok(()) } else { Err("c is gone".into()) }
+                let exists = state.sites.iter().any(|site| site.name_any() == "c");
+                if exists || !held.with(|held| held.0) { Ok(()) } else { Err("c is gone".into()) }
             }),
         )
 }
