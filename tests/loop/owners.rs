@@ -18,7 +18,7 @@ use kctl_runtime::{
 };
 
 use crate::{
-    rich::{Deployments, controlled_by, deployments},
+    deployments_controller::{Deployments, controlled_by, deployments},
     script::object,
     world::{Log, World, advance_seconds, app, pod},
 };

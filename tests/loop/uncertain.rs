@@ -14,7 +14,7 @@ use kctl::{
 use kctl_tests::{Fault, RequestSummary};
 
 use crate::{
-    rich::controlled_by,
+    deployments_controller::controlled_by,
     world::{World, advance_seconds, app, metadata_named, pod, text},
 };
 

@@ -21,7 +21,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::contest::{Contest, config, conflict};
+use crate::lease_candidates::{Contest, config, conflict};
 
 /// Fails, conflicts or hangs, depending on the object's name.
 #[controller(reads = Secret, concurrency = 2)]

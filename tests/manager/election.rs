@@ -16,7 +16,7 @@ use kctl_tests::Fault;
 use tokio::time::Instant;
 
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     trace::capture_log,
 };
 

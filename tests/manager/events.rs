@@ -15,7 +15,7 @@ use kctl::{
 use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 
-use crate::contest::{Contest, advance_seconds, conflict};
+use crate::lease_candidates::{Contest, advance_seconds, conflict};
 
 /// Fails, conflicts, fails terminally or records Events, depending on the object's name.
 #[controller]

@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::contest::{Contest, advance_seconds, config};
+use crate::lease_candidates::{Contest, advance_seconds, config};
 
 #[controller(owns = Secret)]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {

@@ -14,7 +14,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     trace::capture_log,
 };
 

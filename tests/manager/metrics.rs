@@ -21,7 +21,7 @@ use kctl_runtime::{
 use kctl_tests::{Fault, Faults};
 use tower::{Layer, ServiceExt};
 
-use crate::contest::{Contest, advance_seconds, config};
+use crate::lease_candidates::{Contest, advance_seconds, config};
 
 /// Succeeds, fails, panics or hangs, depending on the object's name.
 #[controller(owns = Secret, concurrency = 3, retries = 0, timeout = "5s", name = "does")]

@@ -30,7 +30,7 @@ use tokio::{task::AbortHandle, time::sleep};
 
 use self::sharder::{DRAIN_LABEL, RING, SHARD_LABEL, Sharder};
 use crate::{
-    contest::advance_seconds,
+    lease_candidates::advance_seconds,
     replicas::{Finished, Replica, change_config, change_configs, create_configs, state_of, wait_until_reconciled_at},
 };
 

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
-use crate::contest::{Contest, advance_seconds, config};
+use crate::lease_candidates::{Contest, advance_seconds, config};
 
 /// Number of objects that change.
 const N_CHANGING: u64 = 100;

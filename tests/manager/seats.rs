@@ -7,7 +7,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    contest::advance_seconds,
+    lease_candidates::advance_seconds,
     replicas::Replica,
     shards::{N_SLOTS, World, shards},
 };

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     replicas::{Finished, Replica, state_of, wait_until_reconciled_at},
 };
 

@@ -24,7 +24,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    contest::{advance_seconds, config},
+    lease_candidates::{advance_seconds, config},
     replicas::Replica,
     shards::{N_SLOTS, World, shards},
     trace::capture_log,

@@ -29,7 +29,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::{
-    contest::{Contest, config},
+    lease_candidates::{Contest, config},
     replicas::{Finished, Replica, change_configs, create_configs, state_of, wait_until_reconciled_at},
 };
 

@@ -10,7 +10,7 @@ use super::{
     N_KEYS, World,
     sharder::{self, DRAIN_LABEL, RING},
 };
-use crate::contest::advance_seconds;
+use crate::lease_candidates::advance_seconds;
 
 #[tokio::test(start_paused = true)]
 async fn shard_that_joins_gets_its_part_by_drains() {

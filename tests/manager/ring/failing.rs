@@ -13,7 +13,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use serde_json::json;
 
 use super::{World, config, sharder::DRAIN_LABEL};
-use crate::{contest::advance_seconds, replicas::Replica};
+use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 /// Writes one primary, and fails the first time. Meanwhile the sharder requests the return of the object, and the watch is late.
 #[controller(of = ConfigMap, name = "failing", primary(patch))]

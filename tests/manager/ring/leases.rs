@@ -6,7 +6,7 @@ use super::{
     N_KEYS, World,
     sharder::{RING, STATE_LABEL, TAKEN},
 };
-use crate::contest::advance_seconds;
+use crate::lease_candidates::advance_seconds;
 
 #[tokio::test(start_paused = true)]
 async fn shard_lease_keeps_the_sharders_label() {

@@ -23,7 +23,7 @@ use super::{
     sharder::{RING, SHARD_LABEL, Sharder},
 };
 use crate::{
-    contest::advance_seconds,
+    lease_candidates::advance_seconds,
     replicas::{Replica, create_configs},
 };
 

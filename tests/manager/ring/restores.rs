@@ -8,7 +8,7 @@ use kctl::{
 use kctl_tests::{Fault, RequestSummary};
 
 use super::{N_KEYS, World, sharder::RING};
-use crate::contest::advance_seconds;
+use crate::lease_candidates::advance_seconds;
 
 /// The versions of the backup are lower than those at which the objects were handed over.
 #[tokio::test(start_paused = true)]

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::{N_KEYS, World, config, sharder::DRAIN_LABEL};
 use crate::{
-    contest::advance_seconds,
+    lease_candidates::advance_seconds,
     replicas::{Replica, state_of},
     shard_tenures::{Spawning, Tasks},
 };

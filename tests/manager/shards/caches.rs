@@ -20,7 +20,7 @@ use tokio::time::sleep;
 
 use super::{N_KEYS, N_SLOTS, World, shards};
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     replicas::Replica,
 };
 

@@ -10,7 +10,7 @@ use kctl_tests::{Fault, RequestSummary};
 use serde_json::json;
 
 use super::{N_SLOTS, World};
-use crate::{contest::advance_seconds, replicas::Replica};
+use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 /// Returns how many slots each replica has gained so far.
 fn gained(replicas: [&Replica; 2]) -> [u64; 2] {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::sleep;
 
 use super::{N_KEYS, N_SLOTS, World, shards};
-use crate::{contest::advance_seconds, replicas::change_config};
+use crate::{lease_candidates::advance_seconds, replicas::change_config};
 
 #[tokio::test(start_paused = true)]
 async fn one_shard_leads_and_another_succeeds_it() {

@@ -5,7 +5,7 @@ use kctl_tests::{Fault, RequestSummary};
 use tokio::time::sleep;
 
 use super::{World, shards};
-use crate::{contest::advance_seconds, replicas::Replica};
+use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 #[tokio::test(start_paused = true)]
 async fn replicas_share_keys_and_slots_move_on_join() {

@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::{N_SLOTS, World};
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     replicas::Replica,
 };
 

@@ -10,7 +10,7 @@ use kctl_tests::{Fault, RequestSummary};
 
 use super::{World, shards};
 use crate::{
-    contest::{Contest, advance_seconds},
+    lease_candidates::{Contest, advance_seconds},
     replicas::{Replica, change_config},
 };
 

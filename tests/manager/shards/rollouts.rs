@@ -4,7 +4,7 @@ use kctl::{manager::Manager, prelude::*};
 use kctl_runtime::manager::shards::ShardView;
 
 use super::{World, shards};
-use crate::{contest::advance_seconds, replicas::Replica};
+use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 #[tokio::test(start_paused = true)]
 async fn rolling_update_under_load_reconciles_each_key_once() {

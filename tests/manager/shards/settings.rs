@@ -5,7 +5,7 @@ use tokio::time::sleep;
 
 use super::{N_SLOTS, World, shards};
 use crate::{
-    contest::{advance_seconds, config},
+    lease_candidates::{advance_seconds, config},
     replicas::Replica,
 };
 

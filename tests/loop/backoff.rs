@@ -10,7 +10,7 @@ use kctl::{
 use kctl_tests::Fault;
 
 use crate::{
-    rich::{controlled_by, deployments},
+    deployments_controller::{controlled_by, deployments},
     world::{Log, World, advance_seconds, app, pod},
 };
 
