@@ -49,23 +49,23 @@ async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
     }
 }
 
-struct World {
+struct EventWorld {
     contest: Contest,
     faults: Faults,
 }
 
 /// Starts a manager with one object.
-async fn world(name: &str, set_up: impl FnOnce(Manager) -> Manager) -> World {
+async fn world(name: &str, set_up: impl FnOnce(Manager) -> Manager) -> EventWorld {
     let (contest, faults) = (Contest::new(), Faults::default());
     let mut object = ConfigMap::default();
     object.metadata.name = Some(name.into());
     Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
     let manager = set_up(App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap());
     tokio::spawn(manager.run(std::future::pending()));
-    World { contest, faults }
+    EventWorld { contest, faults }
 }
 
-impl World {
+impl EventWorld {
     /// Returns `type reason: note ×count` of each Event.
     async fn events(&self) -> Vec<String> {
         let all =

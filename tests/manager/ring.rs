@@ -142,7 +142,7 @@ async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action>
 }
 
 /// A cluster with shards of one app and their sharder, which runs in a separate task.
-struct World {
+struct RingWorld {
     server: ApiServer,
     client: Client,
     sharder: Sharder,
@@ -179,7 +179,7 @@ fn config(shard: &str, seed: u64) -> RingConfig {
     RingConfig::new(RING, lease).unwrap()
 }
 
-impl World {
+impl RingWorld {
     async fn new(takes: Duration) -> Self {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");

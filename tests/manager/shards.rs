@@ -97,7 +97,7 @@ impl Reconcile for Configs {
 }
 
 /// A cluster with replicas of one app.
-pub(crate) struct World {
+pub(crate) struct ShardWorld {
     pub(crate) contest: Contest,
     seen: Arc<Mutex<Seen>>,
     takes: Duration,
@@ -131,7 +131,7 @@ pub(crate) fn shards(identity: &str, n: u32) -> ShardConfig {
     ShardConfig::new(config(identity), n, ShardBy::Object).unwrap()
 }
 
-impl World {
+impl ShardWorld {
     pub(crate) async fn new(takes: Duration) -> Self {
         let world = Self { contest: Contest::new(), seen: Arc::default(), takes };
         create_configs(&world.contest.client, N_KEYS).await;

@@ -3,7 +3,7 @@
 use kctl::{manager::Manager, prelude::*};
 use tokio::time::sleep;
 
-use super::{N_SLOTS, World, shards};
+use super::{N_SLOTS, ShardWorld, shards};
 use crate::{
     lease_candidates::{advance_seconds, config},
     replicas::Replica,
@@ -11,7 +11,7 @@ use crate::{
 
 #[tokio::test(start_paused = true)]
 async fn one_replica_renews_settings_lease_without_conflicts() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
     advance_seconds(10).await;
     let before = world.contest.server.requests().len();
@@ -27,7 +27,7 @@ async fn one_replica_renews_settings_lease_without_conflicts() {
 
 #[tokio::test(start_paused = true)]
 async fn added_slots_are_taken_once_settings_lease_expires() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
     let a = world.start_by("a", four).await;
     advance_seconds(10).await;
@@ -42,7 +42,7 @@ async fn added_slots_are_taken_once_settings_lease_expires() {
 /// Each reads the Lease of the settings every 2 to 4.4 s, and counts its validity from another time.
 #[tokio::test(start_paused = true)]
 async fn replicas_with_new_settings_begin_together() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
     let a = world.start_by("a", four).await;
     advance_seconds(10).await;
@@ -62,7 +62,7 @@ async fn replicas_with_new_settings_begin_together() {
 
 #[tokio::test(start_paused = true)]
 async fn replica_with_another_number_of_slots_is_rejected() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     advance_seconds(3).await;
     let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
@@ -87,7 +87,7 @@ async fn replica_with_another_number_of_slots_is_rejected() {
 /// With common slots, no replica would reconcile the objects of a slot whose owner does not watch their namespace.
 #[tokio::test(start_paused = true)]
 async fn replica_with_other_namespaces_is_rejected() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let limited = |identity| shards(identity, N_SLOTS).in_namespaces(["default".to_owned()]);
     let a = world.start_by("a", |manager, client| manager.shard(client, limited("a")).unwrap()).await;
     let b = world.start_by("b", |manager, client| manager.shard(client, limited("b")).unwrap()).await;
@@ -106,7 +106,7 @@ async fn replica_with_other_namespaces_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn sharded_replica_waits_until_elected_leader_stops() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let leader = world.start_by("a", |manager, _client| manager.elect(config("a")).unwrap()).await;
     world.wait_until_reconciled_at(0).await;
     let b = world.start("b").await;
