@@ -37,7 +37,7 @@ use tokio_rustls::{
 
 /// A request, as the server saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct SeenRequest {
     /// Number of the connection, from 0.
     pub(super) connection: usize,
     pub(super) version: Version,
@@ -47,9 +47,9 @@ pub(super) struct Seen {
     pub(super) who: String,
 }
 
-pub(super) struct Server {
+pub(super) struct TestServer {
     url: String,
-    seen: Arc<parking_lot::Mutex<Vec<Seen>>>,
+    seen: Arc<parking_lot::Mutex<Vec<SeenRequest>>>,
     n_connections: Arc<AtomicUsize>,
     ends: broadcast::Sender<End>,
     /// The only client that gets a response; empty for all.
@@ -64,12 +64,12 @@ pub(super) enum End {
     Silent,
 }
 
-impl Server {
+impl TestServer {
     /// Starts a server with at most `n_streams` HTTP/2 streams per connection, or without HTTP/2 if it is 0.
     pub(super) async fn start(n_streams: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
-        let (seen, n_connections): (Arc<parking_lot::Mutex<Vec<Seen>>>, Arc<AtomicUsize>) = Default::default();
+        let (seen, n_connections): (Arc<parking_lot::Mutex<Vec<SeenRequest>>>, Arc<AtomicUsize>) = Default::default();
         let accepted = Arc::<parking_lot::Mutex<String>>::default();
         let (ends, _) = broadcast::channel(4);
         let protocols: &[&[u8]] = if n_streams > 0 { &[b"h2", b"http/1.1"] } else { &[] };
@@ -107,7 +107,7 @@ impl Server {
     }
 
     /// Returns the requests since the last call.
-    pub(super) fn take(&self) -> Vec<Seen> {
+    pub(super) fn take(&self) -> Vec<SeenRequest> {
         std::mem::take(&mut self.seen.lock())
     }
 
@@ -128,7 +128,7 @@ fn tls(protocols: &[&[u8]]) -> TlsAcceptor {
 
 #[derive(Clone)]
 struct Notes {
-    seen: Arc<parking_lot::Mutex<Vec<Seen>>>,
+    seen: Arc<parking_lot::Mutex<Vec<SeenRequest>>>,
     accepted: Arc<parking_lot::Mutex<String>>,
 }
 
@@ -202,7 +202,7 @@ async fn serve(
         let who = token.or_else(|| certificate_name.clone()).unwrap_or_default();
         let is_rejected = ![String::new(), who.clone()].contains(&notes.accepted.lock());
         let (version, agent) = (request.version(), agent.unwrap_or_default());
-        notes.seen.lock().push(Seen { connection, version, path, agent, who });
+        notes.seen.lock().push(SeenRequest { connection, version, path, agent, who });
         let mut response = Response::new(if is_streaming && !is_rejected { open_body() } else { body() });
         if is_rejected {
             *response.status_mut() = StatusCode::UNAUTHORIZED;
