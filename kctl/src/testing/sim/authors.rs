@@ -25,7 +25,7 @@ pub(super) struct Authors {
     /// arrive.
     ended: VecDeque<(String, (String, String))>,
     /// By controller, verb and resource.
-    n_asked: BTreeMap<(String, &'static str, String), u64>,
+    n_requests: BTreeMap<(String, &'static str, String), u64>,
 }
 
 /// Maximum number of ended reconciles that are remembered; the oldest is forgotten.
@@ -131,12 +131,12 @@ impl Authors {
     /// Counts a request.
     pub(super) fn count_request(&mut self, process: &str, trace: &str, verb: &'static str, resource: &str) {
         let controller = self.find_by_trace(process, trace).map_or(OUTSIDE, |(controller, _)| controller).to_owned();
-        *self.n_asked.entry((controller, verb, resource.to_owned())).or_default() += 1;
+        *self.n_requests.entry((controller, verb, resource.to_owned())).or_default() += 1;
     }
 
     /// Describes the most frequent kind of request.
     pub(super) fn most_frequent_request(&self) -> String {
-        let most = self.n_asked.iter().max_by_key(|(_, n)| **n);
+        let most = self.n_requests.iter().max_by_key(|(_, n)| **n);
         let text = |((controller, verb, resource), n): (&(String, &str, String), &u64)| {
             format!("{n} of them {verb} {resource}, by {controller}")
         };
