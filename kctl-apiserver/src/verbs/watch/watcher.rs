@@ -20,9 +20,9 @@ use crate::{
 };
 
 /// The time between two bookmarks, if the client requests them (`defaultBookmarkFrequency` of the watch cache).
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`).
-const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+const BOOKMARK_LEAD: Duration = Duration::from_secs(2);
 /// The number of events in one chunk of the body.
 const BATCH_LEN_MAX: usize = 100;
 
@@ -172,14 +172,14 @@ impl Watcher {
         }
     }
 
-    /// Sets the time of the next bookmark. The last one is `BOOKMARK_BEFORE_END` before the end of the watch. After the
+    /// Sets the time of the next bookmark. The last one is `BOOKMARK_LEAD` before the end of the watch. After the
     /// last bookmark, the time is set beyond the end of the watch.
     fn next_bookmark(&mut self) {
         let (now, end) = (self.bookmark.time, self.end.time);
         let frequent = self.start.frequent_bookmarks.filter(|frequent| now < self.started + frequent.lasts);
-        let every = frequent.map_or(BOOKMARK_EVERY, |frequent| frequent.every);
-        let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
-        self.bookmark = Deadline::new(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
+        let every = frequent.map_or(BOOKMARK_INTERVAL, |frequent| frequent.every);
+        let last = end.checked_sub(BOOKMARK_LEAD).filter(|last| *last > now);
+        self.bookmark = Deadline::new(last.map_or(end + BOOKMARK_INTERVAL, |last| last.min(now + every)));
     }
 
     /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events. Moves the watch's revision past
