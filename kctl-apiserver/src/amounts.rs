@@ -13,7 +13,7 @@ pub(crate) use crate::quantity::Quantity;
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// Resources that `spec.resources` of a Pod may set (pod-level resources), besides huge pages.
-const OF_PODS: &[&str] = &["cpu", "memory"];
+const STANDARD_POD_RESOURCES: &[&str] = &["cpu", "memory"];
 /// The prefix of the resources of huge pages.
 const PAGES: &str = "hugepages-";
 
@@ -79,7 +79,7 @@ pub(crate) fn pod_amounts(spec: &Value, side: ResourceMap) -> Amounts {
 
 /// Returns `true` if a Pod may have pod-level resources of this name.
 pub(crate) fn is_of_pods(name: &str) -> bool {
-    OF_PODS.contains(&name) || is_pages(name)
+    STANDARD_POD_RESOURCES.contains(&name) || is_pages(name)
 }
 
 /// Returns `true` for huge pages, which can't be overcommitted.

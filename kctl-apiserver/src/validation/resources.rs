@@ -35,7 +35,7 @@ const COUNTED: &[&str] = &[
 ];
 
 /// Standard resources of containers. A quota limits their requests and limits, too: `requests.cpu`, `limits.cpu`.
-const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
+const STANDARD_CONTAINER_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
 /// The prefix of huge pages; the page size follows, such as `hugepages-2Mi`.
 const PAGES: &str = "hugepages-";
@@ -127,7 +127,7 @@ pub(crate) fn validate_container_resource_name(name: &str, amount: &Field<'_>) {
     let is_known = if name.contains('/') {
         is_native(name) || is_extended(name)
     } else {
-        OF_CONTAINERS.contains(&name) || name.starts_with(PAGES)
+        STANDARD_CONTAINER_RESOURCES.contains(&name) || name.starts_with(PAGES)
     };
     let detail = "must be cpu, memory, ephemeral-storage, huge pages such as hugepages-2Mi, or an extended resource \
                   such as example.com/gpu";
@@ -153,7 +153,7 @@ pub(crate) fn is_standard(name: &str) -> bool {
 /// Returns `true` for a standard resource of containers, and for the name of its requests or limits in a quota.
 pub(crate) fn is_of_containers(name: &str) -> bool {
     let plain = ["requests.", "limits."].into_iter().find_map(|prefix| name.strip_prefix(prefix));
-    OF_CONTAINERS.contains(&plain.unwrap_or(name))
+    STANDARD_CONTAINER_RESOURCES.contains(&plain.unwrap_or(name))
 }
 
 /// Returns `true` for resources of Kubernetes: without a domain, or of `kubernetes.io` (`IsNativeResource`).

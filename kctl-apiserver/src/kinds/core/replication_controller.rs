@@ -28,7 +28,7 @@ pub(crate) static KIND: Kind = Kind {
         validates_spec_only: true,
         validate,
         validate_status: |old, new, errors| {
-            validation::status::validate_numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
+            validation::status::validate_numbers(&validation::status::REPLICA_SET_NUMBERS, old, new, errors);
         },
         warn: warnings::warn_about_template,
         warns_once_per_generation: true,
