@@ -103,7 +103,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
         references.iter().map(|reference| owner_state(store, reference, &key.0)).collect();
     let states = match states {
         Ok(states) => states,
-        Err(UnknownOwner::Kind) => return store.owners().leave_undecided((resource.id.clone(), key.clone())),
+        Err(UnknownOwner::Kind) => return store.owners().mark_absent_owner((resource.id.clone(), key.clone())),
         Err(UnknownOwner::Namespace) => return,
     };
     if states.contains(&OwnerState::Solid) {

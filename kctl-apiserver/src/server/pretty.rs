@@ -23,7 +23,7 @@ pub(super) fn pretty_print(uri: &Uri, headers: &HeaderMap, response: Response<Bo
     let path = uri.path();
     // An error about the `Accept` header is always indented.
     let always = response.status() == StatusCode::NOT_ACCEPTABLE || ALWAYS.contains(&path);
-    if !(always || is_for_people(uri, headers)) || NEVER.iter().any(|root| path.starts_with(root)) {
+    if !(always || wants_pretty(uri, headers)) || NEVER.iter().any(|root| path.starts_with(root)) {
         return response;
     }
     let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -39,7 +39,7 @@ pub(super) fn pretty_print(uri: &Uri, headers: &HeaderMap, response: Response<Bo
 
 /// Returns `true` if the request comes from a program of [`AGENTS`], or asks for indentation in the query or in
 /// `Accept`. `?pretty=false` overrides the program, but not `Accept`.
-fn is_for_people(uri: &Uri, headers: &HeaderMap) -> bool {
+fn wants_pretty(uri: &Uri, headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let query = uri.query().unwrap_or_default();
     let parameters = if query.contains("pretty") { Params::parse(query) } else { Params::default() };

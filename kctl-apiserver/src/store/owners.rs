@@ -35,7 +35,7 @@ pub(crate) struct Owners {
     /// `objects_by_uid`.
     waiting: HashSet<String>,
     /// Objects that may have become garbage, or whose deletion may proceed.
-    suspects: Queue,
+    delete_queue: Queue,
     /// Objects with an owner of a kind that is not served, so it is not known whether the owner exists. They are
     /// checked again when the served kinds change.
     undecided: BTreeSet<ObjectRef>,
@@ -116,7 +116,7 @@ impl Owners {
             objects_by_uid: HashMap::new(),
             dependents: HashMap::new(),
             waiting: HashSet::new(),
-            suspects: Queue::default(),
+            delete_queue: Queue::default(),
             undecided: BTreeSet::new(),
         }
     }
@@ -146,7 +146,7 @@ impl Owners {
         }
         let object_ref = (resource.clone(), key.clone());
         if self.undecided.remove(&object_ref) {
-            self.suspects.insert(object_ref.clone());
+            self.delete_queue.insert(object_ref.clone());
         }
         for uid in owner_uids(before) {
             if let Some(dependents) = self.dependents.get_mut(uid) {
@@ -177,23 +177,23 @@ impl Owners {
         for reference in references(before).filter(|reference| reference["blockOwnerDeletion"] == true) {
             let owner = reference["uid"].as_str().unwrap_or_default();
             if !references(Some(after)).any(|reference| is_blocked_by(reference, owner)) {
-                self.suspects.extend(self.objects_by_uid.get(owner).cloned());
+                self.delete_queue.extend(self.objects_by_uid.get(owner).cloned());
             }
         }
         let is_new = |reference: &&Value| {
             !references(before).any(|reference_before| reference_before["uid"] == reference["uid"])
         };
         if references(Some(after)).filter(is_new).any(|reference| !self.has_owner(registry, reference, &object_ref.1)) {
-            self.suspects.insert(object_ref.clone());
+            self.delete_queue.insert(object_ref.clone());
         }
         if starts_deletion_with(FOREGROUND, before, after) {
             self.waiting.insert(uid.into());
-            self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
-            self.suspects.insert(object_ref.clone());
+            self.delete_queue.extend(self.dependents.get(uid).into_iter().flatten().cloned());
+            self.delete_queue.insert(object_ref.clone());
         }
         let is_emptied_first = self.is_emptied_first(&object_ref.0) && is_being_deleted(after);
         if is_emptied_first || starts_deletion_with(ORPHAN, before, after) {
-            self.suspects.insert(object_ref);
+            self.delete_queue.insert(object_ref);
         }
     }
 
@@ -218,11 +218,11 @@ impl Owners {
         let uid = removed["metadata"]["uid"].as_str().unwrap_or_default();
         self.objects_by_uid.remove(uid);
         self.waiting.remove(uid);
-        self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
+        self.delete_queue.extend(self.dependents.get(uid).into_iter().flatten().cloned());
         // Owners in foreground deletion wait until their last dependent is gone.
         let owners = owner_uids(Some(removed)).filter(|owner| self.waiting.contains(*owner));
         let owners: Vec<_> = owners.filter_map(|owner| self.objects_by_uid.get(owner).cloned()).collect();
-        self.suspects.extend(owners);
+        self.delete_queue.extend(owners);
     }
 
     /// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
@@ -234,8 +234,8 @@ impl Owners {
     /// if they are not being deleted; the collector then leaves them alone.
     fn queue_containers(&mut self, resource: &GroupResource, key: &Key) {
         let StoreRoles { definition, namespace, .. } = self.kinds.roles;
-        self.suspects.insert((namespace.group_resource(), (String::new(), key.0.clone())));
-        self.suspects.insert((definition.group_resource(), (String::new(), resource.to_string())));
+        self.delete_queue.insert((namespace.group_resource(), (String::new(), key.0.clone())));
+        self.delete_queue.insert((definition.group_resource(), (String::new(), resource.to_string())));
     }
 
     /// Returns the objects that name this uid as an owner.
@@ -250,27 +250,27 @@ impl Owners {
 
     /// Queues an object for the garbage collector.
     pub(crate) fn enqueue(&mut self, object_ref: ObjectRef) {
-        self.suspects.insert(object_ref);
+        self.delete_queue.insert(object_ref);
     }
 
     /// Removes an object from consideration until it changes, or until other kinds are served. Its owner may belong to
     /// a CRD that is installed later; deleting it would lose data.
-    pub(crate) fn leave_undecided(&mut self, object_ref: ObjectRef) {
+    pub(crate) fn mark_absent_owner(&mut self, object_ref: ObjectRef) {
         self.undecided.insert(object_ref);
     }
 
     /// Queues the undecided objects, because other kinds are served now.
     pub(super) fn requeue_undecided(&mut self) {
-        self.suspects.extend(std::mem::take(&mut self.undecided));
+        self.delete_queue.extend(std::mem::take(&mut self.undecided));
     }
 
     /// Takes the next object that the garbage collector has to check.
     pub(crate) fn next_suspect(&mut self) -> Option<ObjectRef> {
-        self.suspects.pop_first()
+        self.delete_queue.pop_first()
     }
 
     /// Returns the length of the queue.
     pub(crate) fn n_suspects(&self) -> usize {
-        self.suspects.order.len()
+        self.delete_queue.order.len()
     }
 }

@@ -252,7 +252,7 @@ pub(super) fn check_type(sent: &TypeMeta, expected: &TypeMeta) -> Result<(), Sta
 /// fields.
 fn parse_plain_json(text: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
-    (!decode::is_other_in_yaml(text) && decode::duplicates(text.as_bytes()).is_empty()).then_some(value)
+    (!decode::differs_as_yaml(text) && decode::duplicates(text.as_bytes()).is_empty()).then_some(value)
 }
 
 /// Returns the error of a failed apply. A conflict has one cause per field, with the reason `FieldManagerConflict`.

@@ -96,7 +96,7 @@ fn keep_stored_version(definition: &mut Value) {
 /// controller that deletes the custom objects.
 fn mark(definition: &mut Value, _: Propagation, now: Timestamp) {
     let now = time::seconds(now);
-    crd::begin_end(definition, &now);
+    crd::mark_deletion_pending(definition, &now);
     let meta = &mut definition["metadata"];
     meta["deletionTimestamp"] = now.into();
     push_once(&mut meta["finalizers"], CUSTOM_RESOURCE_CLEANUP.into());

@@ -259,15 +259,15 @@ fn add_requirements(term: &mut Value, labels: &Value) {
 /// by type, each old one once.
 fn keep_observed(old: &Value, new: &mut Value) {
     const FIELD: &str = "observedGeneration";
-    let is_unsaid = |object: &Value| object[FIELD].as_i64().unwrap_or(0) == 0;
-    if is_unsaid(new) {
+    let is_unset = |object: &Value| object[FIELD].as_i64().unwrap_or(0) == 0;
+    if is_unset(new) {
         set(new, FIELD, old.get(FIELD).cloned());
     }
     let mut old_conditions: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
     for condition in items(new, "conditions") {
         let index = old_conditions.iter().position(|existing| existing["type"] == condition["type"]);
         let Some(before) = index.map(|index| old_conditions.remove(index)) else { continue };
-        if is_unsaid(condition) {
+        if is_unset(condition) {
             set(condition, FIELD, before.get(FIELD).cloned());
         }
     }

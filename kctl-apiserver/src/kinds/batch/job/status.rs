@@ -123,9 +123,9 @@ fn validate_conditions(write: &Write<'_>) {
     let is_changed = |kinds: &[&str]| kinds.iter().any(|kind| write.changes_condition(kind));
     let [complete, failed, target, met] =
         ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"].map(|kind| now.is(kind));
-    let is_taken_back =
+    let is_reset =
         ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"].iter().any(|kind| was.is(kind) && !now.is(kind));
-    let is_wrong = is_taken_back
+    let is_wrong = is_reset
         || (complete && failed && is_changed(&["Complete", "Failed"]))
         || (complete && target && is_changed(&["Complete", "FailureTarget"]))
         || (failed && !target && (is_changed(&["Failed"]) || write.changes("failedIndexes")))
