@@ -73,12 +73,12 @@ pub(crate) fn aggregate_containers(spec: &Value, side: ResourceMap) -> Amounts {
 pub(crate) fn pod_amounts(spec: &Value, side: ResourceMap) -> Amounts {
     let mut sum = aggregate_containers(spec, side);
     let whole = side.amounts(spec).into_iter();
-    sum.extend(whole.filter(|(name, _)| is_of_pods(name)));
+    sum.extend(whole.filter(|(name, _)| is_standard_pod_resource(name)));
     sum
 }
 
 /// Returns `true` if a Pod may have pod-level resources of this name.
-pub(crate) fn is_of_pods(name: &str) -> bool {
+pub(crate) fn is_standard_pod_resource(name: &str) -> bool {
     STANDARD_POD_RESOURCES.contains(&name) || is_pages(name)
 }
 

@@ -78,8 +78,8 @@ fn definitions_of_group(store: &mut Store, group: &Value) -> Vec<(Key, Arc<Value
 /// that was never established has no objects. The condition `Terminating` shows the progress. An object with a
 /// finalizer keeps the CRD until the finalizer is removed.
 pub(super) fn end(store: &mut Store, key: &Key) {
-    let is_held = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
-    let Some(definition) = store.get(&DEFINITIONS, key).filter(is_held) else { return };
+    let has_cleanup_finalizer = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
+    let Some(definition) = store.get(&DEFINITIONS, key).filter(has_cleanup_finalizer) else { return };
     write(store, key, &definition, crd::mark_deletion_in_progress);
     let resource = GroupResource::new(text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
     let mut left = namespaces::RemainingObjects::default();

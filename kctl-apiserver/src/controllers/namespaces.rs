@@ -96,9 +96,9 @@ impl RemainingObjects {
 /// deleted once, and then only counted. Pods come first, because their containers may still use a `ConfigMap` or the
 /// account's token while they terminate.
 pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
-    let is_held =
+    let has_finalizers =
         |namespace: &Arc<Value>| namespace["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty());
-    let Some(namespace) = store.get(resource, key).filter(is_held) else { return };
+    let Some(namespace) = store.get(resource, key).filter(has_finalizers) else { return };
     let pods = pod::KIND.group_resource();
     let mut remaining = RemainingObjects::default();
     delete_objects(store, &pods, Some(&key.1), &mut remaining);

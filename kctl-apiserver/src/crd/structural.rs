@@ -86,13 +86,13 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
 
 /// Returns the first keyword that cannot be converted to a structural schema.
 fn unreadable(schema: &Value) -> Option<&'static str> {
-    let is_there = |key: &str| match &schema[key] {
+    let is_set = |key: &str| match &schema[key] {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
         Value::Object(fields) => key == "additionalItems" || !fields.is_empty(),
         _ => true,
     };
-    if let Some(key) = UNREADABLE.into_iter().find(|key| is_there(key)) {
+    if let Some(key) = UNREADABLE.into_iter().find(|key| is_set(key)) {
         return Some(key);
     }
     if schema["x-kubernetes-preserve-unknown-fields"] == false {

@@ -113,9 +113,9 @@ fn pod_spec(spec: &mut Value) {
 /// are.
 fn copy_limits(container: &mut Value) {
     let Some(limits) = value_at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
-    let is_asked =
+    let has_request =
         |name: &String| value_at(container, ["resources", "requests", name]).is_some_and(|request| !request.is_null());
-    if limits.keys().all(is_asked) {
+    if limits.keys().all(has_request) {
         return;
     }
     let limits = limits.clone();

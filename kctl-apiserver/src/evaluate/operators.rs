@@ -90,8 +90,8 @@ impl<'a> Evaluator<'a> {
     /// different types are unequal. The weight is checked, because equality walks both trees.
     fn equal(&self, name: &str, left: &Cel, right: &Cel) -> EvalResult {
         let is_equal = name == "_==_";
-        let is_of_library = matches!(left, Cel::Opaque(_)) && optional::downcast(left).is_none();
-        if is_equal && is_of_library && *right != Cel::Null && type_name(left) != type_name(right) {
+        let is_library_value = matches!(left, Cel::Opaque(_)) && optional::downcast(left).is_none();
+        if is_equal && is_library_value && *right != Cel::Null && type_name(left) != type_name(right) {
             return Err(NO_OVERLOAD.into());
         }
         value_size::check([left, right])?;

@@ -48,7 +48,7 @@ pub(crate) fn check_variable(value: &Cel) -> EvalResult<()> {
 /// Measures a tree by visiting each shared part once. `measured` maps addresses to results; it is valid only while the
 /// values live.
 fn extent(value: &Cel, measured: &mut HashMap<usize, Extent>) -> Extent {
-    let of_parts = |parts: &mut dyn Iterator<Item = &Cel>, measured: &mut HashMap<usize, Extent>| {
+    let extent_of = |parts: &mut dyn Iterator<Item = &Cel>, measured: &mut HashMap<usize, Extent>| {
         let whole = Extent { steps: 1, depth: 1 };
         parts.fold(whole, |whole, part| {
             let part = extent(part, measured);
@@ -66,8 +66,8 @@ fn extent(value: &Cel, measured: &mut HashMap<usize, Extent>) -> Extent {
         return *extent;
     }
     let extent = match value {
-        Cel::List(items) => of_parts(&mut items.iter(), measured),
-        Cel::Map(map) => of_parts(&mut map.map.values(), measured),
+        Cel::List(items) => extent_of(&mut items.iter(), measured),
+        Cel::Map(map) => extent_of(&mut map.map.values(), measured),
         _ => Extent::default(),
     };
     measured.insert(address, extent);

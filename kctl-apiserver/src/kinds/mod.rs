@@ -150,20 +150,20 @@ mod tests {
         for (plural, kind) in [("services", "Service"), ("events", "Event")] {
             let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
             assert_eq!(send(&server, "POST", definitions, &definition(plural, kind)).await.0, 201, "{plural}");
-            let of_version = |version: &str| format!("/apis/example.com/{version}/namespaces/default/{plural}");
+            let path_of = |version: &str| format!("/apis/example.com/{version}/namespaces/default/{plural}");
             let sent = json!({ "apiVersion": "example.com/v1", "kind": kind, "metadata": { "name": "a" },
                 "spec": { "type": "NodePort", "ports": [{ "port": -1 }] } });
-            let (code, created) = send(&server, "POST", &of_version("v1"), &sent).await;
+            let (code, created) = send(&server, "POST", &path_of("v1"), &sent).await;
             assert_eq!((code, &created["spec"]), (201, &sent["spec"]), "no defaults, no validation: {created}");
-            let mut moved = send(&server, "GET", &format!("{}/a", of_version("v2")), &Value::Null).await.1;
+            let mut moved = send(&server, "GET", &format!("{}/a", path_of("v2")), &Value::Null).await.1;
             assert_eq!((&moved["apiVersion"], &moved["spec"]), (&json!("example.com/v2"), &sent["spec"]));
             moved["spec"] = json!({ "type": "ExternalName", "clusterIP": "None" });
-            let (code, updated) = send(&server, "PUT", &format!("{}/a", of_version("v2")), &moved).await;
+            let (code, updated) = send(&server, "PUT", &format!("{}/a", path_of("v2")), &moved).await;
             assert_eq!((code, &updated["spec"]), (200, &moved["spec"]), "{updated}");
             assert_eq!(updated["metadata"]["generation"], 2, "counted as of any custom kind");
             let built_in = send(&server, "GET", &format!("/api/v1/namespaces/default/{plural}/a"), &Value::Null).await;
             assert_eq!(built_in.0, 404, "another table");
-            let deleted = send(&server, "DELETE", &format!("{}/a", of_version("v1")), &Value::Null).await.1;
+            let deleted = send(&server, "DELETE", &format!("{}/a", path_of("v1")), &Value::Null).await.1;
             assert_eq!((&deleted["kind"], &deleted["status"]), (&json!("Status"), &json!("Success")));
         }
     }

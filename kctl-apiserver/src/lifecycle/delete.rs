@@ -57,7 +57,7 @@ impl Deletion {
             mark(&mut new, propagation, now);
             return Self::Marked(new);
         }
-        if (resource.kind.delete.is_held)(object) {
+        if (resource.kind.delete.has_own_finalizers)(object) {
             return Self::Pending;
         }
         let seconds = match set_grace_period(resource, &mut new, grace, now) {

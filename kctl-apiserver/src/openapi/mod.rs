@@ -56,8 +56,8 @@ pub(crate) fn root(group: &str, version: &str) -> String {
 pub(crate) fn discovery_roots<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> impl Iterator<Item = String> {
     resources.flat_map(|resource| {
         let group = &resource.id.group;
-        let of_group = (!group.is_empty()).then(|| format!("apis/{group}"));
-        of_group.into_iter().chain([root(group, &resource.version)])
+        let group_path = (!group.is_empty()).then(|| format!("apis/{group}"));
+        group_path.into_iter().chain([root(group, &resource.version)])
     })
 }
 

@@ -37,15 +37,15 @@ const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 /// Required node affinity is one selector, required Pod affinity a list of terms. In preferred terms the node selector
 /// term is in the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
 pub(crate) fn validate_affinity(affinity: &Field<'_>) {
-    let of_nodes = affinity.at("nodeAffinity");
-    of_nodes.at(REQUIRED).when_present(node_selector);
-    for term in of_nodes.at(PREFERRED).items() {
+    let node_affinity = affinity.at("nodeAffinity");
+    node_affinity.at(REQUIRED).when_present(node_selector);
+    for term in node_affinity.at(PREFERRED).items() {
         validate_weight(&term.at("weight"));
         validate_node_term(&term.at("preference"));
     }
-    for of_pods in ["podAffinity", "podAntiAffinity"].map(|name| affinity.at(name)) {
-        of_pods.at(REQUIRED).items().for_each(|term| validate_pod_term(&term));
-        for term in of_pods.at(PREFERRED).items() {
+    for pod_affinity in ["podAffinity", "podAntiAffinity"].map(|name| affinity.at(name)) {
+        pod_affinity.at(REQUIRED).items().for_each(|term| validate_pod_term(&term));
+        for term in pod_affinity.at(PREFERRED).items() {
             validate_weight(&term.at("weight"));
             validate_pod_term(&term.at("podAffinityTerm"));
         }

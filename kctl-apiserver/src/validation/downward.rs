@@ -96,15 +96,15 @@ pub(crate) fn validate_amount(reference: &Field<'_>, target: Target) {
     let (container, resource, divisor) =
         (reference.at("containerName"), reference.at("resource"), reference.at("divisor"));
     let name = resource.text();
-    let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
+    let is_huge_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
     let needs_container = target == Target::File;
-    if (!needs_container || container.require_value()) && resource.require_value() && !of_pages {
+    if (!needs_container || container.require_value()) && resource.require_value() && !is_huge_pages {
         resource.one_of(AMOUNTS);
     }
     let units: &[&str] = match name {
         _ if ["", "0"].contains(&divisor.text()) => return,
         "limits.cpu" | "requests.cpu" => &["1m", "1"],
-        _ if of_pages || AMOUNTS.contains(&name) => BYTES,
+        _ if is_huge_pages || AMOUNTS.contains(&name) => BYTES,
         _ => return,
     };
     divisor.invalid_if(!units.contains(&divisor.text()), format_args!("must be one of {units:?} for {name}"));

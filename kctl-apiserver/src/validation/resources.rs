@@ -65,9 +65,9 @@ pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, 
             let detail = format_args!("must have {name}, which can't be overcommitted");
             limits.required_with_if(!is_overcommitted(name), detail);
         } else {
-            let (asked, most) = (size(&request), size(limit));
+            let (requested, most) = (size(&request), size(limit));
             let how = if is_overcommitted(name) { "less than or equal to" } else { "equal to" };
-            let fits = asked == most || (is_overcommitted(name) && asked < most);
+            let fits = requested == most || (is_overcommitted(name) && requested < most);
             requests.with(&request).invalid_if(!fits, format_args!("must be {how} {name} limit of {}", text(limit)));
         }
     }
@@ -147,11 +147,11 @@ fn validate_pod_resource_name(name: &str, amount: &Field<'_>) {
 /// included.
 pub(crate) fn is_standard(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").unwrap_or(name);
-    COUNTED.contains(&name) || is_of_containers(name) || plain == "storage" || plain.starts_with(PAGES)
+    COUNTED.contains(&name) || is_standard_container_resource(name) || plain == "storage" || plain.starts_with(PAGES)
 }
 
 /// Returns `true` for a standard resource of containers, and for the name of its requests or limits in a quota.
-pub(crate) fn is_of_containers(name: &str) -> bool {
+pub(crate) fn is_standard_container_resource(name: &str) -> bool {
     let plain = ["requests.", "limits."].into_iter().find_map(|prefix| name.strip_prefix(prefix));
     STANDARD_CONTAINER_RESOURCES.contains(&plain.unwrap_or(name))
 }

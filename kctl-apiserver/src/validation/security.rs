@@ -93,8 +93,8 @@ fn validate_parameters(list: &Field<'_>, spec: &Value) {
         }
         let plain = name.text().replace('/', ".");
         for (host, prefixes) in [("hostNetwork", NET_SYSCTLS), ("hostIPC", IPC_SYSCTLS)] {
-            let is_of_host = spec[host] == true && prefixes.iter().any(|prefix| plain.starts_with(prefix));
-            name.invalid_if(is_of_host, format_args!("may not be specified when '{host}' is true"));
+            let uses_host_namespace = spec[host] == true && prefixes.iter().any(|prefix| plain.starts_with(prefix));
+            name.invalid_if(uses_host_namespace, format_args!("may not be specified when '{host}' is true"));
         }
     }
 }

@@ -98,12 +98,12 @@ fn warn_about_profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
     for (_, _, container) in containers(spec) {
         seccomp(&container["securityContext"], &format!("{CONTAINER_SECCOMP_PREFIX}{}", text(&container["name"])));
     }
-    let of_pod = &spec["securityContext"]["appArmorProfile"];
+    let pod_profile = &spec["securityContext"]["appArmorProfile"];
     for (_, _, container) in containers(spec).filter(|_| !path.is_empty()) {
         let key = format!("{APP_ARMOR}{}", text(&container["name"]));
         let Some(annotation) = annotations[&key].as_str() else { continue };
         let is_named = container["securityContext"]["appArmorProfile"].is_object();
-        if !is_named && (of_pod.is_null() || profile_of(annotation).as_ref() != Some(of_pod)) {
+        if !is_named && (pod_profile.is_null() || profile_of(annotation).as_ref() != Some(pod_profile)) {
             texts.push(old_profile(&format!("{annotations_path}[{key}]")));
         }
     }

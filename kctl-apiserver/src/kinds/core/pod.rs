@@ -155,13 +155,13 @@ fn take_profiles(request: &dyn RequestContext, pod: &mut Value) {
         return;
     }
     let annotations = pod["metadata"]["annotations"].clone();
-    let of_pod = pod["spec"]["securityContext"]["appArmorProfile"].clone();
+    let pod_profile = pod["spec"]["securityContext"]["appArmorProfile"].clone();
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in items(&mut pod["spec"], list) {
             let key = format!("{}{}", warnings::APP_ARMOR, text(&container["name"]));
             let Some(annotation) = annotations[&key].as_str() else { continue };
             let profile = warnings::profile_of(annotation);
-            if container["securityContext"]["appArmorProfile"].is_object() || profile.as_ref() == Some(&of_pod) {
+            if container["securityContext"]["appArmorProfile"].is_object() || profile.as_ref() == Some(&pod_profile) {
                 continue;
             }
             if let Some(profile) = profile {

@@ -63,10 +63,10 @@ const SYSTEM_PRIORITY_CLASSES: &[&str] = &["system-cluster-critical", "system-no
 fn validate_create(object: &Value, errors: &mut Errors) {
     let class = Field::new(object, "", errors);
     let (name, value, policy) = (class.at("metadata").at("name"), class.at("value"), class.at("preemptionPolicy"));
-    let is_of_system = name.text().starts_with("system-");
-    let is_unknown = is_of_system && !SYSTEM_PRIORITY_CLASSES.contains(&name.text());
+    let has_system_prefix = name.text().starts_with("system-");
+    let is_unknown = has_system_prefix && !SYSTEM_PRIORITY_CLASSES.contains(&name.text());
     name.forbidden_if(is_unknown, "names with the prefix 'system-' are reserved for classes of the system");
-    let is_high = !is_of_system && value.as_i64() > Some(PRIORITY_MAX);
+    let is_high = !has_system_prefix && value.as_i64() > Some(PRIORITY_MAX);
     value.forbidden_if(is_high, format_args!("must be at most {PRIORITY_MAX}"));
     policy.required_if(*policy == "");
     if *policy != "" {
