@@ -149,7 +149,7 @@ impl Rule {
         F: Fn(K) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::mutating(about, move |object, _asked| Ok(call(object)))
+        Self::mutating(about, move |object, _request| Ok(call(object)))
     }
 
     /// Creates a rule for a function that sets the number of replicas, for `ReviseReplica`.

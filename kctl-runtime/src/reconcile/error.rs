@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_said_once() {
+    fn causes_are_reported_once() {
         let check =
             |texts: &[&'static str], expected: &str| assert_eq!(Error::from(layers(texts)).to_string(), expected);
         check(&["a", "b", "c"], "a: b: c");
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn path_of_unreadable_kubeconfig_is_said_once() {
+    fn path_of_unreadable_kubeconfig_is_reported_once() {
         let error = || {
             let source = io::Error::new(ErrorKind::NotFound, "no such file");
             Err::<(), _>(KubeconfigError::ReadConfig(source, "/a/config".into()))

@@ -146,13 +146,13 @@ async fn after(seconds: u64) {
 }
 
 /// The expected state after a number of seconds.
-type Told = (u64, &'static str);
+type PhaseAt = (u64, &'static str);
 
 /// Checks the states of Pods with these annotations, at times in seconds after their creation.
 #[tokio::test(start_paused = true)]
 async fn pods_follow_their_stages() {
     const PREFIX: &str = "kubelet.kctl.dev/";
-    let cases: &[(&str, Value, &[Told])] = &[
+    let cases: &[(&str, Value, &[PhaseAt])] = &[
         ("usual", json!({}), &[(0, "Pending not ready "), (1, "Running ready runs/0 runs/0")]),
         (
             "slow",
@@ -193,14 +193,14 @@ async fn pods_follow_their_stages() {
             ],
         ),
     ];
-    for (name, annotations, told) in cases {
+    for (name, annotations, expected_phases) in cases {
         let world = KubeletWorld::new();
         let annotations = annotations.as_object().unwrap().iter();
         let annotations: serde_json::Map<String, Value> =
             annotations.map(|(name, value)| (format!("{PREFIX}{name}"), value.clone())).collect();
         world.create(name, annotations.into()).await;
         let made = Instant::now();
-        for (seconds, expected) in *told {
+        for (seconds, expected) in *expected_phases {
             tokio::time::sleep_until(made + Duration::from_millis(seconds * 1000 + 500)).await;
             assert_eq!(world.describe_pod(name).await, *expected, "{name} after {seconds} seconds");
         }

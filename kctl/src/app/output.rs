@@ -515,13 +515,13 @@ mod tests {
             ("rbac-edge/clusterrole-web.yaml", false),
             ("role-web.a.yaml", false),
         ];
-        for (file, is_told) in cases {
+        for (file, is_reported) in cases {
             let path = folder.0.join(file);
             write_manifests(&now, &folder.out(), &OWNED).unwrap();
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "kind: Role\n").unwrap();
             let checked = write_manifests(&now, &folder.check(), &OWNED);
-            assert_eq!(checked.is_err(), is_told, "{file}");
+            assert_eq!(checked.is_err(), is_reported, "{file}");
             if let Err(error) = checked {
                 let expected = format!("left over: {}\nhelp: remove them", path.display());
                 assert!(error.to_string().starts_with(&expected), "{error}");

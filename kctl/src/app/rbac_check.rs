@@ -498,7 +498,7 @@ mod tests {
 
     /// Returns a client of a server that answers each request after a time, or never.
     fn slow(after: Option<Duration>) -> Client {
-        let service = tower::service_fn(move |_asked: http::Request<kube::client::Body>| async move {
+        let service = tower::service_fn(move |_request: http::Request<kube::client::Body>| async move {
             match after {
                 Some(after) => tokio::time::sleep(after).await,
                 None => std::future::pending().await,
@@ -512,7 +512,7 @@ mod tests {
     #[tokio::test]
     async fn long_review_is_read_up_to_its_bound() {
         for code in [200_u16, 500] {
-            let service = tower::service_fn(move |_asked: http::Request<Body>| async move {
+            let service = tower::service_fn(move |_request: http::Request<Body>| async move {
                 let body = Body::from(vec![b' '; REVIEW_LEN_MAX + 1]);
                 Ok::<_, std::convert::Infallible>(http::Response::builder().status(code).body(body).unwrap())
             });

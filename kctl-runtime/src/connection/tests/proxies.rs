@@ -4,7 +4,7 @@
 use super::*;
 
 #[tokio::test]
-async fn proxy_is_asked_for_a_tunnel() {
+async fn proxy_receives_a_connect_request() {
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut config = TestServer::start(100).await.config();
     config.proxy_url = Some(format!("http://{}", proxy.local_addr().unwrap()).parse().unwrap());

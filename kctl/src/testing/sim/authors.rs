@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn most_asked_is_by_controller_verb_and_resource() {
+    fn most_frequent_request_names_controller_verb_and_resource() {
         let mut authors = Authors::default();
         authors.begin("app-0.1", "labels", &ObjectKey::new(None, "a"), "t1");
         assert_eq!(authors.most_frequent_request(), "");
