@@ -20,12 +20,12 @@ use crate::{
 
 /// Takes some time, then creates a Secret and records an Event.
 #[controller(of = ConfigMap, owns = Secret, concurrency = 4)]
-struct Configs {
+struct SlowConfigs {
     takes: Duration,
     done: Arc<AtomicUsize>,
 }
 
-impl Reconcile for Configs {
+impl Reconcile for SlowConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         tokio::time::sleep(self.takes).await;
         let name = config.name_any();
@@ -60,7 +60,7 @@ async fn start(contest: &Contest, takes: Duration, setup: impl FnOnce(Manager) -
     let (faults, done) = (Faults::default(), Arc::<AtomicUsize>::default());
     let counted = done.clone();
     let app = App::new("configs")
-        .controller_with(move |_env| std::future::ready(Ok(Configs { takes, done: counted.clone() })));
+        .controller_with(move |_env| std::future::ready(Ok(SlowConfigs { takes, done: counted.clone() })));
     let manager = setup(app.manager(faults.client(&contest.server)).await.unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));

@@ -82,13 +82,13 @@ fn data_changed(change: &Change<ConfigMap>) -> bool {
 }
 
 #[controller(of = ConfigMap, owns = Secret(apply), primary(when = data_changed), concurrency = 4)]
-struct Configs {
+struct RingConfigs {
     shard: &'static str,
     takes: Duration,
     seen: Arc<Mutex<Seen>>,
 }
 
-impl Reconcile for Configs {
+impl Reconcile for RingConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         let name = config.name_any();
         let busy = Busy::begin(&self.seen, &name, self.shard, "configs");
@@ -213,8 +213,9 @@ impl RingWorld {
     /// Starts a process under the name of a shard.
     async fn start_as(&self, process: &'static str, shard: &str, seed: u64) -> Replica {
         let (seen, takes, faults) = (self.seen.clone(), self.takes, Faults::default());
-        let mut app = App::new("podset")
-            .controller_with(move |_env| std::future::ready(Ok(Configs { shard: process, takes, seen: seen.clone() })));
+        let mut app = App::new("podset").controller_with(move |_env| {
+            std::future::ready(Ok(RingConfigs { shard: process, takes, seen: seen.clone() }))
+        });
         if let Some(takes) = self.slow {
             let seen = self.seen.clone();
             app = app.controller_with(move |_env| {

@@ -36,12 +36,12 @@ const BUSY_MACHINE_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Copies the state of each `ConfigMap` to a Secret.
 #[controller(of = ConfigMap, owns = Secret(apply))]
-struct Configs {
+struct CopiedConfigs {
     replica: &'static str,
     finished: Arc<Mutex<Finished>>,
 }
 
-impl Reconcile for Configs {
+impl Reconcile for CopiedConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         // A real server has ConfigMaps of its controllers.
         if config.name_any() != "config" {
@@ -105,8 +105,8 @@ impl Cluster {
         });
         let client = faults.client(&self.contest.server);
         let finished = self.finished.clone();
-        let app =
-            app.controller_with(move |_env| std::future::ready(Ok(Configs { replica, finished: finished.clone() })));
+        let app = app
+            .controller_with(move |_env| std::future::ready(Ok(CopiedConfigs { replica, finished: finished.clone() })));
         let slots = ShardConfig::new(config(replica), N_SLOTS, ShardBy::NamespaceRange).unwrap();
         let manager = app.manager(client.clone()).await.unwrap().shard(client, slots).unwrap();
         (Replica::start(manager, faults), requests)
@@ -268,7 +268,7 @@ async fn objects_are_selected_on_a_real_server() {
     for replica in ["a", "b"] {
         let finished = finished.clone();
         let app = App::new("select")
-            .controller_with(move |_env| std::future::ready(Ok(Configs { replica, finished: finished.clone() })));
+            .controller_with(move |_env| std::future::ready(Ok(CopiedConfigs { replica, finished: finished.clone() })));
         let leases = ElectionConfig::new(&run, "default", replica);
         // With this many slots, a selector has as many ranges as it may have.
         let slots = ShardConfig::new(leases, 256, ShardBy::NamespaceRange).unwrap();

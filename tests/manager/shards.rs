@@ -62,13 +62,13 @@ impl Drop for Busy {
 }
 
 #[controller(of = ConfigMap, owns = Secret(apply), concurrency = 4)]
-struct Configs {
+struct ShardConfigs {
     replica: &'static str,
     takes: Duration,
     seen: Arc<Mutex<Seen>>,
 }
 
-impl Reconcile for Configs {
+impl Reconcile for ShardConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         let name = config.name_any();
         if !self.seen.lock().busy.insert(name.clone()) {
@@ -162,7 +162,7 @@ impl ShardWorld {
     ) -> Replica {
         let (seen, takes) = (self.seen.clone(), self.takes);
         let app = App::new("podset")
-            .controller_with(move |_env| std::future::ready(Ok(Configs { replica, takes, seen: seen.clone() })));
+            .controller_with(move |_env| std::future::ready(Ok(ShardConfigs { replica, takes, seen: seen.clone() })));
         let client = faults.client(&self.contest.server);
         let manager = set_up(app.manager(client.clone()).await.unwrap(), client);
         Replica::start(manager, faults)
