@@ -57,6 +57,7 @@ use crate::{
     object::{Stored, Uid},
     own_writes,
     panic::{NotListedYet, panic_text},
+    polled::poll_reconcile,
     queue::{Add, Cause, VersionEffect, WorkQueue},
     reconcile::{Action, Context, Env, Error, Reconcile, ReconcileEnv, ReconcileReason, UnreadableObject},
     shard::ReconcileGuard,
@@ -232,7 +233,7 @@ impl<C: Reconcile> Pool<C> {
         let mut run = pin!(own_writes::record(async { run.await.unwrap_or_else(slot_lost) }));
         let mut has_waited = false;
         let (outcome, written) = poll_fn(|cx| {
-            let polled = run.as_mut().poll(cx);
+            let polled = poll_reconcile(&self.env.spec.name, key, || run.as_mut().poll(cx));
             has_waited |= polled.is_pending();
             polled
         })
