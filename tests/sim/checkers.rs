@@ -1,5 +1,7 @@
 //! Each checker of the simulator finds its kind of bug, in controllers that have only that bug.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use kctl::{
     k8s::api::{coordination::v1::Lease, core::v1::PersistentVolumeClaim, rbac::v1::PolicyRule},
     kube::{
@@ -220,10 +222,63 @@ async fn rejects(_config: Arc<ConfigMap>, _cx: Context<rejects>) -> Result<Actio
     Err("no disk").terminal()
 }
 
+/// Panics for each object.
+#[controller]
+async fn drops(config: Arc<ConfigMap>, _cx: Context<drops>) -> Result<Action> {
+    assert!(config.metadata.name.is_none(), "a vase");
+    Ok(Action::await_change())
+}
+
 /// Waits for ever.
 #[controller]
 async fn hangs(_config: Arc<ConfigMap>, _cx: Context<hangs>) -> Result<Action> {
     std::future::pending().await
+}
+
+/// Set by the test once it is done, so that the abandoned threads end.
+static IS_FOUND: AtomicBool = AtomicBool::new(false);
+
+/// Loops without waiting for anything.
+#[controller]
+async fn loops(_config: Arc<ConfigMap>, _cx: Context<loops>) -> Result<Action> {
+    while !IS_FOUND.load(Ordering::Relaxed) {
+        std::hint::spin_loop();
+    }
+    Ok(Action::await_change())
+}
+
+/// Lets other tasks run, but needs no time and no request.
+#[controller]
+async fn polls(_config: Arc<ConfigMap>, _cx: Context<polls>) -> Result<Action> {
+    while !IS_FOUND.load(Ordering::Relaxed) {
+        tokio::task::yield_now().await;
+    }
+    Ok(Action::await_change())
+}
+
+/// Simulated time stands still in both loops, so a limit of real time ends the run.
+#[test]
+fn loop_that_never_waits_is_found() {
+    let in_step = Scenario::new(|| App::new("idler").controller::<idles>()).step("loop", |_| async {
+        while !IS_FOUND.load(Ordering::Relaxed) {
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    });
+    let cases = [
+        ("configmap default/a in app-0.1", Scenario::new(|| App::new("loops").controller::<loops>())),
+        ("configmap default/a in app-0.1", Scenario::new(|| App::new("polls").controller::<polls>())),
+        ("code outside of a reconcile (a task of the app, a step or a rule)", in_step),
+    ];
+    for (busy, scenario) in cases {
+        let report = Sim::seeds(0..1).run(&with_a(scenario).stuck_after(3)).unwrap();
+        let failure = report.failure().expect("nothing is found");
+        assert_eq!((failure.checker(), failure.seed()), ("the app yields", "none"), "{failure}");
+        let message = "has run for 3 s of real time without a request or a finished wait; a loop needs an end";
+        assert!(failure.message().starts_with(&format!("{busy} {message}")), "{failure}");
+        assert!(failure.to_string().contains("app-0.1  starts"), "the timeline until then: {failure}");
+    }
+    IS_FOUND.store(true, Ordering::Relaxed);
 }
 
 fn no_secret_there(snapshot: &Snapshot) -> Result<(), String> {
@@ -358,6 +413,24 @@ fn panicking_settled_rule_is_named() {
 }
 
 #[test]
+fn panicking_reconcile_is_found_with_its_place() {
+    let report = Sim::seeds(0..1).run(&with_a(Scenario::new(|| App::new("panics").controller::<drops>()))).unwrap();
+    let failure = report.failure().expect("nothing is found");
+    assert_eq!(failure.checker(), "the app works");
+    let message = "the last time: panic: a vase at tests/sim/checkers.rs:";
+    assert!(failure.message().contains(message), "{failure}");
+}
+
+/// `Sim::run` returns an error, because each run would panic.
+#[test]
+fn panicking_app_function_is_named() {
+    let scenario = Scenario::new(|| panic!("no configuration"));
+    let error = Sim::seeds(0..1).run(&with_a(scenario)).unwrap_err().to_string();
+    let start = "no panic: the function of `.app(…)`: no configuration at tests/sim/checkers.rs:";
+    assert!(error.starts_with(start), "{error}");
+}
+
+#[test]
 fn panic_on_app_main_task_is_found() {
     check("no panic", "a task of the app or of the simulator: no disk", Scenario::new(panics));
 }
@@ -405,7 +478,12 @@ fn check(checker: &str, message: &str, scenario: Scenario) {
     let report = Sim::single_faults().run(&with_a(scenario)).unwrap();
     let failure = report.failure().unwrap_or_else(|| panic!("{checker}: nothing is found"));
     assert_eq!((failure.checker(), failure.seed()), (checker, "none"), "{failure}");
-    assert!(failure.message().ends_with(message), "{:?} is not the end of {:?}", message, failure.message());
+    let found = match checker {
+        // The place of a panic changes with this file.
+        "no panic" => failure.message().rsplit_once(" at tests/sim/checkers.rs:").expect("it names the place").0,
+        _ => failure.message(),
+    };
+    assert!(found.ends_with(message), "{message:?} is not the end of {found:?}");
 }
 
 #[test]

@@ -20,6 +20,7 @@ use super::{
     authors::Authors,
     owners::{AppLease, COORDINATION, Owners},
     ownership::Ownership,
+    panics,
     scenario::Invariant,
     snapshot::{Creator, Id, Snapshot},
     timed::TimeDependent,
@@ -58,9 +59,7 @@ impl Violation {
 
     /// Returns the finding of a panic. `place` is the code that panicked.
     pub(super) fn from_panic(place: &str, panic: &(dyn Any + Send)) -> Self {
-        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into());
-        Self::new("no panic", format!("{place}: {text}"))
+        Self::new("no panic", panics::describe(place, panic))
     }
 }
 

@@ -24,12 +24,16 @@ mod authors;
 mod checks;
 mod lapse;
 mod normal;
+mod own_thread;
 mod owners;
 mod ownership;
+mod panics;
+mod permits;
 mod plan;
 #[cfg(test)]
 mod planted;
 mod process;
+mod progress;
 mod replay;
 mod report;
 mod run;

@@ -120,7 +120,7 @@ async fn run(
     if let Some(behind) = behind {
         shared.faults.add(server_behind(behind, &name));
     }
-    let app = (shared.scenario.app)();
+    let app = shared.scenario.new_app();
     let user = user_of(&app);
     let client = Client::new(shared.server.faulty(user.clone(), connection), "default");
     let lease = client.clone();

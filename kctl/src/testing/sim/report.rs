@@ -97,6 +97,8 @@ pub struct Failure {
     /// Advice for the case that the app is right, and the scenario should say so.
     pub(super) help: Vec<String>,
     pub(super) lines: Vec<Line>,
+    /// The backtrace of the panic that the finding is about.
+    pub(super) backtrace: Option<String>,
 }
 
 impl Failure {
@@ -148,7 +150,8 @@ impl fmt::Display for Failure {
             writeln!(formatter, "  {}", self.lines[index])?;
             next = index + 1;
         }
-        write!(formatter, "replay: {}", self.replay)
+        write!(formatter, "replay: {}", self.replay)?;
+        self.backtrace.iter().try_for_each(|backtrace| write!(formatter, "\nbacktrace:\n{backtrace}"))
     }
 }
 

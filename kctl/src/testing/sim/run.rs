@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     time::Duration,
 };
 
@@ -19,7 +20,9 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{
     checks::{NeedlessWrites, Violation},
     normal::{self, NormalizedObject},
+    own_thread::on_own_thread,
     plan::{Fault, FaultPoints},
+    progress::{self, Progress},
     scenario::{FailingKeys, Scenario},
     search::SAME_STATE,
     snapshot::{Id, uid},
@@ -58,7 +61,7 @@ const CHANGES_FACTOR: u64 = 10;
 const REQUESTS_BASE: u64 = 200;
 
 /// The result of the run without faults, with which the others are compared.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Reference {
     pub(super) state: Vec<NormalizedObject>,
     pub(super) changes_by_app: u64,
@@ -74,6 +77,19 @@ pub(super) struct Outcome {
     pub(super) injected: BTreeMap<&'static str, u64>,
     pub(super) n_runs: usize,
     pub(super) n_reconciles: u64,
+    /// The backtrace of the panic that the finding is about, if `RUST_BACKTRACE` asks for backtraces.
+    pub(super) backtrace: Option<String>,
+}
+
+impl Outcome {
+    /// Returns the outcome without what only a report reads, if the run has passed. The outcomes of all runs are kept until
+    /// the last one has ended.
+    pub(super) fn without_unread_parts(self) -> Self {
+        match self.found {
+            Some(_) => self,
+            None => Self { lines: Vec::new(), reference: Reference::default(), points: FaultPoints::default(), ..self },
+        }
+    }
 }
 
 /// Sets up the API servers that each run gets a copy of.
@@ -81,7 +97,9 @@ pub(super) struct Outcome {
 /// Installing CRDs takes longer than most runs, so it happens once.
 pub(super) fn prepare(scenario: &Scenario) -> Result<Servers> {
     let broken = |found: Violation| Error::from(format!("{}: {}", found.checker, found.message));
-    on_own_thread(Servers::from_scenario(scenario)).map_err(broken)?
+    let (stuck_after, scenario) = (scenario.stuck_after, scenario.clone());
+    let prepared = async move { progress::tick_when_polled(Box::pin(Servers::from_scenario(&scenario))).await };
+    on_own_thread(&Arc::default(), stuck_after, prepared).map_err(broken)?
 }
 
 /// Runs a scenario once. `expected` is the result of the run without faults, or `None` for that run
@@ -93,25 +111,12 @@ pub(super) fn run(
     plan: &[Fault],
     expected: Option<&Reference>,
 ) -> Outcome {
-    on_own_thread(run_phases(scenario, servers, seed, plan, expected)).unwrap_or_else(failed_outcome)
-}
-
-/// Runs a future under simulated time on a new thread, so that thread-local values start fresh.
-fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Violation> {
-    let body = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        let runtime = runtime.map_err(|error| Violation::new("the simulation", format!("no runtime: {error}")))?;
-        Ok(runtime.block_on(future))
-    };
-    let ended = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("kctl-sim".into()).spawn_scoped(scope, body);
-        thread.map(std::thread::ScopedJoinHandle::join)
-    });
-    match ended {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => Err(Violation::from_panic("the run", &*panic)),
-        Err(error) => Err(Violation::new("the simulation", format!("no thread: {error}"))),
-    }
+    let (stuck_after, scenario, servers) = (scenario.stuck_after, scenario.clone(), servers.clone());
+    let (plan, expected) = (plan.to_vec(), expected.cloned());
+    let progress = Arc::new(Progress::default());
+    let phases = async move { Box::pin(run_phases(&scenario, &servers, seed, &plan, expected.as_ref())).await };
+    let outcome = on_own_thread(&progress, stuck_after, phases);
+    outcome.unwrap_or_else(|found| Outcome { lines: progress.lines(), ..failed_outcome(found) })
 }
 
 /// Returns the outcome of a run that could not start or panicked.
@@ -124,6 +129,7 @@ pub(super) fn failed_outcome(found: Violation) -> Outcome {
         injected: BTreeMap::new(),
         n_runs: 1,
         n_reconciles: 0,
+        backtrace: None,
     }
 }
 
@@ -149,6 +155,7 @@ async fn run_phases(
         found = world.shared.wait_for_finding() => Some(found),
         found = wait_for_panic(&mut tasks) => Some(found),
         ended = phases => ended.unwrap_or_else(|panic| Err(Violation::from_panic("a step", &*panic))).err(),
+        never = progress::tick_with_time() => match never {},
     };
     let mut points = world.points();
     points.length = world.shared.simulated_time();

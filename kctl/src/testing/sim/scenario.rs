@@ -7,7 +7,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use kctl_runtime::{__private_0_1::Planted, reconcile::Result, shard::Slots};
 use kube::Client;
 
-use super::Snapshot;
+use super::{Snapshot, panics, progress::STUCK_AFTER};
 use crate::App;
 
 pub(super) type MakeApp = Arc<dyn Fn() -> App + Send + Sync>;
@@ -89,6 +89,8 @@ pub struct Scenario {
     pub(super) time_dependent: Vec<String>,
     /// Requeues that come due within this time are waited for.
     pub(super) requeues_within: Duration,
+    /// Seconds of real time without progress after which a run is given up.
+    pub(super) stuck_after: u32,
 }
 
 impl std::fmt::Debug for Scenario {
@@ -193,6 +195,7 @@ impl Scenario {
             failing_keys: FailingKeys::Found,
             time_dependent: Vec::new(),
             requeues_within: Duration::ZERO,
+            stuck_after: STUCK_AFTER,
         }
     }
 
@@ -347,6 +350,11 @@ impl Scenario {
     ) -> Self {
         self.settled.push(Invariant { name: name.into(), holds: Arc::new(holds) });
         self
+    }
+
+    /// Returns a new app, and names its function in the finding of a panic.
+    pub(super) fn new_app(&self) -> App {
+        panics::within("the function of `.app(…)`", || (self.app)())
     }
 
     /// Returns `true` if the replicas elect a leader.

@@ -11,6 +11,7 @@ use super::{
     checks::Violation,
     normal,
     plan::{Fault, FaultPoints, TimedFault, sample_evenly},
+    progress::YIELDS,
     report::{Failure, Report},
     run::{Outcome, Reference, run},
     scenario::Scenario,
@@ -132,12 +133,11 @@ impl<'a> Search<'a> {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(case) = cases.get(index).filter(|_| index < failed.load(Ordering::Relaxed)) else { return };
                 let outcome = if index < self.twice { self.run_twice(case) } else { self.compare(case) };
-                if outcome.found.is_some() {
-                    failed.fetch_min(index, Ordering::Relaxed);
+                if let Some(found) = &outcome.found {
+                    // A run that is stuck keeps a processor until the program ends, so no other one begins.
+                    failed.fetch_min(if found.checker == YIELDS { 0 } else { index }, Ordering::Relaxed);
                 }
-                // Only the timeline of a failing run is printed.
-                let result = if outcome.found.is_some() { outcome } else { Outcome { lines: Vec::new(), ..outcome } };
-                outcomes.lock().push((index, result));
+                outcomes.lock().push((index, outcome.without_unread_parts()));
             }
         };
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
@@ -198,6 +198,11 @@ impl<'a> Search<'a> {
     /// Drops faults as long as the same checker still fails: halves first, then one by one (delta
     /// debugging). Simpler faults replace the remaining ones if these reveal the same.
     fn shrink(&mut self, case: &Case, found: Violation, outcome: Outcome) {
+        if found.checker == YIELDS {
+            // Each try would keep one more processor.
+            self.record_failure(case, found, outcome);
+            return;
+        }
         let mut shortest = (case.plan.clone(), found, outcome);
         let mut left = SHRINK_RUNS_MAX;
         let mut size = shortest.0.len() / 2;
@@ -292,6 +297,7 @@ impl<'a> Search<'a> {
             help,
             n_faults_before: case.plan.len(),
             lines: outcome.lines,
+            backtrace: outcome.backtrace,
         });
     }
 }

@@ -36,8 +36,10 @@ use super::{
     checks::{Checks, End, SharedChecks, Violation},
     owners::Owners,
     ownership::Ownership,
+    panics,
     plan::{Fault, FaultPoints, History, StaleServer},
     process::supervise,
+    progress,
     scenario::{Scenario, Simulated},
     timed::TimeDependent,
     trace::{Line, Trace},
@@ -77,7 +79,7 @@ pub(super) struct Shared {
     /// Wakes the run at the first finding of a checker.
     found: Notify,
     /// The timeline that a report prints.
-    trace: Mutex<Trace>,
+    trace: Arc<Mutex<Trace>>,
     /// Places at which later runs can inject a fault, as seen in this one.
     points: Mutex<FaultPoints>,
     /// The replicas by index; the value changes when one ends and starts again.
@@ -106,7 +108,7 @@ pub(super) struct World {
 impl World {
     /// Starts the servers, the processes of the app, and the faults of a plan.
     pub(super) async fn start(scenario: &Scenario, servers: &Servers, seed: u64, plan: &[Fault]) -> Result<Self> {
-        let app = (scenario.app)();
+        let app = scenario.new_app();
         let mut objects = Vec::new();
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
         let server = servers.own.fork(seed);
@@ -131,6 +133,8 @@ impl World {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let checks = checks(scenario, &app, &server)?;
         let points = points(scenario, &server, &others);
+        let trace = Arc::new(Mutex::new(Trace::new()));
+        progress::show_trace(&trace);
         let shared = Arc::new(Shared {
             scenario: scenario.clone(),
             server,
@@ -143,7 +147,7 @@ impl World {
             clock_offsets: (0..scenario.instances).map(|_| AtomicI64::new(0)).collect(),
             checks: Arc::new(Mutex::new(checks)),
             found: Notify::new(),
-            trace: Mutex::new(Trace::new()),
+            trace,
             points: Mutex::new(points),
             processes: Mutex::new((0..scenario.instances).map(|index| (index, Process::default())).collect()),
             surge_incarnations: tokio::sync::Mutex::default(),
@@ -240,6 +244,7 @@ pub(super) async fn wait_for_panic(tasks: &mut JoinSet<()>) -> Violation {
 impl Shared {
     /// Adds a line to the timeline: `who` is a process, `user`, `server`, `fault` or `checker`.
     pub(super) fn log(&self, who: &str, what: impl Into<String>) {
+        progress::tick();
         self.trace.lock().add(who, what);
     }
 
@@ -270,6 +275,7 @@ impl Shared {
     /// Runs a checker. After its first finding all connections of the app are cut, so that the
     /// timeline ends there.
     pub(super) fn check(&self, look: impl FnOnce(&mut Checks, Duration)) {
+        progress::tick();
         let now = self.simulated_time();
         let mut checks = self.checks.lock();
         let before = checks.found.is_some();
@@ -320,7 +326,7 @@ fn describe_panic(text: &str) -> String {
     } else {
         ""
     };
-    format!("panic: {text}{help}")
+    format!("panic: {text}{}{help}", panics::place_of(text))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use super::{FailingKeys, Scenario, Simulated};
 /// Number of slots in a sharded scenario: few, because each costs a renewal every 2 s of simulated time.
 const SLOTS: u32 = 4;
 /// The names of the checkers. A rule of a scenario can't have one of them, because reports name only the checker.
-const CHECKERS: [&str; 15] = [
+const CHECKERS: [&str; 16] = [
     "a key never runs twice at once",
     "bounded requests per change",
     "no hot loop",
@@ -28,6 +28,7 @@ const CHECKERS: [&str; 15] = [
     "only the leader writes",
     "only the owner writes",
     "the app works",
+    "the app yields",
     "the newest generation is observed",
     "the same final state",
     "the state settles",
@@ -117,6 +118,14 @@ impl Scenario {
     #[must_use]
     pub fn without_fencing(mut self) -> Self {
         self.unfenced = true;
+        self
+    }
+
+    /// Sets the number of seconds of real time without progress after which a run is given up, for tests of that.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn stuck_after(mut self, seconds: u32) -> Self {
+        self.stuck_after = seconds;
         self
     }
 

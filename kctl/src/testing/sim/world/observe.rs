@@ -12,6 +12,7 @@ use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
     normal,
     plan::{self},
+    progress,
     snapshot::Id,
     trace::Line,
 };
@@ -49,6 +50,7 @@ impl Shared {
         });
         let (shared, name) = (Arc::downgrade(self), cluster.to_owned());
         server.observe(move |request| {
+            progress::tick();
             let Some(shared) = shared.upgrade() else { return };
             let Some(client) = request.client.as_deref().filter(|client| is_app(client)) else { return };
             if request.code >= 400 {

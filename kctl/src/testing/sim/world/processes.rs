@@ -40,6 +40,7 @@ impl Shared {
         let mut processes = self.processes.lock();
         let process = processes.entry(index).or_default();
         process.connection = Some(connection.clone());
+        process.freezer = Freezer::for_process(connection.client());
         (process.stop.clone(), process.freezer.clone())
     }
 
