@@ -1,7 +1,5 @@
 //! Each checker of the simulator finds its kind of bug, in controllers that have only that bug.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use kctl::{
     k8s::api::{coordination::v1::Lease, core::v1::PersistentVolumeClaim, rbac::v1::PolicyRule},
     kube::{
@@ -233,52 +231,6 @@ async fn drops(config: Arc<ConfigMap>, _cx: Context<drops>) -> Result<Action> {
 #[controller]
 async fn hangs(_config: Arc<ConfigMap>, _cx: Context<hangs>) -> Result<Action> {
     std::future::pending().await
-}
-
-/// Set by the test once it is done, so that the abandoned threads end.
-static IS_FOUND: AtomicBool = AtomicBool::new(false);
-
-/// Loops without waiting for anything.
-#[controller]
-async fn loops(_config: Arc<ConfigMap>, _cx: Context<loops>) -> Result<Action> {
-    while !IS_FOUND.load(Ordering::Relaxed) {
-        std::hint::spin_loop();
-    }
-    Ok(Action::await_change())
-}
-
-/// Lets other tasks run, but needs no time and no request.
-#[controller]
-async fn polls(_config: Arc<ConfigMap>, _cx: Context<polls>) -> Result<Action> {
-    while !IS_FOUND.load(Ordering::Relaxed) {
-        tokio::task::yield_now().await;
-    }
-    Ok(Action::await_change())
-}
-
-/// Simulated time stands still in both loops, so a limit of real time ends the run.
-#[test]
-fn loop_that_never_waits_is_found() {
-    let in_step = Scenario::new(|| App::new("idler").controller::<idles>()).step("loop", |_| async {
-        while !IS_FOUND.load(Ordering::Relaxed) {
-            tokio::task::yield_now().await;
-        }
-        Ok(())
-    });
-    let cases = [
-        ("configmap default/a in app-0.1", Scenario::new(|| App::new("loops").controller::<loops>())),
-        ("configmap default/a in app-0.1", Scenario::new(|| App::new("polls").controller::<polls>())),
-        ("code outside of a reconcile (a task of the app, a step or a rule)", in_step),
-    ];
-    for (busy, scenario) in cases {
-        let report = Sim::seeds(0..1).run(&with_a(scenario).stuck_after(3)).unwrap();
-        let failure = report.failure().expect("nothing is found");
-        assert_eq!((failure.checker(), failure.seed()), ("the app yields", "none"), "{failure}");
-        let message = "has run for 3 s of real time without a request or a finished wait; a loop needs an end";
-        assert!(failure.message().starts_with(&format!("{busy} {message}")), "{failure}");
-        assert!(failure.to_string().contains("app-0.1  starts"), "the timeline until then: {failure}");
-    }
-    IS_FOUND.store(true, Ordering::Relaxed);
 }
 
 fn no_secret_there(snapshot: &Snapshot) -> Result<(), String> {

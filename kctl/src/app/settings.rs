@@ -106,7 +106,7 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Variables of `#[kctl::test]`, which programs that a test starts see as well.
-const TEST_VARIABLES: [&str; 3] = ["KCTL_SEED", "KCTL_SEEDS", "KCTL_TWICE"];
+const TEST_VARIABLES: [&str; 4] = ["KCTL_SEED", "KCTL_SEEDS", "KCTL_SIM_SECONDS", "KCTL_TWICE"];
 
 /// Returns a line for each variable with our prefix that is not an option of `run`: otherwise a
 /// typo would go unnoticed.
@@ -486,6 +486,7 @@ mod tests {
             "KCTL_NAMESPACES",
             "KCTL_SOMETHING",
             "KCTL_SEEDS",
+            "KCTL_SIM_SECONDS",
             "KCTL_TWICE",
             "KCTL_ADDRESS_SERVICE_HOST",
             "KCTL_WEB_PORT_443_TCP",

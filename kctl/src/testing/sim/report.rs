@@ -33,6 +33,7 @@ pub struct Report {
     /// Number of reconciles that began, over all runs.
     pub(super) n_reconciles: u64,
     pub(super) injected: BTreeMap<&'static str, u64>,
+    pub(super) n_not_started: usize,
     pub(super) failure: Option<Failure>,
 }
 
@@ -46,6 +47,13 @@ impl Report {
     /// plan.
     pub fn runs(&self) -> usize {
         self.n_runs
+    }
+
+    /// Returns the number of runs that did not start, because the time of `KCTL_SIM_SECONDS` was over.
+    ///
+    /// They prove nothing: a report with such runs and without a failure is about the other ones only.
+    pub fn not_started(&self) -> usize {
+        self.n_not_started
     }
 
     /// Returns the number of faults that met a request or a watch event, over all runs.

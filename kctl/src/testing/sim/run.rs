@@ -19,11 +19,13 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     checks::{NeedlessWrites, Violation},
+    leftover_tasks::find_leftover_tasks,
     normal::{self, NormalizedObject},
     own_thread::on_own_thread,
+    panics,
     plan::{Fault, FaultPoints},
     progress::{self, Progress},
-    scenario::{FailingKeys, Scenario},
+    scenario::{FailingKeys, Scenario, SpawnedTasks},
     search::SAME_STATE,
     snapshot::{Id, uid},
     trace::Line,
@@ -44,8 +46,8 @@ const STUCK_TIMEOUT: Duration = Duration::from_secs(600);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Maximum time within which requeues are waited for: a year. A schedule would never let a longer wait end.
 const REQUEUE_TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// Longest simulated duration of a step.
-const STEP_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
+/// Longest simulated duration of a step, beside twice the time within which requeues are waited for.
+const STEP_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// After the state has settled, nothing may be written for this time.
 const STABLE_DURATION: Duration = Duration::from_secs(120);
 /// The same in runs with faults and several instances, which renew Leases all the time. That is most of the cost of their
@@ -165,7 +167,15 @@ async fn run_phases(
         (checks.changes_by_app, checks.n_reconciles)
     };
     let reference = Reference { state, changes_by_app };
-    Outcome { lines: world.lines(), found, reference, points, injected, n_runs: 1, n_reconciles }
+    let backtrace = found.as_ref().and_then(|found| panics::backtrace_of(&found.message));
+    let lines = world.lines();
+    let mut outcome = Outcome { lines, found, reference, points, injected, n_runs: 1, n_reconciles, backtrace };
+    if outcome.found.is_none() && scenario.spawned_tasks == SpawnedTasks::Found {
+        tasks.shutdown().await;
+        drop(world);
+        outcome.found = find_leftover_tasks().await;
+    }
+    outcome
 }
 
 /// Runs the phases in the order that the module documentation gives.
@@ -197,9 +207,9 @@ async fn phases(
         }
         world.shared.begin_step(nth).await;
         world.shared.log("user", &step.name);
-        let action = tokio::time::timeout(STEP_TIMEOUT, (step.action)(world.client.clone())).await;
-        let late = |_elapsed| Err(Error::from(format!("it has not ended after {STEP_TIMEOUT:?} of simulated time")));
-        action.unwrap_or_else(late).map_err(failed(&step.name))?;
+        let within = STEP_TIMEOUT + 2 * scenario.requeues_within.min(REQUEUE_TIMEOUT_MAX);
+        let action = tokio::time::timeout(within, (step.action)(world.client.clone())).await;
+        action.unwrap_or_else(|_elapsed| Err(late_step(world, within))).map_err(failed(&step.name))?;
     }
     sleep_until(world.quiet_from).await;
     world.wait_for_updates().await;
@@ -227,6 +237,12 @@ async fn phases(
     wait_until_settled(world).await?;
     check_leaks(world)?;
     check_requests(world)
+}
+
+/// Returns the error of a step that does not end. It often waits for something that the app fails to do.
+fn late_step(world: &World, within: Duration) -> Error {
+    let details = join_details(&world.failing()) + &join_details(&world.not_at_work());
+    Error::from(format!("it has not ended after {within:?} of simulated time{details}"))
 }
 
 /// Waits until the state has settled. Requeues within `waiting_for_requeues` are waited for in one

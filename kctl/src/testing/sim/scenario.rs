@@ -85,6 +85,8 @@ pub struct Scenario {
     pub(super) optional_faults: OptionalFaults,
     /// The judgement of keys that still fail once the state has settled.
     pub(super) failing_keys: FailingKeys,
+    /// The judgement of tasks that outlive all processes.
+    pub(super) spawned_tasks: SpawnedTasks,
     /// Plurals, and plurals with `/status`.
     pub(super) time_dependent: Vec<String>,
     /// Requeues that come due within this time are waited for.
@@ -113,6 +115,15 @@ pub(super) enum FailingKeys {
     /// They are a finding.
     Found,
     /// The scenario has objects that fail on purpose.
+    Allowed,
+}
+
+/// The judgement of tasks that still run after all processes have ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SpawnedTasks {
+    /// They are a finding.
+    Found,
+    /// The app is known to spawn them.
     Allowed,
 }
 
@@ -193,6 +204,7 @@ impl Scenario {
             requests_per_change: REQUESTS_PER_CHANGE,
             optional_faults: OptionalFaults { outdated_lists: true, clock_faults: true, freezes: true },
             failing_keys: FailingKeys::Found,
+            spawned_tasks: SpawnedTasks::Found,
             time_dependent: Vec::new(),
             requeues_within: Duration::ZERO,
             stuck_after: STUCK_AFTER,
@@ -244,7 +256,8 @@ impl Scenario {
     /// # let _ = scenario;
     /// ```
     ///
-    /// An error, or a step that takes more than 24 simulated hours, fails the run.
+    /// An error fails the run, and so does a step that takes more than a simulated hour plus twice the time of
+    /// [`waiting_for_requeues`](Self::waiting_for_requeues).
     #[must_use]
     pub fn step<F, Fut>(self, name: &str, action: F) -> Self
     where

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -15,6 +16,7 @@ use super::{
     report::{Failure, Report},
     run::{Outcome, Reference, run},
     scenario::Scenario,
+    time_limit::TimeLimit,
     trace,
     world::Servers,
 };
@@ -57,6 +59,8 @@ pub(super) struct Search<'a> {
     points: FaultPoints,
     /// Final state of the run without faults, which all others have to reach.
     expected: Reference,
+    /// No case starts after this time; `None` without a limit.
+    time_limit: Option<TimeLimit>,
     report: Report,
 }
 
@@ -70,8 +74,15 @@ impl<'a> Search<'a> {
             servers,
             points: FaultPoints::default(),
             expected: Reference::default(),
+            time_limit: None,
             report: Report::default(),
         }
+    }
+
+    /// Starts no case after this time from now on. Those that run then are finished.
+    pub(super) fn within(mut self, time: Option<Duration>) -> Self {
+        self.time_limit = time.map(TimeLimit::start);
+        self
     }
 
     pub(super) fn report(self) -> Report {
@@ -132,6 +143,9 @@ impl<'a> Search<'a> {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(case) = cases.get(index).filter(|_| index < failed.load(Ordering::Relaxed)) else { return };
+                if self.time_limit.as_ref().is_some_and(TimeLimit::is_over) {
+                    return;
+                }
                 let outcome = if index < self.twice { self.run_twice(case) } else { self.compare(case) };
                 if let Some(found) = &outcome.found {
                     // A run that is stuck keeps a processor until the program ends, so no other one begins.
@@ -149,6 +163,9 @@ impl<'a> Search<'a> {
         });
         let mut outcomes = outcomes.into_inner();
         outcomes.sort_by_key(|(index, _)| *index);
+        if outcomes.iter().all(|(_, outcome)| outcome.found.is_none()) {
+            self.report.n_not_started += cases.len() - outcomes.len();
+        }
         for (index, outcome) in outcomes {
             self.count(&outcome);
             if let (None, Some(found)) = (&self.report.failure, outcome.found.clone()) {

@@ -11,12 +11,12 @@ use kctl_runtime::{
     shard::{ShardBy, Slots},
 };
 
-use super::{FailingKeys, Scenario, Simulated};
+use super::{FailingKeys, Scenario, Simulated, SpawnedTasks};
 
 /// Number of slots in a sharded scenario: few, because each costs a renewal every 2 s of simulated time.
 const SLOTS: u32 = 4;
 /// The names of the checkers. A rule of a scenario can't have one of them, because reports name only the checker.
-const CHECKERS: [&str; 16] = [
+const CHECKERS: [&str; 17] = [
     "a key never runs twice at once",
     "bounded requests per change",
     "no hot loop",
@@ -27,6 +27,7 @@ const CHECKERS: [&str; 16] = [
     "one seed, one trace",
     "only the leader writes",
     "only the owner writes",
+    "tasks end with their process",
     "the app works",
     "the app yields",
     "the newest generation is observed",
@@ -289,6 +290,35 @@ impl Scenario {
     #[must_use]
     pub fn allowing_failures(mut self) -> Self {
         self.failing_keys = FailingKeys::Allowed;
+        self
+    }
+
+    /// Allows tasks that still run after all processes of the app have ended.
+    ///
+    /// By default the checker `tasks end with their process` reports them. All processes of a run share one runtime, so
+    /// a task that `tokio::spawn` starts survives a crash, and acts beside the next process. Use this method for a task
+    /// that does no harm there, such as one that only reports statistics.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Sim}};
+    ///
+    /// /// Starts a task that never ends.
+    /// #[controller]
+    /// async fn counts(_config: Arc<ConfigMap>, _cx: Context<counts>) -> Result<Action> {
+    ///     tokio::spawn(std::future::pending::<()>());
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("counts").controller::<counts>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}");
+    /// let failure = Sim::seeds(0..1).run(&scenario)?.failure().cloned().expect("a task is left");
+    /// assert_eq!(failure.checker(), "tasks end with their process");
+    /// assert!(Sim::seeds(0..1).run(&scenario.allowing_spawned_tasks())?.failure().is_none());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    #[must_use]
+    pub fn allowing_spawned_tasks(mut self) -> Self {
+        self.spawned_tasks = SpawnedTasks::Allowed;
         self
     }
 
