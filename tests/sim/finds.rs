@@ -56,6 +56,24 @@ fn unreadable_objects_are_an_error_and_no_finding() {
     assert!(error.starts_with("the objects of the scenario: "), "{error}");
 }
 
+/// Stores the trace id of its first reconcile.
+#[controller(primary(patch))]
+async fn stores_trace(config: Arc<ConfigMap>, cx: Context<stores_trace>) -> Result<Action> {
+    if !config.labels().contains_key("trace") {
+        let trace = kctl_runtime::trace::Trace::current().map(|trace| trace.to_string());
+        cx.patch(kctl::json!({ "metadata": { "labels": { "trace": trace } } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+#[test]
+fn trace_ids_repeat_in_each_run() {
+    let scenario = Scenario::new(|| App::new("stores").controller::<stores_trace>())
+        .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+    let report = Sim::from_seed("none").unwrap().run(&scenario).unwrap();
+    assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+}
+
 /// Holds a reference that must be dropped with its process, which crashes when it writes.
 #[controller(of = ConfigMap, primary(patch))]
 struct Holds(Arc<()>);

@@ -169,6 +169,12 @@ fn replicas_whose_objects_the_server_selects_survive_faults() {
     check_clean_for(&sharded::by_namespace(ShardBy::NamespaceRange), SHARDED_SEEDS);
 }
 
+/// Replicas have to work alike on a server without the feature.
+#[test]
+fn replicas_that_select_their_objects_survive_faults() {
+    check_clean_for(&sharded::by_namespace(ShardBy::NamespaceRange).without_server_selection(), SHARDED_SEEDS);
+}
+
 #[test]
 fn watch_kept_when_slots_move_is_found() {
     let twin = sharded::by_namespace(ShardBy::NamespaceRange);

@@ -21,9 +21,8 @@ pub(super) struct Authors {
     overtaken: Vec<((String, String), RunningReconcile)>,
     /// The processes that are frozen, or of which not all tasks have continued.
     frozen: BTreeSet<String>,
-    /// Traces of the last reconciles that ended, with controller and key: their requests may still
-    /// arrive.
-    ended: VecDeque<(String, (String, String))>,
+    /// The last reconciles that ended, with controller and key: their requests may still arrive.
+    ended: VecDeque<(RunningReconcile, (String, String))>,
     /// By controller, verb and resource.
     n_requests: BTreeMap<(String, &'static str, String), u64>,
 }
@@ -62,11 +61,11 @@ impl Authors {
         let overtaken = self.overtaken.iter().position(|(of, one)| *of == reconcile && one.process == process);
         if let Some(at) = overtaken {
             let (reconcile, ended) = self.overtaken.remove(at);
-            self.keep(ended.trace, reconcile);
+            self.keep(ended, reconcile);
             return false;
         }
         if let Some(running) = self.running.remove(&reconcile) {
-            self.keep(running.trace, reconcile);
+            self.keep(running, reconcile);
         }
         true
     }
@@ -89,15 +88,15 @@ impl Authors {
         let ended: BTreeMap<_, RunningReconcile> = ended;
         let overtaken = self.overtaken.extract_if(.., |(_, one)| one.process == process).collect::<Vec<_>>();
         for (reconcile, running) in ended.into_iter().chain(overtaken) {
-            self.keep(running.trace, reconcile);
+            self.keep(running, reconcile);
         }
     }
 
-    fn keep(&mut self, trace: String, reconcile: (String, String)) {
+    fn keep(&mut self, ended: RunningReconcile, reconcile: (String, String)) {
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
-        self.ended.push_back((trace, reconcile));
+        self.ended.push_back((ended, reconcile));
     }
 
     /// Returns the process with the controller and the key.
@@ -108,8 +107,7 @@ impl Authors {
         if let Some((controller, key)) = self.find_by_trace(process, trace) {
             return format!("{process}, {controller} {key}");
         }
-        let ended = self.ended.iter().rev().find(|(of, _)| !trace.is_empty() && of == trace);
-        if let Some((_, (controller, key))) = ended {
+        if let Some((controller, key)) = self.find_ended(process, trace) {
             return format!("{process}, {controller} {key} (a reconcile that has ended)");
         }
         let names: Vec<_> =
@@ -123,8 +121,7 @@ impl Authors {
 
     /// Returns the key of the reconcile that sent a request, also if it has ended. `None` without a trace.
     pub(super) fn key(&self, process: &str, trace: &str) -> Option<&str> {
-        let ended = self.ended.iter().rev().find(|(of, _)| !trace.is_empty() && of == trace);
-        let reconcile = self.find_by_trace(process, trace).or_else(|| ended.map(|(_, reconcile)| reconcile));
+        let reconcile = self.find_by_trace(process, trace).or_else(|| self.find_ended(process, trace));
         reconcile.map(|(_controller, key)| key.as_str())
     }
 
@@ -146,6 +143,12 @@ impl Authors {
     fn reconciles_of(&self, process: &str) -> impl Iterator<Item = (&(String, String), &RunningReconcile)> {
         let overtaken = self.overtaken.iter().map(|(reconcile, running)| (reconcile, running));
         self.running.iter().chain(overtaken).filter(move |(_, running)| running.process == process)
+    }
+
+    /// Returns the controller and the key of a reconcile that has ended.
+    fn find_ended(&self, process: &str, trace: &str) -> Option<&(String, String)> {
+        let is_named = |ended: &RunningReconcile| !trace.is_empty() && ended.trace == trace && ended.process == process;
+        self.ended.iter().rev().find(|(ended, _)| is_named(ended)).map(|(_, reconcile)| reconcile)
     }
 
     fn find_by_trace(&self, process: &str, trace: &str) -> Option<&(String, String)> {
@@ -177,6 +180,7 @@ mod tests {
         assert!(authors.end("app-0.1", "labels", &key("a")));
         assert_eq!(authors.author("app-0.1", ""), "app-0.1, labels default/b");
         assert_eq!(authors.author("app-0.1", "t1"), "app-0.1, labels default/a (a reconcile that has ended)");
+        assert_eq!(authors.author("app-1.1", "t1"), "app-1.1, labels default/c", "the trace is of another process");
         authors.process_ended("app-0.1");
         assert_eq!(authors.author("app-0.1", "t2"), "app-0.1, labels default/b (a reconcile that has ended)");
         assert_eq!(authors.author("app-0.1", ""), "app-0.1, outside of a reconcile");

@@ -131,7 +131,8 @@ async fn run(
     let offset = move || skew.clock_offsets.get(index).map_or(0, |seconds| seconds.load(Ordering::Relaxed));
     let clock = move || now() + SignedDuration::from_secs(offset());
     let manager = app.manager_at(client, others.collect(), |manager| {
-        report_reconciles(shared, &name, manager.clock(Arc::new(clock)))
+        let manager = manager.clock(Arc::new(clock)).trace_seed(seed_of_process(index, incarnation));
+        report_reconciles(shared, &name, manager)
     });
     let mut manager = manager.await?;
     if let Some(slots) = shared.scenario.slots {
@@ -171,11 +172,17 @@ fn report_reconciles(shared: &Arc<Shared>, name: &str, manager: Manager) -> Mana
         .on_end(Arc::new(move |report| end.reconcile_ends(&by, report)))
 }
 
+/// Returns the seed of a process, which is the same in each run: that of its trace ids, which an app may write into
+/// objects, and of the jitter of leader election.
+fn seed_of_process(index: usize, incarnation: u32) -> u64 {
+    u64::from(incarnation) << 8 | index as u64
+}
+
 /// Returns the settings of leader election. The same process gets the same jitter in each run.
 fn election(app: &str, user: &User, index: usize, incarnation: u32) -> ElectionConfig {
     let identity = format!("{}-{index}.{incarnation}", user.name.rsplit(':').next().unwrap_or(app));
     let mut config = ElectionConfig::new(app, LEASE_NAMESPACE, &identity);
-    config.seed = u64::from(incarnation) << 8 | index as u64;
+    config.seed = seed_of_process(index, incarnation);
     config
 }
 

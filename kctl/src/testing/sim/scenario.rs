@@ -75,6 +75,7 @@ pub struct Scenario {
     /// The slots by which the instances share the keys.
     pub(super) slots: Option<Slots>,
     pub(super) planted: Option<Planted>,
+    pub(super) server_selection: ServerSelection,
     /// Simulated parts of the app's own cluster.
     pub(super) simulated: Simulated,
     /// JSON pointers of fields that are not compared.
@@ -125,6 +126,15 @@ pub(super) enum SpawnedTasks {
     Found,
     /// The app is known to spawn them.
     Allowed,
+}
+
+/// The API server's part in selecting the objects of a replica, with `ShardBy::NamespaceRange`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServerSelection {
+    /// The feature gate `ShardedListAndWatch` is on.
+    Available,
+    /// It is off, so each replica selects among all objects.
+    Missing,
 }
 
 /// An action of a user.
@@ -198,6 +208,7 @@ impl Scenario {
             unfenced: false,
             slots: None,
             planted: None,
+            server_selection: ServerSelection::Available,
             simulated: Simulated::Pods,
             ignored: Vec::new(),
             kept: Vec::new(),

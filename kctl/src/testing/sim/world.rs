@@ -40,7 +40,7 @@ use super::{
     plan::{Fault, FaultPoints, History, StaleServer},
     process::supervise,
     progress,
-    scenario::{Scenario, Simulated},
+    scenario::{Scenario, ServerSelection, Simulated},
     timed::TimeDependent,
     trace::{Line, Trace},
 };
@@ -112,9 +112,8 @@ impl World {
         let mut objects = Vec::new();
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
         let server = servers.own.fork(seed);
-        // Replicas have to work alike with and without the feature, so the seed decides.
-        let selects =
-            scenario.slots.is_some_and(|slots| slots.shard_by() == ShardBy::NamespaceRange) && seed.is_multiple_of(2);
+        let selects = scenario.slots.is_some_and(|slots| slots.shard_by() == ShardBy::NamespaceRange)
+            && scenario.server_selection == ServerSelection::Available;
         server.set_feature_gates(FeatureGates::default().sharded_list_and_watch(selects));
         let client = Client::new(server.service(), "default");
         let mut others = Vec::new();

@@ -11,7 +11,7 @@ use kctl_runtime::{
     shard::{ShardBy, Slots},
 };
 
-use super::{FailingKeys, Scenario, Simulated, SpawnedTasks};
+use super::{FailingKeys, Scenario, ServerSelection, Simulated, SpawnedTasks};
 
 /// Number of slots in a sharded scenario: few, because each costs a renewal every 2 s of simulated time.
 const SLOTS: u32 = 4;
@@ -154,7 +154,7 @@ impl Scenario {
     /// Makes all replicas work, as [`sharded`](Self::sharded) does, with another division of the keys: by
     /// [`ShardBy::Namespace`] the objects of a namespace have one owner.
     ///
-    /// With [`ShardBy::NamespaceRange`] the API server selects the objects of a replica in runs with an even seed.
+    /// With [`ShardBy::NamespaceRange`] the API server selects the objects of a replica.
     ///
     /// ```
     /// use kctl::{app::ShardBy, testing::Scenario};
@@ -165,6 +165,14 @@ impl Scenario {
     #[must_use]
     pub fn sharded_by(mut self, by: ShardBy) -> Self {
         self.slots = Some(Slots::new(SLOTS, by));
+        self
+    }
+
+    /// Turns off the feature gate `ShardedListAndWatch` of the API server, as on a cluster where it is off.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_server_selection(mut self) -> Self {
+        self.server_selection = ServerSelection::Missing;
         self
     }
 
