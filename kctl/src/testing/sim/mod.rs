@@ -20,6 +20,7 @@
 //! tasks are deterministic. A controller that uses random numbers, the order of a `HashMap` or the
 //! machine's clock breaks that, and the checker `one seed, one trace` reports it.
 
+mod app_logs;
 mod authors;
 mod checks;
 mod lapse;

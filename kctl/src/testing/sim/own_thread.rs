@@ -23,7 +23,7 @@ pub(super) fn on_own_thread<T: Send + 'static>(
     let body = move || {
         // Dropped last: the runtime has ended by then.
         let _alive = alive;
-        of_run.enter();
+        let _logs = of_run.enter();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.map_err(|error| Violation::new("the simulation", format!("no runtime: {error}")))?;
         let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));

@@ -21,8 +21,10 @@ use std::{
 use kctl_runtime::__private_0_1::{Freezer, PolledReconcile};
 use parking_lot::Mutex;
 use tokio::time::sleep;
+use tracing::subscriber::DefaultGuard;
 
 use super::{
+    app_logs,
     checks::Violation,
     trace::{Line, Trace},
 };
@@ -50,6 +52,17 @@ pub(super) struct Progress {
     /// The timeline, once it exists.
     trace: Mutex<Option<Arc<Mutex<Trace>>>>,
     polled: PolledReconcile,
+    app_logs: AppLogs,
+}
+
+/// The treatment of what the app logs with `tracing`.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum AppLogs {
+    /// The subscriber of the test gets it.
+    #[default]
+    Passed,
+    /// It is added to the timeline.
+    InTimeline,
 }
 
 /// Returns the progress of the run of this thread, if there is one.
@@ -106,10 +119,17 @@ pub(super) fn log_outside(outside: &str, what: String) {
 }
 
 impl Progress {
-    /// Makes this the progress of the current thread.
-    pub(super) fn enter(self: &Arc<Self>) {
+    /// Creates the progress of a run that has not begun.
+    pub(super) fn new(app_logs: AppLogs) -> Self {
+        Self { app_logs, ..Self::default() }
+    }
+
+    /// Makes this the progress of the current thread, until the end of the thread. What the app logs there is treated as
+    /// chosen while the guard lives.
+    pub(super) fn enter(self: &Arc<Self>) -> Option<DefaultGuard> {
         CURRENT.set(Some(self.clone()));
         self.polled.watch();
+        (self.app_logs == AppLogs::InTimeline).then(app_logs::record)
     }
 
     /// Returns the timeline so far.
@@ -179,7 +199,7 @@ mod tests {
         let of_run = progress.clone();
         let run = std::thread::spawn(move || {
             let _alive: mpsc::Sender<Infallible> = alive;
-            of_run.enter();
+            let _logs = of_run.enter();
             let (_sender, never) = mpsc::channel::<()>();
             for _ in 0..25 {
                 tick();

@@ -24,7 +24,7 @@ use super::{
     own_thread::on_own_thread,
     panics,
     plan::{Fault, FaultPoints},
-    progress::{self, Progress},
+    progress::{self, AppLogs, Progress},
     scenario::{FailingKeys, Scenario, SpawnedTasks},
     search::SAME_STATE,
     snapshot::{Id, uid},
@@ -113,9 +113,21 @@ pub(super) fn run(
     plan: &[Fault],
     expected: Option<&Reference>,
 ) -> Outcome {
+    run_with(AppLogs::Passed, scenario, servers, seed, plan, expected)
+}
+
+/// Runs a scenario once, as [`run`] does. `app_logs` decides where the logs of the app go.
+pub(super) fn run_with(
+    app_logs: AppLogs,
+    scenario: &Scenario,
+    servers: &Servers,
+    seed: u64,
+    plan: &[Fault],
+    expected: Option<&Reference>,
+) -> Outcome {
     let (stuck_after, scenario, servers) = (scenario.stuck_after, scenario.clone(), servers.clone());
     let (plan, expected) = (plan.to_vec(), expected.cloned());
-    let progress = Arc::new(Progress::default());
+    let progress = Arc::new(Progress::new(app_logs));
     let phases = async move { Box::pin(run_phases(&scenario, &servers, seed, &plan, expected.as_ref())).await };
     let outcome = on_own_thread(&progress, stuck_after, phases);
     outcome.unwrap_or_else(|found| Outcome { lines: progress.lines(), ..failed_outcome(found) })

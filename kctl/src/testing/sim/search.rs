@@ -12,9 +12,9 @@ use super::{
     checks::Violation,
     normal,
     plan::{Fault, FaultPoints, TimedFault, sample_evenly},
-    progress::YIELDS,
+    progress::{AppLogs, YIELDS},
     report::{Failure, Report},
-    run::{Outcome, Reference, run},
+    run::{Outcome, Reference, run, run_with},
     scenario::Scenario,
     time_limit::TimeLimit,
     trace,
@@ -96,6 +96,7 @@ impl<'a> Search<'a> {
         let first = self.run(&case);
         self.count(&first);
         if let Some(found) = first.found.clone() {
+            let first = self.with_app_logs(&case.plan, &found, first, None);
             self.record_failure(&case, found, first);
             return false;
         }
@@ -250,6 +251,7 @@ impl<'a> Search<'a> {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();
         }
         let n_before = case.plan.len();
+        let outcome = self.with_app_logs(&plan, &found, outcome, Some(&self.expected));
         self.record_failure(&Case { plan, ..case.clone() }, found, outcome);
         if let Some(failure) = &mut self.report.failure {
             failure.n_faults_before = n_before;
@@ -301,6 +303,24 @@ impl<'a> Search<'a> {
         options.dedup();
         help.extend(options.into_iter().map(ToOwned::to_owned));
         help
+    }
+
+    /// Executes the plan of a finding once more, so that the timeline has the logs of the app as well. `expected` is the
+    /// state with which the finding was made.
+    fn with_app_logs(
+        &self,
+        plan: &[Fault],
+        found: &Violation,
+        outcome: Outcome,
+        expected: Option<&Reference>,
+    ) -> Outcome {
+        if [ONE_TRACE, YIELDS].contains(&found.checker.as_str()) {
+            return outcome;
+        }
+        let again = run_with(AppLogs::InTimeline, self.scenario, self.servers, GENERATOR_SEED, plan, expected);
+        // The message may have got a note at its end.
+        let is_alike = |other: &Violation| other.checker == found.checker && found.message.starts_with(&other.message);
+        if again.found.as_ref().is_some_and(is_alike) { Outcome { lines: again.lines, ..outcome } } else { outcome }
     }
 
     fn record_failure(&mut self, case: &Case, found: Violation, outcome: Outcome) {
