@@ -20,6 +20,7 @@ use tokio::time::Instant;
 
 use super::{
     checks::is_bookkeeping,
+    leftover_tasks::CountedService,
     owners::LEASE_NAMESPACE,
     plan::{RESTART_DELAY, STALE_SERVER_DURATION, StaleServer},
     world::Shared,
@@ -122,10 +123,11 @@ async fn run(
     }
     let app = shared.scenario.new_app();
     let user = user_of(&app);
-    let client = Client::new(shared.server.faulty(user.clone(), connection), "default");
+    let client = Client::new(CountedService::new(shared.server.faulty(user.clone(), connection)), "default");
     let lease = client.clone();
     let others = shared.others.iter().map(|(name, server)| {
-        (name.clone(), Client::new(server.faulty(user.clone(), &connection.to(name)), "default"))
+        let service = server.faulty(user.clone(), &connection.to(name));
+        (name.clone(), Client::new(CountedService::new(service), "default"))
     });
     let (now, skew) = (process_clock(shared.server.clone()), shared.clone());
     let offset = move || skew.clock_offsets.get(index).map_or(0, |seconds| seconds.load(Ordering::Relaxed));

@@ -179,7 +179,7 @@ async fn run_phases(
     let mut outcome = Outcome { lines, found, reference, points, injected, n_runs: 1, n_reconciles, backtrace };
     if outcome.found.is_none() && scenario.spawned_tasks == SpawnedTasks::Found {
         tasks.shutdown().await;
-        drop(world);
+        world.end();
         outcome.found = find_leftover_tasks().await;
     }
     outcome

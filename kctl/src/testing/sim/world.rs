@@ -171,6 +171,13 @@ impl World {
         self.shared.points.lock().clone()
     }
 
+    /// Drops what is left of a run whose tasks have ended. The views of processes lead to their clients, and those to the
+    /// shared state.
+    pub(super) fn end(self) {
+        let ended = std::mem::take(&mut *self.shared.processes.lock());
+        drop(ended);
+    }
+
     /// Returns the timeline so far.
     pub(super) fn lines(&self) -> Vec<Line> {
         self.shared.trace.lock().lines.clone()
