@@ -158,14 +158,14 @@ impl Progress {
             }
             n_idle += 1;
             if n_idle >= stuck_after {
-                return Err(self.stuck(stuck_after, n_polls));
+                return Err(self.describe_stuck(stuck_after, n_polls));
             }
         }
     }
 
     /// Returns the finding of a run that makes no progress. `n_polls` is the number of polls of reconciles when it made the
     /// last one.
-    fn stuck(&self, seconds: u32, n_polls: u64) -> Violation {
+    fn describe_stuck(&self, seconds: u32, n_polls: u64) -> Violation {
         let busy = self.polled.busy_since(n_polls);
         let busy = busy.unwrap_or_else(|| "code outside of a reconcile (a task of the app, a step or a rule)".into());
         let what = format!(
