@@ -305,7 +305,11 @@ impl Sim {
     /// The run without faults comes first, and twice: it shows where faults are possible, what the
     /// final state is, and that the app is deterministic. The others run on up to eight threads,
     /// and a failing plan is reduced with up to 40 more runs. The call blocks; each run has a
-    /// separate thread and Tokio runtime, so it also works inside of another runtime.
+    /// separate thread and Tokio runtime, so it also works inside of another runtime. All
+    /// simulations of a program together execute one run per processor at a time.
+    ///
+    /// A run without any progress for 60 seconds of real time fails. Its thread can't be ended: it
+    /// stays busy until the program ends.
     ///
     /// # Errors
     /// The scenario can't be set up, or the number of a single fault is too high. Findings of the
