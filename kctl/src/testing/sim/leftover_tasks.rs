@@ -28,7 +28,7 @@ thread_local! {
 /// The service of a client of the app, which counts while the client exists.
 ///
 /// A `kube::Client` has one task, which owns the service. An app may keep a client in a static, as a fake system outside of
-/// the cluster does, and that is no task of its own.
+/// the cluster does. Such a client is not a task that the app has spawned.
 #[derive(Clone)]
 pub(super) struct CountedService<S> {
     service: S,

@@ -1,4 +1,4 @@
-//! Runs the code of a simulation on a thread of its own, under simulated time, and gives it up when it is stuck.
+//! Runs the code of a simulation on its own thread, under simulated time, and gives it up when it is stuck.
 
 use std::{
     convert::Infallible,

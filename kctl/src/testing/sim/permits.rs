@@ -1,6 +1,6 @@
 //! Limits the runs that execute at once in this program to the number of processors.
 //!
-//! The test harness runs tests in parallel, and each simulated test has threads of its own. Without a limit a machine with
+//! The test harness runs tests in parallel, and each simulated test has its own threads. Without a limit a machine with
 //! eight processors would execute up to 64 runs at once, each with its API servers in memory.
 
 use std::sync::LazyLock;

@@ -2,7 +2,7 @@
 //!
 //! Simulated time stands still while a task can run, so no limit in simulated time ends a loop that neither waits nor sends
 //! a request. The waiting thread counts seconds of real time instead in which a run made no progress at all. It counts
-//! waits of its own rather than a difference of times: a machine that is suspended, or a debugger that holds the program,
+//! its own waits rather than a difference of times: a machine that is suspended, or a debugger that holds the program,
 //! adds one second at most.
 
 use std::{
