@@ -16,6 +16,8 @@ const SERVER_SET_METADATA: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionGracePeriodSeconds"];
 /// Maximum number of characters of a value in a timeline; the rest is left out.
 const CHANGED_LEN_MAX: usize = 60;
+/// The same of a value in a finding.
+const DIFFERENCE_LEN_MAX: usize = 200;
 /// Fields that are allocated in the order in which objects are created.
 const ADDRESSES: [&str; 6] = ["podIP", "podIPs", "hostIP", "clusterIP", "clusterIPs", "nodePort"];
 
@@ -211,14 +213,13 @@ pub(super) fn pointer_that_differs(expected: &[NormalizedObject], found: &[Norma
 
 /// Returns the JSON pointer of the first field in which two values differ; empty if they differ as a whole.
 fn pointer_of_difference(one: &Value, other: &Value) -> String {
-    if let (Value::Object(first), Value::Object(second)) = (one, other) {
-        let mut names = first.keys().chain(second.keys().filter(|name| !first.contains_key(*name)));
-        if let Some(name) = names.find(|name| first.get(*name) != second.get(*name)) {
-            let [one, other] = [first, second].map(|fields| fields.get(name).unwrap_or(&Value::Null));
-            return format!("/{}{}", name.replace('~', "~0").replace('/', "~1"), pointer_of_difference(one, other));
+    match first_different_part(one, other) {
+        Some((Part::Field(name), one, other)) => {
+            format!("/{}{}", name.replace('~', "~0").replace('/', "~1"), pointer_of_difference(one, other))
         }
+        Some((Part::Item(index), one, other)) => format!("/{index}{}", pointer_of_difference(one, other)),
+        None => String::new(),
     }
-    String::new()
 }
 
 /// Returns what `list` has more often than `other`.
@@ -239,6 +240,7 @@ fn without<'a>(list: &'a [NormalizedObject], other: &[NormalizedObject]) -> Vec<
 /// The text does not say which value is wrong: the run without faults may have the bug, and a fault may repair it.
 fn field(expected: &Value, found: &Value) -> String {
     let (path, expected, found) = first_difference(expected, found, String::new());
+    let [expected, found] = [expected, found].map(|value| shorten(value, DIFFERENCE_LEN_MAX));
     format!("{path} is {found} with these faults, and {expected} without")
 }
 
@@ -262,6 +264,7 @@ pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[Strin
         object
     });
     let (path, one, other) = first_difference(&first, &second, String::new());
+    let [one, other] = [one, other].map(|value| shorten(value, DIFFERENCE_LEN_MAX));
     (first != second).then(|| format!("{path} is {one} in one run, and {other} in the other"))
 }
 
@@ -279,24 +282,52 @@ pub(super) fn changed_field(before: &Value, after: &Value) -> Option<String> {
         Some(name) => first_difference(&old[name], &new[name], format!(".metadata.{name}")),
         None => object_field().map(|name| first_difference(&before[name], &after[name], format!(".{name}")))?,
     };
-    let text = new.to_string();
-    let short: String = text.chars().take(CHANGED_LEN_MAX).collect();
-    let rest = if short.len() < text.len() { "…" } else { "" };
-    Some(format!("{path} is {short}{rest}"))
+    Some(format!("{path} is {}", shorten(new, CHANGED_LEN_MAX)))
 }
 
 /// Returns the path of the first field in which two values differ, with both values of it.
 fn first_difference<'a>(one: &'a Value, other: &'a Value, path: String) -> (String, &'a Value, &'a Value) {
-    if let (Value::Object(first), Value::Object(second)) = (one, other) {
-        let names = first.keys().chain(second.keys().filter(|name| !first.contains_key(*name)));
-        for name in names {
-            let (a, b) = (first.get(name).unwrap_or(&Value::Null), second.get(name).unwrap_or(&Value::Null));
-            if a != b {
-                return first_difference(a, b, format!("{path}.{name}"));
-            }
-        }
+    match first_different_part(one, other) {
+        Some((Part::Field(name), one, other)) => first_difference(one, other, format!("{path}.{name}")),
+        Some((Part::Item(index), one, other)) => first_difference(one, other, format!("{path}[{index}]")),
+        None => (path, one, other),
     }
-    (path, one, other)
+}
+
+/// A part of a value: a field of an object, or an item of an array.
+enum Part<'a> {
+    Field(&'a str),
+    Item(usize),
+}
+
+/// Returns the first part in which two objects, or two arrays of one length, differ, with both values of it.
+///
+/// Arrays of different lengths differ as a whole, because an item that is inserted moves all later ones.
+fn first_different_part<'a>(one: &'a Value, other: &'a Value) -> Option<(Part<'a>, &'a Value, &'a Value)> {
+    match (one, other) {
+        (Value::Object(first), Value::Object(second)) => {
+            let names = first.keys().chain(second.keys().filter(|name| !first.contains_key(*name)));
+            let mut values = names.map(|name| {
+                let [one, other] = [first, second].map(|fields| fields.get(name).unwrap_or(&Value::Null));
+                (Part::Field(name), one, other)
+            });
+            values.find(|(_, one, other)| one != other)
+        }
+        (Value::Array(first), Value::Array(second)) if first.len() == second.len() => {
+            let mut items = first.iter().zip(second).enumerate();
+            items.find(|(_, (one, other))| one != other).map(|(index, (one, other))| (Part::Item(index), one, other))
+        }
+        _ => None,
+    }
+}
+
+/// Returns a value as JSON, with at most `max` characters and `…` for the rest.
+fn shorten(value: &Value, max: usize) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
 }
 
 #[cfg(test)]
@@ -439,6 +470,23 @@ mod tests {
         assert_eq!(difference(&one, &two).unwrap(), format!("{surplus}; 2 objects with these faults, 1 without"));
         let missing = "pods default/web-* is missing, and is there without faults";
         assert_eq!(difference(&two, &one).unwrap(), format!("{missing}; 1 objects with these faults, 2 without"));
+    }
+
+    #[test]
+    fn difference_in_an_array_names_the_item() {
+        let state = |conditions: Value| {
+            let object = json!({ "status": { "conditions": conditions } });
+            vec![NormalizedObject { name: "sites default/a".into(), object }]
+        };
+        let one = state(json!([{ "reason": "Fine" }, { "reason": "Slow" }]));
+        let other = state(json!([{ "reason": "Fine" }, { "reason": "Late" }]));
+        let field = r#".status.conditions[1].reason is "Late" with these faults, and "Slow" without"#;
+        assert_eq!(difference(&one, &other).unwrap(), format!("sites default/a: {field}"));
+        assert_eq!(pointer_that_differs(&one, &other).unwrap(), "/status/conditions/1/reason");
+        let longer = state(json!([{ "reason": "Fine" }, { "reason": "Slow" }, {}]));
+        assert_eq!(pointer_that_differs(&one, &longer).unwrap(), "/status/conditions");
+        let long = difference(&one, &state("x".repeat(1_000).into())).unwrap();
+        assert!(long.contains(&format!("is \"{}… with", "x".repeat(199))), "{long}");
     }
 
     #[test]
