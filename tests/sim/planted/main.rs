@@ -28,6 +28,7 @@ mod outdated_member;
 mod owner_by_name;
 mod random_order;
 mod random_restart;
+mod random_select;
 mod random_value;
 mod sharded;
 mod site;
@@ -256,6 +257,7 @@ mod bug {
         owner_by_name: WithFaults, "each site has a key of its own";
         random_order: WithoutFaults, "one seed, one trace";
         random_restart: WithFaults, "one seed, one trace";
+        random_select: WithoutFaults, "one seed, one trace";
         random_value: WithoutFaults, "one seed, one trace";
         stale_read: WithFaults, "the sites share one secret";
         status_each_time: WithoutFaults, "no hot loop";

@@ -25,6 +25,9 @@ use super::{
 const SHRINK_RUNS_MAX: usize = 40;
 /// Advice for a rule that fails before the app has changed anything.
 const UNCHANGED_APP_HELP: &str = "the app has not changed anything yet: a rule about a goal belongs in `.settled(…)`";
+/// Advice for two runs of one seed that differ.
+const RANDOM_APP_HELP: &str = "usual causes: the order of a `HashMap` or `HashSet`, `select!` without `biased;`, random numbers, \
+                               `Timestamp::now()` (use `cx.now()`), a static that a former run has changed (use `thread_local!`)";
 /// At most one of this many single faults of a test is a restart of a settled state.
 const RESTARTS_ONE_IN: usize = 4;
 /// At most one of this many single faults of a test is a frozen leader.
@@ -293,6 +296,9 @@ impl<'a> Search<'a> {
         if is_invariant && case.plan.is_empty() && reference.changes_by_app == 0 {
             help.push(UNCHANGED_APP_HELP.into());
         }
+        if found.checker == ONE_TRACE {
+            help.push(RANDOM_APP_HELP.into());
+        }
         if found.checker == SAME_STATE
             && let Some(pointer) = normal::pointer_that_differs(&self.expected.state, &reference.state)
         {
@@ -379,7 +385,8 @@ mod tests {
             "`.without_clock_faults()` is for an app that relies on clocks that agree with the server's".to_owned();
         let help = |checker| search.help(&case, &Violation::new(checker, ""), &found);
         assert_eq!(help(SAME_STATE), [ignoring.to_owned(), clocks.clone()]);
-        assert_eq!(help("no hot loop"), [clocks]);
+        assert_eq!(help("no hot loop"), [clocks.clone()]);
+        assert_eq!(help(ONE_TRACE), [RANDOM_APP_HELP.to_owned(), clocks]);
     }
 
     #[test]
