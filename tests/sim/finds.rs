@@ -34,7 +34,7 @@ fn crash_between_two_writes_is_found_and_replayable() {
     let report = Sim::single_faults().replayed_by("again {seed}").run(&scenario()).unwrap();
     let failure = report.failure().unwrap();
     assert_eq!(failure.checker(), "the same final state");
-    assert_eq!(failure.faults(), ["crash after write 1 took effect"]);
+    assert_eq!(failure.faults(), ["crash after write 1 (create pods in default) took effect"]);
     let text = failure.to_string();
     assert!(text.contains("default/pod-* should not be there") && text.contains("app-0.1  has crashed"), "{text}");
     assert!(text.contains(", by configmap default/a"), "{text}");

@@ -25,6 +25,7 @@ mod authors;
 mod checks;
 mod lapse;
 mod leftover_tasks;
+mod met;
 mod normal;
 mod own_thread;
 mod owners;

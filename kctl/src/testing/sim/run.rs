@@ -72,6 +72,8 @@ pub(super) struct Outcome {
     pub(super) points: FaultPoints,
     /// Number of injected faults, by name.
     pub(super) injected: BTreeMap<&'static str, u64>,
+    /// The requests and events that the faults have met, by the index in the plan; `None` if the run was given up.
+    pub(super) met: Option<BTreeMap<usize, String>>,
     pub(super) n_runs: usize,
     pub(super) n_reconciles: u64,
     /// The backtrace of the panic that the finding is about, if `RUST_BACKTRACE` asks for backtraces.
@@ -136,6 +138,7 @@ pub(super) fn failed_outcome(found: Violation) -> Outcome {
         reference: Reference::default(),
         points: FaultPoints::default(),
         injected: BTreeMap::new(),
+        met: None,
         n_runs: 1,
         n_reconciles: 0,
         backtrace: None,
@@ -168,7 +171,7 @@ async fn run_phases(
     };
     let mut points = world.points();
     points.length = world.shared.simulated_time();
-    let injected = world.shared.faults.counts();
+    let (injected, met) = (world.shared.faults.counts(), Some(world.shared.met.targets()));
     let (changes_by_app, n_reconciles) = {
         let checks = world.shared.checks.lock();
         (checks.changes_by_app, checks.n_reconciles)
@@ -176,7 +179,7 @@ async fn run_phases(
     let reference = Reference { state, changes_by_app };
     let backtrace = found.as_ref().and_then(|found| panics::backtrace_of(&found.message));
     let lines = world.lines();
-    let mut outcome = Outcome { lines, found, reference, points, injected, n_runs: 1, n_reconciles, backtrace };
+    let mut outcome = Outcome { lines, found, reference, points, injected, met, n_runs: 1, n_reconciles, backtrace };
     if outcome.found.is_none() && scenario.spawned_tasks == SpawnedTasks::Found {
         tasks.shutdown().await;
         world.end();

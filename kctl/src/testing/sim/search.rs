@@ -336,13 +336,23 @@ impl<'a> Search<'a> {
             message: found.message,
             seed: case.name.clone(),
             replay: self.replay.replace("{seed}", &case.name),
-            faults: case.plan.iter().map(ToString::to_string).collect(),
+            faults: describe_faults(&case.plan, outcome.met.as_ref()),
             help,
             n_faults_before: case.plan.len(),
             lines: outcome.lines,
             backtrace: outcome.backtrace,
         });
     }
+}
+
+/// Describes the faults of a plan. `met` has the requests and events that they met, by their index; `None` if that is not
+/// known.
+fn describe_faults(plan: &[Fault], met: Option<&BTreeMap<usize, String>>) -> Vec<String> {
+    let describe = |(index, fault): (usize, &Fault)| match met {
+        Some(met) => fault.describe_met(met.get(&index).map(String::as_str)),
+        None => fault.to_string(),
+    };
+    plan.iter().enumerate().map(describe).collect()
 }
 
 fn add(sum: &mut BTreeMap<&'static str, u64>, more: &BTreeMap<&'static str, u64>) {
@@ -421,9 +431,12 @@ mod tests {
         let servers = prepare(&scenario).unwrap();
         let behind = StaleServer { cluster: "".into(), revision: 1, is_outdated: false };
         let cases = [
-            (WriteFault::Crash { moment: Moment::After, behind: Some(behind) }, "crash after write 1 took effect"),
-            (WriteFault::Outage(Moment::Before), "crash before write 1 took effect"),
-            (WriteFault::CrashLate(Duration::from_secs(1)), "crash after write 1 took effect"),
+            (
+                WriteFault::Crash { moment: Moment::After, behind: Some(behind) },
+                "crash after write 1 took effect (met nothing)",
+            ),
+            (WriteFault::Outage(Moment::Before), "crash before write 1 took effect (met nothing)"),
+            (WriteFault::CrashLate(Duration::from_secs(1)), "crash after write 1 took effect (met nothing)"),
         ];
         for (what, expected) in cases {
             let mut search = Search::new(&scenario, &servers, "", 0);

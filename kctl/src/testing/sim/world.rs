@@ -34,6 +34,7 @@ use self::processes::Process;
 pub(super) use self::servers::Servers;
 use super::{
     checks::{Checks, End, SharedChecks, Violation},
+    met::MetFaults,
     owners::Owners,
     ownership::Ownership,
     panics,
@@ -63,6 +64,8 @@ pub(super) struct Shared {
     /// The API servers of the other clusters, by name.
     pub(super) others: Vec<(String, ApiServer)>,
     pub(super) faults: Faults,
+    /// The requests and events that the faults of the plan have met.
+    pub(super) met: MetFaults,
     /// The server that is behind at the next start of a process.
     pub(super) next_behind: Arc<Mutex<Option<StaleServer>>>,
     /// The downtime of the process that crashes next, if it is not [`RESTART_DELAY`](super::plan::RESTART_DELAY).
@@ -139,6 +142,7 @@ impl World {
             server,
             others,
             faults: Faults::seeded(seed),
+            met: MetFaults::default(),
             next_behind: Arc::default(),
             next_start: Arc::default(),
             missed_steps: Mutex::default(),

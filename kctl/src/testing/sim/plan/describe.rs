@@ -9,47 +9,66 @@ use super::{Fault, Freeze, OUTAGE, SLOW_LISTS_DURATION, StaleServer, TimedFault,
 
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.describe(""))
+    }
+}
+
+impl Fault {
+    /// Describes the fault with the request or event that it has met in a run; `None` if it has met nothing.
+    pub(in crate::testing::sim) fn describe_met(&self, target: Option<&str>) -> String {
+        match (self, target) {
+            (_, Some(target)) => self.describe(&format!(" ({target})")),
+            (Self::AtStep { .. } | Self::At { .. }, None) => self.to_string(),
+            (Self::Write { .. } | Self::Read { .. } | Self::Event { .. }, None) => format!("{self} (met nothing)"),
+        }
+    }
+
+    /// Describes the fault. `target` follows the number of the write, read or event.
+    fn describe(&self, target: &str) -> String {
         match self {
-            Self::Write { nth, what: WriteFault::Fails(fault) } => {
-                write!(formatter, "write {nth}: {}", request(*fault))
+            Self::Write { nth, what } => describe_write(&format!("write {nth}{target}"), what),
+            Self::Read { nth, what } => format!("read {nth}{target}: {}", request(*what)),
+            Self::Event { nth, what } => format!("watch event {nth}{target}: {}", event(*what)),
+            Self::AtStep { nth } => format!("all processes are down during step {nth}"),
+            Self::At { time, what } => format!("at {:.3} s: {what}", time.as_secs_f64()),
+        }
+    }
+}
+
+/// Describes a fault of a write, such as `write 7`.
+fn describe_write(write: &str, fault: &WriteFault) -> String {
+    match fault {
+        WriteFault::Fails(fault) => format!("{write}: {}", request(*fault)),
+        WriteFault::Crash { moment, behind } => {
+            let restart = behind.as_ref().map_or_else(String::new, |behind| format!(", restart on {behind}"));
+            format!("crash {} {write} took effect{restart}", moment_text(*moment))
+        }
+        WriteFault::CrashLate(time) => format!("crash at {write}, which arrives {time:?} later"),
+        WriteFault::Outage(moment) => {
+            format!("crash {} {write} took effect, restart {OUTAGE:?} later", moment_text(*moment))
+        }
+    }
+}
+
+impl fmt::Display for TimedFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Crash { instance } => write!(formatter, "crash of app-{instance}"),
+            Self::Stop { instance, downtime } => {
+                write!(formatter, "stop of app-{instance}, which starts again {downtime:?} later")
             }
-            Self::Write { nth, what: WriteFault::Crash { moment, behind } } => {
-                write!(formatter, "crash {} write {nth} took effect", moment_text(*moment))?;
-                behind.as_ref().map_or(Ok(()), |behind| write!(formatter, ", restart on {behind}"))
+            Self::RollingUpdate => formatter.write_str("rolling update of all replicas"),
+            Self::Partition { instance, length } => {
+                write!(formatter, "app-{instance} does not reach the server for {length:?}")
             }
-            Self::Write { nth, what: WriteFault::CrashLate(time) } => {
-                write!(formatter, "crash at write {nth}, which arrives {time:?} later")
+            Self::ClockJump { instance, seconds } => {
+                write!(formatter, "the clock of app-{instance} jumps by {seconds} s")
             }
-            Self::Write { nth, what: WriteFault::Outage(moment) } => {
-                let moment = moment_text(*moment);
-                write!(formatter, "crash {moment} write {nth} took effect, restart {OUTAGE:?} later")
-            }
-            Self::Read { nth, what } => write!(formatter, "read {nth}: {}", request(*what)),
-            Self::Event { nth, what } => write!(formatter, "watch event {nth}: {}", event(*what)),
-            Self::AtStep { nth } => write!(formatter, "all processes are down during step {nth}"),
-            Self::At { time, what } => {
-                write!(formatter, "at {:.3} s: ", time.as_secs_f64())?;
-                match what {
-                    TimedFault::Crash { instance } => write!(formatter, "crash of app-{instance}"),
-                    TimedFault::Stop { instance, downtime } => {
-                        write!(formatter, "stop of app-{instance}, which starts again {downtime:?} later")
-                    }
-                    TimedFault::RollingUpdate => formatter.write_str("rolling update of all replicas"),
-                    TimedFault::Partition { instance, length } => {
-                        write!(formatter, "app-{instance} does not reach the server for {length:?}")
-                    }
-                    TimedFault::ClockJump { instance, seconds } => {
-                        write!(formatter, "the clock of app-{instance} jumps by {seconds} s")
-                    }
-                    TimedFault::Freeze(freeze) => write!(formatter, "{freeze}"),
-                    TimedFault::Lapse(lapse) => write!(formatter, "{lapse}"),
-                    TimedFault::LeaseDeleted { slot } => {
-                        write!(formatter, "the Lease of slot {slot} is deleted by hand")
-                    }
-                    TimedFault::SlowLists { instance, delay } => {
-                        write!(formatter, "crash of app-{instance}, whose lists then {}", slow_lists(*delay))
-                    }
-                }
+            Self::Freeze(freeze) => write!(formatter, "{freeze}"),
+            Self::Lapse(lapse) => write!(formatter, "{lapse}"),
+            Self::LeaseDeleted { slot } => write!(formatter, "the Lease of slot {slot} is deleted by hand"),
+            Self::SlowLists { instance, delay } => {
+                write!(formatter, "crash of app-{instance}, whose lists then {}", slow_lists(*delay))
             }
         }
     }

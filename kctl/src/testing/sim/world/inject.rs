@@ -44,15 +44,16 @@ impl Shared {
     pub(super) fn inject(self: &Arc<Self>, plan: &[Fault], tasks: &mut JoinSet<()>) -> Instant {
         let start = Instant::now();
         let mut end = start;
-        for fault in plan {
+        for (index, fault) in plan.iter().enumerate() {
+            let begins = self.met.begins(index);
             match fault.clone() {
-                Fault::Write { nth, what } => self.faults.add(self.on_write(what).nth(nth).times(1)),
-                Fault::Read { nth, what } => self.faults.add(fault_on_read(nth, what)),
+                Fault::Write { nth, what } => self.faults.add(self.on_write(what, begins).nth(nth).times(1)),
+                Fault::Read { nth, what } => self.faults.add(fault_on_read(nth, what).then(begins)),
                 Fault::Event { nth, what } => {
                     let rule = Rule::event(what, |event| {
                         is_app(&event.client) && !is_bookkeeping(&event.group, &event.resource)
                     });
-                    self.faults.add(rule.nth(nth).times(1));
+                    self.faults.add(rule.then(begins).nth(nth).times(1));
                 }
                 Fault::AtStep { nth } => drop(self.missed_steps.lock().0.insert(nth)),
                 Fault::At { time, what } => {
@@ -103,8 +104,9 @@ impl Shared {
         *until = until.max(Some(end));
     }
 
-    /// Returns the rule for a fault at a write of the app. Crashes also determine how the next process starts.
-    fn on_write(&self, what: WriteFault) -> Rule {
+    /// Returns the rule for a fault at a write of the app, which calls `begins`. Crashes also determine how the next process
+    /// starts.
+    fn on_write(&self, what: WriteFault, mut begins: impl FnMut() + Send + 'static) -> Rule {
         let fault = match &what {
             WriteFault::Fails(fault) => *fault,
             WriteFault::Crash { moment, .. } | WriteFault::Outage(moment) => RequestFault::Crash(*moment),
@@ -114,13 +116,19 @@ impl Shared {
         match what {
             WriteFault::Crash { behind: Some(behind), .. } => {
                 let next = self.next_behind.clone();
-                rule.then(move || *next.lock() = Some(behind.clone()))
+                rule.then(move || {
+                    begins();
+                    *next.lock() = Some(behind.clone());
+                })
             }
             WriteFault::Outage(_) => {
                 let next = self.next_start.clone();
-                rule.then(move || *next.lock() = Some(OUTAGE))
+                rule.then(move || {
+                    begins();
+                    *next.lock() = Some(OUTAGE);
+                })
             }
-            _ => rule,
+            _ => rule.then(begins),
         }
     }
 
