@@ -18,7 +18,7 @@ struct Targets {
 
 impl MetFaults {
     /// Returns the function that a rule calls when it injects the fault with this index.
-    pub(super) fn begins(&self, index: usize) -> impl FnMut() + Send + 'static {
+    pub(super) fn begins(&self, index: usize) -> impl FnMut() + Send + use<> {
         let targets = self.0.clone();
         move || targets.lock().current = Some(index)
     }
