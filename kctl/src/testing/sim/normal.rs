@@ -1,7 +1,7 @@
 //! The normal form of a state, without what two correct runs may differ in: uids, times, versions,
 //! generated names, addresses.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -18,6 +18,8 @@ const SERVER_SET_METADATA: [&str; 6] =
 const CHANGED_LEN_MAX: usize = 60;
 /// The same of a value in a finding.
 const DIFFERENCE_LEN_MAX: usize = 200;
+/// Core resources in which the cluster allocates addresses.
+const ADDRESSED: [&str; 3] = ["endpoints", "pods", "services"];
 /// Fields that are allocated in the order in which objects are created.
 const ADDRESSES: [&str; 6] = ["podIP", "podIPs", "hostIP", "clusterIP", "clusterIPs", "nodePort"];
 
@@ -59,6 +61,17 @@ struct Names {
     exact: BTreeMap<String, String>,
     /// The same, longest string first, so that the name of a Pod is replaced before that of its Job.
     parts: Vec<(String, String)>,
+    /// The addresses and node ports of Services, Pods and Endpoints.
+    addresses: BTreeSet<String>,
+}
+
+/// The origin of fields with the name of an address.
+#[derive(Clone, Copy)]
+enum Origin {
+    /// The cluster has allocated them, or a status has copies of them.
+    Allocated,
+    /// They are in the `spec` of another kind: either chosen there, or a copy.
+    Spec,
 }
 
 impl Names {
@@ -70,6 +83,9 @@ impl Names {
         for (id, object) in objects {
             let name = names.generic_name(object, &id.name);
             names.add(uid(object), format!("(uid of {} {name})", id.resource));
+            if has_addresses(id) {
+                names.add_addresses(object);
+            }
             if name != id.name {
                 names.add(&id.name, name);
             }
@@ -83,6 +99,31 @@ impl Names {
         }
         let place = self.parts.partition_point(|(longer, _)| longer.len() >= text.len());
         self.parts.insert(place, (text.to_owned(), general));
+    }
+
+    /// Adds the addresses of an object.
+    fn add_addresses(&mut self, value: &Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    if ADDRESSES.contains(&name.as_str()) {
+                        self.addresses.extend(scalars(value).into_iter().filter(|address| address != "None"));
+                    }
+                    self.add_addresses(value);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.add_addresses(item)),
+            _ => {}
+        }
+    }
+
+    /// Returns `true` for a value of a field with the name of an address that runs may differ in. A headless Service has
+    /// `None` in each run.
+    fn is_allocated(&self, value: &Value, origin: Origin) -> bool {
+        match origin {
+            Origin::Allocated => scalars(value).iter().all(|address| address != "None"),
+            Origin::Spec => scalars(value).iter().all(|address| self.addresses.contains(address)),
+        }
     }
 
     /// Returns a name without its generated parts. `metadata.generateName` may itself contain a generated name: that of a
@@ -110,6 +151,22 @@ impl Names {
             }
         }
         replaced
+    }
+}
+
+/// Returns `true` for an object in which the cluster allocates addresses.
+fn has_addresses(id: &Id) -> bool {
+    id.group.is_empty() && ADDRESSED.contains(&id.resource.as_str())
+}
+
+/// Returns the strings and numbers in a value.
+fn scalars(value: &Value) -> Vec<String> {
+    match value {
+        Value::Object(fields) => fields.values().flat_map(scalars).collect(),
+        Value::Array(items) => items.iter().flat_map(scalars).collect(),
+        Value::String(text) => vec![text.clone()],
+        Value::Number(number) => vec![number.to_string()],
+        Value::Null | Value::Bool(_) => Vec::new(),
     }
 }
 
@@ -144,23 +201,26 @@ fn normalize_object(id: &Id, object: &Value, maker: Creator, names: &Names, igno
             remove(&mut object, "/status/observedGeneration");
         }
     }
-    clean(&mut object, names);
+    for (field, value) in object.as_object_mut().into_iter().flatten() {
+        let origin = if field == "spec" && !has_addresses(id) { Origin::Spec } else { Origin::Allocated };
+        clean(value, names, origin);
+    }
     NormalizedObject { name: Id { namespace, name, ..id.clone() }.to_string(), object }
 }
 
 /// Replaces names, uids and times in all strings below a value, and removes allocated addresses.
-fn clean(value: &mut Value, names: &Names) {
+fn clean(value: &mut Value, names: &Names, origin: Origin) {
     match value {
-        Value::Object(fields) => clean_fields(fields, names),
-        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, names)),
+        Value::Object(fields) => clean_fields(fields, names, origin),
+        Value::Array(items) => items.iter_mut().for_each(|item| clean(item, names, origin)),
         Value::String(text) => *text = names.replace(text),
         _ => {}
     }
 }
 
-fn clean_fields(fields: &mut Map<String, Value>, names: &Names) {
-    fields.retain(|name, _| !ADDRESSES.contains(&name.as_str()));
-    fields.values_mut().for_each(|value| clean(value, names));
+fn clean_fields(fields: &mut Map<String, Value>, names: &Names, origin: Origin) {
+    fields.retain(|name, value| !(ADDRESSES.contains(&name.as_str()) && names.is_allocated(value, origin)));
+    fields.values_mut().for_each(|value| clean(value, names, origin));
 }
 
 /// Removes a field by its JSON pointer. An item of an array becomes `null`, so that indexes stay valid.
@@ -260,7 +320,7 @@ pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[Strin
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|field, _| !SERVER_SET_METADATA.contains(&field.as_str()));
         }
-        clean(&mut object, &Names::default());
+        clean(&mut object, &Names::default(), Origin::Allocated);
         object
     });
     let (path, one, other) = first_difference(&first, &second, String::new());
@@ -470,6 +530,26 @@ mod tests {
         assert_eq!(difference(&one, &two).unwrap(), format!("{surplus}; 2 objects with these faults, 1 without"));
         let missing = "pods default/web-* is missing, and is there without faults";
         assert_eq!(difference(&two, &one).unwrap(), format!("{missing}; 1 objects with these faults, 2 without"));
+    }
+
+    #[test]
+    fn addresses_are_compared_unless_they_were_allocated() {
+        let state = |service: Value, copy: &str| {
+            let id = |resource: &str| Id { resource: resource.into(), ..object("", "a", "", "").0 };
+            let site = json!({ "spec": { "clusterIP": copy }, "status": { "clusterIP": copy } });
+            let mut snapshot = Snapshot::default();
+            snapshot.objects.insert(id("services"), Arc::new(json!({ "spec": service })));
+            snapshot.objects.insert(id("sites"), Arc::new(site));
+            state(&snapshot, &[], &TimeDependent::default())
+        };
+        let of =
+            |ip: &str| json!({ "clusterIP": ip, "clusterIPs": [ip], "ports": [{ "port": 80, "nodePort": 30_001 }] });
+        let first = state(of("10.0.0.1"), "10.0.0.1");
+        assert_eq!(difference(&first, &state(of("10.0.0.2"), "10.0.0.2")), None, "the site has a copy");
+        let chosen = difference(&first, &state(of("10.0.0.1"), "10.9.9.9")).unwrap();
+        assert!(chosen.starts_with(r#"sites default/a: .spec.clusterIP is "10.9.9.9" with these faults"#), "{chosen}");
+        let headless = difference(&first, &state(of("None"), "10.0.0.1")).unwrap();
+        assert!(headless.contains("services default/a: .spec.clusterIP is \"None\" with these faults"), "{headless}");
     }
 
     #[test]
