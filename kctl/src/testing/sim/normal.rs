@@ -27,13 +27,15 @@ const ADDRESSES: [&str; 6] = ["podIP", "podIPs", "hostIP", "clusterIP", "cluster
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct NormalizedObject {
     pub(super) name: String,
+    /// The plural.
+    pub(super) resource: String,
     pub(super) object: Value,
 }
 
 /// Returns the objects of a snapshot in normal form, in an order that does not depend on generated names.
 ///
-/// Objects that [`Scenario::depending_on_time`](super::Scenario::depending_on_time) names are left out. `ignored` are the JSON
-/// pointers of [`Scenario::ignoring`](super::Scenario::ignoring).
+/// Objects that [`Scenario::depending_on_time`](super::Scenario::depending_on_time) names are left out. `ignored` are the
+/// fields of [`Scenario::ignoring`](super::Scenario::ignoring).
 pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDependent) -> Vec<NormalizedObject> {
     let names = Names::collect(snapshot);
     let mut state: Vec<NormalizedObject> = snapshot
@@ -42,7 +44,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
         .filter(|(_, object)| !timed.has(object))
         .map(|(id, object)| {
             let maker = if snapshot.created.contains(uid(object)) { Creator::App } else { Creator::Other };
-            let mut ignored: Vec<&str> = ignored.iter().map(String::as_str).collect();
+            let mut ignored: Vec<&str> = ignored.iter().filter_map(|field| pointer_in(field, &id.resource)).collect();
             ignored.extend(timed.has_status_of(&id.resource).then_some("/status"));
             normalize_object(id, object, maker, &names, &ignored)
         })
@@ -205,7 +207,8 @@ fn normalize_object(id: &Id, object: &Value, maker: Creator, names: &Names, igno
         let origin = if field == "spec" && !has_addresses(id) { Origin::Spec } else { Origin::Allocated };
         clean(value, names, origin);
     }
-    NormalizedObject { name: Id { namespace, name, ..id.clone() }.to_string(), object }
+    let resource = id.resource.clone();
+    NormalizedObject { name: Id { namespace, name, ..id.clone() }.to_string(), resource, object }
 }
 
 /// Replaces names, uids and times in all strings below a value, and removes allocated addresses.
@@ -221,6 +224,14 @@ fn clean(value: &mut Value, names: &Names, origin: Origin) {
 fn clean_fields(fields: &mut Map<String, Value>, names: &Names, origin: Origin) {
     fields.retain(|name, value| !(ADDRESSES.contains(&name.as_str()) && names.is_allocated(value, origin)));
     fields.values_mut().for_each(|value| clean(value, names, origin));
+}
+
+/// Returns the JSON pointer of an ignored field in objects of a resource; `None` if the field is one of another resource.
+///
+/// `/status/attempts` is a field of each resource, and `sites/status/attempts` one of sites.
+pub(super) fn pointer_in<'a>(ignored: &'a str, resource: &str) -> Option<&'a str> {
+    let pointer = if ignored.starts_with('/') { ignored } else { ignored.strip_prefix(resource)? };
+    pointer.starts_with('/').then_some(pointer)
 }
 
 /// Removes a field by its JSON pointer. An item of an array becomes `null`, so that indexes stay valid.
@@ -260,15 +271,17 @@ pub(super) fn difference(expected: &[NormalizedObject], found: &[NormalizedObjec
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// Returns the JSON pointer of the first field that differs in an object of both states.
-pub(super) fn pointer_that_differs(expected: &[NormalizedObject], found: &[NormalizedObject]) -> Option<String> {
+/// Returns the first field that differs in an object of both states, as [`Scenario::ignoring`](super::Scenario::ignoring)
+/// names it: by its resource and its JSON pointer.
+pub(super) fn field_to_ignore(expected: &[NormalizedObject], found: &[NormalizedObject]) -> Option<String> {
     let surplus = without(found, expected);
     let pair = without(expected, found).into_iter().find_map(|one| {
         let other = surplus.iter().find(|other| other.name == one.name)?;
-        Some((&one.object, &other.object))
+        Some((one, other))
     });
-    let pointer = pair.map(|(one, other)| pointer_of_difference(one, other))?;
-    (!pointer.is_empty()).then_some(pointer)
+    let (one, other) = pair?;
+    let pointer = pointer_of_difference(&one.object, &other.object);
+    (!pointer.is_empty()).then(|| format!("{}{pointer}", one.resource))
 }
 
 /// Returns the JSON pointer of the first field in which two values differ; empty if they differ as a whole.
@@ -307,14 +320,14 @@ fn field(expected: &Value, found: &Value) -> String {
 /// Describes the first field in which an object differs between two runs of one plan; `None` if nothing differs that
 /// states are compared by.
 ///
-/// Such runs have the same uids and generated names, so these stay as they are.
-pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[String]) -> Option<String> {
+/// Such runs have the same uids and generated names, so these stay as they are. `resource` is the plural of the object.
+pub(super) fn field_that_differs(first: &Value, second: &Value, resource: &str, ignored: &[String]) -> Option<String> {
     if first == second {
         return None;
     }
     let [first, second] = [first, second].map(|object| {
         let mut object = object.clone();
-        for pointer in ignored {
+        for pointer in ignored.iter().filter_map(|field| pointer_in(field, resource)) {
             remove(&mut object, pointer);
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -447,18 +460,18 @@ mod tests {
     fn pointer_of_a_difference_leaves_it_out() {
         let state = |labels: &Value| {
             let object = json!({ "metadata": { "labels": labels }, "status": { "n": 1 } });
-            vec![NormalizedObject { name: "sites default/a".into(), object }]
+            vec![NormalizedObject { name: "sites default/a".into(), resource: "sites".into(), object }]
         };
         let (one, other) = (state(&json!({ "a.b/c~d": "1" })), state(&json!({ "a.b/c~d": "2" })));
-        let pointer = pointer_that_differs(&one, &other).unwrap();
-        assert_eq!(pointer, "/metadata/labels/a.b~1c~0d");
+        let pointer = field_to_ignore(&one, &other).unwrap();
+        assert_eq!(pointer, "sites/metadata/labels/a.b~1c~0d");
         let [one, other] = [one, other].map(|mut state| {
-            remove(&mut state[0].object, &pointer);
+            remove(&mut state[0].object, pointer_in(&pointer, "sites").unwrap());
             state
         });
         assert_eq!(one, other);
-        assert_eq!(pointer_that_differs(&one, &other), None);
-        assert_eq!(pointer_that_differs(&one, &[]), None, "a missing object has no field");
+        assert_eq!(field_to_ignore(&one, &other), None);
+        assert_eq!(field_to_ignore(&one, &[]), None, "a missing object has no field");
     }
 
     /// Returns an object with this `metadata.generateName`; without one if it is empty.
@@ -556,17 +569,30 @@ mod tests {
     fn difference_in_an_array_names_the_item() {
         let state = |conditions: Value| {
             let object = json!({ "status": { "conditions": conditions } });
-            vec![NormalizedObject { name: "sites default/a".into(), object }]
+            vec![NormalizedObject { name: "sites default/a".into(), resource: "sites".into(), object }]
         };
         let one = state(json!([{ "reason": "Fine" }, { "reason": "Slow" }]));
         let other = state(json!([{ "reason": "Fine" }, { "reason": "Late" }]));
         let field = r#".status.conditions[1].reason is "Late" with these faults, and "Slow" without"#;
         assert_eq!(difference(&one, &other).unwrap(), format!("sites default/a: {field}"));
-        assert_eq!(pointer_that_differs(&one, &other).unwrap(), "/status/conditions/1/reason");
+        assert_eq!(field_to_ignore(&one, &other).unwrap(), "sites/status/conditions/1/reason");
         let longer = state(json!([{ "reason": "Fine" }, { "reason": "Slow" }, {}]));
-        assert_eq!(pointer_that_differs(&one, &longer).unwrap(), "/status/conditions");
+        assert_eq!(field_to_ignore(&one, &longer).unwrap(), "sites/status/conditions");
         let long = difference(&one, &state("x".repeat(1_000).into())).unwrap();
         assert!(long.contains(&format!("is \"{}… with", "x".repeat(199))), "{long}");
+    }
+
+    #[test]
+    fn ignored_field_belongs_to_each_or_one_resource() {
+        let cases = [
+            ("/status/n", Some("/status/n")),
+            ("sites/status/n", Some("/status/n")),
+            ("sitesets/status/n", None),
+            ("pods/status/n", None),
+        ];
+        for (ignored, expected) in cases {
+            assert_eq!(pointer_in(ignored, "sites"), expected, "{ignored}");
+        }
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub struct Scenario {
     pub(super) server_selection: ServerSelection,
     /// Simulated parts of the app's own cluster.
     pub(super) simulated: Simulated,
-    /// JSON pointers of fields that are not compared.
+    /// Fields that are not compared: JSON pointers, perhaps with a plural before them.
     pub(super) ignored: Vec<String>,
     /// Plurals of objects that may outlive their primaries.
     pub(super) kept: Vec<String>,

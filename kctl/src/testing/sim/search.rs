@@ -300,9 +300,9 @@ impl<'a> Search<'a> {
             help.push(RANDOM_APP_HELP.into());
         }
         if found.checker == SAME_STATE
-            && let Some(pointer) = normal::pointer_that_differs(&self.expected.state, &reference.state)
+            && let Some(field) = normal::field_to_ignore(&self.expected.state, &reference.state)
         {
-            help.push(format!("if both values are right, `.ignoring({pointer:?})` leaves the field out"));
+            help.push(format!("if both values are right, `.ignoring({field:?})` leaves the field out"));
         }
         let mut options: Vec<&str> = case.plan.iter().filter_map(Fault::option_help).collect();
         options.sort_unstable();
@@ -384,13 +384,13 @@ mod tests {
         let mut search = Search::new(&scenario, &servers, "", 0);
         let state = |n: u32| {
             let object = serde_json::json!({ "status": { "number": n } });
-            vec![NormalizedObject { name: "sites default/a".into(), object }]
+            vec![NormalizedObject { name: "sites default/a".into(), resource: "sites".into(), object }]
         };
         search.expected.state = state(1);
         let found = Reference { state: state(2), changes_by_app: 0 };
         let jump = |seconds| Fault::At { time: Duration::ZERO, what: TimedFault::ClockJump { instance: 0, seconds } };
         let case = Case { name: String::new(), plan: vec![jump(1), jump(2)] };
-        let ignoring = r#"if both values are right, `.ignoring("/status/number")` leaves the field out"#;
+        let ignoring = r#"if both values are right, `.ignoring("sites/status/number")` leaves the field out"#;
         let clocks =
             "`.without_clock_faults()` is for an app that relies on clocks that agree with the server's".to_owned();
         let help = |checker| search.help(&case, &Violation::new(checker, ""), &found);

@@ -31,6 +31,8 @@ pub(super) struct Line {
     pub(super) details: String,
     /// The object after the change that the line is about. It is compared, but not printed.
     pub(super) object: Option<Arc<Value>>,
+    /// The plural of that object.
+    pub(super) resource: String,
 }
 
 impl Line {
@@ -42,7 +44,7 @@ impl Line {
 
 impl fmt::Display for Line {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { at, who, what, details, object: _ } = self;
+        let Self { at, who, what, details, .. } = self;
         write!(formatter, "{:>9.3} s  {who:<8} {what}{details}", at.as_secs_f64())
     }
 }
@@ -89,8 +91,8 @@ impl Trace {
 
 /// Returns the first pair of lines in which two runs differ, formatted, or `None` if they are equal.
 ///
-/// The objects of the lines are compared as well: a random number in a field changes no line. `ignored` are the JSON
-/// pointers of [`Scenario::ignoring`](super::Scenario::ignoring).
+/// The objects of the lines are compared as well: a random number in a field changes no line. `ignored` are the
+/// fields of [`Scenario::ignoring`](super::Scenario::ignoring).
 pub(super) fn difference(first: &[Line], second: &[Line], ignored: &[String]) -> Option<String> {
     let show = |line: Option<&Line>| line.map_or_else(|| "(nothing more)".to_owned(), ToString::to_string);
     (0..first.len().max(second.len())).find_map(|index| {
@@ -98,7 +100,8 @@ pub(super) fn difference(first: &[Line], second: &[Line], ignored: &[String]) ->
         if one.map(Line::text) != other.map(Line::text) {
             return Some(format!("line {index} is in one run\n  {}\nand in the other\n  {}", show(one), show(other)));
         }
-        let field = normal::field_that_differs(one?.object.as_deref()?, other?.object.as_deref()?, ignored)?;
+        let (first, second) = (one?.object.as_deref()?, other?.object.as_deref()?);
+        let field = normal::field_that_differs(first, second, &one?.resource, ignored)?;
         Some(format!("line {index} is the same in both runs, but the object is not: {field}\n  {}", show(one)))
     })
 }
@@ -110,7 +113,7 @@ mod tests {
     use super::*;
 
     fn line(what: &str, object: Option<Value>) -> Line {
-        Line { what: what.into(), object: object.map(Arc::new), ..Line::default() }
+        Line { what: what.into(), resource: "secrets".into(), object: object.map(Arc::new), ..Line::default() }
     }
 
     #[tokio::test(start_paused = true)]
@@ -156,6 +159,9 @@ mod tests {
             assert_eq!(found.is_some(), expected.is_some(), "{found:?}");
             assert!(found.unwrap_or_default().contains(expected.unwrap_or_default()), "{first:?} and {second:?}");
         }
-        assert_eq!(difference(&[secret("a")], &[secret("b")], &["/data/key".to_owned()]), None);
+        for (ignored, is_found) in [("/data/key", false), ("secrets/data/key", false), ("sites/data/key", true)] {
+            let found = difference(&[secret("a")], &[secret("b")], &[ignored.to_owned()]);
+            assert_eq!(found.is_some(), is_found, "{ignored}");
+        }
     }
 }

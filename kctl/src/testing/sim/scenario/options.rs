@@ -60,7 +60,7 @@ impl Scenario {
     /// Checks that each option can have an effect.
     ///
     /// # Errors
-    /// A JSON pointer does not start with `/`, two rules have one name, a rule has the name of a checker, or the number of
+    /// An ignored field is not a JSON pointer, two rules have one name, a rule has the name of a checker, or the number of
     /// replicas is 0, or 1 with sharding.
     pub(in crate::testing::sim) fn check_options(&self) -> Result<()> {
         if self.instances == 0 {
@@ -69,13 +69,9 @@ impl Scenario {
         if self.slots.is_some() && self.instances == 1 {
             return Err("sharded(): one replica has no one to share with; add `.instances(2)`".into());
         }
-        if let Some(pointer) = self.ignored.iter().find(|pointer| !pointer.starts_with('/') || pointer.len() == 1) {
-            let path = pointer.trim_start_matches(['.', '/']).replace('.', "/");
-            let field = if path.is_empty() { "status/attempts" } else { path.as_str() };
-            let pointer_of_field = format!("/{field}");
-            return Err(Error::from(format!(
-                "ignoring({pointer:?}): not a JSON pointer to a field; write {pointer_of_field:?}"
-            )));
+        let has_field = |ignored: &str| ignored.split_once('/').is_some_and(|(_resource, path)| !path.is_empty());
+        if let Some(ignored) = self.ignored.iter().find(|ignored| !has_field(ignored)) {
+            return Err(not_a_field(ignored));
         }
         let mut names = BTreeSet::new();
         for rule in self.invariants.iter().chain(&self.settled) {
@@ -93,11 +89,23 @@ impl Scenario {
         Ok(())
     }
 
+    /// Returns `true` if an option names a resource.
+    pub(in crate::testing::sim) fn names_resources(&self) -> bool {
+        let of_one = self.ignored.iter().any(|ignored| !ignored.starts_with('/'));
+        of_one || !self.kept.is_empty() || !self.time_dependent.is_empty()
+    }
+
     /// Checks that the resources of options exist. `known` has their kinds by plural.
     ///
     /// # Errors
     /// No resource has a plural; the error names the right one for a kind.
     pub(in crate::testing::sim) fn check_resources(&self, known: &BTreeMap<String, String>) -> Result<()> {
+        let of_one = self.ignored.iter().filter_map(|ignored| Some((ignored, ignored.split_once('/')?.0)));
+        for (ignored, plural) in of_one.filter(|(_, plural)| !plural.is_empty()) {
+            if !known.contains_key(plural) {
+                return Err(not_a_field(ignored));
+            }
+        }
         let kept = self.kept.iter().map(|name| ("keeping", name));
         for (option, name) in kept.chain(self.time_dependent.iter().map(|name| ("depending_on_time", name))) {
             let (plural, part) = name.split_once('/').map_or((name.as_str(), ""), |(plural, _)| (plural, "/status"));
@@ -400,8 +408,8 @@ impl Scenario {
         self
     }
 
-    /// Excludes a field from the comparison of final states. `pointer` is a JSON pointer, such as
-    /// `/status/attempts`.
+    /// Excludes a field from the comparison of final states. `field` is a JSON pointer, such as
+    /// `/status/attempts`; `sites/status/attempts` excludes the field of one resource (its plural) only.
     ///
     /// Use it for counters and histories, which legitimately differ after a fault. Server-side
     /// fields, times, uids and generated names are excluded already.
@@ -409,14 +417,14 @@ impl Scenario {
     /// ```
     /// use kctl::testing::Scenario;
     ///
-    /// let scenario = Scenario::default().ignoring("/status/attempts").ignoring("/status/history");
+    /// let scenario = Scenario::default().ignoring("/status/attempts").ignoring("pods/status/message");
     /// # let _ = scenario;
     /// ```
     ///
-    /// A path that does not start with `/` makes [`Sim::run`](super::super::Sim::run) return an error.
+    /// A path that starts with neither `/` nor a resource makes [`Sim::run`](super::super::Sim::run) return an error.
     #[must_use]
-    pub fn ignoring(mut self, pointer: &str) -> Self {
-        self.ignored.push(pointer.into());
+    pub fn ignoring(mut self, field: &str) -> Self {
+        self.ignored.push(field.into());
         self
     }
 
@@ -452,6 +460,14 @@ impl Scenario {
     }
 }
 
+/// Returns the error of `ignoring` with what is not a field.
+fn not_a_field(ignored: &str) -> Error {
+    let path = ignored.trim_start_matches(['.', '/']).replace('.', "/");
+    let field = if path.is_empty() { "status/attempts" } else { path.as_str() };
+    let pointer = format!("/{field}");
+    Error::from(format!("ignoring({ignored:?}): not a JSON pointer to a field; write {pointer:?}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -465,9 +481,9 @@ mod tests {
         let cases = [
             (new().instances(0), "instances(0): no replica would run; write 1 or more".to_owned()),
             (new().sharded(), "sharded(): one replica has no one to share with; add `.instances(2)`".to_owned()),
-            (new().ignoring("status/n"), format!(r#"ignoring("status/n"): {pointer} "/status/n""#)),
             (new().ignoring(".status.n"), format!(r#"ignoring(".status.n"): {pointer} "/status/n""#)),
             (new().ignoring(""), format!(r#"ignoring(""): {pointer} "/status/attempts""#)),
+            (new().ignoring("/"), format!(r#"ignoring("/"): {pointer} "/status/attempts""#)),
             (new().settled("", fine), format!(r#"rule "": a rule without a name; {another}"#)),
             (
                 new().invariant("a", fine).settled("a", fine),
@@ -483,5 +499,18 @@ mod tests {
         }
         let works = new().instances(2).sharded().ignoring("/status/n").invariant("a", fine).settled("b", fine);
         works.check_options().unwrap();
+    }
+
+    #[test]
+    fn ignored_field_of_unknown_resource_is_rejected() {
+        let known = BTreeMap::from([("sites".to_owned(), "Site".to_owned())]);
+        let check = |ignored: &str| {
+            let scenario = Scenario::default().ignoring(ignored);
+            scenario.check_options().and_then(|()| scenario.check_resources(&known)).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("sites/status/n"), Ok(()));
+        assert_eq!(check("/status/n"), Ok(()));
+        let error = r#"ignoring("status/n"): not a JSON pointer to a field; write "/status/n""#;
+        assert_eq!(check("status/n"), Err(error.to_owned()));
     }
 }

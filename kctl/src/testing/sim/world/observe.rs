@@ -42,7 +42,8 @@ impl Shared {
                 let id = Id::for_change(&name, change);
                 let what = format!("{id} {} at revision {}", change_verb(change), change.revision);
                 let (who, details, object) = (author(change).into(), shared.details(change), change.after.clone());
-                shared.trace.lock().add_line(Line { who, what, details, object, ..Line::default() });
+                let resource = change.resource.clone();
+                shared.trace.lock().add_line(Line { who, what, details, object, resource, ..Line::default() });
             } else if let Some(what) = shared.of_app_lease(&name, change) {
                 shared.log(author(change), what);
             }

@@ -53,7 +53,7 @@ impl Servers {
         };
         app::check_kinds(&app, client_of, &objects, app::Remedy::Objects).await?;
         let mut known = declared_resources(&app, &objects);
-        if !scenario.kept.is_empty() || !scenario.time_dependent.is_empty() {
+        if scenario.names_resources() {
             let mut clients = vec![Client::new(own.service(), "default")];
             clients.extend(others.iter().map(|(_, other)| Client::new(other.service(), "default")));
             for client in clients {

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::{Process, World};
 use crate::{
     app::Simulation,
-    testing::sim::{checks::End, process, snapshot::Id},
+    testing::sim::{checks::End, normal, process, snapshot::Id},
 };
 
 /// A reconcile that runs for this time while nothing changes does not end.
@@ -98,10 +98,15 @@ impl World {
     /// written it before.
     ///
     /// Objects that are being deleted, that no controller sees, or whose last reconcile failed are left out, and so are
-    /// those whose status depends on time.
+    /// those whose status depends on time or is ignored.
     pub(in crate::testing::sim) fn stale_generations(&self) -> Vec<String> {
         let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
         let checks = self.shared.checks.lock();
+        let is_ignored = |id: &Id| {
+            let mut ignored =
+                self.shared.scenario.ignored.iter().filter_map(|field| normal::pointer_in(field, &id.resource));
+            ignored.any(|pointer| ["/status", "/status/observedGeneration"].contains(&pointer))
+        };
         let is_current = |id: &Id, object: &Value| {
             let key = ObjectKey::new(Some(&id.namespace).filter(|name| !name.is_empty()).map(String::as_str), &id.name);
             views.iter().all(|view| {
@@ -121,7 +126,7 @@ impl World {
             let object = &**checks.snapshot.objects.get(id)?;
             let [observed, newest] = [&object["status"]["observedGeneration"], &object["metadata"]["generation"]];
             let differs = observed.is_i64() && newest.is_i64() && observed != newest;
-            (differs && !is_current(id, object))
+            (differs && !is_ignored(id) && !is_current(id, object))
                 .then(|| format!("status.observedGeneration of {id} is {observed}, and its generation {newest}"))
         });
         stale.collect()
