@@ -61,6 +61,7 @@ pub use snapshot::Snapshot;
 use plan::SINGLES_MAX;
 use run::prepare;
 use search::{Case, Search};
+use time_limit::Stopwatch;
 
 /// Environment variable with the number of seeds, which overrides the one in the test.
 const SEEDS_VARIABLE: &str = "KCTL_SEEDS";
@@ -363,19 +364,17 @@ fn unreconciled_message(scenario: &Scenario, report: &Report, test: &str) -> Opt
     })
 }
 
-/// Runs a scenario for `#[kctl::test]`.
+/// Runs a scenario for `#[kctl::test]`. The test harness shows the summary of a test that passes with `--show-output`.
 ///
 /// # Panics
 /// A run failed, no fault met the app, no object was reconciled, or the scenario can't be set up.
 #[doc(hidden)]
 pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
+    let clock = Stopwatch::start();
     let sim = Sim::from_env(seeds).map(|sim| sim.replayed_by(&test.replay()));
     let report = sim.and_then(|sim| Ok((sim.run(scenario)?, sim)));
-    if let Ok((report, _)) = &report
-        && report.not_started() > 0
-    {
-        let (n_runs, n_all) = (report.runs(), report.runs() + report.not_started());
-        eprintln!("{}: stopped after {n_runs} of {n_all} runs, by {SECONDS_VARIABLE}", test.name());
+    if let Ok((report, _)) = &report {
+        eprintln!("{}: {}", test.name(), report.summary(clock.elapsed()));
     }
     match report.map(|(report, sim)| {
         let unmet = sim.unmet_faults_message(&report, test.name());
