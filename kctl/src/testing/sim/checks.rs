@@ -21,7 +21,7 @@ use super::{
     owners::{AppLease, COORDINATION, Owners},
     ownership::Ownership,
     panics,
-    scenario::Invariant,
+    scenario::{Invariant, REQUESTS_PER_CHANGE},
     snapshot::{Creator, Id, Snapshot},
     timed::TimeDependent,
 };
@@ -31,9 +31,11 @@ const HOT_RECONCILES_MAX: u32 = 60;
 /// Maximum number of requests of the app within [`HOT_INTERVAL`] while nothing changes.
 const HOT_REQUESTS_MAX: u32 = 600;
 const HOT_INTERVAL: Duration = Duration::from_secs(10);
-/// Maximum number of requests of the app in one run, and of its changes in the run without faults, which has no other
-/// bound.
+/// Number of requests of the app in one run from which on those per change are bounded at once rather than at the end. Also
+/// the maximum number of its changes in the run without faults, which has no other bound.
 const REQUESTS_MAX: u64 = 20_000;
+/// Requests that a run may send in addition to those per change.
+const REQUESTS_BASE: u64 = 200;
 /// Finalizers that the API server adds for a deletion option, and that the garbage collector removes.
 const GC_FINALIZERS: [&str; 2] = ["foregroundDeletion", "orphan"];
 /// Maximum number of needless writes that a report names.
@@ -142,6 +144,8 @@ pub(super) struct Checks {
     pub(super) revisions: BTreeMap<String, u64>,
     /// Maximum number of changes by the app in the whole run.
     pub(super) changes_max: u64,
+    /// Number of requests that the app may send for each change.
+    pub(super) requests_per_change: u64,
     pub(super) n_requests: u64,
     pub(super) n_changes: u64,
     pub(super) timed: TimeDependent,
@@ -196,6 +200,7 @@ impl Checks {
             at_once: ChangesAtOnce::default(),
             revisions: BTreeMap::new(),
             changes_max: REQUESTS_MAX,
+            requests_per_change: REQUESTS_PER_CHANGE,
             n_requests: 0,
             n_changes: 0,
             timed: TimeDependent::default(),
@@ -429,7 +434,8 @@ impl Checks {
         let hot = if self.requests > HOT_REQUESTS_MAX {
             Some(format!("{HOT_REQUESTS_MAX} requests within {HOT_INTERVAL:?} although nothing changed"))
         } else {
-            (self.n_requests > REQUESTS_MAX).then(|| format!("{REQUESTS_MAX} requests"))
+            let surplus = self.surplus_requests().filter(|_| self.n_requests > REQUESTS_MAX);
+            surplus.map(|surplus| format!("{surplus} (`.requests_per_change(n)` sets another bound)"))
         };
         if let Some(hot) = hot {
             let what = format!("{hot}, the last one: {}: {verb} {id}", self.authors.author(by, &request.trace));
@@ -447,6 +453,15 @@ impl Checks {
             }
         }
         (!changes).then_some(what)
+    }
+
+    /// Describes the number of requests if it is above the bound of the scenario.
+    pub(super) fn surplus_requests(&self) -> Option<String> {
+        let Self { n_requests, n_changes, requests_per_change: per_change, .. } = self;
+        let max = REQUESTS_BASE.saturating_add(per_change.saturating_mul(*n_changes));
+        let surplus =
+            || format!("{n_requests} requests for {n_changes} changes of the state: more than {per_change} for each");
+        (*n_requests > max).then(surplus)
     }
 
     fn is_collected(&self, change: &Change) -> bool {

@@ -16,7 +16,7 @@ type Do = Arc<dyn Fn(Client) -> Doing + Send + Sync>;
 type Holds = Arc<dyn Fn(&Snapshot) -> Result<(), String> + Send + Sync>;
 
 /// Default of [`Scenario::requests_per_change`].
-const REQUESTS_PER_CHANGE: u64 = 30;
+pub(super) const REQUESTS_PER_CHANGE: u64 = 30;
 
 /// The simulated parts of the app's own cluster. Other clusters have [`Workloads`](Self::Workloads), or
 /// [`Nothing`](Self::Nothing) like the own one.

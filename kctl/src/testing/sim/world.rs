@@ -216,6 +216,7 @@ fn checks(scenario: &Scenario, app: &App, server: &ApiServer) -> Result<Checks> 
     let mut checks = Checks::new(scenario.invariants.clone(), Ownership::from_specs(&app.specs()));
     checks.owners = Owners::new(app.name(), scenario.slots);
     checks.elects = scenario.elects();
+    checks.requests_per_change = scenario.requests_per_change;
     checks.timed = TimeDependent::parse(&scenario.time_dependent)?;
     checks.snapshot.started = server.now();
     Ok(checks)

@@ -241,6 +241,22 @@ fn request(by: &str, verb: &'static str, code: u16, trace: &str) -> RequestRecor
 }
 
 #[test]
+fn many_requests_are_hot_unless_changes_allow_them() {
+    // One more than the bound at once, and 30 for each change.
+    let enough_changes = REQUESTS_MAX / REQUESTS_PER_CHANGE;
+    for (n_changes, is_found) in [(enough_changes, false), (10, true)] {
+        let mut checks = Checks::new(Vec::new(), Ownership::from_specs(&[]));
+        (checks.n_requests, checks.n_changes) = (REQUESTS_MAX, n_changes);
+        checks.check_request("", &request("app-0.1", "get", 200, ""), NOW);
+        let message = checks.found.map(|found| found.message);
+        assert_eq!(message.is_some(), is_found, "{n_changes} changes: {message:?}");
+        let expected =
+            "20001 requests for 10 changes of the state: more than 30 for each (`.requests_per_change(n)` sets";
+        assert!(message.is_none_or(|message| message.starts_with(expected)));
+    }
+}
+
+#[test]
 fn each_write_in_the_final_state_is_needless() {
     let mut checks = Checks::new(Vec::new(), Ownership::from_specs(&[]));
     let key = |name: &str| ObjectKey::new(Some("default"), name);

@@ -16,9 +16,6 @@ use crate::{
     },
 };
 
-/// Requests that a run may send in addition to those per change.
-const REQUESTS_BASE: u64 = 200;
-
 /// Deletes the applied objects, those that the steps created, and each primary of a custom resource, with background
 /// propagation like `kubectl delete`.
 ///
@@ -85,15 +82,7 @@ pub(super) fn check_leaks(world: &World) -> Result<(), Violation> {
 /// Checks the number of requests per change.
 pub(super) fn check_requests(world: &World) -> Result<(), Violation> {
     let checks = world.shared.checks.lock();
-    let per_change = world.shared.scenario.requests_per_change;
-    if checks.n_requests <= REQUESTS_BASE.saturating_add(per_change.saturating_mul(checks.n_changes)) {
-        return Ok(());
-    }
-    let what = format!(
-        "{} requests for {} changes of the state: more than {per_change} for each; {}",
-        checks.n_requests,
-        checks.n_changes,
-        checks.authors.most_frequent_request()
-    );
+    let Some(surplus) = checks.surplus_requests() else { return Ok(()) };
+    let what = format!("{surplus}; {}", checks.authors.most_frequent_request());
     Err(Violation::new("bounded requests per change", what))
 }
