@@ -105,6 +105,13 @@ async fn repeats(_config: Arc<ConfigMap>, cx: Context<repeats>) -> Result<Action
     Ok(Action::requeue(Duration::from_secs(100)))
 }
 
+/// Sends an invalid patch in each reconcile, and ignores its error.
+#[controller(primary(patch))]
+async fn ignores(_config: Arc<ConfigMap>, cx: Context<ignores>) -> Result<Action> {
+    let _ignored = cx.patch(kctl::json!({ "metadata": { "labels": { "not a label": "yes" } } })).await;
+    Ok(Action::requeue(Duration::from_secs(100)))
+}
+
 /// A kind with an observed generation.
 mod shop {
     use kctl::prelude::*;
@@ -264,6 +271,11 @@ fn each_checker_reports_its_bug_and_author() {
             Scenario::new(|| ticks(Duration::from_secs(100))),
         ),
         ("no more writes", needless, Scenario::new(|| App::new("repeater").controller::<repeats>())),
+        (
+            "no more writes",
+            format!("{more}, first {BY}: patch configmaps default/a, answered 422"),
+            Scenario::new(|| App::new("ignorer").controller::<ignores>()),
+        ),
         ("no secret there", "a".into(), Scenario::new(with_edge).invariant("no secret there", no_secret_there)),
         (
             "no write on objects that are not owned",

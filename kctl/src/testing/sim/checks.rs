@@ -21,7 +21,7 @@ use super::{
     owners::{AppLease, COORDINATION, Owners},
     ownership::Ownership,
     panics,
-    scenario::{Invariant, REQUESTS_PER_CHANGE},
+    scenario::{FailingKeys, Invariant, REQUESTS_PER_CHANGE},
     snapshot::{Creator, Id, Snapshot},
     timed::TimeDependent,
 };
@@ -65,9 +65,11 @@ impl Violation {
     }
 }
 
-/// Writes that the server accepted although nothing was left to do.
+/// Writes that arrived although nothing was left to do.
 #[derive(Default)]
 pub(super) struct NeedlessWrites {
+    /// Keys that may fail send rejected writes again and again. Those are not counted then.
+    pub(super) failing_keys: FailingKeys,
     pub(super) n_writes: u64,
     /// Descriptions of the first ones.
     pub(super) first: Vec<String>,
@@ -434,7 +436,7 @@ impl Checks {
         let hot = if self.requests > HOT_REQUESTS_MAX {
             Some(format!("{HOT_REQUESTS_MAX} requests within {HOT_INTERVAL:?} although nothing changed"))
         } else {
-            let surplus = self.surplus_requests().filter(|_| self.n_requests > REQUESTS_MAX);
+            let surplus = if self.n_requests > REQUESTS_MAX { self.surplus_requests() } else { None };
             surplus.map(|surplus| format!("{surplus} (`.requests_per_change(n)` sets another bound)"))
         };
         if let Some(hot) = hot {
@@ -442,17 +444,29 @@ impl Checks {
             self.find(Violation::new("no hot loop", what));
         }
         if !request.is_accepted_write() {
+            if is_rejected_for_good(request) {
+                self.count_needless(request, by, &format!("{verb} {id}, answered {}", request.code));
+            }
             return None;
         }
         self.only_the_leader_writes(request, by, &id);
         let what = format!("{verb} {id}{}", if changes { "" } else { ", which changes nothing" });
-        if let Some(needless) = self.needless.as_mut().filter(|_| !self.timed.has_request(resource)) {
-            needless.n_writes += 1;
-            if needless.first.len() < NEEDLESS_NAMED_MAX {
-                needless.first.push(format!("{}: {what}", self.authors.author(by, &request.trace)));
-            }
-        }
+        self.count_needless(request, by, &what);
         (!changes).then_some(what)
+    }
+
+    /// Counts a write if nothing is left to do.
+    fn count_needless(&mut self, request: &RequestRecord, by: &str, what: &str) {
+        let Some(needless) = self.needless.as_mut().filter(|_| !self.timed.has_request(&request.resource)) else {
+            return;
+        };
+        if request.code >= 400 && needless.failing_keys == FailingKeys::Allowed {
+            return;
+        }
+        needless.n_writes += 1;
+        if needless.first.len() < NEEDLESS_NAMED_MAX {
+            needless.first.push(format!("{}: {what}", self.authors.author(by, &request.trace)));
+        }
     }
 
     /// Describes the number of requests if it is above the bound of the scenario.
@@ -538,6 +552,15 @@ impl Checks {
             })
             .collect()
     }
+}
+
+/// Returns `true` for a write that the server would reject again, such as an invalid object: an app that is at rest has
+/// swallowed that error.
+///
+/// A conflict and a missing object depend on the state that the app has seen, and the others on the server's load.
+fn is_rejected_for_good(request: &RequestRecord) -> bool {
+    let is_write = !["get", "list", "watch"].contains(&request.verb) && !request.dry_run;
+    is_write && (400..500).contains(&request.code) && ![404, 409, 410, 429].contains(&request.code)
 }
 
 /// Returns the finalizers of an object.

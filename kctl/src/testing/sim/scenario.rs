@@ -111,9 +111,10 @@ pub(super) struct OptionalFaults {
 }
 
 /// The judgement of keys that fail in a settled state.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum FailingKeys {
     /// They are a finding.
+    #[default]
     Found,
     /// The scenario has objects that fail on purpose.
     Allowed,

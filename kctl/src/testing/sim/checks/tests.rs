@@ -277,13 +277,35 @@ fn each_write_in_the_final_state_is_needless() {
     checks.check_request("edge", &request("app-0.1", "update", 200, ""), NOW);
     checks.check_request("", &request("app-1.1", "create", 201, ""), NOW);
     checks.check_request("", &request("app-1.1", "create", 201, ""), NOW);
-    let NeedlessWrites { n_writes, first } = checks.needless.unwrap();
+    let NeedlessWrites { n_writes, first, .. } = checks.needless.unwrap();
     let expected = [
         "app-0.1, labels default/a: patch configmaps default/a, which changes nothing",
         "app-0.1, one of labels default/a, labels default/b: update configmaps default/a on edge",
         "app-1.1, outside of a reconcile: create configmaps default/a, which changes nothing",
     ];
     assert_eq!((n_writes, first), (4, expected.map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn rejected_write_of_an_idle_app_is_needless() {
+    let cases = [
+        ("patch", 422, FailingKeys::Found, true),
+        ("create", 403, FailingKeys::Found, true),
+        ("patch", 422, FailingKeys::Allowed, false),
+        ("get", 403, FailingKeys::Found, false),
+        ("delete", 404, FailingKeys::Found, false),
+        ("patch", 409, FailingKeys::Found, false),
+        ("patch", 429, FailingKeys::Found, false),
+        ("patch", 500, FailingKeys::Found, false),
+    ];
+    for (verb, code, failing_keys, is_counted) in cases {
+        let mut checks = Checks::new(Vec::new(), Ownership::from_specs(&[]));
+        checks.needless = Some(NeedlessWrites { failing_keys, ..NeedlessWrites::default() });
+        checks.check_request("", &request("app-0.1", verb, code, ""), NOW);
+        let what = format!("app-0.1, outside of a reconcile: {verb} configmaps default/a, answered {code}");
+        let expected = if is_counted { vec![what] } else { Vec::new() };
+        assert_eq!(checks.needless.unwrap().first, expected, "{verb} {code}");
+    }
 }
 
 #[test]
