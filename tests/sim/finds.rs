@@ -106,6 +106,32 @@ fn nothing_of_a_run_is_left_after_it() {
     assert_eq!(Arc::strong_count(&held), 1);
 }
 
+/// Copies the color of its object into a Secret, and swallows errors.
+#[controller(owns = Secret(apply))]
+async fn colors(config: Arc<ConfigMap>, cx: Context<colors>) -> Result<Action> {
+    let color = config.data.as_ref().and_then(|data| data.get("color"));
+    let secret = kctl::json!({ "metadata": { "name": config.name_any() }, "stringData": { "color": color } });
+    let _swallowed = cx.owned::<Secret>().apply(secret).await;
+    Ok(Action::await_change())
+}
+
+/// Each step makes the app write the Secret anew.
+#[test]
+fn state_that_a_step_repairs_is_found() {
+    let scenario = Scenario::new(|| App::new("colors").controller::<colors>())
+        .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}, data: {color: red}}")
+        .step("set blue", |client| async move {
+            let blue = Patch::Merge(kctl::json!({ "data": { "color": "blue" } }));
+            Api::<ConfigMap>::default_namespaced(client).patch("a", &PatchParams::default(), &blue).await?;
+            Ok(())
+        });
+    let report = Sim::single_faults().run(&scenario).unwrap();
+    let failure = report.failure().expect("the Secret is missing before the step");
+    assert_eq!(failure.checker(), "the same final state", "{failure}");
+    let message = r#"before step "set blue": secrets default/a is missing, and is there without faults"#;
+    assert_eq!(failure.message(), message, "{failure}");
+}
+
 /// Copies the tier of its object. The change of a label has no new generation, so the predicate hides it.
 #[controller(primary(patch, when = generation_changed))]
 async fn tiers(deployment: Arc<Deployment>, cx: Context<tiers>) -> Result<Action> {

@@ -60,8 +60,23 @@ const CHANGES_FACTOR: u64 = 10;
 /// The result of the run without faults, with which the others are compared.
 #[derive(Clone, Default)]
 pub(super) struct Reference {
+    /// The final state; empty if the run has not reached it.
     pub(super) state: Vec<NormalizedObject>,
+    /// The states before steps, by the number of the step. One in which something was left to do is not among them.
+    pub(super) states_before: BTreeMap<usize, Arc<Vec<NormalizedObject>>>,
+    /// The number of the step before which the state was not the expected one.
+    pub(super) differs_before: Option<usize>,
     pub(super) changes_by_app: u64,
+}
+
+impl Reference {
+    /// Returns the state before a step, or the final one.
+    pub(super) fn state_before(&self, step: Option<usize>) -> &[NormalizedObject] {
+        match step {
+            Some(nth) => self.states_before.get(&nth).map(|state| state.as_slice()).unwrap_or_default(),
+            None => &self.state,
+        }
+    }
 }
 
 pub(super) struct Outcome {
@@ -160,8 +175,8 @@ async fn run_phases(
     if let Some(expected) = expected {
         world.shared.checks.lock().changes_max = CHANGES_BASE + CHANGES_FACTOR * expected.changes_by_app;
     }
-    let (mut state, mut tasks) = (Vec::new(), std::mem::take(&mut world.tasks));
-    let phases = AssertUnwindSafe(phases(&world, expected, &mut state)).catch_unwind();
+    let (mut reached, mut tasks) = (Reference::default(), std::mem::take(&mut world.tasks));
+    let phases = AssertUnwindSafe(phases(&world, expected, &mut reached)).catch_unwind();
     let found = tokio::select! {
         biased;
         found = world.shared.wait_for_finding() => Some(found),
@@ -176,7 +191,7 @@ async fn run_phases(
         let checks = world.shared.checks.lock();
         (checks.changes_by_app, checks.n_reconciles)
     };
-    let reference = Reference { state, changes_by_app };
+    let reference = Reference { changes_by_app, ..reached };
     let backtrace = found.as_ref().and_then(|found| panics::backtrace_of(&found.message));
     let lines = world.lines();
     let mut outcome = Outcome { lines, found, reference, points, injected, met, n_runs: 1, n_reconciles, backtrace };
@@ -189,11 +204,7 @@ async fn run_phases(
 }
 
 /// Runs the phases in the order that the module documentation gives.
-async fn phases(
-    world: &World,
-    expected: Option<&Reference>,
-    state: &mut Vec<NormalizedObject>,
-) -> Result<(), Violation> {
+async fn phases(world: &World, expected: Option<&Reference>, reached: &mut Reference) -> Result<(), Violation> {
     let scenario = &world.shared.scenario;
     let failed = |step: &str| {
         let step = step.to_owned();
@@ -206,14 +217,10 @@ async fn phases(
             sleep(time).await;
         } else {
             wait_until_settled(world).await?;
-            if expected.is_none() {
-                check_progress(world)?;
-            }
-            check_settled(world)?;
-            if expected.is_none() {
-                check_generations(world)?;
-            }
+            check_state(world, expected)?;
             world.shared.record_settled();
+            let nth_state = StateBefore { nth, step: &step.name };
+            compare_before_step(world, expected, reached, &nth_state)?;
         }
         world.shared.begin_step(nth).await;
         world.shared.log("user", &step.name);
@@ -221,22 +228,14 @@ async fn phases(
         let action = tokio::time::timeout(within, (step.action)(world.client.clone())).await;
         action.unwrap_or_else(|_elapsed| Err(late_step(world, within))).map_err(failed(&step.name))?;
     }
-    sleep_until(world.quiet_from).await;
+    sleep_until(world.quiet_from()).await;
     world.wait_for_updates().await;
     wait_until_settled(world).await?;
     world.shared.log("checker", "the state has settled");
-    if expected.is_none() {
-        check_progress(world)?;
-    }
-    check_settled(world)?;
-    if expected.is_none() {
-        check_generations(world)?;
-    }
-    let snapshot = world.shared.checks.lock().comparable_state();
-    let timed = world.shared.checks.lock().timed.clone();
-    *state = normal::state(&snapshot, &scenario.ignored, &timed);
+    check_state(world, expected)?;
+    reached.state = normalized_state(world);
     world.shared.record_settled();
-    if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, state)) {
+    if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, &reached.state)) {
         return Err(Violation::new(SAME_STATE, difference + &pending(world)));
     }
     check_progress(world)?;
@@ -247,6 +246,56 @@ async fn phases(
     wait_until_settled(world).await?;
     check_leaks(world)?;
     check_requests(world)
+}
+
+/// Checks a settled state by itself. With faults, the app may not be at work for a while.
+fn check_state(world: &World, expected: Option<&Reference>) -> Result<(), Violation> {
+    if expected.is_none() {
+        check_progress(world)?;
+    }
+    check_settled(world)?;
+    if expected.is_none() {
+        check_generations(world)?;
+    }
+    Ok(())
+}
+
+/// Returns the state now, in the form in which states are compared.
+fn normalized_state(world: &World) -> Vec<NormalizedObject> {
+    let (snapshot, timed) = {
+        let checks = world.shared.checks.lock();
+        (checks.comparable_state(), checks.timed.clone())
+    };
+    normal::state(&snapshot, &world.shared.scenario.ignored, &timed)
+}
+
+/// The settled state before a step.
+struct StateBefore<'a> {
+    /// The number of the step.
+    nth: usize,
+    /// The name of the step.
+    step: &'a str,
+}
+
+/// Compares the state before a step with that of the run without faults. The step may repair what the app has missed.
+///
+/// A state counts only if nothing was left to do in both runs: no requeue was pending, and no fault at a time could hold
+/// something back.
+fn compare_before_step(
+    world: &World,
+    expected: Option<&Reference>,
+    reached: &mut Reference,
+    StateBefore { nth, step }: &StateBefore<'_>,
+) -> Result<(), Violation> {
+    if !world.is_idle() || world.next_requeue().is_some() || world.is_under_fault(QUIET_DURATION) {
+        return Ok(());
+    }
+    let state = Arc::new(normalized_state(world));
+    reached.states_before.insert(*nth, state.clone());
+    let expected = expected.and_then(|expected| expected.states_before.get(nth));
+    let Some(difference) = expected.and_then(|expected| normal::difference(expected, &state)) else { return Ok(()) };
+    reached.differs_before = Some(*nth);
+    Err(Violation::new(SAME_STATE, format!("before step {step:?}: {difference}")))
 }
 
 /// Returns the error of a step that does not end. It often waits for something that the app fails to do.

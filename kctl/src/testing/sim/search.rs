@@ -250,7 +250,8 @@ impl<'a> Search<'a> {
             }
         }
         let (plan, mut found, outcome) = shortest;
-        if found.checker == SAME_STATE {
+        // A state before a step is not the one that the restart leads to.
+        if found.checker == SAME_STATE && outcome.reference.differs_before.is_none() {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();
         }
         let n_before = case.plan.len();
@@ -299,10 +300,11 @@ impl<'a> Search<'a> {
         if found.checker == ONE_TRACE {
             help.push(RANDOM_APP_HELP.into());
         }
-        if found.checker == SAME_STATE
-            && let Some(field) = normal::field_to_ignore(&self.expected.state, &reference.state)
-        {
-            help.push(format!("if both values are right, `.ignoring({field:?})` leaves the field out"));
+        if found.checker == SAME_STATE {
+            let states = [&self.expected, reference].map(|one| one.state_before(reference.differs_before));
+            if let Some(field) = normal::field_to_ignore(states[0], states[1]) {
+                help.push(format!("if both values are right, `.ignoring({field:?})` leaves the field out"));
+            }
         }
         let mut options: Vec<&str> = case.plan.iter().filter_map(Fault::option_help).collect();
         options.sort_unstable();
@@ -387,7 +389,7 @@ mod tests {
             vec![NormalizedObject { name: "sites default/a".into(), resource: "sites".into(), object }]
         };
         search.expected.state = state(1);
-        let found = Reference { state: state(2), changes_by_app: 0 };
+        let found = Reference { state: state(2), ..Reference::default() };
         let jump = |seconds| Fault::At { time: Duration::ZERO, what: TimedFault::ClockJump { instance: 0, seconds } };
         let case = Case { name: String::new(), plan: vec![jump(1), jump(2)] };
         let ignoring = r#"if both values are right, `.ignoring("sites/status/number")` leaves the field out"#;

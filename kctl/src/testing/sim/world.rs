@@ -11,6 +11,7 @@ mod status;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicI64, AtomicUsize},
@@ -102,8 +103,8 @@ pub(super) struct World {
     pub(super) objects: Vec<FromFile>,
     /// Simulated kubelets and controllers.
     simulated: Vec<Simulation>,
-    /// End of the last fault that happens at a time.
-    pub(super) quiet_from: Instant,
+    /// The faults that happen at a time, from their beginning to their end.
+    timed_faults: Vec<Range<Instant>>,
     /// The processes, the simulated controllers, and the faults that happen at a time.
     pub(super) tasks: JoinSet<()>,
 }
@@ -157,11 +158,24 @@ impl World {
             pending_updates: AtomicUsize::new(0),
         });
         shared.observe();
-        let quiet_from = shared.inject(plan, &mut tasks);
+        let timed_faults = shared.inject(plan, &mut tasks);
         for index in 0..scenario.instances {
             tasks.spawn(supervise(shared.clone(), index));
         }
-        Ok(Self { shared, client, objects, simulated, quiet_from, tasks })
+        Ok(Self { shared, client, objects, simulated, timed_faults, tasks })
+    }
+
+    /// Returns the end of the last fault that happens at a time.
+    pub(super) fn quiet_from(&self) -> Instant {
+        let end = self.timed_faults.iter().map(|fault| fault.end).max();
+        end.unwrap_or_else(Instant::now)
+    }
+
+    /// Returns `true` if a fault that happens at a time has begun, and has not ended for this long. What it held back may
+    /// still arrive.
+    pub(super) fn is_under_fault(&self, rest: Duration) -> bool {
+        let now = Instant::now();
+        self.timed_faults.iter().any(|fault| fault.start <= now && now < fault.end + rest)
     }
 
     /// Returns a client of one of the clusters with all permissions.

@@ -1,6 +1,7 @@
 //! Injects the faults of a plan into a run.
 
 use std::{
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -40,10 +41,10 @@ fn fault_on_read(nth: u64, fault: RequestFault) -> Rule {
 }
 
 impl Shared {
-    /// Sets up the faults of a plan. Returns the end of the last one that happens at a time.
-    pub(super) fn inject(self: &Arc<Self>, plan: &[Fault], tasks: &mut JoinSet<()>) -> Instant {
+    /// Sets up the faults of a plan. Returns the beginning and end of each one that happens at a time.
+    pub(super) fn inject(self: &Arc<Self>, plan: &[Fault], tasks: &mut JoinSet<()>) -> Vec<Range<Instant>> {
         let start = Instant::now();
-        let mut end = start;
+        let mut timed = Vec::new();
         for (index, fault) in plan.iter().enumerate() {
             let begins = self.met.begins(index);
             match fault.clone() {
@@ -57,7 +58,7 @@ impl Shared {
                 }
                 Fault::AtStep { nth } => drop(self.missed_steps.lock().0.insert(nth)),
                 Fault::At { time, what } => {
-                    end = end.max(self.inject_at(start + time, what));
+                    timed.push(start + time..self.inject_at(start + time, what));
                     let shared = self.clone();
                     tasks.spawn(async move {
                         tokio::time::sleep_until(start + time).await;
@@ -66,7 +67,7 @@ impl Shared {
                 }
             }
         }
-        end
+        timed
     }
 
     /// Sets up the rules of a fault that happens at a time. Returns its end.
