@@ -3,7 +3,7 @@
 use kctl::{
     k8s::api::{coordination::v1::Lease, core::v1::PersistentVolumeClaim, rbac::v1::PolicyRule},
     kube::{
-        Api, Resource,
+        Api, Client, Resource,
         api::{Patch, PatchParams, PostParams},
     },
     prelude::*,
@@ -477,14 +477,16 @@ async fn keeps(config: Arc<ConfigMap>, cx: Context<keeps>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
+async fn create_b(client: Client) -> Result<()> {
+    let metadata = ObjectMeta { name: Some("b".into()), ..ObjectMeta::default() };
+    let config = ConfigMap { metadata, ..ConfigMap::default() };
+    Api::default_namespaced(client).create(&PostParams::default(), &config).await?;
+    Ok(())
+}
+
 #[test]
 fn built_in_primary_of_a_step_is_deleted() {
-    let scenario = Scenario::new(|| App::new("keeper").controller::<keeps>()).step("create b", |client| async move {
-        let metadata = ObjectMeta { name: Some("b".into()), ..ObjectMeta::default() };
-        let config = ConfigMap { metadata, ..ConfigMap::default() };
-        Api::default_namespaced(client).create(&PostParams::default(), &config).await?;
-        Ok(())
-    });
+    let scenario = Scenario::new(|| App::new("keeper").controller::<keeps>()).step("create b", create_b);
     let secrets = |snapshot: &Snapshot| match snapshot.all::<Secret>().len() {
         2 => Ok(()),
         n => Err(format!("{n} secrets")),
@@ -492,6 +494,23 @@ fn built_in_primary_of_a_step_is_deleted() {
     let report = Sim::seeds(0..2).run(&with_a(scenario.clone())).unwrap();
     assert!(report.failure().is_none(), "{}", report.failure().unwrap());
     check("two secrets", "1 secrets", scenario.settled("two secrets", secrets));
+}
+
+#[test]
+fn expectation_is_checked_at_its_place() {
+    let new = || with_a(Scenario::new(|| App::new("keeper").controller::<keeps>()));
+    let has = |n: usize| {
+        move |snapshot: &Snapshot| match snapshot.all::<Secret>().len() {
+            found if found == n => Ok(()),
+            found => Err(format!("{found} secrets")),
+        }
+    };
+    let fits = new().expect("one secret", has(1)).step("create b", create_b).expect("two secrets", has(2));
+    let report = Sim::seeds(0..4).run(&fits).unwrap();
+    assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    let report = Sim::seeds(0..1).run(&new().step("create b", create_b).expect("one secret", has(1))).unwrap();
+    let failure = report.failure().expect("there are two by then");
+    assert_eq!((failure.checker(), failure.message(), failure.seed()), ("one secret", "2 secrets", "none"));
 }
 
 /// Never lets an object go.

@@ -23,7 +23,7 @@ use super::{
     panics,
     plan::{Fault, FaultPoints},
     progress::{self, AppLogs, Progress},
-    scenario::{FailingKeys, Scenario, SpawnedTasks},
+    scenario::{FailingKeys, Invariant, Scenario, SpawnedTasks, Stage},
     search::SAME_STATE,
     trace::Line,
     world::{Servers, World, wait_for_panic},
@@ -212,7 +212,18 @@ async fn phases(world: &World, expected: Option<&Reference>, reached: &mut Refer
     };
     world.shared.log("user", "applies the objects");
     app::apply(&world.client, &world.objects).await.map_err(failed("the objects"))?;
-    for (nth, step) in (1..).zip(&scenario.steps) {
+    let mut nth = 0;
+    for stage in &scenario.stages {
+        let step = match stage {
+            Stage::Step(step) => step,
+            Stage::Expectation(rule) => {
+                wait_until_settled(world).await?;
+                check_state(world, expected)?;
+                check_rule(world, rule)?;
+                continue;
+            }
+        };
+        nth += 1;
         if let Some(time) = step.after {
             sleep(time).await;
         } else {
@@ -241,7 +252,7 @@ async fn phases(world: &World, expected: Option<&Reference>, reached: &mut Refer
     check_progress(world)?;
     let has_leases = scenario.instances > 1 && expected.is_some();
     check_no_more_writes(world, if has_leases { STABLE_WITH_LEASES_DURATION } else { STABLE_DURATION }).await?;
-    world.shared.begin_step(scenario.steps.len() + 1).await;
+    world.shared.begin_step(nth + 1).await;
     delete_all(world).await.map_err(failed("the end of all objects"))?;
     wait_until_settled(world).await?;
     check_leaks(world)?;
@@ -371,14 +382,16 @@ fn check_generations(world: &World) -> Result<(), Violation> {
 }
 
 fn check_settled(world: &World) -> Result<(), Violation> {
+    world.shared.scenario.settled.iter().try_for_each(|rule| check_rule(world, rule))
+}
+
+/// Checks a rule about the state now.
+fn check_rule(world: &World, rule: &Invariant) -> Result<(), Violation> {
     let mut snapshot = world.shared.checks.lock().snapshot.clone();
     snapshot.time = world.shared.simulated_time();
-    for invariant in &world.shared.scenario.settled {
-        let holds = catch_unwind(AssertUnwindSafe(|| (invariant.holds)(&snapshot)));
-        let holds = holds.map_err(|panic| Violation::from_panic(&format!("rule {:?}", invariant.name), &*panic))?;
-        holds.map_err(|message| Violation::new(&invariant.name, message + &pending(world)))?;
-    }
-    Ok(())
+    let holds = catch_unwind(AssertUnwindSafe(|| (rule.holds)(&snapshot)));
+    let holds = holds.map_err(|panic| Violation::from_panic(&format!("rule {:?}", rule.name), &*panic))?;
+    holds.map_err(|message| Violation::new(&rule.name, message + &pending(world)))
 }
 
 /// Returns a hint for a report if a requeue is pending, which may be why the state is not the

@@ -41,7 +41,8 @@ pub(super) enum Simulated {
 /// Think of three kinds of statements:
 ///
 /// * [`invariant`](Self::invariant) holds after *each* change: "never more than one leader Pod".
-/// * [`settled`](Self::settled) holds once nothing happens any more: "all replicas are ready".
+/// * [`settled`](Self::settled) holds once nothing happens any more: "all replicas are ready". [`expect`](Self::expect) is
+///   the same at one place among the steps.
 /// * The final state has to equal that of the run without faults. This needs no code;
 ///   [`ignoring`](Self::ignoring) and [`depending_on_time`](Self::depending_on_time) exclude what
 ///   may differ.
@@ -67,7 +68,7 @@ pub(super) enum Simulated {
 pub struct Scenario {
     pub(super) app: MakeApp,
     pub(super) objects: String,
-    pub(super) steps: Vec<Step>,
+    pub(super) stages: Vec<Stage>,
     pub(super) invariants: Vec<Invariant>,
     pub(super) settled: Vec<Invariant>,
     pub(super) instances: usize,
@@ -138,6 +139,14 @@ pub(super) enum ServerSelection {
     Missing,
 }
 
+/// A part of a run between the start and the end, in the order in which they were added.
+#[derive(Clone)]
+pub(super) enum Stage {
+    Step(Step),
+    /// A rule that holds once the state has settled at this place.
+    Expectation(Invariant),
+}
+
 /// An action of a user.
 #[derive(Clone)]
 pub(super) struct Step {
@@ -202,7 +211,7 @@ impl Scenario {
         Self {
             app: Arc::new(app),
             objects: String::new(),
-            steps: Vec::new(),
+            stages: Vec::new(),
             invariants: Vec::new(),
             settled: Vec::new(),
             instances: 1,
@@ -313,8 +322,67 @@ impl Scenario {
         Fut: Future<Output = Result<()>> + Send + 'static,
     {
         let action: Do = Arc::new(move |client| Box::pin(action(client)));
-        self.steps.push(Step { name: name.into(), after, action });
+        self.stages.push(Stage::Step(Step { name: name.into(), after, action }));
         self
+    }
+
+    /// Adds a rule that is checked once, at this place among the steps: it waits until the state has settled after the
+    /// previous step.
+    ///
+    /// A rule of [`settled`](Self::settled) holds before each step, so the effect of one step is not a rule of that kind.
+    ///
+    /// ```
+    /// use kctl::{kube::{Api, api::{Patch, PatchParams}}, prelude::*, testing::{Scenario, Sim, Snapshot}};
+    ///
+    /// /// Copies the color into a label.
+    /// #[controller(primary(patch))]
+    /// async fn colors(config: Arc<ConfigMap>, cx: Context<colors>) -> Result<Action> {
+    ///     let color = config.data.as_ref().and_then(|data| data.get("color"));
+    ///     cx.patch(kctl::json!({ "metadata": { "labels": { "color": color } } })).await?;
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// fn is_red(snapshot: &Snapshot) -> Result<(), String> {
+    ///     match snapshot.all::<ConfigMap>().iter().find(|config| config.labels().get("color").is_none_or(|color| color != "red")) {
+    ///         Some(config) => Err(format!("{} is not", config.name_any())),
+    ///         None => Ok(()),
+    ///     }
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("colors").controller::<colors>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {color: blue}}")
+    ///     .step("set red", |client| async move {
+    ///         let red = Patch::Merge(kctl::json!({ "data": { "color": "red" } }));
+    ///         Api::<ConfigMap>::default_namespaced(client).patch("web", &PatchParams::default(), &red).await?;
+    ///         Ok(())
+    ///     })
+    ///     .expect("the label is red", is_red);
+    /// let report = Sim::seeds(0..1).run(&scenario)?;
+    /// assert!(report.failure().is_none(), "{}", report.failure().unwrap());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    #[must_use]
+    pub fn expect(
+        mut self,
+        name: &str,
+        holds: impl Fn(&Snapshot) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.stages.push(Stage::Expectation(Invariant { name: name.into(), holds: Arc::new(holds) }));
+        self
+    }
+
+    /// Returns the number of steps.
+    pub(super) fn n_steps(&self) -> usize {
+        self.stages.iter().filter(|stage| matches!(stage, Stage::Step(_))).count()
+    }
+
+    /// Returns all rules.
+    pub(super) fn rules(&self) -> impl Iterator<Item = &Invariant> {
+        let expectations = self.stages.iter().filter_map(|stage| match stage {
+            Stage::Expectation(rule) => Some(rule),
+            Stage::Step(_) => None,
+        });
+        self.invariants.iter().chain(&self.settled).chain(expectations)
     }
 
     /// Adds a rule that is checked after each change of the state. It returns an error text when it

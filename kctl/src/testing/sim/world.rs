@@ -244,7 +244,7 @@ fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)
     FaultPoints {
         histories: own.chain(other_clusters).collect(),
         instances: scenario.instances,
-        n_steps: scenario.steps.len() + 1,
+        n_steps: scenario.n_steps() + 1,
         n_slots: scenario.slots.map_or(0, |slots| slots.count()),
         outdated_lists: scenario.optional_faults.outdated_lists,
         without_clock_faults: !scenario.optional_faults.clock_faults,

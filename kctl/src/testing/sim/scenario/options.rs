@@ -74,7 +74,7 @@ impl Scenario {
             return Err(not_a_field(ignored));
         }
         let mut names = BTreeSet::new();
-        for rule in self.invariants.iter().chain(&self.settled) {
+        for rule in self.rules() {
             let name = rule.name.as_str();
             let problem = match name {
                 "" => "a rule without a name",
@@ -489,6 +489,7 @@ mod tests {
                 new().invariant("a", fine).settled("a", fine),
                 format!(r#"rule "a": two rules have this name; {another}"#),
             ),
+            (new().settled("a", fine).expect("a", fine), format!(r#"rule "a": two rules have this name; {another}"#)),
             (
                 new().invariant("no hot loop", fine),
                 format!(r#"rule "no hot loop": a checker has this name; {another}"#),
