@@ -3,6 +3,7 @@
 mod checkers;
 mod examples;
 mod finds;
+mod fresh_start;
 mod stuck;
 mod timed;
 mod workloads;

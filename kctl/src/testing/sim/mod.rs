@@ -23,6 +23,7 @@
 mod app_logs;
 mod authors;
 mod checks;
+mod fresh_start;
 mod lapse;
 mod leftover_tasks;
 mod met;

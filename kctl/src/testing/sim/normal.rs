@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Metadata fields that the server writes.
-const SERVER_SET_METADATA: [&str; 6] =
+pub(super) const SERVER_SET_METADATA: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionGracePeriodSeconds"];
 /// Maximum number of characters of a value in a timeline; the rest is left out.
 const CHANGED_LEN_MAX: usize = 60;
@@ -37,11 +37,31 @@ pub(super) struct NormalizedObject {
 /// Objects that [`Scenario::depending_on_time`](super::Scenario::depending_on_time) names are left out. `ignored` are the
 /// fields of [`Scenario::ignoring`](super::Scenario::ignoring).
 pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDependent) -> Vec<NormalizedObject> {
+    normalize(snapshot, ignored, timed, |_object| true)
+}
+
+/// Returns the objects that the app created, in the same form and without their status.
+pub(super) fn state_of_created(
+    snapshot: &Snapshot,
+    ignored: &[String],
+    timed: &TimeDependent,
+) -> Vec<NormalizedObject> {
+    let ignored: Vec<String> = ignored.iter().cloned().chain(["/status".to_owned()]).collect();
+    normalize(snapshot, &ignored, timed, |object| snapshot.created.contains(uid(object)))
+}
+
+/// Returns the objects that `is_compared` selects in normal form.
+fn normalize(
+    snapshot: &Snapshot,
+    ignored: &[String],
+    timed: &TimeDependent,
+    is_compared: impl Fn(&Value) -> bool,
+) -> Vec<NormalizedObject> {
     let names = Names::collect(snapshot);
     let mut state: Vec<NormalizedObject> = snapshot
         .objects
         .iter()
-        .filter(|(_, object)| !timed.has(object))
+        .filter(|(_, object)| !timed.has(object) && is_compared(object))
         .map(|(id, object)| {
             let maker = if snapshot.created.contains(uid(object)) { Creator::App } else { Creator::Other };
             let mut ignored: Vec<&str> = ignored.iter().filter_map(|field| pointer_in(field, &id.resource)).collect();
@@ -296,7 +316,7 @@ fn pointer_of_difference(one: &Value, other: &Value) -> String {
 }
 
 /// Returns what `list` has more often than `other`.
-fn without<'a>(list: &'a [NormalizedObject], other: &[NormalizedObject]) -> Vec<&'a NormalizedObject> {
+pub(super) fn without<'a>(list: &'a [NormalizedObject], other: &[NormalizedObject]) -> Vec<&'a NormalizedObject> {
     let mut rest: Vec<&NormalizedObject> = other.iter().collect();
     let mut more = Vec::new();
     for one in list {
@@ -312,9 +332,15 @@ fn without<'a>(list: &'a [NormalizedObject], other: &[NormalizedObject]) -> Vec<
 ///
 /// The text does not say which value is wrong: the run without faults may have the bug, and a fault may repair it.
 fn field(expected: &Value, found: &Value) -> String {
-    let (path, expected, found) = first_difference(expected, found, String::new());
-    let [expected, found] = [expected, found].map(|value| shorten(value, DIFFERENCE_LEN_MAX));
+    let (path, expected, found) = first_field(expected, found);
     format!("{path} is {found} with these faults, and {expected} without")
+}
+
+/// Returns the path of the first field in which two objects differ, with both values of it as JSON.
+pub(super) fn first_field(one: &Value, other: &Value) -> (String, String, String) {
+    let (path, one, other) = first_difference(one, other, String::new());
+    let [one, other] = [one, other].map(|value| shorten(value, DIFFERENCE_LEN_MAX));
+    (path, one, other)
 }
 
 /// Describes the first field in which an object differs between two runs of one plan; `None` if nothing differs that
@@ -336,8 +362,7 @@ pub(super) fn field_that_differs(first: &Value, second: &Value, resource: &str, 
         clean(&mut object, &Names::default(), Origin::Allocated);
         object
     });
-    let (path, one, other) = first_difference(&first, &second, String::new());
-    let [one, other] = [one, other].map(|value| shorten(value, DIFFERENCE_LEN_MAX));
+    let (path, one, other) = first_field(&first, &second);
     (first != second).then(|| format!("{path} is {one} in one run, and {other} in the other"))
 }
 

@@ -17,13 +17,14 @@ use tokio::time::{Instant, sleep, sleep_until};
 use self::deletion::{check_leaks, check_requests, delete_all};
 use super::{
     checks::{NeedlessWrites, Violation},
+    fresh_start::FinalObjects,
     leftover_tasks::find_leftover_tasks,
     normal::{self, NormalizedObject},
     own_thread::on_own_thread,
     panics,
     plan::{Fault, FaultPoints},
     progress::{self, AppLogs, Progress},
-    scenario::{FailingKeys, Invariant, Scenario, SpawnedTasks, Stage},
+    scenario::{FailingKeys, FreshStart, Invariant, Scenario, SpawnedTasks, Stage},
     search::SAME_STATE,
     trace::Line,
     world::{Servers, World, wait_for_panic},
@@ -64,6 +65,8 @@ pub(super) struct Reference {
     pub(super) state: Vec<NormalizedObject>,
     /// The states before steps, by the number of the step. One in which something was left to do is not among them.
     pub(super) states_before: BTreeMap<usize, Arc<Vec<NormalizedObject>>>,
+    /// The objects at the end, if the scenario compares them with those of a fresh start.
+    pub(super) final_objects: FinalObjects,
     /// The number of the step before which the state was not the expected one.
     pub(super) differs_before: Option<usize>,
     pub(super) changes_by_app: u64,
@@ -245,6 +248,10 @@ async fn phases(world: &World, expected: Option<&Reference>, reached: &mut Refer
     world.shared.log("checker", "the state has settled");
     check_state(world, expected)?;
     reached.state = normalized_state(world);
+    if expected.is_none() && scenario.fresh_start == FreshStart::Compared {
+        let checks = world.shared.checks.lock();
+        reached.final_objects = FinalObjects::read(&checks.comparable_state(), &scenario.ignored, &checks.timed);
+    }
     world.shared.record_settled();
     if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, &reached.state)) {
         return Err(Violation::new(SAME_STATE, difference + &pending(world)));

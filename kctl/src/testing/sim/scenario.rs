@@ -87,6 +87,8 @@ pub struct Scenario {
     pub(super) optional_faults: OptionalFaults,
     /// The judgement of keys that still fail once the state has settled.
     pub(super) failing_keys: FailingKeys,
+    /// The treatment of the objects that the app makes if it starts with the final ones of the users.
+    pub(super) fresh_start: FreshStart,
     /// The judgement of tasks that outlive all processes.
     pub(super) spawned_tasks: SpawnedTasks,
     /// Plurals, and plurals with `/status`.
@@ -119,6 +121,15 @@ pub(super) enum FailingKeys {
     Found,
     /// The scenario has objects that fail on purpose.
     Allowed,
+}
+
+/// The treatment of a start with the final objects of the users.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum FreshStart {
+    /// It has to lead to the same objects of the app as the steps.
+    Compared,
+    /// The objects of the app may depend on their history.
+    Ignored,
 }
 
 /// The judgement of tasks that still run after all processes have ended.
@@ -225,6 +236,7 @@ impl Scenario {
             requests_per_change: REQUESTS_PER_CHANGE,
             optional_faults: OptionalFaults { outdated_lists: true, clock_faults: true, freezes: true },
             failing_keys: FailingKeys::Found,
+            fresh_start: FreshStart::Ignored,
             spawned_tasks: SpawnedTasks::Found,
             time_dependent: Vec::new(),
             requeues_within: Duration::ZERO,
@@ -369,6 +381,11 @@ impl Scenario {
     ) -> Self {
         self.stages.push(Stage::Expectation(Invariant { name: name.into(), holds: Arc::new(holds) }));
         self
+    }
+
+    /// Returns the same scenario with other objects, and without steps.
+    pub(super) fn starting_with(&self, objects: String) -> Self {
+        Self { objects, stages: Vec::new(), ..self.clone() }
     }
 
     /// Returns the number of steps.

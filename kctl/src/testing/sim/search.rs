@@ -10,12 +10,13 @@ use parking_lot::Mutex;
 
 use super::{
     checks::Violation,
+    fresh_start::{FinalObjects, failed_start},
     normal,
     plan::{Fault, FaultPoints, TimedFault, sample_evenly},
     progress::{AppLogs, YIELDS},
     report::{Failure, Report},
     run::{Outcome, Reference, run, run_with},
-    scenario::Scenario,
+    scenario::{FreshStart, Scenario},
     time_limit::TimeLimit,
     trace,
     world::Servers,
@@ -96,7 +97,7 @@ impl<'a> Search<'a> {
     /// simulation.
     pub(super) fn begin(&mut self) -> bool {
         let case = Case { name: "none".into(), plan: Vec::new() };
-        let first = self.run(&case);
+        let mut first = self.run(&case);
         self.count(&first);
         if let Some(found) = first.found.clone() {
             let first = self.with_app_logs(&case.plan, &found, first, None);
@@ -109,9 +110,30 @@ impl<'a> Search<'a> {
             self.record_failure(&case, found, second);
             return false;
         }
+        let stepped = std::mem::take(&mut first.reference.final_objects);
+        if let Some((found, fresh)) = self.compare_with_fresh_start(&stepped) {
+            self.record_failure(&case, found, if fresh.found.is_some() { fresh } else { second });
+            return false;
+        }
         self.points = first.points;
         self.expected = first.reference;
         true
+    }
+
+    /// Runs the app from the start with the final objects of the steps, if the scenario says so. Returns the finding, and
+    /// that run.
+    fn compare_with_fresh_start(&mut self, stepped: &FinalObjects) -> Option<(Violation, Outcome)> {
+        if self.scenario.fresh_start == FreshStart::Ignored {
+            return None;
+        }
+        let scenario = self.scenario.starting_with(stepped.of_users.clone());
+        let fresh = run(&scenario, self.servers, GENERATOR_SEED, &[], None);
+        self.count(&fresh);
+        let found = match &fresh.found {
+            Some(found) => Some(failed_start(found)),
+            None => stepped.compare(&fresh.reference.final_objects, &scenario.kept),
+        };
+        found.map(|found| (found, fresh))
     }
 
     /// Returns at most `max` single faults, named by their index among all of them. The restarts of a settled state are

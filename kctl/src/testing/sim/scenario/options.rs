@@ -11,12 +11,13 @@ use kctl_runtime::{
     shard::{ShardBy, Slots},
 };
 
-use super::{FailingKeys, Scenario, ServerSelection, Simulated, SpawnedTasks};
+use super::{FailingKeys, FreshStart, Scenario, ServerSelection, Simulated, SpawnedTasks};
 
 /// Number of slots in a sharded scenario: few, because each costs a renewal every 2 s of simulated time.
 const SLOTS: u32 = 4;
 /// The names of the checkers. A rule of a scenario can't have one of them, because reports name only the checker.
-const CHECKERS: [&str; 17] = [
+const CHECKERS: [&str; 18] = [
+    "a change reaches all objects",
     "a key never runs twice at once",
     "bounded requests per change",
     "no hot loop",
@@ -60,7 +61,7 @@ impl Scenario {
     /// Checks that each option can have an effect.
     ///
     /// # Errors
-    /// An ignored field is not a JSON pointer, two rules have one name, a rule has the name of a checker, or the number of
+    /// An ignored field is not a JSON pointer, a fresh start is compared without steps, two rules have one name, a rule has the name of a checker, or the number of
     /// replicas is 0, or 1 with sharding.
     pub(in crate::testing::sim) fn check_options(&self) -> Result<()> {
         if self.instances == 0 {
@@ -68,6 +69,9 @@ impl Scenario {
         }
         if self.slots.is_some() && self.instances == 1 {
             return Err("sharded(): one replica has no one to share with; add `.instances(2)`".into());
+        }
+        if self.fresh_start == FreshStart::Compared && self.n_steps() == 0 {
+            return Err("comparing_with_fresh_start(): each run is a fresh start; add a `.step(…)`".into());
         }
         let has_field = |ignored: &str| ignored.split_once('/').is_some_and(|(_resource, path)| !path.is_empty());
         if let Some(ignored) = self.ignored.iter().find(|ignored| !has_field(ignored)) {
@@ -338,6 +342,50 @@ impl Scenario {
         self
     }
 
+    /// Compares the objects of the app after the steps with those that it makes if it starts with the final objects of the
+    /// users.
+    ///
+    /// The checker `a change reaches all objects` reports objects that differ, for example a Secret that the app creates
+    /// once and never updates. Statuses, and resources of [`keeping`](Self::keeping) and
+    /// [`depending_on_time`](Self::depending_on_time), are not compared. It costs one more run.
+    ///
+    /// The method is not for an app whose objects depend on their history, such as rotated keys or Jobs that run once, nor
+    /// for steps that change a fake system outside of the cluster. The final objects have the labels and annotations that
+    /// the app has written.
+    ///
+    /// ```
+    /// use kctl::{kube::{Api, api::{Patch, PatchParams}}, prelude::*, testing::{Scenario, Sim}};
+    ///
+    /// /// Creates a Secret with the color of its `ConfigMap`, and never updates it.
+    /// #[controller(owns = Secret(create))]
+    /// async fn colors(config: Arc<ConfigMap>, cx: Context<colors>) -> Result<Action> {
+    ///     if cx.owned::<Secret>().is_empty() {
+    ///         let metadata = ObjectMeta { name: Some(config.name_any()), ..ObjectMeta::default() };
+    ///         cx.owned::<Secret>().create(Secret { metadata, string_data: config.data.clone(), ..Secret::default() }).await?;
+    ///     }
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("colors").controller::<colors>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}, data: {color: red}}")
+    ///     .step("set blue", |client| async move {
+    ///         let blue = Patch::Merge(kctl::json!({ "data": { "color": "blue" } }));
+    ///         Api::<ConfigMap>::default_namespaced(client).patch("web", &PatchParams::default(), &blue).await?;
+    ///         Ok(())
+    ///     });
+    /// assert!(Sim::seeds(0..0).run(&scenario)?.failure().is_none());
+    /// let report = Sim::seeds(0..0).run(&scenario.comparing_with_fresh_start())?;
+    /// assert_eq!(report.failure().expect("the Secret is red").checker(), "a change reaches all objects");
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    ///
+    /// A scenario without steps, or an app with other clusters, makes [`Sim::run`](super::super::Sim::run) return an error.
+    #[must_use]
+    pub fn comparing_with_fresh_start(mut self) -> Self {
+        self.fresh_start = FreshStart::Compared;
+        self
+    }
+
     /// Waits for requeues that come due within this time before the state counts as settled.
     ///
     /// That delays each step, each [`settled`](Self::settled) rule and the comparison of final
@@ -484,6 +532,10 @@ mod tests {
             (new().ignoring(".status.n"), format!(r#"ignoring(".status.n"): {pointer} "/status/n""#)),
             (new().ignoring(""), format!(r#"ignoring(""): {pointer} "/status/attempts""#)),
             (new().ignoring("/"), format!(r#"ignoring("/"): {pointer} "/status/attempts""#)),
+            (
+                new().comparing_with_fresh_start(),
+                "comparing_with_fresh_start(): each run is a fresh start; add a `.step(…)`".to_owned(),
+            ),
             (new().settled("", fine), format!(r#"rule "": a rule without a name; {another}"#)),
             (
                 new().invariant("a", fine).settled("a", fine),

@@ -14,7 +14,10 @@ use serde_json::Value;
 
 use crate::{
     app::{self, FromFile},
-    testing::sim::{scenario::Scenario, timed::TimeDependent},
+    testing::sim::{
+        scenario::{FreshStart, Scenario},
+        timed::TimeDependent,
+    },
 };
 
 /// API servers on which the CRDs, the role and the Leases' role are installed. Each run gets copies
@@ -46,6 +49,12 @@ impl Servers {
             let other = ApiServer::new();
             install(&other, &app, &cluster, manifest::ManagerOptions::default()).await?;
             others.push((cluster, other));
+        }
+        if !others.is_empty() && scenario.fresh_start == FreshStart::Compared {
+            let first = &others[0].0;
+            return Err(Error::from(format!(
+                "comparing_with_fresh_start(): not for an app with other clusters, such as {first:?}"
+            )));
         }
         let client_of = |cluster: &str| {
             let other = others.iter().find(|(name, _)| name == cluster);
