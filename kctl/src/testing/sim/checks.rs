@@ -51,17 +51,24 @@ const AUTHORS_NAMED_MAX: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Violation {
     pub(super) checker: String,
+    /// The object or the code that it is about, if its checker can find several bugs; otherwise empty.
+    pub(super) subject: String,
     pub(super) message: String,
 }
 
 impl Violation {
     pub(super) fn new(checker: &str, message: impl Into<String>) -> Self {
-        Self { checker: checker.into(), message: message.into() }
+        Self { checker: checker.into(), subject: String::new(), message: message.into() }
+    }
+
+    /// Sets the object or the code that it is about. A shorter plan has to reveal the same.
+    pub(super) fn about(self, subject: &str) -> Self {
+        Self { subject: subject.into(), ..self }
     }
 
     /// Returns the finding of a panic. `place` is the code that panicked.
     pub(super) fn from_panic(place: &str, panic: &(dyn Any + Send)) -> Self {
-        Self::new("no panic", panics::describe(place, panic))
+        Self::new("no panic", panics::describe(place, panic)).about(place)
     }
 }
 
@@ -335,7 +342,7 @@ impl Checks {
             let holds = AssertUnwindSafe(|| (invariant.holds)(&self.snapshot));
             match catch_unwind(holds) {
                 Ok(Ok(())) => {}
-                Ok(Err(message)) => self.find(Violation { checker: invariant.name, message }),
+                Ok(Err(message)) => self.find(Violation::new(&invariant.name, message)),
                 Err(panic) => self.find(Violation::from_panic(&format!("invariant {:?}", invariant.name), &*panic)),
             }
         }

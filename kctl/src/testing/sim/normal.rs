@@ -291,6 +291,12 @@ pub(super) fn difference(expected: &[NormalizedObject], found: &[NormalizedObjec
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
+/// Returns the name of the first object in which two states differ.
+pub(super) fn first_object<'a>(expected: &'a [NormalizedObject], found: &'a [NormalizedObject]) -> Option<&'a str> {
+    let mut differing = without(expected, found).into_iter().chain(without(found, expected));
+    differing.next().map(|object| object.name.as_str())
+}
+
 /// Returns the first field that differs in an object of both states, as [`Scenario::ignoring`](super::Scenario::ignoring)
 /// names it: by its resource and its JSON pointer.
 pub(super) fn field_to_ignore(expected: &[NormalizedObject], found: &[NormalizedObject]) -> Option<String> {

@@ -7,6 +7,7 @@
 mod describe;
 mod points;
 mod seeded;
+mod simpler;
 mod singles;
 #[cfg(test)]
 mod tests;
@@ -130,17 +131,6 @@ pub(super) struct Freeze {
 }
 
 impl Fault {
-    /// Returns a simpler fault that may reveal the same: a crash instead of one with a special restart.
-    pub(super) fn simpler(&self) -> Option<Self> {
-        let Self::Write { nth, what } = self else { return None };
-        let moment = match what {
-            WriteFault::Crash { moment, behind: Some(_) } | WriteFault::Outage(moment) => *moment,
-            WriteFault::CrashLate(_) => Moment::After,
-            WriteFault::Crash { behind: None, .. } | WriteFault::Fails(_) => return None,
-        };
-        Some(Self::Write { nth: *nth, what: WriteFault::Crash { moment, behind: None } })
-    }
-
     /// Returns advice for an app that can't bear this fault, if the scenario can leave it out.
     pub(super) fn option_help(&self) -> Option<&'static str> {
         match self {

@@ -253,8 +253,9 @@ async fn phases(world: &World, expected: Option<&Reference>, reached: &mut Refer
         reached.final_objects = FinalObjects::read(&checks.comparable_state(), &scenario.ignored, &checks.timed);
     }
     world.shared.record_settled();
-    if let Some(difference) = expected.and_then(|expected| normal::difference(&expected.state, &reached.state)) {
-        return Err(Violation::new(SAME_STATE, difference + &pending(world)));
+    if let Some(different) = expected.and_then(|expected| compare_states(&expected.state, &reached.state)) {
+        let message = different.message + &pending(world);
+        return Err(Violation { message, ..different });
     }
     check_progress(world)?;
     let has_leases = scenario.instances > 1 && expected.is_some();
@@ -311,9 +312,16 @@ fn compare_before_step(
     let state = Arc::new(normalized_state(world));
     reached.states_before.insert(*nth, state.clone());
     let expected = expected.and_then(|expected| expected.states_before.get(nth));
-    let Some(difference) = expected.and_then(|expected| normal::difference(expected, &state)) else { return Ok(()) };
+    let Some(different) = expected.and_then(|expected| compare_states(expected, &state)) else { return Ok(()) };
     reached.differs_before = Some(*nth);
-    Err(Violation::new(SAME_STATE, format!("before step {step:?}: {difference}")))
+    Err(Violation { message: format!("before step {step:?}: {}", different.message), ..different })
+}
+
+/// Returns the finding if two states differ.
+fn compare_states(expected: &[NormalizedObject], found: &[NormalizedObject]) -> Option<Violation> {
+    let difference = normal::difference(expected, found)?;
+    let first = normal::first_object(expected, found).unwrap_or_default();
+    Some(Violation::new(SAME_STATE, difference).about(first))
 }
 
 /// Returns the error of a step that does not end. It often waits for something that the app fails to do.

@@ -51,6 +51,17 @@ pub(super) struct Case {
     plan: Vec<Fault>,
 }
 
+/// The shortest plan so far that reveals a finding.
+struct Shortest {
+    plan: Vec<Fault>,
+    found: Violation,
+    outcome: Outcome,
+    /// The finding of the same checker about something else, which a shorter plan has revealed.
+    other: Option<String>,
+    /// Number of runs that may still be spent.
+    n_left: usize,
+}
+
 /// The state of a simulation: the places for faults, the expected state, and the report so far.
 pub(super) struct Search<'a> {
     scenario: &'a Scenario,
@@ -238,40 +249,18 @@ impl<'a> Search<'a> {
         add(&mut self.report.injected, &outcome.injected);
     }
 
-    /// Drops faults as long as the same checker still fails: halves first, then one by one (delta
-    /// debugging). Simpler faults replace the remaining ones if these reveal the same.
+    /// Reduces a plan to the faults that it needs, and replaces these by simpler ones if they reveal the same.
     fn shrink(&mut self, case: &Case, found: Violation, outcome: Outcome) {
         if found.checker == YIELDS {
             // Each try would keep one more processor.
             self.record_failure(case, found, outcome);
             return;
         }
-        let mut shortest = (case.plan.clone(), found, outcome);
-        let mut left = SHRINK_RUNS_MAX;
-        let mut size = shortest.0.len() / 2;
-        while size > 0 && left > 0 {
-            let mut start = 0;
-            while start < shortest.0.len() && left > 0 {
-                let mut plan = shortest.0.clone();
-                plan.drain(start..(start + size).min(plan.len()));
-                left -= 1;
-                match self.fail_alike(&plan, &shortest.1) {
-                    Some((found, outcome)) => shortest = (plan, found, outcome),
-                    None => start += size,
-                }
-            }
-            size /= 2;
-        }
-        for index in 0..shortest.0.len() {
-            let Some(simpler) = shortest.0[index].simpler().filter(|_| left > 0) else { continue };
-            left -= 1;
-            let mut plan = shortest.0.clone();
-            plan[index] = simpler;
-            if let Some((found, outcome)) = self.fail_alike(&plan, &shortest.1) {
-                shortest = (plan, found, outcome);
-            }
-        }
-        let (plan, mut found, outcome) = shortest;
+        let (plan, n_left) = (case.plan.clone(), SHRINK_RUNS_MAX);
+        let mut shortest = Shortest { plan, found, outcome, other: None, n_left };
+        self.drop_faults(&mut shortest);
+        self.simplify_faults(&mut shortest);
+        let Shortest { plan, mut found, outcome, other, .. } = shortest;
         // A state before a step is not the one that the restart leads to.
         if found.checker == SAME_STATE && outcome.reference.differs_before.is_none() {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();
@@ -281,16 +270,64 @@ impl<'a> Search<'a> {
         self.record_failure(&Case { plan, ..case.clone() }, found, outcome);
         if let Some(failure) = &mut self.report.failure {
             failure.n_faults_before = n_before;
+            failure
+                .help
+                .extend(other.map(|message| format!("another finding, with fewer or simpler faults: {message}")));
         }
     }
 
-    /// Executes a plan. Returns its finding if that is of the same checker as another one.
-    fn fail_alike(&mut self, plan: &[Fault], other: &Violation) -> Option<(Violation, Outcome)> {
-        let case = Case { name: String::new(), plan: plan.to_vec() };
-        let outcome = if other.checker == ONE_TRACE { self.run_twice(&case) } else { self.compare(&case) };
+    /// Drops faults as long as the same is found: halves first, then one by one (delta debugging).
+    fn drop_faults(&mut self, shortest: &mut Shortest) {
+        let mut size = shortest.plan.len() / 2;
+        while size > 0 {
+            let mut start = 0;
+            while start < shortest.plan.len() {
+                let mut plan = shortest.plan.clone();
+                plan.drain(start..(start + size).min(plan.len()));
+                if !self.fails_alike(shortest, plan) {
+                    start += size;
+                }
+            }
+            size /= 2;
+        }
+    }
+
+    /// Replaces each fault by simpler ones as long as the same is found.
+    fn simplify_faults(&mut self, shortest: &mut Shortest) {
+        let mut index = 0;
+        while index < shortest.plan.len() {
+            let mut candidates = shortest.plan[index].simpler().into_iter();
+            let is_simpler = candidates.any(|fault| {
+                let mut plan = shortest.plan.clone();
+                plan[index] = fault;
+                self.fails_alike(shortest, plan)
+            });
+            // The simpler fault is tried next, because there may be a simpler one still.
+            if !is_simpler {
+                index += 1;
+            }
+        }
+    }
+
+    /// Executes a plan, unless all runs for that are used up. If it reveals the same, it becomes the shortest one. Returns
+    /// `true` then.
+    fn fails_alike(&mut self, shortest: &mut Shortest, plan: Vec<Fault>) -> bool {
+        if shortest.n_left == 0 {
+            return false;
+        }
+        shortest.n_left -= 1;
+        let case = Case { name: String::new(), plan };
+        let outcome = if shortest.found.checker == ONE_TRACE { self.run_twice(&case) } else { self.compare(&case) };
         self.count(&outcome);
-        let found = outcome.found.clone().filter(|found| found.checker == other.checker)?;
-        Some((found, outcome))
+        let Some(found) = outcome.found.clone().filter(|found| found.checker == shortest.found.checker) else {
+            return false;
+        };
+        if found.subject != shortest.found.subject {
+            shortest.other.get_or_insert(found.message);
+            return false;
+        }
+        (shortest.plan, shortest.found, shortest.outcome) = (case.plan, found, outcome);
+        true
     }
 
     /// Returns a note if the run without faults seems to be the wrong one.
@@ -399,7 +436,7 @@ mod tests {
         },
         *,
     };
-    use crate::App;
+    use crate::{App, testing::Snapshot};
 
     #[test]
     fn failure_of_correct_app_names_options() {
@@ -467,6 +504,32 @@ mod tests {
             search.run_cases(&[Case { name: "0".into(), plan: vec![Fault::Write { nth: 1, what }] }]);
             assert_eq!(search.report().failure().unwrap().faults(), [expected]);
         }
+    }
+
+    #[test]
+    fn plan_that_reveals_another_bug_is_not_taken() {
+        let before = |seconds| {
+            move |snapshot: &Snapshot| {
+                assert!(snapshot.time() < Duration::from_secs(seconds), "{seconds} s have passed");
+                Ok(())
+            }
+        };
+        // The state settles after 15 s and after 31 s. A missed step adds 20 s.
+        let scenario = Scenario::new(|| App::new("nothing"))
+            .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+            .step("wait", |_client| async { Ok(()) })
+            .settled("late", before(40))
+            .settled("early", before(20));
+        let servers = prepare(&scenario).unwrap();
+        let mut search = Search::new(&scenario, &servers, "", 0);
+        let jump = Fault::At { time: Duration::ZERO, what: TimedFault::ClockJump { instance: 0, seconds: 1 } };
+        search.run_cases(&[Case { name: "0".into(), plan: vec![Fault::AtStep { nth: 1 }, jump] }]);
+        let report = search.report();
+        let failure = report.failure().unwrap();
+        assert_eq!(failure.faults(), ["all processes are down during step 1"], "{failure}");
+        assert!(failure.message().starts_with(r#"rule "late": 40 s have passed"#), "{failure}");
+        let other = r#"help: another finding, with fewer or simpler faults: rule "early": 20 s have passed"#;
+        assert!(failure.to_string().contains(other), "{failure}");
     }
 
     #[test]
