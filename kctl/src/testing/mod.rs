@@ -76,7 +76,7 @@ pub use permissions::{Allowed, AllowedVerb, Denied, Probe};
 pub use role::names_a_real_server;
 pub use role::{check_role, check_role_on_cluster, check_whole_role_on_cluster};
 #[cfg(feature = "sim")]
-pub use sim::{Failure, Report, Scenario, Sim, Snapshot};
+pub use sim::{Failure, Report, Scenario, Sim, Snapshot, external};
 #[cfg(feature = "sim")]
 #[doc(hidden)]
 pub use sim::{SimulatedTest, simulate};

@@ -14,6 +14,7 @@ mod deletion_ignored;
 mod done_too_early;
 mod edge_triggered;
 mod error_as_absence;
+mod external_pair;
 mod external_twice;
 mod finalizer_kept;
 mod finalizers_cleared;
@@ -243,6 +244,7 @@ mod bug {
         done_too_early: WithFaults, "every version is released";
         edge_triggered: WithFaults, "the database has the version of the site";
         error_as_absence: WithFaults, "no database is dropped while there are credentials";
+        external_pair: WithFaults, "each site has a bucket with a tag";
         external_twice: WithFaults, "one invoice for each site";
         finalizer_kept: WithFaults, "one disk for each site";
         finalizers_cleared: WithoutFaults, "a site stays as long as a user holds it";

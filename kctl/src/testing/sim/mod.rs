@@ -58,6 +58,7 @@ pub use replay::SimulatedTest;
 pub use report::{Failure, Report};
 pub use scenario::Scenario;
 pub use snapshot::Snapshot;
+pub use world::external;
 
 use plan::SINGLES_MAX;
 use run::prepare;

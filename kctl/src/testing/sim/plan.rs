@@ -61,6 +61,8 @@ pub(super) enum Fault {
     Read { nth: u64, what: RequestFault },
     /// At the nth event of the app's watches.
     Event { nth: u64, what: EventFault },
+    /// At the nth call of a system outside of the cluster, counted over all processes of the app.
+    External { nth: u64, what: ExternalFault },
     /// All processes end before the nth step, and start again after [`MISSED_STEP_DELAY`]. The last step is the
     /// deletion of everything.
     AtStep { nth: usize },
@@ -80,6 +82,21 @@ pub(super) enum WriteFault {
     CrashLate(Duration),
     /// The process ends, and starts again only after [`OUTAGE`].
     Outage(Moment),
+}
+
+/// The effect of a fault on a call of a system outside of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ExternalFault {
+    /// The process ends before the call takes effect, and starts again.
+    CrashBefore,
+    /// The process ends after the call took effect, and starts again.
+    CrashAfter,
+    /// The call fails before it takes effect.
+    Fails,
+    /// The call takes effect, and fails.
+    FailsAfter,
+    /// The call takes effect after this time.
+    Slow(Duration),
 }
 
 /// An API server that is behind when a process starts.

@@ -189,7 +189,8 @@ async fn run_phases(
     };
     let mut points = world.points();
     points.length = world.shared.simulated_time();
-    let (injected, met) = (world.shared.faults.counts(), Some(world.shared.met.targets()));
+    let (mut injected, met) = (world.shared.faults.counts(), Some(world.shared.met.targets()));
+    injected.extend(world.shared.external_counts());
     let (changes_by_app, n_reconciles) = {
         let checks = world.shared.checks.lock();
         (checks.changes_by_app, checks.n_reconciles)
@@ -563,6 +564,7 @@ mod tests {
             // A process that is down is not idle, and `inject` counts what happens at a time.
             Fault::Event { what: EventFault::Close | EventFault::Expire | EventFault::Repeat, .. }
             | Fault::Write { what: WriteFault::Outage(_), .. }
+            | Fault::External { .. }
             | Fault::AtStep { .. }
             | Fault::At { .. } => Duration::ZERO,
             Fault::Event { what, .. } => panic!("the wait of {what:?}"),

@@ -1,6 +1,7 @@
 //! One run: API servers, the processes of the app, the faults, and the user, under simulated time.
 
 mod describe;
+mod external_calls;
 mod freeze;
 mod inject;
 mod observe;
@@ -31,8 +32,9 @@ use kube::Client;
 use parking_lot::Mutex;
 use tokio::{sync::Notify, task::JoinSet, time::Instant};
 
-use self::processes::Process;
+pub use self::external_calls::external;
 pub(super) use self::servers::Servers;
+use self::{external_calls::ExternalFaults, processes::Process};
 use super::{
     checks::{Checks, End, SharedChecks, Violation},
     met::MetFaults,
@@ -67,6 +69,8 @@ pub(super) struct Shared {
     pub(super) faults: Faults,
     /// The requests and events that the faults of the plan have met.
     pub(super) met: MetFaults,
+    /// The faults of calls of systems outside of the cluster.
+    externals: Mutex<ExternalFaults>,
     /// The server that is behind at the next start of a process.
     pub(super) next_behind: Arc<Mutex<Option<StaleServer>>>,
     /// The downtime of the process that crashes next, if it is not [`RESTART_DELAY`](super::plan::RESTART_DELAY).
@@ -144,6 +148,7 @@ impl World {
             others,
             faults: Faults::seeded(seed),
             met: MetFaults::default(),
+            externals: Mutex::default(),
             next_behind: Arc::default(),
             next_start: Arc::default(),
             missed_steps: Mutex::default(),
@@ -157,6 +162,7 @@ impl World {
             surge_incarnations: tokio::sync::Mutex::default(),
             pending_updates: AtomicUsize::new(0),
         });
+        shared.enter();
         shared.observe();
         let timed_faults = shared.inject(plan, &mut tasks);
         for index in 0..scenario.instances {

@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault, StaleState};
 use kctl_runtime::__private_0_1::ThawOrder;
 
-use super::{Fault, Freeze, OUTAGE, SLOW_LISTS_DURATION, StaleServer, TimedFault, WriteFault};
+use super::{ExternalFault, Fault, Freeze, OUTAGE, SLOW_LISTS_DURATION, StaleServer, TimedFault, WriteFault};
 
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -19,7 +19,9 @@ impl Fault {
         match (self, target) {
             (_, Some(target)) => self.describe(&format!(" ({target})")),
             (Self::AtStep { .. } | Self::At { .. }, None) => self.to_string(),
-            (Self::Write { .. } | Self::Read { .. } | Self::Event { .. }, None) => format!("{self} (met nothing)"),
+            (Self::Write { .. } | Self::Read { .. } | Self::Event { .. } | Self::External { .. }, None) => {
+                format!("{self} (met nothing)")
+            }
         }
     }
 
@@ -29,6 +31,7 @@ impl Fault {
             Self::Write { nth, what } => describe_write(&format!("write {nth}{target}"), what),
             Self::Read { nth, what } => format!("read {nth}{target}: {}", request(*what)),
             Self::Event { nth, what } => format!("watch event {nth}{target}: {}", event(*what)),
+            Self::External { nth, what } => format!("call {nth}{target}: {what}"),
             Self::AtStep { nth } => format!("all processes are down during step {nth}"),
             Self::At { time, what } => format!("at {:.3} s: {what}", time.as_secs_f64()),
         }
@@ -46,6 +49,29 @@ fn describe_write(write: &str, fault: &WriteFault) -> String {
         WriteFault::CrashLate(time) => format!("crash at {write}, which arrives {time:?} later"),
         WriteFault::Outage(moment) => {
             format!("crash {} {write} took effect, restart {OUTAGE:?} later", moment_text(*moment))
+        }
+    }
+}
+
+impl fmt::Display for ExternalFault {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CrashBefore => formatter.write_str("crash before it took effect"),
+            Self::CrashAfter => formatter.write_str("crash after it took effect"),
+            Self::Fails => formatter.write_str("fails before it took effect"),
+            Self::FailsAfter => formatter.write_str("fails after it took effect"),
+            Self::Slow(time) => write!(formatter, "on its way for {time:?}"),
+        }
+    }
+}
+
+impl ExternalFault {
+    /// Returns the short name by which injected faults are counted.
+    pub(in crate::testing::sim) fn name(self) -> &'static str {
+        match self {
+            Self::CrashBefore | Self::CrashAfter => "crash at an external call",
+            Self::Fails | Self::FailsAfter => "external call failed",
+            Self::Slow(_) => "slow external call",
         }
     }
 }

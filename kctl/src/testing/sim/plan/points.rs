@@ -19,6 +19,8 @@ pub(in crate::testing::sim) struct FaultPoints {
     pub(in crate::testing::sim) reads: Vec<&'static str>,
     /// The events of the app's watches.
     pub(in crate::testing::sim) events: Vec<EventSummary>,
+    /// The calls of systems outside of the cluster.
+    pub(in crate::testing::sim) externals: Vec<String>,
     /// The revisions of each cluster, the app's own first.
     pub(in crate::testing::sim) histories: Vec<History>,
     /// Times at which the state had settled: before each step that waits for it, and at the end.

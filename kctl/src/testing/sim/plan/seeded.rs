@@ -8,7 +8,7 @@ use kctl_runtime::__private_0_1::ThawOrder;
 use super::{
     Fault, Freeze, SKIPPED_EVENT_DELAY, StaleServer, TimedFault, WriteFault,
     points::{FaultPoints, fits},
-    singles::{FAILURES, READ_FAILURES},
+    singles::{EXTERNAL, FAILURES, READ_FAILURES},
 };
 use crate::testing::sim::lapse::{LeaseLapse, Renewals, longest_write};
 
@@ -60,6 +60,12 @@ const ROLLING_UPDATES_ONE_IN: u64 = 3;
 
 /// With leader election, one of this many seeds has an additional fault: a leader that is frozen.
 const LEADERS_FROZEN_ONE_IN: u64 = 3;
+
+/// One of this many seeds has an additional fault of an external call, if the app makes any.
+const EXTERNAL_ONE_IN: u64 = 2;
+
+/// Separates the random numbers of that fault from those of the others.
+const EXTERNAL_SEED: u64 = 0x6578_7465_726e_616c;
 
 /// Maximum number of faults of a seed, without the additional one of several replicas.
 const FAULTS_OF_SEED_MAX: u64 = 5;
@@ -138,7 +144,20 @@ impl FaultPoints {
     pub(in crate::testing::sim) fn choose_faults(&self, seed: u64) -> Vec<Fault> {
         let mut rng = Rng::new(seed);
         let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
-        (0..n_faults).map(|_| self.any(&mut rng)).chain(self.of_replicas(seed)).collect()
+        let faults = (0..n_faults).map(|_| self.any(&mut rng)).chain(self.of_replicas(seed));
+        faults.chain(self.of_external_call(seed)).collect()
+    }
+
+    /// Returns the additional fault of a seed if the app calls systems outside of the cluster.
+    ///
+    /// Its random numbers are separate, so that the other faults of the seed stay the same.
+    fn of_external_call(&self, seed: u64) -> Option<Fault> {
+        let mut rng = Rng::new(seed ^ EXTERNAL_SEED);
+        let is_chosen = !self.externals.is_empty() && rng.below(EXTERNAL_ONE_IN) == 0;
+        is_chosen.then(|| {
+            let nth = 1 + rng.below(reach(self.externals.len()));
+            Fault::External { nth, what: rng.one_of(&EXTERNAL) }
+        })
     }
 
     /// Returns the additional fault of a seed with several replicas.
@@ -208,8 +227,6 @@ impl FaultPoints {
         if self.n_slots > 0 && rng.below(SLOW_LISTS_ONE_IN) == 0 {
             return self.any_slow_lists(rng);
         }
-        // Reaches a quarter beyond the counts of the run without faults, because faults cause more writes and events.
-        let reach = |n: usize| (n as u64 + n as u64 / 4).max(1);
         let nth_write = 1 + rng.below(reach(self.n_writes));
         let nth_event = 1 + rng.below(reach(self.events.len()));
         match rng.one_of(&KINDS) {
@@ -323,6 +340,12 @@ impl FaultPoints {
         };
         Fault::At { time, what }
     }
+}
+
+/// Returns the number of places among which a fault is chosen. It is a quarter beyond that of the run without faults,
+/// because faults cause more writes and events.
+fn reach(n: usize) -> u64 {
+    (n as u64 + n as u64 / 4).max(1)
 }
 
 /// Returns the seconds of a clock jump: up to an hour forward or back.

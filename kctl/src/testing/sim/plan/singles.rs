@@ -6,7 +6,7 @@ use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
 use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
-    Fault, Freeze, SINGLES_MAX, SKIPPED_EVENT_DELAY, STALE_SERVER_DURATION, TimedFault, WriteFault,
+    ExternalFault, Fault, Freeze, SINGLES_MAX, SKIPPED_EVENT_DELAY, STALE_SERVER_DURATION, TimedFault, WriteFault,
     points::{FaultPoints, fits},
 };
 use crate::testing::sim::lapse::{LeaseLapse, Renewals};
@@ -61,6 +61,15 @@ pub(super) const READ_FAILURES: [RequestFault; 6] = [
     RequestFault::Half,
 ];
 
+/// Faults of a call of a system outside of the cluster.
+pub(super) const EXTERNAL: [ExternalFault; 5] = [
+    ExternalFault::CrashAfter,
+    ExternalFault::FailsAfter,
+    ExternalFault::CrashBefore,
+    ExternalFault::Fails,
+    ExternalFault::Slow(Duration::from_secs(5)),
+];
+
 impl FaultPoints {
     /// Returns each fault alone: a restart once the state had settled, a crash before and after each write, each delivered state skipped,
     /// each restart on each older server, and whatever else a single request or event can meet.
@@ -75,6 +84,9 @@ impl FaultPoints {
         let mut singles = Vec::new();
         for moment in [Moment::After, Moment::Before] {
             singles.extend(writes().map(|nth| on_write(nth, WriteFault::Crash { moment, behind: None })));
+        }
+        for what in EXTERNAL {
+            singles.extend((1..).zip(&self.externals).map(|(nth, _call)| Fault::External { nth, what }));
         }
         singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_EVENT_DELAY) }));
         singles.extend(self.lapses());

@@ -57,6 +57,22 @@ fn leaders_are_frozen_shortly_before_each_write() {
 }
 
 #[test]
+fn external_calls_have_faults_of_their_own() {
+    let points = FaultPoints { n_writes: 3, externals: vec!["create".into(), "tag".into()], ..FaultPoints::default() };
+    let is_external = |fault: &Fault| matches!(fault, Fault::External { .. });
+    assert_eq!(points.singles().iter().filter(|fault| is_external(fault)).count(), 10);
+    let none = FaultPoints { externals: Vec::new(), ..points.clone() };
+    for seed in 0..200 {
+        let mut with = points.choose_faults(seed);
+        let n_external = with.extract_if(.., |fault| is_external(fault)).count();
+        assert!(n_external <= 1, "seed {seed}");
+        assert_eq!(with, none.choose_faults(seed), "the other faults of seed {seed} stay the same");
+    }
+    let n_seeds = (0..200).filter(|seed| points.choose_faults(*seed).iter().any(is_external)).count();
+    assert!((60..140).contains(&n_seeds), "{n_seeds} of 200");
+}
+
+#[test]
 fn each_older_state_is_tried_after_each_write() {
     let cases = [
         (true, true, vec![3, 4, 5, 3, 4, 5, 6], vec![3, 4, 3, 4, 5]),

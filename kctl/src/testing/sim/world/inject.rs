@@ -56,6 +56,7 @@ impl Shared {
                     });
                     self.faults.add(rule.then(begins).nth(nth).times(1));
                 }
+                Fault::External { nth, what } => self.externals.lock().add(nth, index, what),
                 Fault::AtStep { nth } => drop(self.missed_steps.lock().0.insert(nth)),
                 Fault::At { time, what } => {
                     timed.push(start + time..self.inject_at(start + time, what));

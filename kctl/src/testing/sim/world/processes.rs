@@ -110,6 +110,13 @@ impl Shared {
         Some((process.connection.as_ref()?.client().to_owned(), process.freezer.clone()))
     }
 
+    /// Returns the connection of a process, if it runs.
+    pub(super) fn connection(&self, process: &str) -> Option<Connection> {
+        let processes = self.processes.lock();
+        let mut connections = processes.values().filter_map(|started| started.connection.as_ref());
+        connections.find(|connection| connection.client() == process).cloned()
+    }
+
     /// Returns the name of the process of a replica, if it runs.
     pub(super) fn process_name(&self, index: usize) -> Option<String> {
         let processes = self.processes.lock();
