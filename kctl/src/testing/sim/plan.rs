@@ -63,6 +63,9 @@ pub(super) enum Fault {
     Event { nth: u64, what: EventFault },
     /// At the nth call of a system outside of the cluster, counted over all processes of the app.
     External { nth: u64, what: ExternalFault },
+    /// Some requests of the app, and some responses, are a few milliseconds late in the whole run. The seed is that of
+    /// the random numbers.
+    Jitter { seed: u64 },
     /// All processes end before the nth step, and start again after [`MISSED_STEP_DELAY`]. The last step is the
     /// deletion of everything.
     AtStep { nth: usize },
@@ -148,6 +151,11 @@ pub(super) struct Freeze {
 }
 
 impl Fault {
+    /// Returns the seed of jitter.
+    pub(super) fn jitter_seed(&self) -> Option<u64> {
+        if let Self::Jitter { seed } = self { Some(*seed) } else { None }
+    }
+
     /// Returns advice for an app that can't bear this fault, if the scenario can leave it out.
     pub(super) fn option_help(&self) -> Option<&'static str> {
         match self {

@@ -565,6 +565,7 @@ mod tests {
             Fault::Event { what: EventFault::Close | EventFault::Expire | EventFault::Repeat, .. }
             | Fault::Write { what: WriteFault::Outage(_), .. }
             | Fault::External { .. }
+            | Fault::Jitter { .. }
             | Fault::AtStep { .. }
             | Fault::At { .. } => Duration::ZERO,
             Fault::Event { what, .. } => panic!("the wait of {what:?}"),

@@ -424,9 +424,11 @@ fn add(sum: &mut BTreeMap<&'static str, u64>, more: &BTreeMap<&'static str, u64>
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
+    use std::{sync::Arc, time::Duration};
 
+    use k8s_openapi::api::core::v1::ConfigMap;
     use kctl_apiserver::faults::Moment;
+    use kctl_runtime::reconcile::Result;
 
     use super::{
         super::{
@@ -436,7 +438,11 @@ mod tests {
         },
         *,
     };
-    use crate::{App, testing::Snapshot};
+    use crate::{
+        App,
+        prelude::{Action, Context, controller},
+        testing::Snapshot,
+    };
 
     #[test]
     fn failure_of_correct_app_names_options() {
@@ -530,6 +536,38 @@ mod tests {
         assert!(failure.message().starts_with(r#"rule "late": 40 s have passed"#), "{failure}");
         let other = r#"help: another finding, with fewer or simpler faults: rule "early": 20 s have passed"#;
         assert!(failure.to_string().contains(other), "{failure}");
+    }
+
+    /// Reads its object, and patches it.
+    #[controller(crate = crate, primary(get, patch))]
+    async fn labels(config: Arc<ConfigMap>, cx: Context<labels>) -> Result<Action> {
+        if config.metadata.labels.is_none() {
+            cx.get().await?;
+            cx.patch(crate::json!({ "metadata": { "labels": { "seen": "yes" } } })).await?;
+        }
+        Ok(Action::await_change())
+    }
+
+    #[test]
+    fn jitter_depends_on_its_seed_alone() {
+        let object = |name: &str| format!("{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}}}}}");
+        let scenario = Scenario::new(|| App::new("labels").controller::<labels>());
+        let scenario = ["a", "b", "c"].iter().fold(scenario, |all, name| all.objects(&object(name)));
+        let servers = prepare(&scenario).unwrap();
+        let under = |plan: &[Fault]| {
+            let outcome = run(&scenario, &servers, GENERATOR_SEED, plan, None);
+            assert_eq!(outcome.found, None);
+            outcome
+        };
+        let (plain, mut n_different) = (under(&[]), 0);
+        for seed in 0..4 {
+            let [first, second] = [(); 2].map(|()| under(&[Fault::Jitter { seed }]));
+            assert_eq!(trace::difference(&first.lines, &second.lines, &[]), None, "seed {seed}");
+            n_different += usize::from(trace::difference(&plain.lines, &first.lines, &[]).is_some());
+            let mut names = first.injected.keys();
+            assert!(names.all(|name| ["slow request", "slow response"].contains(name)), "{:?}", first.injected);
+        }
+        assert!(n_different > 1, "{n_different} of 4 seeds change the timeline");
     }
 
     #[test]

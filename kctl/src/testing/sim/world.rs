@@ -4,6 +4,7 @@ mod describe;
 mod external_calls;
 mod freeze;
 mod inject;
+mod jitter;
 mod observe;
 mod processes;
 mod rolling_update;
@@ -146,7 +147,7 @@ impl World {
             scenario: scenario.clone(),
             server,
             others,
-            faults: Faults::seeded(seed),
+            faults: Faults::seeded(plan.iter().find_map(Fault::jitter_seed).unwrap_or(seed)),
             met: MetFaults::default(),
             externals: Mutex::default(),
             next_behind: Arc::default(),

@@ -18,7 +18,7 @@ impl Fault {
     pub(in crate::testing::sim) fn describe_met(&self, target: Option<&str>) -> String {
         match (self, target) {
             (_, Some(target)) => self.describe(&format!(" ({target})")),
-            (Self::AtStep { .. } | Self::At { .. }, None) => self.to_string(),
+            (Self::Jitter { .. } | Self::AtStep { .. } | Self::At { .. }, None) => self.to_string(),
             (Self::Write { .. } | Self::Read { .. } | Self::Event { .. } | Self::External { .. }, None) => {
                 format!("{self} (met nothing)")
             }
@@ -32,6 +32,7 @@ impl Fault {
             Self::Read { nth, what } => format!("read {nth}{target}: {}", request(*what)),
             Self::Event { nth, what } => format!("watch event {nth}{target}: {}", event(*what)),
             Self::External { nth, what } => format!("call {nth}{target}: {what}"),
+            Self::Jitter { seed } => format!("some requests and responses are 7 or 13 ms late (jitter {seed})"),
             Self::AtStep { nth } => format!("all processes are down during step {nth}"),
             Self::At { time, what } => format!("at {:.3} s: {what}", time.as_secs_f64()),
         }

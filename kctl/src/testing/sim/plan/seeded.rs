@@ -67,7 +67,13 @@ const EXTERNAL_ONE_IN: u64 = 2;
 /// Separates the random numbers of that fault from those of the others.
 const EXTERNAL_SEED: u64 = 0x6578_7465_726e_616c;
 
-/// Maximum number of faults of a seed, without the additional one of several replicas.
+/// One of this many seeds has jitter.
+const JITTERS_ONE_IN: u64 = 4;
+
+/// Separates the random number of jitter from those of the others.
+const JITTER_SEED: u64 = 0x6a69_7474_6572;
+
+/// Maximum number of faults of a seed, without jitter and the additional ones of several replicas and external calls.
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
 /// The additional fault of a seed with slots, each for one random number, as for [`KINDS`].
@@ -145,7 +151,13 @@ impl FaultPoints {
         let mut rng = Rng::new(seed);
         let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
         let faults = (0..n_faults).map(|_| self.any(&mut rng)).chain(self.of_replicas(seed));
-        faults.chain(self.of_external_call(seed)).collect()
+        faults.chain(self.of_external_call(seed)).chain(self.any_jitter(seed)).collect()
+    }
+
+    /// Returns the jitter of a seed, for an app that writes. Its random numbers are separate as well.
+    fn any_jitter(&self, seed: u64) -> Option<Fault> {
+        let is_chosen = self.n_writes > 0 && Rng::new(seed ^ JITTER_SEED).below(JITTERS_ONE_IN) == 0;
+        is_chosen.then_some(Fault::Jitter { seed })
     }
 
     /// Returns the additional fault of a seed if the app calls systems outside of the cluster.

@@ -20,7 +20,11 @@ impl Fault {
             Self::At { time, what } => {
                 simpler_timed(*what).into_iter().map(|what| Self::At { time: *time, what }).collect()
             }
-            Self::Read { .. } | Self::Event { .. } | Self::External { .. } | Self::AtStep { .. } => Vec::new(),
+            Self::Read { .. }
+            | Self::Event { .. }
+            | Self::External { .. }
+            | Self::Jitter { .. }
+            | Self::AtStep { .. } => Vec::new(),
         }
     }
 }

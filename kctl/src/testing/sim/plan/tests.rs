@@ -73,6 +73,17 @@ fn external_calls_have_faults_of_their_own() {
 }
 
 #[test]
+fn quarter_of_seeds_has_jitter() {
+    let points = FaultPoints { n_writes: 3, ..FaultPoints::default() };
+    let n_jitters = |points: &FaultPoints| {
+        let faults = (0..400).flat_map(|seed| points.choose_faults(seed));
+        faults.filter(|fault| matches!(fault, Fault::Jitter { .. })).count()
+    };
+    assert!((60..140).contains(&n_jitters(&points)), "{} of 400", n_jitters(&points));
+    assert_eq!(n_jitters(&FaultPoints { n_writes: 0, ..points }), 0);
+}
+
+#[test]
 fn each_older_state_is_tried_after_each_write() {
     let cases = [
         (true, true, vec![3, 4, 5, 3, 4, 5, 6], vec![3, 4, 3, 4, 5]),

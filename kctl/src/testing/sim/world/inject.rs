@@ -57,6 +57,8 @@ impl Shared {
                     self.faults.add(rule.then(begins).nth(nth).times(1));
                 }
                 Fault::External { nth, what } => self.externals.lock().add(nth, index, what),
+                // Below, after the rules of all other faults.
+                Fault::Jitter { .. } => {}
                 Fault::AtStep { nth } => drop(self.missed_steps.lock().0.insert(nth)),
                 Fault::At { time, what } => {
                     timed.push(start + time..self.inject_at(start + time, what));
@@ -67,6 +69,9 @@ impl Shared {
                     });
                 }
             }
+        }
+        if plan.iter().any(|fault| fault.jitter_seed().is_some()) {
+            self.delay_some_requests();
         }
         timed
     }
