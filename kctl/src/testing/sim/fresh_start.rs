@@ -22,9 +22,9 @@ const NOT_APPLIED: [&str; 4] = ["deletionTimestamp", "finalizers", "generation",
 /// The objects at the end of a run, before everything is deleted.
 #[derive(Clone, Default)]
 pub(super) struct FinalObjects {
-    /// Those of users, as a stream of YAML documents.
+    /// The objects of users, as a stream of YAML documents.
     pub(super) of_users: String,
-    /// Those that the app created, without their status.
+    /// The objects that the app created, without their status.
     of_app: Vec<NormalizedObject>,
 }
 

@@ -145,8 +145,8 @@ enum AnyOfShards {
 }
 
 impl FaultPoints {
-    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and with several replicas
-    /// perhaps one more.
+    /// Returns the combination of faults that a seed chooses: one to [`FAULTS_OF_SEED_MAX`], and perhaps jitter and one
+    /// more for several replicas or external calls.
     pub(in crate::testing::sim) fn choose_faults(&self, seed: u64) -> Vec<Fault> {
         let mut rng = Rng::new(seed);
         let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
