@@ -99,10 +99,10 @@ pub async fn external<T>(call: &str, effect: impl FnOnce() -> T) -> Result<T> {
             sleep(time).await;
             Ok(effect())
         }
-        Some(ExternalFault::Fails) => Err(failed(call)),
+        Some(ExternalFault::Fails) => Err(call_error(call)),
         Some(ExternalFault::FailsAfter) => {
             drop(effect());
-            Err(failed(call))
+            Err(call_error(call))
         }
         Some(ExternalFault::CrashBefore) => {
             connection.disconnect();
@@ -116,7 +116,7 @@ pub async fn external<T>(call: &str, effect: impl FnOnce() -> T) -> Result<T> {
     }
 }
 
-fn failed(call: &str) -> Error {
+fn call_error(call: &str) -> Error {
     Error::from(format!("{call}: failed by a fault on purpose"))
 }
 
