@@ -13,11 +13,11 @@ const N_PARTS: u32 = 12;
 
 /// Creates the parts of a site in this order.
 #[controller(of = Site, owns = Secret(create))]
-struct Parts {
+struct Branches {
     order: fn() -> BoxFuture<'static, Vec<u32>>,
 }
 
-impl Reconcile for Parts {
+impl Reconcile for Branches {
     async fn reconcile(&self, site: Arc<Site>, cx: Context<Self>) -> Result<Action> {
         let there: Vec<_> = cx.owned::<Secret>().iter().map(|secret| secret.name_any()).collect();
         for name in (self.order)().await.into_iter().map(|part| format!("part-{part}")) {
@@ -56,9 +56,9 @@ async fn fixed_order() -> Vec<u32> {
 }
 
 pub(crate) fn bug() -> Scenario {
-    Scenario::new(|| simple(|| Parts { order: || Box::pin(random_order()) })).objects(A)
+    Scenario::new(|| simple(|| Branches { order: || Box::pin(random_order()) })).objects(A)
 }
 
 pub(crate) fn twin() -> Scenario {
-    Scenario::new(|| simple(|| Parts { order: || Box::pin(fixed_order()) })).objects(A)
+    Scenario::new(|| simple(|| Branches { order: || Box::pin(fixed_order()) })).objects(A)
 }

@@ -52,7 +52,7 @@ impl Subscriber for TimelineSubscriber {
     fn record_follows_from(&self, _span: &Id, _follows: &Id) {}
 
     fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::default();
+        let mut fields = LogFields::default();
         event.record(&mut fields);
         let level = event.metadata().level().as_str().to_ascii_lowercase();
         progress::log_outside("app", format!("{level}: {}{}", fields.message, fields.others));
@@ -65,12 +65,12 @@ impl Subscriber for TimelineSubscriber {
 
 /// The message of an event, and its other fields as ` name=value`.
 #[derive(Default)]
-struct Fields {
+struct LogFields {
     message: String,
     others: String,
 }
 
-impl Visit for Fields {
+impl Visit for LogFields {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
         // Writing to a string does not fail.
         let _written = match field.name() {
