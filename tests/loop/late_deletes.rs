@@ -75,6 +75,33 @@ async fn missing_kind_does_not_count_as_deleted_object() {
     assert_eq!(world.pod_names().await, Vec::<String>::new());
 }
 
+/// Patches its primary, and logs the number of failures before each attempt.
+#[controller(of = ConfigMap, primary(patch))]
+struct Stamps {
+    log: Log,
+}
+
+impl Reconcile for Stamps {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        self.log.add(cx.attempt().to_string());
+        cx.patch(kctl::json!({ "metadata": { "annotations": { "seen": "yes" } } })).await?;
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn plain_not_found_is_a_failure_with_backoff() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.set("a", "1").await;
+    // Like the patch of a subresource that the kind does not have: the response names no object.
+    world.faults.add(Fault::Reject(404), |request| request.method == "PATCH");
+    let added = log.clone();
+    world.run(app().controller_with(move |_| std::future::ready(Ok(Stamps { log: added.clone() })))).await;
+    advance_seconds(1).await;
+    let attempts = log.take();
+    assert_eq!(attempts[..3], ["0", "1", "2"], "{attempts:?}");
+}
+
 /// A kind with the name of a built-in one.
 mod custom {
     use kctl::prelude::*;

@@ -130,9 +130,11 @@ impl Env {
     }
 
     /// Returns `true` if the error says that the primary itself is gone. The cache will follow in a moment.
+    ///
+    /// A 404 for another reason does not count: the kind may have no subresource `status`, and that stays so.
     pub(crate) fn is_gone(&self, error: &ApiError, key: &ObjectKey) -> bool {
         let primary = &self.spec.primary;
-        error.is_not_found() && error.operation().is_on(&primary.cluster, &primary.kind, key)
+        error.is_object_missing() && error.operation().is_on(&primary.cluster, &primary.kind, key)
     }
 }
 

@@ -370,8 +370,7 @@ impl<C: Reconcile> Pool<C> {
     /// not wait for the watch. Until then each event of an owned object would start another reconcile of the deleted
     /// owner.
     async fn record_deletion(&self, error: &Error, key: &ObjectKey, uid: Uid) {
-        let gone = |api: &ApiError| self.env.is_gone(api, key) && api.is_object_missing();
-        if error.api().is_some_and(gone) {
+        if error.api().is_some_and(|api| self.env.is_gone(api, key)) {
             self.env.primary.store().push_and_wait(Delta::Gone(key.clone(), uid)).await;
         }
     }
