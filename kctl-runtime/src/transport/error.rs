@@ -157,10 +157,19 @@ pub enum ApiError {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Status {
+    kind: String,
     reason: String,
     message: String,
     code: u16,
     details: Box<StatusDetails>,
+}
+
+impl Status {
+    /// Reads the body of a response. A body that is not a JSON object becomes the message.
+    fn read(code: u16, body: &str) -> Self {
+        serde_json::from_str(body)
+            .unwrap_or_else(|_not_a_status| Self { message: page_text(code, body), ..Self::default() })
+    }
 }
 
 /// Leaves out the link to a library's docs at the end of a message: rustls adds one if a connection breaks.
@@ -185,6 +194,7 @@ impl ApiError {
     ///
     /// A body that is not a `Status` (a proxy's page, for example) becomes the message, cut after 500
     /// characters and followed by the code. `retry_after` is the header's value; without one the body's `retryAfterSeconds` counts.
+    /// Only the `code` of a body with `kind: Status` replaces the HTTP status.
     ///
     /// ```
     /// use std::time::Duration;
@@ -199,16 +209,29 @@ impl ApiError {
     /// assert!(proxy.is_unknown_outcome());
     /// ```
     pub fn rejected(operation: impl Into<Operation>, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
-        let status: Status = serde_json::from_str(body)
-            .unwrap_or_else(|_not_a_status| Status { message: page_text(code, body), ..Status::default() });
+        let status = Status::read(code, body);
+        // A gateway's 503 may have a JSON body with the code 404 of its own. That is not a kind that is not served.
+        let code = if status.kind == "Status" && status.code != 0 { status.code } else { code };
+        Self::with_status(operation.into(), code, retry_after, status)
+    }
+
+    /// Builds [`Rejected`](Self::Rejected) from the object of an `ERROR` event, whose watch was accepted before. Without a
+    /// `code` it counts as 500.
+    pub(crate) fn watch_error(operation: impl Into<Operation>, body: &str) -> Self {
+        let status = Status::read(500, body);
+        let code = if status.code == 0 { 500 } else { status.code };
+        Self::with_status(operation.into(), code, None, status)
+    }
+
+    /// Builds [`Rejected`](Self::Rejected) from this code and the other fields of a status.
+    fn with_status(operation: Operation, code: u16, retry_after: Option<Duration>, status: Status) -> Self {
         let seconds = status.details.retry_after_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let code = if status.code == 0 { code } else { status.code };
         let message = match status.message.trim() {
             "" => format!("{} without a message", status_line(code)),
             message => message.to_owned(),
         };
         Self::Rejected {
-            operation: operation.into(),
+            operation,
             code,
             reason: status.reason,
             message,
@@ -414,6 +437,19 @@ mod tests {
             assert_eq!(error.to_string(), format!("watch pods: {expected}"));
         }
         assert!(ApiError::rejected("list pods", 404, None, "404 page not found\n").is_unknown_resource());
+    }
+
+    #[test]
+    fn only_code_of_a_status_replaces_http_status() {
+        let gateway = r#"{"code": 404, "message": "no route"}"#;
+        let error = ApiError::rejected("list pods", 503, None, gateway);
+        assert_eq!((error.code(), error.is_not_found()), (Some(503), false));
+        assert_eq!(error.to_string(), "list pods: no route");
+        let status = r#"{"kind": "Status", "code": 404, "message": "no pod"}"#;
+        assert_eq!(ApiError::rejected("list pods", 503, None, status).code(), Some(404));
+        for (body, code) in [(r#"{"code": 410}"#, 410), (r#"{"kind": "Status"}"#, 500), ("gone", 500)] {
+            assert_eq!(ApiError::watch_error("watch pods", body).code(), Some(code), "{body}");
+        }
     }
 
     #[test]
