@@ -64,7 +64,8 @@ impl DecodeCache {
     /// The caller drops them after it released the lock.
     fn insert(&mut self, id: StateId, entry: Entry) -> Vec<Entry> {
         let mut gone = Vec::new();
-        if self.values.contains_key(&id) {
+        // An entry that never fits would only empty the ring for all other readers.
+        if self.values.contains_key(&id) || entry.n_bytes > DECODED_BYTES_MAX {
             return vec![entry];
         }
         while self.n_bytes + entry.n_bytes > DECODED_BYTES_MAX || self.values.len() >= VALUES_MAX {
@@ -117,8 +118,11 @@ mod tests {
             assert_eq!(ring.ids.len(), ring.values.len());
             assert!(ring.get(id).is_some_and(|value| value.downcast_ref() == Some(&n)));
         }
-        ring.insert(StateId::new(), Entry { n_bytes: DECODED_BYTES_MAX + 1, value: Arc::new(0) });
-        assert!(ring.values.is_empty(), "what is larger than the bound is not kept");
+        let (small, huge) = (StateId::new(), StateId::new());
+        ring.insert(small, Entry { n_bytes: 1, value: Arc::new(0) });
+        let gone = ring.insert(huge, Entry { n_bytes: DECODED_BYTES_MAX + 1, value: Arc::new(0) });
+        assert_eq!((gone.len(), ring.values.len()), (1, 1), "the value that is larger than the bound is not kept");
+        assert!(ring.get(small).is_some() && ring.get(huge).is_none(), "and it removes no other value");
         for _ in 0..2 * VALUES_MAX {
             ring.insert(StateId::new(), Entry { n_bytes: 1, value: Arc::new(0) });
         }
