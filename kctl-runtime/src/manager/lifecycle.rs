@@ -147,7 +147,8 @@ impl Manager {
             error = running.wait_for_failure() => return Err(error),
         }
         stopping.send_replace(true);
-        let begun = Instant::now();
+        // A timeout beyond the range of the clock is no limit.
+        let limit = graceful.and_then(|period| Instant::now().checked_add(period));
         for (_, queue) in &queues {
             queue.shut_down();
         }
@@ -165,11 +166,10 @@ impl Manager {
         let _late = timeout(FLUSH_TIMEOUT, async { while running.recorders.join_next().await.is_some() {} }).await;
         running.recorders.shutdown().await;
         if drained.is_ok() {
-            running.hand_over_slots(graceful.map(|period| begun + period)).await;
+            running.hand_over_slots(limit).await;
         }
         if let Some(resign) = running.resign.take() {
-            let quiet =
-                drained.is_ok() && running.wait_for_writes(&permit, graceful.map(|period| begun + period)).await?;
+            let quiet = drained.is_ok() && running.wait_for_writes(&permit, limit).await?;
             let _ended = resign.send(quiet);
             while running.election.join_next().await.is_some() {}
         }
