@@ -245,3 +245,42 @@ async fn removed_finalizer_is_final_before_the_watch_event() {
     assert_eq!(world.pod_names().await, Vec::<String>::new());
     assert_eq!(n_cleaned.load(Ordering::Relaxed), 1);
 }
+
+/// Has a finalizer, and logs its calls.
+#[controller(of = ConfigMap, finalizer = "loop.example.com/logged")]
+struct Logged {
+    log: Log,
+}
+
+impl Reconcile for Logged {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: Context<Self>) -> Result<Action> {
+        self.log.add("reconcile");
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Logged {
+    async fn finalize(&self, _: Arc<ConfigMap>, _: Context<Self>) -> Result<()> {
+        self.log.add("finalize");
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_deleted_during_finalizer_patch_is_only_finalized() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.set("a", "1").await;
+    let is_patched = AtomicBool::default();
+    world.faults.add(Fault::DelayResponse(Duration::from_secs(2)), move |request| {
+        request.method == "PATCH" && !is_patched.swap(true, Ordering::Relaxed)
+    });
+    let added = log.clone();
+    world.run(app().controller_with(move |_| std::future::ready(Ok(Logged { log: added.clone() })))).await;
+    advance_seconds(1).await;
+    let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    configs.delete("a", &DeleteParams::default()).await.unwrap();
+    assert!(configs.get("a").await.unwrap().metadata.deletion_timestamp.is_some(), "its finalizer was added before");
+    advance_seconds(60).await;
+    assert_eq!(log.take(), ["finalize"]);
+    assert!(configs.get_opt("a").await.unwrap().is_none());
+}

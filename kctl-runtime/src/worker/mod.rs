@@ -379,8 +379,14 @@ impl<C: Reconcile> Pool<C> {
     /// controller's finalizer is left alone. The garbage collector removes what it owns, and objects created now would
     /// be removed as well.
     async fn perform(&self, mut stored: Arc<Stored>, tags: u32, env: &Arc<ReconcileEnv>) -> Result<Action, Error> {
-        let deleting = stored.meta().deletion_timestamp().is_some();
         let finalizer = self.env.spec.finalizer.as_deref();
+        let lacks =
+            |finalizer: &&str| stored.meta().deletion_timestamp().is_none() && !stored.meta().has_finalizer(finalizer);
+        if let Some(finalizer) = finalizer.filter(lacks) {
+            stored = finalizer::add(env, &stored, finalizer).await?;
+        }
+        // Read after the patch of the finalizer: the object may have been deleted meanwhile.
+        let deleting = stored.meta().deletion_timestamp().is_some();
         let is_present = finalizer.is_some_and(|finalizer| stored.meta().has_finalizer(finalizer));
         match (finalizer, C::finalize_fn()) {
             (Some(finalizer), Some(finalize)) if deleting && is_present => {
@@ -391,7 +397,6 @@ impl<C: Reconcile> Pool<C> {
                 return Ok(Action::await_change());
             }
             _ if deleting => return Ok(Action::await_change()),
-            (Some(finalizer), _) if !is_present => stored = finalizer::add(env, &stored, finalizer).await?,
             _ => {}
         }
         let (object, context) = (Self::decode(&stored)?, self.context(&stored, tags, env));
