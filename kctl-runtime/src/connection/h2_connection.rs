@@ -5,7 +5,10 @@
 //! their own connection, since the pool learns only from the first handshake that HTTP/2 is spoken.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,7 +19,10 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::client::Body;
-use tokio::{sync::Mutex, time::timeout};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 
 use super::{connector::Connector, router::Limits};
 
@@ -44,6 +50,20 @@ pub(super) struct H2Connection {
     is_established: AtomicBool,
     /// Held by the request that opens the connection.
     first: Mutex<()>,
+    /// The last bound that was learned on this connection, to take it back if the connection was dead.
+    learned: parking_lot::Mutex<Option<LearnedLimit>>,
+    /// Longest time until pings have closed a dead connection, with a margin for a busy process.
+    dead_within: Duration,
+}
+
+/// A bound on streams that was lowered.
+struct LearnedLimit {
+    since: Instant,
+    /// The bound before.
+    before: usize,
+    n_responded: usize,
+    /// The bound, shared with the pool.
+    n_max: Arc<AtomicUsize>,
 }
 
 impl H2Connection {
@@ -68,6 +88,8 @@ impl H2Connection {
             n_responded: AtomicUsize::default(),
             is_established: AtomicBool::default(),
             first: Mutex::default(),
+            learned: parking_lot::Mutex::default(),
+            dead_within: 2 * (limits.ping_every + limits.ping_within),
         }
     }
 
@@ -98,8 +120,35 @@ impl H2Connection {
         response
     }
 
-    /// Marks the connection as lost: the next request opens one first.
+    /// Marks the connection as lost: the next request opens one first. Takes back a bound that was learned just before,
+    /// because a dead connection leaves each stream without a response.
     pub(super) fn mark_lost(&self) {
         self.is_established.store(false, Ordering::Release);
+        let learned = self.learned.lock().take();
+        if let Some(learned) = learned.filter(|learned| learned.since.elapsed() <= self.dead_within) {
+            let LearnedLimit { before, n_responded, n_max, .. } = learned;
+            let _changed_meanwhile = n_max.compare_exchange(n_responded, before, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Lowers the bound to the streams that the server responded to: it did not respond to one more.
+    pub(super) fn lower_limit(&self, n_max: &Arc<AtomicUsize>) {
+        let n_responded = self.n_responded.load(Ordering::Relaxed);
+        if n_responded == 0 {
+            return;
+        }
+        let mut learned = self.learned.lock();
+        let before = n_max.fetch_min(n_responded, Ordering::Relaxed);
+        if n_responded >= before {
+            return;
+        }
+        // Several streams of a dead connection may lower it one after the other.
+        let recent = learned.take().filter(|earlier| earlier.since.elapsed() <= self.dead_within);
+        let before = recent.map_or(before, |earlier| earlier.before.max(before));
+        *learned = Some(LearnedLimit { since: Instant::now(), before, n_responded, n_max: n_max.clone() });
+        tracing::info!(
+            streams = n_responded,
+            "watch timed out on a shared HTTP/2 connection; lowering streams per connection"
+        );
     }
 }

@@ -13,8 +13,9 @@
 //! 3. If that took at least [`Limits::response_within`], the number of streams with a response becomes the new bound.
 //! 4. The retry finds no room on that connection, and opens another one.
 //!
-//! The bound only falls, and is shared by all connections of the pool. A slow server that answers nothing does
-//! not lower it, because a connection without an answered stream proves nothing.
+//! The bound is shared by all connections of the pool. A slow server that answers nothing does not lower it, because a
+//! connection without an answered stream proves nothing. Neither does a request that fails with its connection. If the
+//! connection turns out to have been dead, its pings fail soon after, and the bound rises again.
 
 use std::{
     sync::{
@@ -76,7 +77,8 @@ impl H2Pool {
             let (since, slow) = (Instant::now(), self.limits.response_within);
             stream.limit_guard = Some(Box::new(StreamLimitGuard { since, slow, n_max: self.n_max.clone() }));
         }
-        let response = connection.send(request).await?;
+        // A request that failed says nothing about the number of streams: its connection was lost.
+        let response = connection.send(request).await.inspect_err(|_lost| stream.limit_guard = None)?;
         stream.response_received();
         Ok(response.map(|body| ResponseBody::new(body).with_stream(stream)))
     }
@@ -144,14 +146,7 @@ impl Drop for Stream {
         } else if let Some(limit_guard) = &self.limit_guard
             && limit_guard.since.elapsed() >= limit_guard.slow
         {
-            // The server responded to this many streams of the connection and not one more: this is the new bound.
-            let n_responded = self.connection.n_responded.load(Ordering::Relaxed);
-            if n_responded > 0 && n_responded < limit_guard.n_max.fetch_min(n_responded, Ordering::Relaxed) {
-                tracing::info!(
-                    streams = n_responded,
-                    "watch timed out on a shared HTTP/2 connection; lowering streams per connection"
-                );
-            }
+            self.connection.lower_limit(&limit_guard.n_max);
         }
     }
 }

@@ -146,6 +146,46 @@ async fn server_that_takes_fewer_streams_gets_more_connections() {
     assert_eq!(by_connection(&server), [4, 4, 4, 1]);
 }
 
+/// Returns limits that notice a silent connection within about a second, and learn from each unanswered watch.
+fn impatient() -> Limits {
+    let (ping_every, ping_within) = (Duration::from_millis(50), Duration::from_secs(1));
+    Limits { response_within: Duration::ZERO, ping_every, ping_within, ..Limits::default() }
+}
+
+/// Opens ten watches, and checks that they share a connection.
+async fn check_sharing(by: &Client, server: &Server) {
+    server.take();
+    let _open = watches(by, 10).await;
+    assert_eq!(by_connection(server), [10]);
+}
+
+#[tokio::test]
+async fn watch_that_fails_with_its_connection_lowers_no_bound() {
+    let server = Server::start(100).await;
+    let by = client(&server, impatient());
+    let open = watches(&by, 3).await;
+    server.end(End::Silent);
+    let failed = timeout(SOON, by.send(get(WATCH))).await.expect("the end of the connection");
+    assert!(failed.is_err(), "a silent server responded");
+    drop(open);
+    check_sharing(&by, &server).await;
+}
+
+#[tokio::test]
+async fn bound_learned_on_a_dead_connection_is_taken_back() {
+    let server = Server::start(100).await;
+    let by = client(&server, impatient());
+    let mut open = watches(&by, 3).await;
+    server.end(End::Silent);
+    assert!(timeout(Duration::from_millis(1), by.send(get(WATCH))).await.is_err(), "a silent server responded");
+    for body in &mut open {
+        let end = timeout(SOON, body.frame()).await.expect("the end of the watch");
+        assert!(end.is_none_or(|frame| frame.is_err()));
+    }
+    drop(open);
+    check_sharing(&by, &server).await;
+}
+
 #[tokio::test]
 async fn watches_of_a_lost_connection_reconnect_over_one() {
     let server = TestServer::start(100).await;
