@@ -10,13 +10,17 @@ use serde::Deserialize;
 
 use super::Operation;
 
+/// Longest `Retry-After` that is followed. A server that recovers earlier is found within this time, whatever wait it
+/// named: neither a cache nor a key must freeze for a day because of one response.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
 /// The error of a request to the API server, with the operation and the object it was about.
 ///
 /// Reconcile functions return it with `?`. The worker decides by two methods when the key is tried again:
 ///
 /// | Error | Sent | Next attempt |
 /// |---|---|---|
-/// | [`Rejected`](Self::Rejected) with `Retry-After` | yes | after that wait |
+/// | [`Rejected`](Self::Rejected) with `Retry-After` | yes | after that wait, at most a minute |
 /// | [`Rejected`](Self::Rejected), a conflict | yes | once the cache has a newer state |
 /// | [`Rejected`](Self::Rejected) otherwise | yes | after the backoff |
 /// | [`NoResponse`](Self::NoResponse), [`Unreadable`](Self::Unreadable) | yes | after the backoff, on a cache that was listed again |
@@ -396,6 +400,11 @@ impl ApiError {
             Self::Rejected { retry_after, .. } => *retry_after,
             _ => None,
         }
+    }
+
+    /// Returns the part of that wait that is followed, at most [`RETRY_AFTER_MAX`].
+    pub(crate) fn followed_retry_after(&self) -> Option<Duration> {
+        self.retry_after().map(|wait| wait.min(RETRY_AFTER_MAX))
     }
 
     /// Returns `true` if the Status object has a cause of this type, about this field; an empty field for none.
