@@ -140,6 +140,9 @@ pub fn for_relation(
     let (relation, kind, namespaced) = (relation.clone(), primary.kind.clone(), primary.namespaced);
     Arc::new(move |change, origin| {
         if !passes(&relation, change) {
+            if let (RelationKind::Primary, Change::Deleted { last }) = (relation.declared_as, change) {
+                free_entry(&queue, change, last.key(), origin);
+            }
             return;
         }
         for (key, effects) in affected_primaries(&relation, change, PrimaryKind { kind: &kind, namespaced }, &primaries)
@@ -238,6 +241,14 @@ fn add(
 ) {
     let event = own_writes::event(change, effects.backoff, effects.min_write_effect);
     queue.add(Add::new(key).priority(priority(origin)).tags(tag(index, origin)).event(event));
+}
+
+/// Enqueues the key of a deleted primary whose predicate drops the deletion, if the queue has an entry of it. The run
+/// finds no object and frees the entry; without it, a key that was given up would count as failing for ever.
+fn free_entry(queue: &WorkQueue<ObjectKey>, change: &Change<Stored>, key: &ObjectKey, origin: Origin) {
+    if queue.has_entry(key) {
+        add(queue, change, key.clone(), Effects::on_primary(change), (0, origin));
+    }
 }
 
 /// Returns the priority of a key: objects of the initial list wait behind fresh changes.

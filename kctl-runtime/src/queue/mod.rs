@@ -305,6 +305,11 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         wait
     }
 
+    /// Returns `true` if the key waits, is ready, is processed, or has failed since its last success.
+    pub(crate) fn has_entry(&self, key: &K) -> bool {
+        self.shared.state.lock().has_entry(key)
+    }
+
     /// Returns the number of conflicts of the key in a row, since it was last forgotten or changed.
     pub fn num_conflicts(&self, key: &K) -> u32 {
         self.shared.state.lock().conflicts(key)
