@@ -3,7 +3,10 @@
 //! Each sends nothing if nothing would change. For that, this process remembers the last form that it applied of each
 //! object. Server-side apply removes fields that were given before, so "the object has all fields" is not enough.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
@@ -170,7 +173,7 @@ pub(super) async fn converge<K: Object>(
     live: &[Arc<K>],
 ) -> Result<Converged<K>, ApiError> {
     let mut result = Converged { applied: Vec::new(), deleted: Vec::new(), n_unchanged: 0 };
-    let keys: Vec<ObjectKey> = desired.iter().map(|object| key_of(primary, object)).collect();
+    let keys: HashSet<ObjectKey> = desired.iter().map(|object| key_of(primary, object)).collect();
     let (apply, mut states) = (Apply { env, primary, source }, HashMap::new());
     for object in desired {
         let applied = apply.apply_one(Desired::for_owned::<K>(env, primary, source, object)?).await?;
