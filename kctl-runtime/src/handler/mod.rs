@@ -254,16 +254,17 @@ fn free_entry(queue: &WorkQueue<ObjectKey>, change: &Change<Stored>, key: &Objec
 /// Returns the priority of a key: objects of the initial list wait behind fresh changes.
 fn priority(origin: Origin) -> i32 {
     match origin {
-        Origin::InitialList => PRIORITY_INITIAL,
+        Origin::InitialList | Origin::LateList => PRIORITY_INITIAL,
         Origin::Live => 0,
     }
 }
 
-/// Returns the tag that records why a key was queued.
+/// Returns the tag that records why a key was queued. Objects that other relations list after the start are changes for
+/// primaries that were there before: `converged` must not skip these, whose wait for a requeue ends as well.
 fn tag(index: usize, origin: Origin) -> u32 {
-    match origin {
-        Origin::InitialList => TAG_INITIAL,
-        Origin::Live => relation_tag(index),
+    match (origin, index) {
+        (Origin::InitialList, _) | (Origin::LateList, 0) => TAG_INITIAL,
+        (Origin::LateList | Origin::Live, _) => relation_tag(index),
     }
 }
 
