@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     Converged, Env, ReconcileEnv,
-    applied::{AppliedState, hash_of},
+    applied::{AppliedState, LeftState, hash_of},
     owner_references::{check_namespace, with_controller},
 };
 use crate::{
@@ -251,7 +251,7 @@ impl Apply<'_> {
         let last = self.env.applied.last(by, self.env.writer.tenure(), source.config(), &uid);
         let state = last.filter(|state| state.desired == desired.hash)?;
         let stored: Value = serde_json::from_str(&cached.json()).unwrap_or_default();
-        let is_as_left = state.left.is_some_and(|left| left == self.hash_of_state(stored.clone()));
+        let is_as_left = state.left.is_some_and(|left| left.is(self.hash_of_state(stored.clone())));
         if !is_as_left && !has_all(stored, desired.object.clone()) {
             return None;
         }
@@ -267,7 +267,10 @@ impl Apply<'_> {
         let applied: Arc<K> = self.env.writer.patch(&target, "", APPLY_PATCH, &object).await?;
         let version = applied.resource_version();
         let left = store.get(&key).filter(|cached| Some(cached.meta().resource_version.to_string()) == version);
-        let left = left.map(|cached| self.hash_of_state(serde_json::from_str(&cached.json()).unwrap_or_default()));
+        let left = left.map(|cached| {
+            let state = serde_json::from_str(&cached.json()).unwrap_or_default();
+            LeftState::new(self.hash_of_state(state))
+        });
         let uid = applied.uid().unwrap_or_default().as_str().into();
         Ok(Done { object: applied, uid, state: AppliedState { desired: hash, left }, is_changed: before != version })
     }

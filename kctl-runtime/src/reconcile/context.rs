@@ -541,8 +541,8 @@ impl<C> Context<C> {
 
     /// Writes the status of the primary, with a JSON merge patch from the current status to `status`.
     ///
-    /// Sends nothing if they are equal, or if an earlier identical patch left the object unchanged. Fields that
-    /// `status` leaves out are removed. A primary of a built-in kind needs `primary(status)`.
+    /// Sends nothing if they are equal, or if an identical patch of the last ten minutes left the object unchanged. Fields
+    /// that `status` leaves out are removed. A primary of a built-in kind needs `primary(status)`.
     ///
     /// # Errors
     /// Lists, such as the conditions, are replaced as a whole. A patch that changes a list therefore has a
