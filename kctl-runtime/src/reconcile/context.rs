@@ -4,13 +4,13 @@ use std::{
     collections::BTreeMap,
     marker::PhantomData,
     ops::Deref,
-    sync::{Arc, atomic::AtomicU32},
+    sync::{Arc, OnceLock, atomic::AtomicU32},
 };
 
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -224,8 +224,9 @@ struct Inner {
     primary: Arc<Stored>,
     attempt: u32,
     tags: u32,
-    /// The status in the API server as far as this reconcile knows it. Patches are computed against it.
-    status: Mutex<KnownStatus>,
+    /// The status in the API server as far as this reconcile knows it. Patches are computed against it. Empty until it is
+    /// used, because most reconciles of a settled object do not use it, and it is parsed from the whole object.
+    status: OnceLock<Mutex<KnownStatus>>,
 }
 
 #[derive(Clone)]
@@ -233,6 +234,19 @@ struct KnownStatus {
     value: Value,
     /// The version of the object that had this status.
     resource_version: String,
+}
+
+impl KnownStatus {
+    /// Reads the status of a cached object. Its other fields are skipped.
+    fn of(object: &Stored) -> Self {
+        #[derive(Deserialize, Default)]
+        struct WithStatus {
+            #[serde(default)]
+            status: Value,
+        }
+        let WithStatus { status } = serde_json::from_str(&object.json()).unwrap_or_default();
+        Self { value: status, resource_version: object.meta().resource_version.to_string() }
+    }
 }
 
 impl<C: ?Sized> Clone for Context<C> {
@@ -243,11 +257,8 @@ impl<C: ?Sized> Clone for Context<C> {
 
 impl<C: Controller> Context<C> {
     pub(crate) fn new(env: Arc<ReconcileEnv>, primary: Arc<Stored>, attempt: u32, tags: u32) -> Self {
-        let object: Value = serde_json::from_str(&primary.json()).unwrap_or_default();
-        let value = object.get("status").cloned().unwrap_or_default();
-        let resource_version = primary.meta().resource_version.to_string();
-        let status = Mutex::new(KnownStatus { value, resource_version });
-        Self { inner: Arc::new(Inner { env, primary, attempt, tags, status }), controller: PhantomData }
+        let inner = Inner { env, primary, attempt, tags, status: OnceLock::new() };
+        Self { inner: Arc::new(inner), controller: PhantomData }
     }
 }
 
@@ -485,7 +496,7 @@ impl<C> Context<C> {
     /// }
     /// ```
     pub fn conditions(&self) -> Conditions {
-        let existing = self.inner.status.lock().value.get("conditions").cloned().unwrap_or_default();
+        let existing = self.inner.status().lock().value.get("conditions").cloned().unwrap_or_default();
         Conditions::new(existing, self.inner.primary.meta().generation(), self.now())
     }
 
@@ -557,7 +568,7 @@ impl<C> Context<C> {
         let inner = self.inner.clone();
         ApiRequest::new(async move {
             let new = Payload::serialize(&status).value(&inner.target().operation("patch"))?;
-            let KnownStatus { value: old, resource_version } = inner.status.lock().clone();
+            let KnownStatus { value: old, resource_version } = inner.status().lock().clone();
             let Some(change) = merge_patch(&old, &new) else { return Ok(()) };
             let (meta, key, noop_writes) = (inner.primary.meta(), inner.primary.key(), &inner.env.noop_writes);
             if noop_writes.contains(key, &old, &new) {
@@ -574,13 +585,17 @@ impl<C> Context<C> {
             if after == meta.resource_version {
                 noop_writes.record(key, &old, &new);
             }
-            *inner.status.lock() = KnownStatus { value: new, resource_version: after };
+            *inner.status().lock() = KnownStatus { value: new, resource_version: after };
             Ok(())
         })
     }
 }
 
 impl Inner {
+    fn status(&self) -> &Mutex<KnownStatus> {
+        self.status.get_or_init(|| Mutex::new(KnownStatus::of(&self.primary)))
+    }
+
     fn target(&self) -> Target<'_> {
         let meta = self.primary.meta();
         Target { by: self.primary.key(), source: &self.env.primary, namespace: meta.namespace(), name: meta.name() }
