@@ -33,8 +33,8 @@ static CACHE: LazyLock<Mutex<DecodeCache>> = LazyLock::new(Mutex::default);
 
 static N_IDS: AtomicU64 = AtomicU64::new(0);
 
-/// Identifies one state of one object for the lifetime of the process.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// Identifies one state of one object for the lifetime of the process. States that were accepted later have greater IDs.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StateId(u64);
 
 impl StateId {
