@@ -160,7 +160,7 @@ async fn check_sharing(by: &Client, server: &Server) {
 }
 
 #[tokio::test]
-async fn watch_that_fails_with_its_connection_lowers_no_bound() {
+async fn watch_failing_with_its_connection_lowers_no_bound() {
     let server = Server::start(100).await;
     let by = client(&server, impatient());
     let open = watches(&by, 3).await;
@@ -172,7 +172,7 @@ async fn watch_that_fails_with_its_connection_lowers_no_bound() {
 }
 
 #[tokio::test]
-async fn bound_learned_on_a_dead_connection_is_taken_back() {
+async fn bound_of_a_dead_connection_is_taken_back() {
     let server = Server::start(100).await;
     let by = client(&server, impatient());
     let mut open = watches(&by, 3).await;
