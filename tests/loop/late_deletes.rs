@@ -112,6 +112,60 @@ mod custom {
     }
 }
 
+/// A kind with a status, whose CRD in the cluster is older and does not have the subresource.
+mod old {
+    use kctl::prelude::*;
+
+    #[resource(group = "example.com", version = "v1", kind = "Site", namespaced, status = "SiteStatus")]
+    pub(super) struct SiteSpec {
+        pub(super) text: String,
+    }
+
+    #[schema]
+    pub(super) struct SiteStatus {
+        pub(super) seen: String,
+    }
+}
+
+/// Writes the status of its primary, and logs its text and the number of failures before each attempt.
+#[controller(of = old::Site)]
+struct Reports {
+    log: Log,
+}
+
+impl Reconcile for Reports {
+    async fn reconcile(&self, site: Arc<old::Site>, cx: Context<Self>) -> Result<Action> {
+        self.log.add(format!("{} after {}", site.spec.text, cx.attempt()));
+        cx.patch_status(old::SiteStatus { seen: site.spec.text.clone() }).await?;
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_status_subresource_is_no_deleted_object() {
+    let (mut world, log) = (World::new(), Log::default());
+    let mut definition = kctl::json!(old::Site::crd());
+    definition["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
+    let definition: CustomResourceDefinition = kctl::from_json(definition).unwrap();
+    let definitions = Api::<CustomResourceDefinition>::all(world.client.clone());
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    world.run_cluster();
+    advance_seconds(1).await;
+    let sites = Api::<old::Site>::default_namespaced(world.client.clone());
+    let site = old::Site::new("a", old::SiteSpec { text: "1".into() });
+    sites.create(&PostParams::default(), &site).await.unwrap();
+    let added = log.clone();
+    world.run(App::new("loop").controller_with(move |_| std::future::ready(Ok(Reports { log: added.clone() })))).await;
+    advance_seconds(60).await;
+    // The server's response is that of a missing object. A read shows that it is there, so the attempts are failures.
+    let first = log.take();
+    assert!(first.contains(&"1 after 3".to_owned()), "{first:?}");
+    let patch = Patch::Merge(kctl::json!({ "spec": { "text": "2" } }));
+    sites.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    advance_seconds(1).await;
+    assert!(log.take().contains(&"2 after 0".to_owned()), "it stays in the cache");
+}
+
 /// Copies the text of its primary into the built-in object of the same name.
 #[controller(of = custom::ConfigMap, reads = ConfigMap(patch))]
 struct Copies {

@@ -131,7 +131,8 @@ impl Env {
 
     /// Returns `true` if the error says that the primary itself is gone. The cache will follow in a moment.
     ///
-    /// A 404 for another reason does not count: the kind may have no subresource `status`, and that stays so.
+    /// A 404 that names no object does not count: the kind may have no subresource `status`, and that stays so. For a custom
+    /// resource without it the 404 names the object, as [`is_on_subresource`](crate::transport::Operation::is_on_subresource) says.
     pub(crate) fn is_gone(&self, error: &ApiError, key: &ObjectKey) -> bool {
         let primary = &self.spec.primary;
         error.is_object_missing() && error.operation().is_on(&primary.cluster, &primary.kind, key)

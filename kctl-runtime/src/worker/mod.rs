@@ -332,7 +332,7 @@ impl<C: Reconcile> Pool<C> {
 
     async fn run_once(&self, key: &ObjectKey, tags: u32, guard: &ReconcileGuard) -> Outcome {
         if let Err(error) = self.env.writer.uncertain_writes().resolve(key).await {
-            return unresolved_outcome(error, key, &self.env);
+            return unresolved_outcome(error, &self.env);
         }
         let is_deleted = |one: &Arc<Unreadable>| one.stored.meta().deletion_timestamp().is_some();
         let unreadable = self.env.primary.unreadable(key).filter(is_deleted);
@@ -360,19 +360,37 @@ impl<C: Reconcile> Pool<C> {
             Some(limit) => tokio::time::timeout(limit, run).await,
             None => Ok(run.await),
         };
-        if let Ok(Err(error)) = &result {
-            self.record_deletion(error, key, uid).await;
+        let is_gone = match &result {
+            Ok(Err(error)) => self.record_deletion(error, key, uid).await,
+            _ => false,
+        };
+        let mut ended = result.map_or(Outcome::TimedOut, |result| outcome(result, &self.env));
+        if let Outcome::Failed { conflict, .. } = &mut ended {
+            *conflict |= is_gone;
         }
-        result.map_or(Outcome::TimedOut, |result| outcome(result, key, &self.env))
+        ended
     }
 
     /// Removes the primary from the cache if the error says that it is gone. A uid never comes back, so the cache need
     /// not wait for the watch. Until then each event of an owned object would start another reconcile of the deleted
     /// owner.
-    async fn record_deletion(&self, error: &Error, key: &ObjectKey, uid: Uid) {
-        if error.api().is_some_and(|api| self.env.is_gone(api, key)) {
-            self.env.primary.store().push_and_wait(Delta::Gone(key.clone(), uid)).await;
+    ///
+    /// Returns `true` if the primary is gone.
+    async fn record_deletion(&self, error: &Error, key: &ObjectKey, uid: Uid) -> bool {
+        let Some(api) = error.api().filter(|api| self.env.is_gone(api, key)) else { return false };
+        let source = &self.env.primary;
+        if !api.operation().is_on_subresource() {
+            source.store().push_and_wait(Delta::Gone(key.clone(), uid)).await;
+            return true;
         }
+        // The object may be there without the subresource. Only a read tells the two apart. Boxed, because it is rare.
+        let uid_text = uid.to_string();
+        let read = Box::pin(source.refresh_object(key.namespace.as_deref(), &key.name, &uid_text));
+        if let Err(error) = read.await {
+            tracing::debug!(%key, %error, "failed to read the object after a 404 of its subresource");
+            return true;
+        }
+        source.newest(key).is_none_or(|newest| newest.meta().uid != uid)
     }
 
     /// Reconciles an object, or cleans it up if it is being deleted. An object that is being deleted without this
@@ -504,9 +522,9 @@ fn panic_outcome(panic: &(dyn Any + Send)) -> Outcome {
 
 /// Returns the outcome of a key whose uncertain writes could not be looked for. A list that expired counts as a conflict:
 /// slots may have moved during each of its tries, and a controller without retries must not give up the key.
-fn unresolved_outcome(error: ApiError, key: &ObjectKey, env: &Env) -> Outcome {
+fn unresolved_outcome(error: ApiError, env: &Env) -> Outcome {
     let is_expired = error.is_expired();
-    let mut failed = outcome(Err(error.into()), key, env);
+    let mut failed = outcome(Err(error.into()), env);
     if let Outcome::Failed { conflict, .. } = &mut failed {
         *conflict |= is_expired;
     }
@@ -518,12 +536,11 @@ fn is_rejected_by_move(error: &ApiError, env: &Env) -> bool {
     matches!(error, ApiError::NotLeading { .. }) && env.gate.moves_keys()
 }
 
-fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome {
+fn outcome(result: Result<Action, Error>, env: &Env) -> Outcome {
     match result {
         Ok(action) => Outcome::Done(action),
         Err(error) => Outcome::Failed {
-            conflict: error.is_conflict()
-                || error.api().is_some_and(|api| env.is_gone(api, key) || is_rejected_by_move(api, env)),
+            conflict: error.is_conflict() || error.api().is_some_and(|api| is_rejected_by_move(api, env)),
             terminal: error.is_terminal(),
             retry_after: error.retry_after(),
             text: truncate_error(error.to_string()),

@@ -46,7 +46,7 @@ impl Writer {
     /// The response has no object. The watch usually delivers the new state within a second; otherwise the object is read
     /// once.
     pub(crate) async fn scale(&self, target: &Target<'_>, uid: &str, replicas: i32) -> Result<(), ApiError> {
-        let operation = target.operation("scale");
+        let operation = target.operation("scale").on_subresource();
         let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
         let path = self.path(target, "/scale", "");
         let SentWrite { text, uncertain } =
@@ -120,7 +120,7 @@ impl Writer {
         subresource: &str,
         body: &Value,
     ) -> Result<(Operation, SentWrite), ApiError> {
-        let operation = target.operation(format!("create {subresource} of"));
+        let operation = target.operation(format!("create {subresource} of")).on_subresource();
         let body = encode(&operation, body)?;
         let path = self.path(target, &format!("/{subresource}"), "");
         let sent = Some(("application/json", body));
