@@ -62,8 +62,8 @@ impl LeftState {
         Self { hash, since: Instant::now() }
     }
 
-    /// Returns `true` if an object with this hash is still as the apply left it, for [`NOOP_AGAIN_AFTER`] at most.
-    pub(super) fn is(self, hash: u64) -> bool {
+    /// Returns `true` if an object with this hash is still as the apply left it. It holds for [`NOOP_AGAIN_AFTER`] at most.
+    pub(super) fn still_holds(self, hash: u64) -> bool {
         self.hash == hash && self.since.elapsed() < NOOP_AGAIN_AFTER
     }
 }

@@ -251,7 +251,7 @@ impl Apply<'_> {
         let last = self.env.applied.last(by, self.env.writer.tenure(), source.config(), &uid);
         let state = last.filter(|state| state.desired == desired.hash)?;
         let stored: Value = serde_json::from_str(&cached.json()).unwrap_or_default();
-        let is_as_left = state.left.is_some_and(|left| left.is(self.hash_of_state(stored.clone())));
+        let is_as_left = state.left.is_some_and(|left| left.still_holds(self.hash_of_state(stored.clone())));
         if !is_as_left && !has_all(stored, desired.object.clone()) {
             return None;
         }
