@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 /// Objects are merged field by field. Items of a list are matched with their old ones: equal ones
 /// first, then by `name`, `type` or `key`, then by index. A list that the type itself reorders, such as
 /// a `BTreeSet`, keeps the order of the object, and new items follow. A field that is gone in `after` is
-/// removed together with what `before` knew of it; unknown fields in it stay.
+/// removed together with its unknown fields: half an entry of a map would not be valid.
 ///
 /// ```
 /// use kctl_webhook::change;
@@ -51,7 +51,7 @@ pub fn apply(object: &mut Value, before: &Value, after: &Value) {
 fn fields(object: &mut Map<String, Value>, before: &Map<String, Value>, after: &Map<String, Value>) {
     for (name, old) in before {
         if after.get(name).is_none_or(|new| new.is_null() && !old.is_null()) {
-            remove(object, name, old);
+            object.remove(name);
         }
     }
     let empty = Value::Object(Map::new());
@@ -66,19 +66,6 @@ fn fields(object: &mut Map<String, Value>, before: &Map<String, Value>, after: &
             None => drop(object.insert(name.clone(), new.clone())),
         }
     }
-}
-
-/// Removes what the type knows of a field, and the whole field if nothing else is in it.
-fn remove(object: &mut Map<String, Value>, name: &str, fields: &Value) {
-    if let (Some(Value::Object(inner)), Value::Object(fields)) = (object.get_mut(name), fields) {
-        for (name, fields) in fields {
-            remove(inner, name, fields);
-        }
-        if inner.values().any(|value| !value.is_null()) {
-            return;
-        }
-    }
-    object.remove(name);
 }
 
 /// Merges a list item by item. Each new item is merged into the item of the object that it comes from.
@@ -252,11 +239,25 @@ mod tests {
                 json!({"r": {"a": 1, "x": 1}}),
             ),
             (
-                "removed around an unknown field",
-                json!({"r": {"a": 1, "x": 1}}),
+                "removed with an unknown field",
+                json!({"r": {"a": 1, "x": 1}, "x": 1}),
                 json!({"r": {"a": 1}}),
                 json!({}),
-                json!({"r": {"x": 1}}),
+                json!({"x": 1}),
+            ),
+            (
+                "removed from a map",
+                json!({"m": {"a": {"i": 1, "x": 1}, "b": {"i": 2, "x": 2}}}),
+                json!({"m": {"a": {"i": 1}, "b": {"i": 2}}}),
+                json!({"m": {"b": {"i": 2}}}),
+                json!({"m": {"b": {"i": 2, "x": 2}}}),
+            ),
+            (
+                "the last of a map",
+                json!({"m": {"a": {"i": 1, "x": 1}}}),
+                json!({"m": {"a": {"i": 1}}}),
+                json!({"m": {}}),
+                json!({"m": {}}),
             ),
             (
                 "a quantity in another form",
