@@ -35,6 +35,10 @@ const WORK: &str = "fleet.example.com/work";
 const WRITTEN: &str = "fleet.example.com/written";
 /// Metadata fields that an update copies from the object on the member.
 const KEPT: [&str; 3] = ["resourceVersion", "finalizers", "ownerReferences"];
+/// Metadata fields that an update merges with those on the member, each with the annotation that lists the keys of the
+/// last applied manifest. A listed key that the manifest lacks by now is removed.
+const MERGED: [(&str, &str); 2] =
+    [("labels", "fleet.example.com/managed-labels"), ("annotations", "fleet.example.com/managed-annotations")];
 
 /// Declares the controller of a member. Members are types, so each member needs its own declaration.
 macro_rules! execution {
@@ -163,6 +167,9 @@ where
     desired["metadata"]["labels"][PLACED] = "true".into();
     desired["metadata"]["annotations"][WORK] = work.name_any().into();
     desired["metadata"]["annotations"][WRITTEN] = written.as_str().into();
+    for (field, keys) in MERGED {
+        desired["metadata"]["annotations"][keys] = keys_of(&desired["metadata"][field]).into();
+    }
     // The cache lags behind our writes. It suffices to detect that no write is needed. Before a write, the object is
     // read live.
     if let Some(observed) = kinds.get(&kind, &namespace, name).await?
@@ -198,17 +205,40 @@ fn ensure_not_deleting(work: &Work, newest: &Work) -> Result<()> {
     Err(format!("work {} is about to leave, or is another one by now", work.name_any()).into())
 }
 
-/// Returns the desired object with the fields that the member owns: those that `Retain` copies, and the metadata in
-/// [`KEPT`].
+/// Returns the desired object with the fields that the member owns: the metadata, and those that `Retain` copies.
+///
+/// As in Karmada, `Retain` gets the object with the metadata.
 async fn retain_fields(rules: &Rules, observed: &Value, desired: &Value) -> Result<Value> {
+    let mut desired = desired.clone();
+    retain_metadata(&mut desired, observed);
     let retention = Retention { desired: desired.clone(), observed: observed.clone() };
-    let mut retained = rules.interpret::<Retain>(retention).await?.unwrap_or_else(|| desired.clone());
+    Ok(rules.interpret::<Retain>(retention).await?.unwrap_or(desired))
+}
+
+/// Copies the metadata in [`KEPT`] from the object on the member, and its labels and annotations that the control plane
+/// neither sets nor has set before.
+fn retain_metadata(desired: &mut Value, observed: &Value) {
+    let observed = &observed["metadata"];
     for field in KEPT {
-        if let Some(own) = observed["metadata"].get(field) {
-            retained["metadata"][field] = own.clone();
+        if let Some(own) = observed.get(field) {
+            desired["metadata"][field] = own.clone();
         }
     }
-    Ok(retained)
+    for (field, keys) in MERGED {
+        let written: Vec<&str> = observed["annotations"][keys].as_str().unwrap_or_default().split(',').collect();
+        let own = observed[field].as_object().into_iter().flatten();
+        for (key, value) in own.filter(|(key, _)| !written.contains(&key.as_str())) {
+            let merged = &mut desired["metadata"][field];
+            if merged.get(key).is_none() {
+                merged[key] = value.clone();
+            }
+        }
+    }
+}
+
+/// Returns the keys of a map, separated by commas.
+fn keys_of(map: &Value) -> String {
+    map.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(",")
 }
 
 /// Returns `true` if the object needs no update: the same manifest was applied, and none of its fields has changed
@@ -306,5 +336,20 @@ mod tests {
     #[test]
     fn manifest_hash_is_stable_across_releases() {
         assert_eq!(hash(&kctl::json!({ "a": 1 })), "9c3e82dd6fcae8b1");
+    }
+
+    #[test]
+    fn metadata_of_the_member_survives_updates() {
+        let observed = kctl::json!({ "metadata": {
+            "resourceVersion": "7",
+            "labels": { "ours": "old", "dropped": "x", "theirs": "1" },
+            "annotations": { "fleet.example.com/managed-labels": "dropped,ours", "theirs": "2" },
+        } });
+        let mut desired = kctl::json!({ "metadata": { "labels": { "ours": "new" } } });
+        retain_metadata(&mut desired, &observed);
+        let metadata = &desired["metadata"];
+        assert_eq!(metadata["labels"], kctl::json!({ "ours": "new", "theirs": "1" }));
+        assert_eq!(metadata["annotations"]["theirs"], "2");
+        assert_eq!(metadata["resourceVersion"], "7");
     }
 }
