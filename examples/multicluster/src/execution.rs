@@ -7,6 +7,7 @@ use kctl::{
     karmada::{
         kind::Gvk,
         operation::{InterpretHealth, InterpretStatus, Object as Subject, Retain, Retention},
+        quantity::Quantity,
     },
     kube::api::{DeleteParams, PostParams, Preconditions},
     object::Stored,
@@ -39,6 +40,10 @@ const KEPT: [&str; 3] = ["resourceVersion", "finalizers", "ownerReferences"];
 /// last applied manifest. A listed key that the manifest lacks by now is removed.
 const MERGED: [(&str, &str); 2] =
     [("labels", "fleet.example.com/managed-labels"), ("annotations", "fleet.example.com/managed-annotations")];
+
+/// Fields of built-in kinds that hold quantities, or maps of them.
+const QUANTITIES: [&str; 9] =
+    ["capacity", "divisor", "hard", "limits", "max", "min", "overhead", "requests", "sizeLimit"];
 
 /// Declares the controller of a member. Members are types, so each member needs its own declaration.
 macro_rules! execution {
@@ -311,15 +316,38 @@ fn hash(manifest: &Value) -> String {
 }
 
 /// Returns `true` if `whole` contains all fields of `part`. It ignores defaults and fields that other managers added.
+///
+/// API servers drop null and rewrite quantities, so null counts as absent, and `1000m` equals `1`. Otherwise such a
+/// field would cause a write at each reconcile.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(name, value)| whole.get(name).is_some_and(|found| contains(found, value)))
+            part.iter().filter(|(_, value)| !value.is_null()).all(|(name, value)| {
+                let holds = |found: &Value| {
+                    contains(found, value) || (QUANTITIES.contains(&name.as_str()) && are_same_amounts(found, value))
+                };
+                whole.get(name).is_some_and(holds)
+            })
         }
         (Value::Array(whole), Value::Array(part)) => {
             whole.len() == part.len() && whole.iter().zip(part).all(|(whole, part)| contains(whole, part))
         }
         (whole, part) => whole == part,
+    }
+}
+
+/// Returns `true` if both values are the same quantity, or maps with the same quantities.
+fn are_same_amounts(whole: &Value, part: &Value) -> bool {
+    let amount = |value: &Value| match value {
+        Value::String(written) => written.parse::<Quantity>().ok(),
+        Value::Number(number) => number.to_string().parse().ok(),
+        _ => None,
+    };
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(name, value)| whole.get(name).is_some_and(|found| are_same_amounts(found, value)))
+        }
+        (whole, part) => amount(whole).is_some_and(|found| amount(part) == Some(found)),
     }
 }
 
@@ -351,5 +379,21 @@ mod tests {
         assert_eq!(metadata["labels"], kctl::json!({ "ours": "new", "theirs": "1" }));
         assert_eq!(metadata["annotations"]["theirs"], "2");
         assert_eq!(metadata["resourceVersion"], "7");
+    }
+
+    #[test]
+    fn null_and_rewritten_quantities_need_no_write() {
+        let cases = [
+            (kctl::json!({}), kctl::json!({ "secrets": null }), true),
+            (kctl::json!({ "limits": { "cpu": "1" } }), kctl::json!({ "limits": { "cpu": "1000m" } }), true),
+            (kctl::json!({ "limits": { "cpu": "1" } }), kctl::json!({ "limits": { "cpu": 1 } }), true),
+            (kctl::json!({ "limits": { "cpu": "1" } }), kctl::json!({ "limits": { "cpu": "2" } }), false),
+            (kctl::json!({ "limits": {} }), kctl::json!({ "limits": { "cpu": "1" } }), false),
+            (kctl::json!({ "data": { "a": "1" } }), kctl::json!({ "data": { "a": "1000m" } }), false),
+            (kctl::json!({ "sizeLimit": "1Gi" }), kctl::json!({ "sizeLimit": "1024Mi" }), true),
+        ];
+        for (whole, part, expected) in cases {
+            assert_eq!(contains(&whole, &part), expected, "{part} in {whole}");
+        }
     }
 }
