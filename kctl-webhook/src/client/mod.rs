@@ -24,6 +24,7 @@
 
 mod accept;
 mod connect;
+mod patch_form;
 mod patch_limits;
 mod redirect;
 #[cfg(test)]
@@ -52,6 +53,7 @@ use self::connect::Connect;
 pub use self::{
     accept::{ResponseError, check_response},
     connect::Resolve,
+    patch_form::normalize_operation,
     patch_limits::{CopyBudget, CopyLimitError, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
 };
 use crate::{
