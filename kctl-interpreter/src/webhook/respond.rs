@@ -149,9 +149,9 @@ fn error_response(error: &FunctionError) -> Response {
         FunctionError::Missing { .. } | FunctionError::InputMissing { .. } => {
             Response::failure(BAD_REQUEST, error_chain(error))
         }
-        FunctionError::Panicked { .. } | FunctionError::ObjectUnwritable { .. } => {
-            Response::failure(INTERNAL_ERROR, error_chain(error))
-        }
+        FunctionError::Panicked { .. }
+        | FunctionError::ObjectUnwritable { .. }
+        | FunctionError::AnswerInvalid { .. } => Response::failure(INTERNAL_ERROR, error_chain(error)),
     }
 }
 
