@@ -88,8 +88,8 @@ fn offset(zone: &str, time: i64) -> EvalResult<i32> {
         if matches!(zone, "" | "UTC" | "Local") {
             return Ok(0);
         }
-        // Zone names are case-sensitive, because Go looks them up as file names: `utc` is unknown.
-        let found = TimeZone::get(zone).ok().filter(|_| !zone.eq_ignore_ascii_case("UTC"));
+        // Zone names are case-sensitive, because Go looks them up as file names: `utc` is unknown. jiff ignores case.
+        let found = TimeZone::get(zone).ok().filter(|found| found.iana_name() == Some(zone));
         let time = Timestamp::from_second(time).unwrap_or_default();
         return found
             .map(|zone| zone.to_offset(time).seconds())
@@ -101,4 +101,24 @@ fn offset(zone: &str, time: i64) -> EvalResult<i32> {
     };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     Ok(60 * (hours * 60 + if zone.starts_with('-') { -minutes } else { minutes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zone_names_are_case_sensitive() {
+        for (zone, expected) in [
+            ("Europe/Berlin", Some(3600)),
+            ("europe/berlin", None),
+            ("EUROPE/BERLIN", None),
+            ("Etc/UTC", Some(0)),
+            ("utc", None),
+            ("UTC", Some(0)),
+            ("-02:30", Some(-9000)),
+        ] {
+            assert_eq!(offset(zone, 0).ok(), expected, "{zone}");
+        }
+    }
 }
