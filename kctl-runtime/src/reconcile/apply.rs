@@ -22,7 +22,7 @@ use crate::{
     object::{Kind, Object, Stored, Uid, is_namespaced},
     source::{Source, WatchConfig},
     store::decode_checked,
-    writer::{APPLY_PATCH, ApiError, Operation, Propagation, Target},
+    writer::{APPLY_PATCH, ApiError, MERGE_PATCH, Operation, Propagation, Target},
 };
 
 /// A desired object with its key and the hash of its form.
@@ -264,7 +264,8 @@ impl Apply<'_> {
         let before = store.get(&key).map(|cached| cached.meta().resource_version.to_string());
         let (by, namespace) = (self.primary.key(), key.namespace.as_deref());
         let target = Target { by, source: self.source, namespace, name: &key.name };
-        let applied: Arc<K> = self.env.writer.patch(&target, "", APPLY_PATCH, &object).await?;
+        let applied = self.env.writer.patch(&target, "", APPLY_PATCH, &object).await?;
+        let applied: Arc<K> = self.assign(&target, applied).await?;
         let version = applied.resource_version();
         let left = store.get(&key).filter(|cached| Some(cached.meta().resource_version.to_string()) == version);
         let left = left.map(|cached| {
@@ -273,6 +274,20 @@ impl Apply<'_> {
         });
         let uid = applied.uid().unwrap_or_default().as_str().into();
         Ok(Done { object: applied, uid, state: AppliedState { desired: hash, left }, is_changed: before != version })
+    }
+
+    /// Adds the label of this shard to an applied object that the webhook of the controller ring has not assigned.
+    ///
+    /// It is a separate patch: an applied label would be set back by each apply after the sharder has moved the object.
+    async fn assign<K: Object>(&self, target: &Target<'_>, applied: Arc<K>) -> Result<Arc<K>, ApiError> {
+        let Some(ring) = self.env.labels_of_owned(self.source, self.primary) else { return Ok(applied) };
+        let is_controller =
+            |owner: &OwnerReference| owner.controller == Some(true) && owner.uid == self.primary.meta().uid;
+        if ring.are_assigned(applied.labels()) || !applied.owner_references().iter().any(is_controller) {
+            return Ok(applied);
+        }
+        let patch = ring.assign_patch(applied.uid(), applied.resource_version());
+        self.env.writer.patch(target, "", MERGE_PATCH, &patch).await
     }
 
     /// Returns a hash of everything that an apply can change. If the cache keeps only a part of each object, the

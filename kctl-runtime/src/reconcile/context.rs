@@ -26,9 +26,9 @@ use crate::{
     declaration::{ControllerSpec, RelationSpec},
     key::{Key, ObjectKey},
     object::{Kind, Object, Readable, Stored},
-    shard::Gate,
+    shard::{Gate, RingLabels},
     source::Source,
-    store::Store,
+    store::{Part, Store},
     trace::Traces,
     writer::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
 };
@@ -118,6 +118,17 @@ impl Env {
         if let (Some(ring), Some(metadata)) = (self.gate.ring(), object.get_mut("metadata")) {
             ring.labels().strip(metadata);
         }
+    }
+
+    /// Returns the labels of the controller ring if the owned objects of a primary need that of this shard. Its watch
+    /// delivers them only with that label, and the webhook that sets it may not have answered.
+    ///
+    /// Returns `None` while the sharder moves the primary: the webhook assigns new objects to the next shard.
+    pub(super) fn labels_of_owned(&self, source: &Source, primary: &Stored) -> Option<&RingLabels> {
+        let labels = self.gate.ring()?.labels();
+        let is_selected = matches!(source.part(), Some(Part::Children));
+        let stays = || self.primary.newest(primary.key()).is_some_and(|newest| labels.keeps(&newest));
+        (is_selected && stays()).then_some(labels)
     }
 
     /// Returns once all caches are complete.
