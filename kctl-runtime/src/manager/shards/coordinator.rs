@@ -232,7 +232,7 @@ impl Coordinator {
                 _stopped = &mut stop => return,
                 begins = begins => if !begins { return },
             }
-            self.serve(holder, stop).await;
+            self.serve(holder, &envs, stop).await;
         };
         tokio::select! {
             biased;
@@ -277,7 +277,7 @@ impl Coordinator {
                     let (name, lease): (_, Value) =
                         (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
                     shared.observed_leases.observe(name, holders.record(config.identity(), &lease), now);
-                    shared.observed_leases.observe_live_seats(name, seat::live_seats_of(&lease));
+                    shared.observed_leases.observe_note(name, seat::note_of(&lease));
                 }
             }
             changed.notify_one();
@@ -301,7 +301,7 @@ impl Coordinator {
     }
 
     /// Holds slots until `stop` is ready, and returns once all are handed over.
-    async fn serve(&self, holder: Holder, mut stop: oneshot::Receiver<()>) {
+    async fn serve(&self, holder: Holder, envs: &[Arc<Env>], mut stop: oneshot::Receiver<()>) {
         let (mut held, mut tasks): (BTreeMap<u32, SlotTask>, JoinSet<u32>) = (BTreeMap::new(), JoinSet::new());
         let (leave, left) = watch::channel(false);
         let mut seat = std::pin::pin!(self.keep_seat(left));
@@ -309,6 +309,9 @@ impl Coordinator {
         let (n_slots, lease) = (self.config.slots().count(), self.config.lease_duration());
         let mut division = Division::new(n_slots, self.config.retry_period(), lease);
         let mut startup_delay = StartupDelay::default();
+        let mut complete = std::pin::pin!(futures::future::join_all(envs.iter().map(|env| env.complete())));
+        let mut is_complete = envs.iter().all(|env| env.is_complete());
+        self.shared.lock().has_complete_caches = is_complete;
         loop {
             let stopping = *leave.borrow();
             let now = Instant::now();
@@ -327,6 +330,10 @@ impl Coordinator {
             tokio::select! {
                 biased;
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
+                _all = &mut complete, if !is_complete => {
+                    is_complete = true;
+                    self.note_complete_caches();
+                }
                 Some(ended) = tasks.join_next() => {
                     let slot = resume_panic(ended);
                     let removed = held.remove(&slot);
@@ -356,9 +363,7 @@ impl Coordinator {
         if !startup_delay.is_over() {
             return Vec::new();
         }
-        if !std::mem::replace(&mut self.shared.lock().asks_for_slots, true) {
-            self.note_changed.notify_one();
-        }
+        self.ask_for_slots(division, now);
         let (phases, shared) = (self.tenures.phases(), self.shared.lock());
         let (name, own) = (self.config.name(), self.config.identity());
         let part = |slot: u32| match shared.observed_leases.holder(&slot_name(name, slot), now) {

@@ -15,6 +15,15 @@ pub(super) type ObservedRecord = (Record, Instant);
 /// Holder of a Lease that was missing when this replica started.
 const UNKNOWN: &str = "(unknown: the Lease is missing)";
 
+/// The note of a replica at its seat.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SeatNote {
+    /// The live seats as the replica sees them. Empty if it asks for no slot.
+    pub(super) live: Vec<u32>,
+    /// `false` if the replica asks for no slot, or before its controllers can work on all of them.
+    pub(super) has_complete_caches: bool,
+}
+
 /// All Leases that were seen, by name. Pure: the time is an argument.
 #[derive(Debug, Default)]
 pub(super) struct ObservedLeases {
@@ -22,8 +31,8 @@ pub(super) struct ObservedLeases {
     records: BTreeMap<String, ObservedRecord>,
     /// The last valid record of each Lease that got another holder without a release, and when it was replaced.
     replaced: BTreeMap<String, ObservedRecord>,
-    /// The live seats as the holders of seats see them, by the name of the seat's Lease.
-    notes: BTreeMap<String, Vec<u32>>,
+    /// The notes of the holders of seats, by the name of the seat's Lease.
+    notes: BTreeMap<String, SeatNote>,
     n_notes: u64,
 }
 
@@ -57,20 +66,20 @@ impl ObservedLeases {
         Some(replaced.unwrap_or(last))
     }
 
-    /// Notes the live seats that the holder of a seat sees, `None` if it does not note them.
-    pub(super) fn observe_live_seats(&mut self, name: &str, live: Option<Vec<u32>>) {
-        if self.notes.get(name) == live.as_ref() {
+    /// Records the note of the holder of a seat, `None` if it has none.
+    pub(super) fn observe_note(&mut self, name: &str, note: Option<SeatNote>) {
+        if self.notes.get(name) == note.as_ref() {
             return;
         }
         self.n_notes += 1;
-        match live {
-            Some(live) => drop(self.notes.insert(name.into(), live)),
+        match note {
+            Some(note) => drop(self.notes.insert(name.into(), note)),
             None => drop(self.notes.remove(name)),
         }
     }
 
-    /// Returns the live seats that the holder of a seat sees.
-    pub(super) fn live_seats(&self, name: &str) -> Option<&Vec<u32>> {
+    /// Returns the note of the holder of a seat.
+    pub(super) fn note(&self, name: &str) -> Option<&SeatNote> {
         self.notes.get(name)
     }
 
