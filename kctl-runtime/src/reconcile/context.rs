@@ -108,9 +108,9 @@ impl Env {
         futures::future::join_all(self.caches().map(|source| source.catch_up_once())).await;
     }
 
-    /// Waits until all caches are as new as the moment of this call.
-    pub(crate) async fn compare(&self) {
-        futures::future::join_all(self.caches().map(|source| source.compare())).await;
+    /// Waits until all caches are as new as the moment at which the last of `n_begun` tenures began.
+    pub(crate) async fn compare_since(&self, n_begun: u64) {
+        futures::future::join_all(self.caches().map(|source| source.compare_since(n_begun))).await;
     }
 
     /// Removes the labels of the controller ring from an object to apply: only the sharder may set them.

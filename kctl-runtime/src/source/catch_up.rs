@@ -89,13 +89,28 @@ impl Source {
         self.compared.get_or_init(|| self.compare()).await;
     }
 
+    /// Returns once the store has everything that existed at this call.
+    pub(crate) async fn compare(&self) {
+        let _one_at_a_time = self.moving.lock().await;
+        self.compare_scopes(0).await;
+    }
+
+    /// Returns once the store has everything that existed when the last of `n_begun` tenures began.
+    ///
+    /// Controllers that share the cache wait for one comparison: the others find it done, if it was begun after that tenure.
+    pub(crate) async fn compare_since(&self, n_begun: u64) {
+        let _one_at_a_time = self.moving.lock().await;
+        if self.listed_gains.load(Ordering::Relaxed) < n_begun {
+            self.compare_scopes(n_begun).await;
+        }
+    }
+
     /// Compares scope by scope, and retries each for ever. A scope that is removed meanwhile counts as done.
     ///
     /// A filtered cache lacks the objects of slots that were gained since the last comparison, so it lists all.
-    pub(crate) async fn compare(&self) {
-        let _one_at_a_time = self.moving.lock().await;
-        let (gained, n_moves) = (self.n_gained(), self.n_moves());
-        let has_gained = self.listed_gains.load(Ordering::Relaxed) != gained;
+    async fn compare_scopes(&self, n_begun: u64) {
+        let (gained, n_moves) = (self.n_gained().max(n_begun), self.n_moves());
+        let has_gained = self.filter().is_some() && self.listed_gains.load(Ordering::Relaxed) != gained;
         'scopes: for scope in self.scopes().all() {
             let mut jitter = Jitter::new((self.config(), &scope, "current"));
             let (mut wait, mut n_opaque) = (RETRY_MIN, 0);
@@ -126,7 +141,7 @@ impl Source {
             }
             self.condition.record_success(self.config(), &scope, Activity::Compare);
         }
-        self.listed_gains.store(gained, Ordering::Relaxed);
+        self.listed_gains.fetch_max(gained, Ordering::Relaxed);
     }
 
     /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache cannot know what its
@@ -346,6 +361,20 @@ mod tests {
         for (millis, n_lists) in [(0, 1), (100, 1), (300, 2)] {
             assert_eq!(n_lists_if_event_comes_after(Duration::from_millis(millis)).await, n_lists, "{millis} ms");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn controllers_of_one_cache_share_a_comparison() {
+        let (client, n_lists) = listing("");
+        let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
+        tokio::spawn(source.store().clone().write());
+        source.store().push_and_wait(Delta::Replace(None, Vec::new(), "10".into())).await;
+        for (n_begun, n_expected) in [(4, 1), (4, 1), (3, 1), (5, 2)] {
+            tokio::join!(source.compare_since(n_begun), source.compare_since(n_begun));
+            assert_eq!(n_lists.load(Ordering::Relaxed), n_expected, "{n_begun} tenures have begun");
+        }
+        source.compare().await;
+        assert_eq!(n_lists.load(Ordering::Relaxed), 3, "without tenures it compares at each call");
     }
 
     #[tokio::test(start_paused = true)]

@@ -113,7 +113,7 @@ pub struct Source {
     pub(super) moving: tokio::sync::Mutex<()>,
     /// Number of lists beside the watch that are under way ([`Delta::Listing`](crate::store::Delta::Listing)).
     pub(super) n_lists: AtomicU32,
-    /// The number of moves at the last list that was requested because of them.
+    /// The number of tenures that had begun before the last comparison with the newest state.
     pub(super) listed_gains: Arc<AtomicU64>,
 }
 

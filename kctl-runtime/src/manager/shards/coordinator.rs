@@ -527,10 +527,11 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
         }
         wait_for_more_slots(tenures).await;
         let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
+        let n_begun = tenures.n_begun();
         // The previous owner wrote until its tenure ended. A cache without these writes would make this replica repeat
         // them.
         env.complete().await;
-        env.compare().await;
+        env.compare_since(n_begun).await;
         let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
         // States of an earlier tenure no longer count, and those of primaries that were deleted meanwhile would stay.
         env.applied.retain(|key| !slots.contains(&env.gate.slot(key)));
