@@ -400,7 +400,7 @@ async fn run_controller(
     leadership: Option<Leadership>,
     tenures: Option<Arc<Tenures>>,
 ) {
-    let Registered { env, queue, workers, handlers } = controller;
+    let Registered { env, queue, workers, handlers, history } = controller;
     // The subscriptions of the handlers end when `alive` is dropped.
     let (alive, mut tasks) = (Arc::new(()), JoinSet::new());
     log_sources(&env);
@@ -428,7 +428,7 @@ async fn run_controller(
     };
     let serve_slots = async {
         match &tenures {
-            Some(tenures) => serve_new_slots(tenures, &env, &queue).await,
+            Some(tenures) => serve_new_slots(tenures, &env, &queue, &history).await,
             None => pending().await,
         }
     };

@@ -30,6 +30,7 @@ use crate::{
     key::ObjectKey,
     manager::{
         Clock,
+        debug::History,
         handlers::{enqueue_by_relations, enqueue_slots},
         lease::{
             ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing, ObservedLease, Record,
@@ -486,14 +487,19 @@ fn source(client: Client, config: &ShardConfig) -> Source {
 }
 
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
-/// tenures that have ended, and the records of their uncertain writes and applied states. Never returns.
+/// tenures that have ended, and the records of their uncertain writes, applied states and errors. Never returns.
 ///
 /// Mappers may have to see all objects of a kind before all keys of a slot are queued. Slots that are gained meanwhile don't
 /// wait for that.
-pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>) {
+pub(in crate::manager) async fn serve_new_slots(
+    tenures: &Tenures,
+    env: &Env,
+    queue: &WorkQueue<ObjectKey>,
+    history: &History,
+) {
     // The primaries to map to. As a set they are at most all primaries, however often slots move during a scan.
     let (left, has_more) = (Mutex::new(BTreeSet::new()), Notify::new());
-    let open = open_gates(tenures, env, queue, |more| {
+    let open = open_gates(tenures, env, queue, history, |more| {
         left.lock().extend(more);
         has_more.notify_one();
     });
@@ -508,7 +514,13 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
 }
 
 /// Does the work of [`serve_new_slots`], apart from the keys that other relations may queue: `left` takes these.
-async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, left: impl Fn(BTreeSet<ObjectKey>)) {
+async fn open_gates(
+    tenures: &Tenures,
+    env: &Env,
+    queue: &WorkQueue<ObjectKey>,
+    history: &History,
+    left: impl Fn(BTreeSet<ObjectKey>),
+) {
     let mut n_dropped = 0;
     loop {
         let n_changes = tenures.n_changes();
@@ -519,6 +531,7 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
             }
             env.writer.uncertain_writes().retain(|key| tenures.has(key));
             env.applied.retain(|key| tenures.has(key));
+            history.retain_failures(&env.spec.name, |key| tenures.has(key));
             n_dropped = n_ended;
         }
         if tenures.serving().iter().all(|tenure| env.gate.is_open(tenure)) {
@@ -628,7 +641,7 @@ mod tests {
             env.writer.uncertain_writes().add_lost(&key_of(&tenures, slot), &env.primary);
         }
         tenures.end(0);
-        assert!(serve_new_slots(&tenures, env, queue).now_or_never().is_none(), "it goes on");
+        assert!(serve_new_slots(&tenures, env, queue, &controller.history).now_or_never().is_none(), "it goes on");
         assert_eq!(env.writer.uncertain_writes().keys(), [key_of(&tenures, 1)]);
     }
 
@@ -652,7 +665,7 @@ mod tests {
         // Both happen before the loop below looks.
         tenures.end(0);
         let regained = tenures.begin(0, &WritePermit::always());
-        let served = timeout(Duration::from_secs(1), serve_new_slots(&tenures, env, queue)).await;
+        let served = timeout(Duration::from_secs(1), serve_new_slots(&tenures, env, queue, &controller.history)).await;
         assert!(served.is_err() && env.gate.is_open(&regained), "it goes on");
         assert_eq!(env.applied.primaries(), [key_of(&tenures, 1)]);
     }
