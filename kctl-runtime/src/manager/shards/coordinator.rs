@@ -64,7 +64,7 @@ pub(in crate::manager) struct Coordinator {
     pub(super) config: Arc<ShardConfig>,
     tenures: Arc<Tenures>,
     pub(super) shared: Arc<Mutex<Shared>>,
-    /// Notified when a Lease or this replica's seat has changed.
+    /// Notified when a Lease has changed by more than a renewal, or this replica's seat has.
     pub(super) changed: Arc<Notify>,
     /// Notified when this replica sees other seats live than it has noted at its own seat.
     pub(super) note_changed: Arc<Notify>,
@@ -272,16 +272,22 @@ impl Coordinator {
         let (config, holders) = (self.config.clone(), Holders::Numbered { process: self.config.process() });
         Arc::new(move |change, _origin| {
             let (mut shared, now) = (shared.lock(), Instant::now());
-            match change {
-                Change::Deleted { .. } => shared.observed_leases.observe_delete(&change.latest().key().name, now),
+            let is_changed = match change {
+                Change::Deleted { .. } => {
+                    shared.observed_leases.observe_delete(&change.latest().key().name, now);
+                    true
+                }
                 Change::Added(lease) | Change::Updated { new: lease, .. } => {
                     let (name, lease): (_, Value) =
                         (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
-                    shared.observed_leases.observe(name, holders.record(config.identity(), &lease), now);
-                    shared.observed_leases.observe_note(name, seat::note_of(&lease));
+                    let record = holders.record(config.identity(), &lease);
+                    let has_other_record = shared.observed_leases.observe(name, record, now);
+                    shared.observed_leases.observe_note(name, seat::note_of(&lease)) || has_other_record
                 }
+            };
+            if is_changed {
+                changed.notify_one();
             }
-            changed.notify_one();
         })
     }
 
@@ -348,8 +354,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns the slots that this replica should hold, as far as it can see. Each renewal of a Lease comes here, so
-    /// the division is calculated again only if a seat was taken or left, or a note of the live seats has changed.
+    /// Returns the slots that this replica should hold, as far as it can see, in ascending order. The division is calculated
+    /// again only if a seat was taken or left, or a note of the live seats has changed.
     fn desired_slots(
         &self,
         division: &mut Division,
@@ -386,7 +392,7 @@ impl Coordinator {
         now: Instant,
     ) {
         for (slot, task) in held.iter_mut() {
-            if wanted.contains(slot) {
+            if wanted.binary_search(slot).is_ok() {
                 let free_since = self.free_since(&slot_name(self.config.name(), *slot), now);
                 if free_since.is_some() && free_since != task.notified_of {
                     task.free.notify_one();
