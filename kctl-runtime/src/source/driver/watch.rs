@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Source;
 use crate::{
+    object::drop_unread_values,
     source::{
         METADATA,
         condition::Activity,
@@ -136,6 +137,7 @@ impl Source {
             match chunk {
                 Ok(Some(Ok(chunk))) => {
                     self.condition.record_response();
+                    drop_unread_values();
                     watch.lines.push(&chunk);
                     return true;
                 }
