@@ -57,7 +57,7 @@ pub(crate) struct FigureOptions {
     #[arg(long, default_value_t = 5_000)]
     primaries: usize,
     /// Number of slots
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 24)]
     shards: u32,
     /// Seconds of changes, of rest with three replicas, and of rest without replicas
     #[arg(long, default_value_t = 60)]

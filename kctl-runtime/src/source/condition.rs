@@ -61,7 +61,7 @@ pub(super) struct Condition {
     absent: AtomicBool,
     /// The moment at which the API server last sent anything.
     last_received: Mutex<Option<Instant>>,
-    /// The options of `generate-rbac` that print the role of this source, such as ` --shards 16`. Unset for kinds of
+    /// The options of `generate-rbac` that print the role of this source, such as ` --shards 24`. Unset for kinds of
     /// controllers, which need none.
     role: OnceLock<String>,
 }

@@ -178,7 +178,7 @@ impl Source {
         self.streams.store(true, Ordering::Relaxed);
     }
 
-    /// Sets the options of `generate-rbac` that print the permissions for this source, for the log: ` --shards 16`.
+    /// Sets the options of `generate-rbac` that print the permissions for this source, for the log: ` --shards 24`.
     #[must_use]
     pub(crate) fn with_role(self, options: &str) -> Self {
         self.condition.set_role(options);

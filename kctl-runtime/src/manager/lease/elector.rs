@@ -165,7 +165,7 @@ impl Elector {
         self
     }
 
-    /// Sets the options of `generate-rbac` that print the permissions for the Lease, such as ` --shards 16`.
+    /// Sets the options of `generate-rbac` that print the permissions for the Lease, such as ` --shards 24`.
     pub(in crate::manager) fn with_role(mut self, options: String) -> Self {
         self.role = options;
         self

@@ -113,7 +113,7 @@ pub(super) struct DeployOptions {
     /// name of the roles. `generate-rbac` prints only the rules
     #[arg(long)]
     pub(super) leader_elect: bool,
-    /// Split the objects into N slots (1–256; 16 without N) that all replicas share; 0 disables sharding [default: the value of
+    /// Split the objects into N slots (1–256; 24 without N) that all replicas share; 0 disables sharding [default: the value of
     /// `App::sharded`, or 0]
     #[arg(
         long,
