@@ -235,11 +235,11 @@ mod tests {
 
     #[test]
     fn replica_that_asks_for_none_takes_slots_last() {
-        let start = Instant::now();
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
         let mut division = division(Some(0), &[0, 1], &[]);
         division.divide(Seats { own: Some(0), live: vec![0, 1], ..Seats::default() });
         assert_eq!(wanted(&mut division, SlotHolder::Free, start), [0; 0], "the other replica can work on them");
-        assert_eq!(wanted(&mut division, SlotHolder::Free, start + LEASE - UNREQUESTED_SLOT_DELAY), [0; 0]);
+        assert_eq!(wanted(&mut division, SlotHolder::Free, start + LEASE - second), [0; 0]);
         assert_eq!(wanted(&mut division, SlotHolder::Free, start + LEASE).len(), 16);
         let own = preferred_by(0, &[0, 1]);
         assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, start + 2 * LEASE), own, "no replica asks for these");
@@ -247,7 +247,7 @@ mod tests {
         let mut other = self::division(Some(1), &[0, 1], &[(0, &[])]);
         assert_eq!(wanted(&mut other, SlotHolder::ThisReplica, start).len(), 16, "it releases none");
         assert_eq!(wanted(&mut other, SlotHolder::Free, start), preferred_by(1, &[0, 1]));
-        assert_eq!(wanted(&mut other, SlotHolder::Free, start + UNREQUESTED_SLOT_DELAY).len(), 16);
+        assert_eq!(wanted(&mut other, SlotHolder::Free, start + second).len(), 16);
     }
 
     #[test]
