@@ -45,7 +45,9 @@ use crate::{
     writer::ShardPermits,
 };
 
-/// Longest wait for the caches before this replica takes a seat, and again for its handlers. Later it owns slots although
+/// Longest wait for the caches before this replica takes a seat, and again for its handlers.
+///
+/// Later, if no other replica can work on all slots either, it owns some although
 /// a controller cannot work on them yet, so that the others can.
 const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 /// Wait after the Lease of the settings is held, in which the controllers begin.
