@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    feature_gates::{self, Gate},
     field::Field,
     field_errors::{pairs, text},
     json_path::entries,
@@ -189,8 +190,8 @@ pub(crate) fn validate_tolerations(list: &Field<'_>) {
 /// Validates a toleration.
 ///
 /// An empty key needs the operator `Exists`, which takes no value. `tolerationSeconds` needs the effect `NoExecute`. An
-/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, because
-/// the feature gate `TaintTolerationComparisonOperators` is off.
+/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, unless the feature gate
+/// `TaintTolerationComparisonOperators` is on. They compare an integer of 64 bits.
 ///
 /// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
 /// about the value are reported at `operator`, as upstream does.
@@ -206,8 +207,17 @@ fn validate_toleration(toleration: &Field<'_>) {
     match operator.text() {
         "Exists" => operator.invalid_if(!value.is_empty(), "value must be empty when `operator` is 'Exists'"),
         "" | "Equal" => operator.with(&value).label_value(),
+        "Gt" | "Lt" if feature_gates::is_enabled(Gate::TaintTolerationComparisonOperators) => {
+            validate_compared_integer(&value);
+        }
         _ => operator.unsupported(&["Equal", "Exists"]),
     }
+}
+
+/// Validates the value of `Gt` and `Lt`: a decimal integer of 64 bits without a plus sign or leading zeros.
+fn validate_compared_integer(value: &Field<'_>) {
+    let is_integer = value.text().parse::<i64>().is_ok_and(|number| number.to_string() == value.text());
+    value.invalid_if(!is_integer, "must be a decimal integer of 64 bits, such as 8");
 }
 
 /// Validates topology spread constraints.
@@ -246,4 +256,31 @@ pub(crate) fn validate_topology_spread(list: &Field<'_>) {
 /// Reports a number below 1 as `FieldValueInvalid`; an absent one counts as 0.
 fn require_positive(number: &Field<'_>) {
     number.invalid_if(number.as_i64().unwrap_or(0) <= 0, "must be greater than zero");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::validate_compared_integer;
+    use crate::{field::Field, field_errors::Errors};
+
+    #[test]
+    fn compared_value_is_an_integer() {
+        for (text, is_valid) in [
+            ("8", true),
+            ("-8", true),
+            ("9223372036854775807", true),
+            ("9223372036854775808", false),
+            ("08", false),
+            ("+8", false),
+            ("-0", false),
+            ("8.0", false),
+            ("", false),
+        ] {
+            let value = json!(text);
+            let errors = Errors::collect(|errors| validate_compared_integer(&Field::new(&value, "value", errors)));
+            assert_eq!(errors.is_empty(), is_valid, "{text:?}: {errors:?}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, fill, part},
+    feature_gates::{self, Gate},
     json_path::set,
     kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
     registry::kind::{
@@ -99,14 +100,15 @@ fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
 /// Normalizes `dataSource` and `dataSourceRef`, which name the same source. `dataSource` accepts only a few kinds,
 /// unless the stored claim has another one (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`). An
 /// unknown kind in `dataSource` is dropped without an error; `dataSourceRef` accepts any kind. References to other
-/// namespaces are dropped, because `CrossNamespaceVolumeDataSource` is off.
+/// namespaces are dropped unless the feature gate `CrossNamespaceVolumeDataSource` is on.
 fn normalize_data_sources(before: Option<&Value>, spec: &mut Value) {
     let is_taken = |source: &Value| {
         let kind = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str().unwrap_or_default());
         [("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")].contains(&kind)
     };
     let has = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
-    if has(&spec["dataSourceRef"]["namespace"]) {
+    let allows_namespace = feature_gates::is_enabled(Gate::CrossNamespaceVolumeDataSource);
+    if !allows_namespace && has(&spec["dataSourceRef"]["namespace"]) {
         set(spec, "dataSourceRef", None);
     }
     let was_there = before.is_some_and(|source| !source.is_null());
@@ -116,11 +118,12 @@ fn normalize_data_sources(before: Option<&Value>, spec: &mut Value) {
     share_sources(spec);
 }
 
-/// Copies one of the two fields to the other if that is absent. The namespace is not copied: `dataSource` has none.
+/// Copies one of the two fields to the other if that is absent. A reference with a namespace is not copied, because
+/// `dataSource` has no namespace.
 fn share_sources(spec: &mut Value) {
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) if !source.is_null() => set(spec, "dataSourceRef", Some(source)),
-        (None, Some(mut reference)) if !reference.is_null() => {
+        (None, Some(mut reference)) if !reference.is_null() && text(&reference, "/namespace").is_empty() => {
             set(&mut reference, "namespace", None);
             set(spec, "dataSource", Some(reference));
         }
