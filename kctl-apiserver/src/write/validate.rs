@@ -2,6 +2,20 @@
 //!
 //! Errors come from four places: metadata, the schema and rules of a CRD, declarative tags (`declared`), and the
 //! functions of the kind. All of them are collected into one response.
+//!
+//! The metadata comes first, or after the rest with `validates_metadata_last`. Then a write of a built-in kind runs these
+//! functions, in this order. Those without `declared` are fields of `Kind::validation`:
+//!
+//! | write of | functions |
+//! |---|---|
+//! | a new object | `declared::validate`, `validate`, `validate_create` |
+//! | an object | `declared::validate`, `validate`, `validate_update`, `validate_subresource` |
+//! | `status` | `declared::validate_status`, `validate_status`, `validate_status_at` |
+//! | another subresource, with a row in `Strategy::parts` | `declared::validate`, and `Part::validate` |
+//! | another subresource | none |
+//!
+//! With `validates_subresources`, writes of `status` and of other subresources also run the functions of an object, before
+//! their own. With `validates_spec_only`, an update that changes neither name nor spec skips the functions of an object.
 
 use jiff::Timestamp;
 use serde_json::Value;

@@ -345,7 +345,9 @@ impl ApiError {
     /// Returns `true` if the server may have rejected a list or a watch because of its `shardSelector`.
     ///
     /// A server that knows the parameter responds with 500 if it can't parse the selector (kube-apiserver 1.37.2, recorded
-    /// in `tests/conformance/recorded/sharded_lists.json`).
+    /// in `tests/conformance/recorded/sharded_lists.json`). The start of the message decides, because this `Status` has no
+    /// reason, no details and no causes. Other 500s without a reason, such as a timeout of etcd, pass by themselves: they
+    /// must not turn the selector off. If the message changes, lists fail and are retried, and the error is logged.
     pub(crate) fn may_reject_shard_selector(&self) -> bool {
         match self {
             Self::Rejected { code: 400 | 422, .. } => true,

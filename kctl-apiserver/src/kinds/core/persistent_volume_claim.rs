@@ -47,7 +47,7 @@ pub(crate) static KIND: Kind = Kind {
     managed_fields: ManagedFields {
         filled_in: &["/spec/dataSource", "/spec/dataSourceRef"],
         complete_sent: Some(complete_sent),
-        owned_state: OwnedState::SentByClient,
+        owned_state: OwnedState::SentWithoutFilledIn,
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy::RETURNS_OBJECT,
