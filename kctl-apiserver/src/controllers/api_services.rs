@@ -142,7 +142,7 @@ mod tests {
         (field("status"), field("reason"), field("message"))
     }
 
-    /// Expects the conditions of kube-apiserver 1.36 at each step.
+    /// Expects the conditions of kube-apiserver at each step.
     #[tokio::test(start_paused = true)]
     async fn remote_api_service_is_unavailable_with_a_reason() {
         let server = ApiServer::new();

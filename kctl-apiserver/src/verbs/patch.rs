@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    /// Tests the bounds at which kube-apiserver 1.36 rejects a patch, measured to the byte and to the operation.
+    /// Tests the bounds at which kube-apiserver rejects a patch, measured to the byte and to the operation.
     #[tokio::test(start_paused = true)]
     async fn json_patches_are_bounded_in_operations_and_copies() {
         let server = ApiServer::new();

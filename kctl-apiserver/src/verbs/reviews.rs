@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    /// Recorded from kube-apiserver 1.36: objects that are not stored have no columns.
+    /// Objects that are not stored have no columns, as in kube-apiserver.
     #[tokio::test(start_paused = true)]
     async fn reviews_are_not_served_as_tables() {
         let server = ApiServer::new();
