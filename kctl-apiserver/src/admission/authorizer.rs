@@ -19,10 +19,7 @@ use serde_json::Value;
 use super::Attributes;
 use crate::{
     authorizer::{self, Attributes as AuthorizationAttributes, Snapshot},
-    cel::{
-        conditions::{Cel, Scope, map},
-        cost::field,
-    },
+    cel::{Cel, Scope, cost::field, map},
     names::NameRule,
     request::User,
     store::Store,

@@ -6,11 +6,20 @@ use chrono::{DateTime, FixedOffset, TimeDelta};
 use jiff::SignedDuration;
 use kube_cel::{
     KubeCelExt,
-    cel::{Context, ExecutionError, ResolveResult, extractors::This},
+    cel::{
+        Context, ExecutionError, ResolveResult, Value as Cel,
+        extractors::This,
+        objects::{Key, Map},
+    },
 };
 
-use super::conditions::{Cel, map};
 use crate::evaluate::{SECONDS, TYPE, type_name};
+
+/// Creates a CEL map with string keys.
+pub(crate) fn map(fields: impl IntoIterator<Item = (String, Cel)>) -> Cel {
+    let map = fields.into_iter().map(|(name, value)| (Key::String(Arc::new(name)), value)).collect();
+    Cel::Map(Map { map: Arc::new(map) })
+}
 
 /// Names of types that expressions use as values, as in `type(x) == int`.
 const TYPES: [&str; 10] =

@@ -26,6 +26,7 @@ mod optional;
 mod overloads;
 mod patterns;
 mod quantities;
+mod steps;
 mod strings;
 mod times;
 mod urls;

@@ -8,7 +8,7 @@ use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeDelta, Timelike
 use jiff::{Timestamp, tz::TimeZone};
 use kube_cel::cel::Value as Cel;
 
-use super::{EvalResult, OVERFLOW, operators};
+use super::{EvalResult, OVERFLOW};
 
 /// The seconds since 1970 of the years 1 to 9999.
 ///
@@ -27,10 +27,8 @@ pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResu
     Some(match (name, left, right) {
         ("_+_" | "_-_", Cel::Duration(left), Cel::Duration(right)) => {
             let both = left.num_nanoseconds().zip(right.num_nanoseconds());
-            length(both.and_then(|(left, right)| match operators::int_arithmetic(name, left, right) {
-                Ok(Cel::Int(nanoseconds)) => Some(nanoseconds),
-                _ => None,
-            }))
+            let arithmetic = if name == "_+_" { i64::checked_add } else { i64::checked_sub };
+            length(both.and_then(|(left, right)| arithmetic(left, right)))
         }
         ("_+_", Cel::Duration(length), Cel::Timestamp(time)) | ("_+_", Cel::Timestamp(time), Cel::Duration(length)) => {
             check_range(time.checked_add_signed(*length))

@@ -8,6 +8,7 @@
 
 mod custom;
 mod names;
+mod openapi_version;
 mod operations;
 mod parameters;
 mod protobuf;
@@ -20,7 +21,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::protobuf::{document as protobuf, three as protobuf_three};
-use self::{operations::PathItem, render::OpenApiVersion};
+use self::{openapi_version::OpenApiVersion, operations::PathItem};
 use crate::{
     registry::{Registry, Resource},
     version,

@@ -11,7 +11,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{META, custom, render::OpenApiVersion};
+use super::{META, custom, openapi_version::OpenApiVersion};
 use crate::{
     registry::Resource,
     schema::{self, Schema},

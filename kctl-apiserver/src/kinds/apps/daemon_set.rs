@@ -11,7 +11,7 @@ use crate::{
     defaulting::{add, fill, is_text, part, pod},
     field::Field,
     field_errors::{Errors, text},
-    kinds::apps::validation::{is_none, validate_restart_always},
+    kinds::apps::validation::is_none,
     registry::kind::{
         Cell, Defaults, Environment, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Plugin, Requests, Strategy,
         TableColumns, Undecoded, Validation,

@@ -17,7 +17,10 @@ use crate::{
     defaulting::{add, fill, part},
     feature_gates::{self, Gate},
     json_path::set,
-    kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
+    kinds::core::persistent_volume::{
+        CLASS_ANNOTATION, CLASS_IS_A_FIELD,
+        table::{access_modes, phase, storage, storage_class_name},
+    },
     registry::kind::{
         Cell, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Plugin, Quota, Strategy,
         Subresource, TableColumns, Validation,
@@ -148,19 +151,14 @@ pub(crate) fn default(object: &mut Value) {
 /// Warns about a `PersistentVolumeClaim`.
 fn warn(object: &Value, texts: &mut Vec<String>) {
     claim(&object["spec"], "spec", texts);
-    if object["metadata"]["annotations"].get(CLASS_OF_CLAIM).is_some() {
-        texts.push(format!("metadata.annotations[{CLASS_OF_CLAIM}]: {CLASS_IS_A_FIELD}"));
+    if object["metadata"]["annotations"].get(CLASS_ANNOTATION).is_some() {
+        texts.push(format!("metadata.annotations[{CLASS_ANNOTATION}]: {CLASS_IS_A_FIELD}"));
     }
 }
-
-/// The annotation that named the class of a claim before `storageClassName`.
-pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
-/// The warning about this annotation.
-pub(crate) const CLASS_IS_A_FIELD: &str = "deprecated since v1.8; use \"storageClassName\" attribute instead";
 
 /// Returns the class that a claim names (`GetPersistentVolumeClaimClass`). An empty string is also a class, which
 /// disables dynamic provisioning. This function returns `""` for it and for an absent class.
 pub(crate) fn class_of_claim(claim: &Value) -> &str {
-    let by_annotation = claim["metadata"]["annotations"][CLASS_OF_CLAIM].as_str();
+    let by_annotation = claim["metadata"]["annotations"][CLASS_ANNOTATION].as_str();
     by_annotation.or_else(|| claim["spec"]["storageClassName"].as_str()).unwrap_or_default()
 }
