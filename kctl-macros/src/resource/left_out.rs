@@ -5,7 +5,7 @@
 
 use syn::{Attribute, Field};
 
-use super::{markers::Markers, meta_option::MetaOption};
+use super::{marker::Markers, meta_option::MetaOption};
 use crate::{codes, diagnostics::Errors, function::generic_argument};
 
 /// Options of serde by which a missing field is read, or by which the field is not in the JSON at all.
