@@ -24,7 +24,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{connector::Connector, router::Limits};
+use super::{connector::Connector, limits::Limits};
 
 /// Flow-control window of a stream, in bytes. A connection has one of this size for each of its streams, so
 /// an unread stream never stops the others.

@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{LongResponse, router::Limits, with_limits};
+use super::{LongResponse, limits::Limits, with_limits};
 use crate::transport;
 use server::{End, SeenRequest, TestServer};
 

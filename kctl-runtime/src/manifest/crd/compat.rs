@@ -27,7 +27,7 @@ use std::fmt::{self, Display};
 
 use serde_json::{Map, Value};
 
-use super::values::{IPV4, URI, UUID, integer};
+use super::values::{IPV4, TEXT_FORMATS, URI, UUID, integer};
 
 /// A difference between two CRDs that breaks stored objects or clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -413,36 +413,6 @@ fn allowed_values(schema: &Value) -> Option<Vec<&Value>> {
     let listed = schema["enum"].as_array().or_else(|| only_allowed(&schema["allOf"]))?;
     Some(listed.iter().filter(|value| !value.is_null()).collect())
 }
-
-/// Formats of strings that API servers check. They ignore all others, and `password` accepts every string
-/// (apiextensions-apiserver, `pkg/apiserver/validation/formats.go`, `supportedVersionedFormats`).
-pub(super) const TEXT_FORMATS: [&str; 25] = [
-    "bsonobjectid",
-    "byte",
-    "cidr",
-    "creditcard",
-    "date",
-    "datetime",
-    "duration",
-    "email",
-    "hexcolor",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "k8slongname",
-    "k8sshortname",
-    "mac",
-    "rgbcolor",
-    "ssn",
-    "uri",
-    "uuid",
-    "uuid3",
-    "uuid4",
-    "uuid5",
-];
 
 /// Returns `true` if values of the old format may be invalid in the new one.
 ///
