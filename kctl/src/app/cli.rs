@@ -1,9 +1,7 @@
 //! The command line of every app.
 
-mod dev_options;
 mod generate;
 mod manifest_options;
-mod run_options;
 #[cfg(test)]
 mod tests;
 
@@ -19,16 +17,17 @@ use self::{
     generate::{generate_manifests, generate_rbac},
     manifest_options::{GenerateRbacOptions, ManifestOptions},
 };
+#[cfg(feature = "dev")]
+use super::dev_options::DevOptions;
 use super::{
     App, log,
     output::{BreakingOptions, OWN_SUFFIXES, OutputOptions, Owned, reject_breaking, write_manifests},
-    run, settings,
+    run,
+    run_options::RunOptions,
+    settings,
     signals::BLOCKED_HELP,
+    stdout::print,
 };
-
-#[cfg(feature = "dev")]
-pub(super) use self::dev_options::{DevOptions, Format};
-pub(super) use self::run_options::RunOptions;
 
 /// Grace of a failed run before the process exits by force.
 const EXIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
@@ -257,13 +256,4 @@ fn force_exit(error: String) {
     };
     // If the thread can't be started, the program waits for its blocked threads without a limit.
     let _waits = std::thread::Builder::new().name("end".into()).spawn(wait);
-}
-
-/// Writes to standard output. A closed pipe is not an error.
-pub(super) fn print(text: &str) -> Result<()> {
-    use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

@@ -18,12 +18,13 @@ use tokio::task::JoinSet;
 
 use super::{
     App,
-    cli::{DevOptions, Format, print},
+    dev_options::{DevOptions, Format},
     files::{self, FromFile},
     input,
     log::{self, LogFormat},
     required_kinds::Remedy,
     signals::{INTERRUPTED, Signals},
+    stdout::print,
     table::{Row, table},
     world::{World, other_servers, user_of},
 };

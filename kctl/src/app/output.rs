@@ -105,7 +105,7 @@ pub(super) struct Owned<'a> {
 /// A file cannot be written, or with `--check` files differ, are missing or are stale. All are reported at once.
 pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, owned: &Owned<'_>) -> Result<()> {
     hint_at_size(manifests);
-    let Some(folder) = options.folder() else { return super::cli::print(&manifest::stream(manifests)) };
+    let Some(folder) = options.folder() else { return super::stdout::print(&manifest::stream(manifests)) };
     if options.is_check() {
         check_folder("--check", folder)?;
         return compare_files(manifests, folder, owned);

@@ -23,10 +23,10 @@ use tower::util::option_layer;
 
 use super::{
     App, blocked_runtime,
-    cli::RunOptions,
     client_layers::ClientOptions,
     connection::{Connection, ReadCluster},
     rbac_check,
+    run_options::RunOptions,
     signals::{INTERRUPTED, Signals},
 };
 

@@ -11,7 +11,8 @@ use kctl_runtime::{
 };
 use serde_json::Value;
 
-use super::{run_options::namespace, *};
+use super::*;
+use crate::app::run_options::namespace;
 
 #[test]
 fn version_lists_the_app_before_kctl_and_build() {

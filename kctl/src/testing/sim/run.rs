@@ -24,12 +24,13 @@ use super::{
     plan::{Fault, FaultPoints},
     progress::{self, AppLogs, Progress},
     scenario::{FailingKeys, Scenario, SpawnedTasks},
-    search::SAME_STATE,
     trace::Line,
     world::{Servers, World, wait_for_panic},
 };
 use crate::app;
 
+/// Name of the checker that compares a final state with that of the run without faults.
+pub(super) const SAME_STATE: &str = "the same final state";
 /// The state has settled when nothing has happened for this time.
 ///
 /// The waits of faults are shorter, such as `SKIPPED_EVENT_DELAY` and the delay of a late write. Otherwise a run would

@@ -14,7 +14,7 @@ use super::{
     plan::{Fault, FaultPoints, TimedFault, sample_evenly},
     progress::{AppLogs, YIELDS},
     report::{Failure, Report},
-    run::{Outcome, Reference, run, run_with},
+    run::{Outcome, Reference, SAME_STATE, run, run_with},
     scenario::Scenario,
     time_limit::TimeLimit,
     trace,
@@ -33,8 +33,6 @@ const FREEZES_ONE_IN: usize = 8;
 const MISSED_STEPS_ONE_IN: usize = 4;
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
-/// Name of the checker that compares a final state with that of the run without faults.
-pub(super) const SAME_STATE: &str = "the same final state";
 /// The seed of uids and generated names. All runs share it, so that the points for faults are where they were seen.
 const GENERATOR_SEED: u64 = 0;
 /// Maximum number of threads.
