@@ -6,10 +6,15 @@ on:
   pull_request:
 permissions:
   contents: read
+# A new commit of a pull request ends the run of the one before it.
+concurrency:
+  group: ${{ github.workflow }}-${{ github.ref }}
+  cancel-in-progress: ${{ github.event_name == 'pull_request' }}
 
 jobs:
   check:
     runs-on: ubuntu-latest
+    timeout-minutes: 45
     steps:
       - uses: actions/checkout@v7
       - uses: Swatinem/rust-cache@v2
@@ -25,6 +30,7 @@ jobs:
       - run: cargo run --locked -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy --check
   chart:
     runs-on: ubuntu-latest
+    timeout-minutes: 30
     steps:
       - uses: actions/checkout@v7
       - uses: Swatinem/rust-cache@v2
@@ -37,6 +43,7 @@ jobs:
           helm template {{name}} target/chart
   image:
     runs-on: ubuntu-latest
+    timeout-minutes: 60
     steps:
       - uses: actions/checkout@v7
       - uses: docker/setup-buildx-action@v4
