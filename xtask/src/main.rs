@@ -176,7 +176,7 @@ enum StepCommand {
     Packages {
         #[command(flatten)]
         options: Options,
-        /// Builds each package alone as well, as `cargo publish` does. 20 minutes.
+        /// Builds each package alone as well, as `cargo publish` does and the workflow for every change. 20 minutes.
         #[arg(long)]
         each: bool,
     },
@@ -391,6 +391,22 @@ mod tests {
             }
         }
         assert_eq!(n_commands, 5);
+    }
+
+    /// crates.io keeps a version whose archives or image can't be built.
+    #[test]
+    fn release_requires_build_of_archives_and_image() {
+        let read = |file: &str| std::fs::read_to_string(process::root().join(file)).unwrap();
+        assert!(read("RELEASING.md").contains("\n       gh workflow run binaries.yml --ref main\n"));
+        assert!(read(".github/workflows/release.yml").contains("for workflow in ci.yml binaries.yml; do\n"));
+        let binaries = read(".github/workflows/binaries.yml");
+        assert!(binaries.contains("\n  schedule:\n"));
+        // A run from a branch builds everything, and publishes nothing.
+        let is_tag = "startsWith(github.ref, 'refs/tags/')";
+        let release = binaries.split_once("\n  release:\n").unwrap().1;
+        assert!(release.starts_with(&format!("    needs: build\n    if: {is_tag}\n")));
+        let pushes: Vec<&str> = binaries.lines().filter(|line| line.trim().starts_with("push: ")).collect();
+        assert_eq!(pushes, [format!("          push: ${{{{ {is_tag} }}}}")]);
     }
 
     /// A continued release compares the crates with those of the dated commit. Git compares nothing for a pathspec that
