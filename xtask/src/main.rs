@@ -5,6 +5,7 @@ mod ci;
 mod dist;
 mod features;
 mod gate;
+mod image;
 mod kubernetes;
 mod ledger;
 mod new_project;
@@ -180,6 +181,9 @@ enum StepCommand {
         #[arg(long)]
         each: bool,
     },
+    /// Builds the container image of a project from `kctl new` with the packages of the crates, and runs its program. Needs a
+    /// Docker daemon, which downloads the base images and the dependencies.
+    Image(Options),
     /// Lints the workflows of GitHub. Needs Go, which puts `actionlint` into `target/xtask`. Seconds.
     Workflows(Options),
     /// Creates a project with `kctl new`, and runs the commands of its README and its workflow. 5 minutes.
@@ -261,6 +265,7 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Packages { options, each: true } => {
             run_single_step(options, |_gate| packages::check(packages::Builds::EachToo))
         }
+        StepCommand::Image(options) => run_single_step(options, |gate| Step::Image.run(gate)),
         StepCommand::Workflows(options) => run_single_step(options, |gate| Step::Workflows.run(gate)),
         StepCommand::NewProject(options) => run_single_step(options, |gate| Step::NewProject.run(gate)),
         StepCommand::Kubectl(options) => run_single_step(options, |gate| Step::Kubectl.run(gate)),
