@@ -77,8 +77,8 @@ enum Command {
     /// Renders the charts of the examples with Helm 3. Needs Go to put it into `target/xtask` (3 minutes).
     #[command(name = "helm-3")]
     Helm3(Options),
-    /// Builds the `kctl` tool for users, runs it if this machine can, and packs it into `target/dist`. Needs the target
-    /// (rustup) and tar. 3 minutes.
+    /// Builds the `kctl` tool for users, runs it if this machine can, and packs it with man pages and completions into
+    /// `target/dist`. Needs the target (rustup) and tar. 3 minutes.
     Dist {
         /// The target triple; static on Linux with `…-unknown-linux-musl`.
         #[arg(long)]
