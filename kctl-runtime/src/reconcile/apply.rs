@@ -286,7 +286,8 @@ impl Apply<'_> {
         if ring.are_assigned(applied.labels()) || !applied.owner_references().iter().any(is_controller) {
             return Ok(applied);
         }
-        let patch = ring.assign_patch(applied.uid(), applied.resource_version());
+        let (uid, resource_version) = (applied.meta().uid.as_deref(), applied.meta().resource_version.as_deref());
+        let patch = ring.assign_patch(uid, resource_version);
         self.env.writer.patch(target, "", MERGE_PATCH, &patch).await
     }
 

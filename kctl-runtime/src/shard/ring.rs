@@ -209,7 +209,7 @@ impl RingLabels {
     }
 
     /// Returns the merge patch that assigns an existing object to this shard. It fails if the object has changed since.
-    pub(crate) fn assign_patch(&self, uid: Option<String>, resource_version: Option<String>) -> Value {
+    pub(crate) fn assign_patch(&self, uid: Option<&str>, resource_version: Option<&str>) -> Value {
         json!({ "metadata": {
             "uid": uid, "resourceVersion": resource_version, "labels": { &self.shard_label: &self.shard },
         } })

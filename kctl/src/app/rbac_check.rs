@@ -74,7 +74,7 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<ExtraRole>) 
         }
         Ok(Err(error)) => tracing::debug!(cluster, %error, "the cluster did not answer the permission review"),
         Err(_elapsed) => {
-            tracing::debug!(cluster, "the cluster did not answer the permission review within {REVIEW_TIMEOUT:?}")
+            tracing::debug!(cluster, "the cluster did not answer the permission review within {REVIEW_TIMEOUT:?}");
         }
     }
 }

@@ -153,7 +153,7 @@ fn impatient() -> Limits {
 }
 
 /// Opens ten watches, and checks that they share a connection.
-async fn check_sharing(by: &Client, server: &Server) {
+async fn check_sharing(by: &Client, server: &TestServer) {
     server.take();
     let _open = watches(by, 10).await;
     assert_eq!(by_connection(server), [10]);
@@ -161,7 +161,7 @@ async fn check_sharing(by: &Client, server: &Server) {
 
 #[tokio::test]
 async fn watch_failing_with_its_connection_lowers_no_bound() {
-    let server = Server::start(100).await;
+    let server = TestServer::start(100).await;
     let by = client(&server, impatient());
     let open = watches(&by, 3).await;
     server.end(End::Silent);
@@ -173,7 +173,7 @@ async fn watch_failing_with_its_connection_lowers_no_bound() {
 
 #[tokio::test]
 async fn bound_of_a_dead_connection_is_taken_back() {
-    let server = Server::start(100).await;
+    let server = TestServer::start(100).await;
     let by = client(&server, impatient());
     let mut open = watches(&by, 3).await;
     server.end(End::Silent);
