@@ -124,7 +124,7 @@ fn modules_of_each_crate_import_in_one_direction() {
 /// The store gets the built-in kinds when it is created (`BuiltInKinds`), so that it can be read without their rules.
 #[test]
 fn store_imports_no_kind() {
-    let all = crate_imports("kctl-apiserver");
+    let all = imports(&files_of("kctl-apiserver"));
     let found = |from: &str, to: &str| all.get(&(from.to_owned(), to.to_owned()));
     assert!(found("store", "registry").is_some(), "the store has moved: follow it");
     assert_eq!(found("store", "kinds"), None, "add what the store needs to `BuiltInKinds`");

@@ -3,8 +3,8 @@
 use kctl::{json, prelude::*};
 use kctl_tests::Faults;
 
-use super::{N_KEYS, World, config, sharder::SHARD_LABEL};
-use crate::{contest::advance_seconds, replicas::Replica};
+use super::{N_KEYS, RingWorld, config, sharder::SHARD_LABEL};
+use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 /// Applies one object, and creates one with `generateName`. The installed `ControllerRing` does not list their kind, as before
 /// an update of the program that owns a further kind.
@@ -21,7 +21,7 @@ async fn accounts(config: Arc<ConfigMap>, cx: Context<accounts>) -> Result<Actio
 
 #[tokio::test(start_paused = true)]
 async fn owned_object_without_webhook_is_created_once() {
-    let world = World::new(Duration::ZERO).await;
+    let world = RingWorld::new(Duration::ZERO).await;
     let app = App::new("podset").controller::<accounts>();
     let manager = app.manager_in_ring(world.client.clone(), world.client.clone(), config("a", 1)).await.unwrap();
     let server = world.server.clone();

@@ -3,8 +3,8 @@
 use kctl::{manager::Manager, prelude::*};
 use kctl_tests::{Fault, Faults, RequestSummary};
 
-use super::{N_SLOTS, World, shards};
-use crate::{contest::advance_seconds, replicas::Replica};
+use super::{N_SLOTS, ShardWorld, shards};
+use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 /// Returns faults of a program whose version lacks the permission to list Secrets.
 fn without_permission() -> Faults {
@@ -14,7 +14,7 @@ fn without_permission() -> Faults {
     faults
 }
 
-impl World {
+impl ShardWorld {
     async fn start_without_permission(&self, replica: &'static str) -> Replica {
         let set_up = |manager: Manager, client| manager.shard(client, shards(replica, N_SLOTS)).unwrap();
         self.start_on(replica, without_permission(), set_up).await
@@ -28,7 +28,7 @@ impl World {
 
 #[tokio::test(start_paused = true)]
 async fn replica_without_permission_gets_no_slot() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(5).await;
     let c = world.start_without_permission("c").await;
@@ -49,7 +49,7 @@ async fn replica_without_permission_gets_no_slot() {
 
 #[tokio::test(start_paused = true)]
 async fn replicas_share_slots_if_none_is_complete() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start_without_permission("a").await;
     advance_seconds(4).await;
     let b = world.start_without_permission("b").await;
