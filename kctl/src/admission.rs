@@ -40,7 +40,7 @@
 //!
 //! | the function returns | the client gets |
 //! |---|---|
-//! | `Ok(())` | the request goes on |
+//! | `Ok(())` | the request proceeds |
 //! | [`Denial::because`] | 403 Forbidden with the message |
 //! | [`Denial::field`], [`Invalid`] | 422 Invalid with a cause for each field, like the API server's own validation errors |
 //! | a `kube::Error` of another API call | the status of that API server |

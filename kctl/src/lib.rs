@@ -201,7 +201,7 @@
 //! | `dev` | yes | the command `dev`, and `kctl::testing` with simulated nodes, on which Pods run. Leave it out of release builds. |
 //! | `testing` | with `dev` | `kctl::testing` and the embedded API server alone: for controllers that need no running Pods |
 //! | `v1_37` | yes | the built-in kinds of Kubernetes 1.37 |
-//! | `v1_33`, `v1_34`, `v1_35`, `v1_36` | no | those of an older Kubernetes; exactly one version has to be on |
+//! | `v1_33`, `v1_34`, `v1_35`, `v1_36` | no | types of an older Kubernetes; exactly one version has to be enabled |
 //! | `sim` | no | `#[kctl::test]` and the simulator in `kctl::testing`. Leave it out of release builds: it turns on `tokio/test-util`. |
 //! | `rules` | with `testing` | `generate-crds` checks CEL rules and patterns |
 //! | `webhook` | no | `#[admission]`, `#[conversion]` and their HTTPS server |
@@ -392,7 +392,7 @@ pub use kctl_macros::admission;
 /// assert_eq!(app.specs()[0].name, "configmap");
 /// ```
 ///
-/// A struct, which holds what the program needs beside the cluster, here with a finalizer:
+/// A struct, whose fields hold what the program needs besides the cluster, here with a finalizer:
 ///
 /// ```
 /// use kctl::prelude::*;
@@ -587,8 +587,8 @@ pub use kctl_macros::resource;
 /// spec.
 ///
 /// It adds the same derives as [`macro@resource`], and allows `#[kctl(…)]` on the type and its
-/// fields. Fields, also those of variants, are camelCase in JSON unless `#[serde(…)]` names them
-/// otherwise; variants keep their names. The attribute has no options.
+/// fields. Fields, including fields of variants, are camelCase in JSON unless `#[serde(…)]` names them otherwise;
+/// variants keep their names. The attribute has no options.
 ///
 /// ```
 /// use kctl::prelude::*;

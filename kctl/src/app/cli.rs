@@ -159,7 +159,7 @@ impl Command {
 
 /// Prints an error of usage with the origin of the wrong value, and exits.
 ///
-/// `all` are the typed arguments with those of the file of `--config`.
+/// `all` are the typed arguments and the arguments from the `--config` file.
 fn reject(command: &clap::Command, error: &clap::Error, typed: &[OsString], all: &[OsString]) -> ! {
     // If standard error is closed, the exit status still reports the failure.
     let _printed = error.print();

@@ -112,7 +112,7 @@ pub(super) struct ManagerOptions {
 }
 
 impl ManagerOptions {
-    /// Returns how long running reconciles may take after the stop; `None` waits for ever.
+    /// Returns how long running reconciles may take after the stop; `None` waits indefinitely.
     pub(super) fn grace(&self) -> Option<Duration> {
         self.graceful_shutdown_timeout.map_or(Some(GRACEFUL_TIMEOUT), |timeout| timeout.try_into().ok())
     }
@@ -122,7 +122,7 @@ impl ManagerOptions {
         self.leader_elect
     }
 
-    /// Sets the slots that are used without `--shards`: those of [`App::sharded`](super::App::sharded).
+    /// Sets the slots for a start without `--shards`, from [`App::sharded`](super::App::sharded).
     pub(super) fn set_slots_of_app(&mut self, slots: Option<(u32, ShardBy)>) {
         self.slots_of_app = slots;
     }
@@ -137,7 +137,7 @@ impl ManagerOptions {
         self.controller_ring.as_deref()
     }
 
-    /// Returns the configuration of a shard, `None` outside of a controller ring. Its default name is that of the host.
+    /// Returns the configuration of a shard, `None` outside of a controller ring. Its default name is the host name.
     pub(super) fn ring(&self, namespace: &str) -> Option<std::result::Result<RingConfig, RingError>> {
         let ring = self.controller_ring.as_deref()?;
         let identity = self.leader_election_identity.clone().unwrap_or_else(host_name);
@@ -191,7 +191,7 @@ impl ManagerOptions {
             return Err(text.into());
         }
         self.ring("default").transpose()?;
-        // The namespace is known only at run time, so `default` stands for it in these checks.
+        // The namespace is known only at run time, so these checks use `default`.
         if self.leader_elect {
             self.election(app, "default").check()?;
         }

@@ -113,7 +113,7 @@ fn overview(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> Stri
 /// this machine, so the sentence has the time of the last renewal.
 ///
 /// # Errors
-/// The settings are empty, or not those of a sharded program.
+/// The settings are empty, or belong to a program without shards.
 fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Timestamp) -> Result<String> {
     if settings.is_empty() {
         return Err("it is missing or has no holder: start the replicas, which create and hold it".into());

@@ -84,7 +84,8 @@ impl Signals {
 
     /// Ends the process if no task of the current runtime has run for a minute, unless a stop was requested.
     ///
-    /// Its Leases are renewed on the signal thread, so without this limit other replicas would wait for it for ever.
+    /// Its Leases are renewed on the signal thread, so without this limit other replicas would wait for it
+    /// indefinitely.
     pub(super) fn exit_if_blocked(&self) {
         let Some(thread) = &self.runtime else { return };
         let (signals, watched) = (self.clone(), Handle::current());

@@ -23,7 +23,7 @@ const REQUEST: &str = "HTTP";
 const CONFIGS: &str = "kube_client::config";
 /// Maximum number of requests that a report names.
 const SEEN_MAX: usize = 20;
-/// Span id that stands for a span which the previous subscriber does not want.
+/// Span id of all spans that the previous subscriber does not record.
 const UNWANTED: u64 = u64::MAX;
 
 /// Requests of other clients on this thread, recorded as long as the value lives.

@@ -44,7 +44,7 @@ impl TokenFile {
         Some(Self { file, cached: Arc::new(Mutex::new(CachedToken { header, read_at: Some(Instant::now()) })) })
     }
 
-    /// Returns the current token. If the file is no longer readable, the last token stays.
+    /// Returns the current token. If the file is no longer readable, the last token is kept.
     fn authorization_header(&self) -> HeaderValue {
         let mut cached = self.cached.lock();
         if cached.read_at.is_none_or(|read_at| read_at.elapsed() >= READ_EVERY) {

@@ -19,7 +19,7 @@ pub(super) struct Authors {
     /// Reconciles of frozen processes whose key another process reconciles since, by controller and key. Two
     /// reconciles of the key do not run at once: no code of a frozen process runs.
     overtaken: Vec<((String, String), RunningReconcile)>,
-    /// The processes that are frozen, or of which not all tasks have continued.
+    /// The processes that are frozen, or whose tasks have not all continued.
     frozen: BTreeSet<String>,
     /// Traces of the last reconciles that ended, with controller and key: their requests may still
     /// arrive.

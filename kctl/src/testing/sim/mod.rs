@@ -121,7 +121,7 @@ const TWICE: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Sim {
     cases: Vec<Cases>,
-    /// The command that replays a run, for reports; `{seed}` stands for the name of the run.
+    /// The command that replays a run, for reports; `{seed}` is replaced by the name of the run.
     replay: String,
     twice: usize,
 }
@@ -230,7 +230,7 @@ impl Sim {
         Ok(Self::seeds(0..n))
     }
 
-    /// Runs a scenario with the faults of a run of another one, which `seed` names: a corrected twin has to survive those
+    /// Runs a scenario with the faults of a run of `other`, which `seed` names: a corrected twin has to survive those
     /// that reveal the bug.
     ///
     /// # Errors
@@ -266,8 +266,8 @@ impl Sim {
         Ok(Self::seeded(seed.parse().map_err(wrong)?))
     }
 
-    /// Sets the command that a report prints for replaying a failure. `{seed}` in it stands for the
-    /// name of the run.
+    /// Sets the command that a report prints for replaying a failure. `{seed}` in it is replaced by the name of the
+    /// run.
     #[must_use]
     pub fn replayed_by(mut self, command: &str) -> Self {
         self.replay = command.into();

@@ -44,7 +44,7 @@ impl Ownership {
         }
     }
 
-    /// Remembers a primary, for ever: its owned objects outlive it until garbage collection.
+    /// Remembers a primary until the end of the run, because its owned objects outlive it until garbage collection.
     pub(super) fn record_change(&mut self, id: &Id, change: &Change) {
         if let Some(object) = &change.after
             && self.primaries.contains(&plural(id))

@@ -31,11 +31,11 @@ use crate::app::{process_clock, user_of};
 const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Time between the first starts of replicas that share slots.
 ///
-/// Those that start together take their shares at once. Slots are to move while work goes on, as with a Deployment that
-/// is scaled up.
+/// Those that start together take their shares at once. Processes that start together take their shares at once. With
+/// the delay, slots move during work, as with a Deployment that is scaled up.
 const JOINS_AFTER: Duration = Duration::from_secs(1);
 
-/// Runs one replica for ever: a process that ends is started again.
+/// Runs one replica indefinitely: a process that ends is started again.
 ///
 /// After a crash the next process starts after [`DOWN_FOR`], or after the time that the plan chose. A
 /// process that ends by itself waits twice as long each time.
@@ -104,8 +104,8 @@ pub(super) async fn run_once(shared: &Arc<Shared>, index: usize, incarnation: u3
 
 /// Runs one process until it is stopped or ends by itself, or its connection is cut.
 ///
-/// Everything is created anew, as in a real process: the app, its clients, caches and queues. Only the
-/// offset of the machine's clock stays.
+/// Everything is created again, as in a real process: the app, its clients, caches and queues. Only the offset of the
+/// machine's clock is kept.
 async fn run(
     shared: &Arc<Shared>,
     index: usize,

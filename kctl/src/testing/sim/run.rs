@@ -50,8 +50,8 @@ const STABLE_FOR: Duration = Duration::from_secs(120);
 const STABLE_WITH_LEASES_FOR: Duration = Duration::from_secs(40);
 /// Simulated time between two checks whether the state has settled.
 const LOOK: Duration = Duration::from_millis(250);
-/// A run with faults may make this many changes more than [`CHANGES_FACTOR`] times those of the run
-/// without.
+/// A run with faults may make this many changes more than [`CHANGES_FACTOR`] times the changes of the run without
+/// faults.
 const CHANGES_BASE: u64 = 200;
 const CHANGES_FACTOR: u64 = 10;
 /// Requests that a run may send in addition to those per change.
@@ -369,7 +369,8 @@ fn check_leaks(world: &World) -> Result<(), Violation> {
     let specs = (world.shared.scenario.app)().specs();
     let leaked = checks.find_leaks(&world.shared.scenario.kept, |id, object| {
         let mut of_kind = specs.iter().filter(|spec| id.is_of(&spec.primary));
-        // Others may hold an object of a built-in kind: `kubernetes.io/pvc-protection` stays here, without its controller.
+        // Others may hold an object of a built-in kind: `kubernetes.io/pvc-protection` is not removed here, without its
+        // controller.
         let is_held = |spec: &ControllerSpec| {
             let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
             let mut finalizers = finalizers.filter_map(Value::as_str);
@@ -424,8 +425,7 @@ mod tests {
         testing::Snapshot,
     };
 
-    /// Returns the hours by which the Lease's `renewTime` is ahead of the server's clock at the
-    /// end.
+    /// Returns how many hours the Lease's `renewTime` is ahead of the server's clock at the end.
     fn hours_ahead(plan: &[Fault]) -> i64 {
         let seen = Arc::<AtomicI64>::default();
         let hours = seen.clone();

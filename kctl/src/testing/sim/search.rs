@@ -30,7 +30,7 @@ const FREEZES_ONE_IN: usize = 8;
 const MISSED_STEPS_ONE_IN: usize = 4;
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
-/// Name of the checker that compares a final state with that of the run without faults.
+/// Name of the checker that compares a final state with the final state of the run without faults.
 pub(super) const SAME_STATE: &str = "the same final state";
 /// The seed of uids and generated names. All runs share it, so that the points for faults are where they were seen.
 const GENERATOR_SEED: u64 = 0;
@@ -172,7 +172,7 @@ impl<'a> Search<'a> {
         Outcome { found, injected, n_runs, n_reconciles, ..second }
     }
 
-    /// Compares two executions of one case, of which the first has found nothing.
+    /// Compares two executions of one case. The first has found nothing.
     fn compare_runs(&self, first: &Outcome, second: &Outcome) -> Option<Violation> {
         let difference = trace::difference(&first.lines, &second.lines, &self.scenario.ignored);
         difference.map(|difference| Violation::new(ONE_TRACE, difference)).or_else(|| second.found.clone())
@@ -234,7 +234,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Executes a plan. Returns its finding if that is of the same checker as another one.
+    /// Executes a plan. Returns its finding if the same checker found `other`.
     fn fail_alike(&mut self, plan: &[Fault], other: &Violation) -> Option<(Violation, Outcome)> {
         let case = Case { name: String::new(), plan: plan.to_vec() };
         let outcome = if other.checker == ONE_TRACE { self.run_twice(&case) } else { self.compare(&case) };

@@ -48,7 +48,7 @@ use crate::{
 };
 
 /// Delay of the garbage collector. Without it, a controller that does not know yet that its primary
-/// is gone would create the same object again and again while simulated time stands still.
+/// is gone would create the same object again and again while simulated time does not advance.
 const COLLECTED_AFTER: Duration = Duration::from_millis(100);
 
 /// State that everything in a run shares: the server's observers, the processes and the faults.
@@ -69,8 +69,7 @@ pub(super) struct Shared {
     pub(super) missed_steps: Mutex<(BTreeSet<usize>, Option<Instant>)>,
     /// End of a partition that holds back what the app would see.
     held_until: Arc<Mutex<Option<Instant>>>,
-    /// Seconds by which the clock of each instance is wrong. It belongs to the machine, so a
-    /// restart does not correct it.
+    /// Offset in seconds of each instance's clock. It belongs to the machine, so a restart does not correct it.
     pub(super) clock_offsets: Vec<AtomicI64>,
     /// Checkers of invariants, which see each change, request and reconcile.
     pub(super) checks: SharedChecks,
@@ -91,7 +90,7 @@ pub(super) struct Shared {
 /// A run that is set up. Dropping it aborts the processes, the simulated controllers and the faults.
 pub(super) struct World {
     pub(super) shared: Arc<Shared>,
-    /// A client of the main server with all permissions: that of the user who takes the steps.
+    /// A client of the main server with all permissions, for the user who takes the steps.
     pub(super) client: Client,
     /// The objects of the scenario, which the run applies first.
     pub(super) objects: Vec<FromFile>,
@@ -243,7 +242,7 @@ impl Shared {
         self.trace.lock().add(who, what);
     }
 
-    /// Records that the state has settled now. The last time is that of the final state.
+    /// Records that the state has settled now. The last time belongs to the final state.
     pub(super) fn record_settled(&self) {
         let now = self.elapsed();
         let mut points = self.points.lock();

@@ -21,7 +21,7 @@ use crate::testing::sim::{
     plan::{self, BOOKMARKS_EVERY, Fault, Freeze, OUTAGE, SLOW_LISTS_FOR, TimedFault, WriteFault},
 };
 
-/// Returns `true` for a write that belongs to the work of the app, unlike those of Leases and Events.
+/// Returns `true` for a write that belongs to the work of the app, unlike writes of Leases and Events.
 pub(super) fn is_work(request: &RequestSummary) -> bool {
     request.is_write() && !is_bookkeeping(&request.group, &request.resource)
 }
@@ -164,7 +164,8 @@ impl Shared {
         end
     }
 
-    /// Delays the responses of the lists that fill the caches of a process. Its watches go on, and get many bookmarks.
+    /// Delays the responses of the lists that fill the caches of a process. Its watches continue and get many
+    /// bookmarks.
     fn slow_lists(&self, instance: usize, from: Instant, delay: Duration) {
         let now = move || (from..from + SLOW_LISTS_FOR).contains(&Instant::now());
         let bookmarks = RequestFault::Bookmarks { every: BOOKMARKS_EVERY, lasts: SLOW_LISTS_FOR };

@@ -64,7 +64,7 @@ impl Servers {
     }
 }
 
-/// Checks that no object overwrites another one.
+/// Checks that no object overwrites another.
 ///
 /// # Errors
 /// Two objects of one kind have the same name and differ.

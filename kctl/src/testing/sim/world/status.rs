@@ -71,7 +71,7 @@ impl World {
         due.min()
     }
 
-    /// Describes the keys whose last reconcile failed. Those of a terminal error are not tried again: they count as long
+    /// Describes the keys whose last reconcile failed. Keys with a terminal error are not retried: they count as long
     /// as their object exists.
     pub(in crate::testing::sim) fn failing(&self) -> Vec<String> {
         let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
