@@ -73,15 +73,15 @@ impl H2Connection {
 
     /// Sends a request. The first request opens the connection, and the others wait for it.
     ///
-    /// Others wait for at most a second. After that they go on, and may each open a connection, which is
-    /// better than not to be sent at all.
+    /// Others wait for at most a second. After that they proceed, and may each open a connection, which is better than
+    /// waiting indefinitely.
     ///
     /// # Errors
     /// No connection could be opened, or it was lost before the head of the response. The caller decides about a
     /// retry, since a watch starts again anyway.
     ///
     /// # Cancel safety
-    /// Safe: dropping the future resets the stream, and other streams of the connection go on.
+    /// Safe: dropping the future resets the stream, and other streams of the connection are unaffected.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, legacy::Error> {
         if !self.is_there.load(Ordering::Acquire)
             && let Ok(_alone) = timeout(FIRST_WITHIN, self.first.lock()).await

@@ -107,8 +107,8 @@ impl Health {
     /// Returns the checks of `/readyz`.
     ///
     /// One for each cache (full, and its watch works), for each watch opened at run time, for the leader
-    /// election, the shards or the controller ring, and those of [`ready_when`](super::Manager::ready_when). A standby is ready, because a
-    /// rolling update would otherwise wait for a Lease that the old Pod holds.
+    /// election, the shards or the controller ring, and each check of [`ready_when`](super::Manager::ready_when). A
+    /// standby is ready, because a rolling update would otherwise wait for a Lease that the old Pod holds.
     pub fn ready(&self) -> Vec<Check> {
         let sources = self.view.sources();
         let caches = cache_paths(sources).into_iter().zip(sources);

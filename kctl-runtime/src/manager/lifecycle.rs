@@ -67,7 +67,7 @@ const IDLE_ENDS_WITHIN: Duration = Duration::from_secs(1);
 /// Maximum number of keys per controller that the error of a late stop names.
 const BUSY_KEYS_MAX: usize = 3;
 
-/// Time to release slots without writes in question, however short the graceful timeout is: two requests per Lease.
+/// Time to release slots without in-flight writes, however short the graceful timeout is: two requests per Lease.
 const LEAVES_WITHIN: Duration = Duration::from_secs(5);
 
 /// A reconcile or handler that takes longer than this is logged.
@@ -289,10 +289,10 @@ impl Running {
 
     /// Waits until no write can be on its way, and returns `true`.
     ///
-    /// Returns `false` if that takes longer than the stop may. Writes in question are those of cancelled
-    /// reconciles and those without a response.
+    /// Returns `false` if that takes longer than the stop may. In-flight writes are writes of cancelled reconciles and
+    /// writes without a response.
     ///
-    /// The permit is closed first, so the set of writes in question can only shrink.
+    /// The permit is closed first, so the set of in-flight writes can only shrink.
     async fn wait_for_writes(&mut self, permit: &WritePermit, limit: Option<Instant>) -> Result<bool, ManagerError> {
         permit.close();
         while let Some(over) = permit.unresolved_until() {
@@ -332,7 +332,7 @@ impl Running {
     ///
     /// # Errors
     /// [`ManagerError::NotDrained`] with the controllers that are still busy, or [`ManagerError::LeaseLost`] at once if
-    /// the election ends meanwhile.
+    /// the election ends first.
     async fn drain(
         &mut self,
         graceful: Option<Duration>,
@@ -484,8 +484,8 @@ fn log_workers(env: &Env) {
 
 /// Logs once a minute the reconcile that has been running for longest, and handlers that hang.
 ///
-/// A reconcile without a `timeout` may run for ever, and occupies one of the `concurrency` workers. Nothing else shows
-/// that: the process is alive and ready.
+/// A reconcile without a `timeout` may run indefinitely, and occupies one of the `concurrency` workers. Nothing else
+/// shows that: the process is alive and ready.
 async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Handlers) {
     loop {
         tokio::time::sleep(HANGING_AFTER).await;

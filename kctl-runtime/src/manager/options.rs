@@ -14,7 +14,7 @@ impl Manager {
     /// Adds the client of another cluster, for relations that are declared with `on = name`.
     ///
     /// Applies to controllers that are added later. Leader election uses the first
-    /// client, and events of a controller that of its primary.
+    /// client, and the events of a controller use the client of its primary.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

@@ -168,7 +168,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Returns the kind that a Rust type stands for.
+    /// Returns the kind of a Rust type.
     pub fn of<K: Resource<DynamicType = ()>>() -> Self {
         Self {
             group: K::group(&()).into_owned(),

@@ -10,7 +10,7 @@ use hashbrown::HashTable;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyId(usize);
 
-/// Number of slots that stay allocated in a queue without keys.
+/// Number of slots that remain allocated in a queue without keys.
 const SLOTS_KEPT: usize = 64;
 
 /// A map from keys to values that also gives each key a [`KeyId`].

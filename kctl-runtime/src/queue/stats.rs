@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const PRIORITIES_REPORTED_MAX: usize = 25;
 
 /// The state of a queue at one moment, from [`WorkQueue::stats`](super::WorkQueue::stats). Names in parentheses are
-/// those of the metrics in client-go (`util/workqueue/metrics.go`).
+/// metrics of client-go (`util/workqueue/metrics.go`).
 ///
 /// ```
 /// use kctl_runtime::queue::{Add, QueueConfig, WorkQueue};

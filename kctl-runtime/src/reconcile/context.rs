@@ -145,7 +145,7 @@ pub(crate) struct ReconcileEnv {
     env: Arc<Env>,
     pub(crate) writer: Writer,
     /// The clients for `rbac(…)` that the reconcile has used, by cluster. In a controller ring, primaries of a slot have
-    /// different tenures, so those of `env` rarely fit.
+    /// different tenures, so the clients of `env` rarely fit.
     raw: Mutex<BTreeMap<String, Client>>,
 }
 
@@ -366,7 +366,7 @@ impl<C> Context<C> {
     /// ```
     ///
     /// # Errors
-    /// Those of the API server, and a terminal error if `patch` or its `metadata` is not a JSON object.
+    /// The errors of the API server, and a terminal error if `patch` or its `metadata` is not a JSON object.
     pub fn patch(&self, patch: impl Serialize) -> ApiRequest<Arc<C::Primary>>
     where
         C: Controller,
@@ -544,7 +544,7 @@ impl<C> Context<C> {
     ///
     /// # Errors
     /// Lists, such as the conditions, are replaced as a whole. A patch that changes a list therefore has a
-    /// `resourceVersion` precondition, and fails with a conflict if the object was written meanwhile; the newer state
+    /// `resourceVersion` precondition, and fails with a conflict if the object was written in between; the newer state
     /// is then reconciled.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> ApiRequest<()>
     where

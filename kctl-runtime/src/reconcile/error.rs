@@ -131,8 +131,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Returns the message of one error. kube's errors print the whole Status object, of which people need only the
-/// message.
+/// Returns the message of one error. kube's errors print the whole Status object, but people need only the message.
 fn text(error: &(dyn StdError + 'static)) -> String {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => status.message.trim().to_owned(),
@@ -157,7 +156,8 @@ fn unreadable_kubeconfig(path: &Path, context: &[String]) -> String {
     format!("failed to read the kubeconfig {path}")
 }
 
-/// Returns `true` if a connection could not be opened or broke. Other I/O errors are about files, such as those of plugins.
+/// Returns `true` if a connection could not be opened or broke. Other I/O errors are about files, such as the files of
+/// plugins.
 fn is_lost_connection(error: &(dyn StdError + 'static)) -> bool {
     let Some(error) = error.downcast_ref::<io::Error>() else { return error.source().is_some_and(is_lost_connection) };
     matches!(

@@ -17,8 +17,8 @@ use crate::{
     writer::{ApiError, MERGE_PATCH, Operation, Target},
 };
 
-/// Returns the given references with the controller reference to the primary. One to the primary itself, whatever
-/// version or `controller` it has, is replaced; its `blockOwnerDeletion` stays.
+/// Returns the given references with the controller reference to the primary. A reference to the primary itself,
+/// whatever version or `controller` it has, is replaced; its `blockOwnerDeletion` is kept.
 pub(super) fn with_controller(
     given: Vec<OwnerReference>,
     operation: &Operation,

@@ -25,7 +25,7 @@ const QUIET_RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of unknown event types of a source that are logged, one line each. Further ones are ignored silently.
 const UNKNOWN_EVENTS_MAX: usize = 8;
 
-/// The health of a source, from [`Source::health`](super::Source::health). A failure stays until the failing request
+/// The health of a source, from [`Source::health`](super::Source::health). A failure remains until the failing request
 /// succeeds, or is no longer sent.
 ///
 /// With several namespaces it shows the failure that has lasted longest.
@@ -175,7 +175,7 @@ impl Condition {
     /// Records that a list or a probe succeeded.
     ///
     /// It does not end the failure of a watch. With an API server that serves only lists, each retry would log
-    /// `works again`, and the failure anew.
+    /// `works again`, and then the failure again.
     pub(super) fn record_list(&self, config: &WatchConfig, scope: &NamespaceScope) {
         let is_of_watch = |failure: &Failure| {
             failure.is_of(scope, Activity::Follow) && *failure.error.operation() == config.operation("watch")

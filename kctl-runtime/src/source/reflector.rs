@@ -175,8 +175,8 @@ impl Reflector {
 
     /// Returns the next request.
     ///
-    /// It changes only by [`handle`](Self::handle). While a watch runs, its version moves with each event, so the same call
-    /// names the place to go on from.
+    /// It changes only by [`handle`](Self::handle). While a watch runs, its version moves with each event, so the same
+    /// call returns the version to continue from.
     pub fn request(&self) -> &Request {
         &self.request
     }

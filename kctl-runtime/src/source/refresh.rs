@@ -1,4 +1,4 @@
-//! Reads beside the watch, after a write whose outcome is unknown.
+//! Reads concurrently with the watch, after a write whose outcome is unknown.
 //!
 //! A write without a response may have happened. The watch would report it some time, but a reconcile that starts
 //! before that might repeat it: create a second object, or count one too few. So [`writer`](crate::writer) reads here

@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use crate::{key::ObjectKey, object::Stored, store::NamespaceScope};
 
 /// Maximum number of unreadable objects that a source remembers. Further ones are counted and logged, and get no event;
-/// their finalizers stay until other objects become readable or are deleted.
+/// their finalizers remain until other objects become readable or are deleted.
 pub const UNREADABLE_MAX: usize = 1_000;
 
 /// The number of a list, in the order in which lists began.
@@ -82,7 +82,7 @@ impl Unreadables {
         }
     }
 
-    /// Begins a list. Objects that are reported from now on stay at its end.
+    /// Begins a list. Objects that are reported from now on are kept at its end.
     pub(super) fn begin_list(&self) -> ListNumber {
         let mut objects = self.objects.lock();
         objects.last_list.0 += 1;

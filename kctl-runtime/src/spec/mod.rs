@@ -1,4 +1,4 @@
-//! Builds the declaration of a controller as data. Its types are those of the `declaration` module.
+//! Builds the declaration of a controller as data. Its types are in the `declaration` module.
 //!
 //! `#[controller(…)]` expands to code that builds a [`ControllerSpec`] with a [`SpecBuilder`]. Everything
 //! that depends on the declaration reads this one value: the [`manager`](crate::manager) opens its caches

@@ -114,7 +114,7 @@ const OUTDATED_WAIT: Duration = Duration::from_secs(1);
 /// A worker yields after a reconcile that never waited and took at least this long.
 ///
 /// Otherwise a worker reconciles 128 ready keys (Tokio's budget of a task) before timers and sockets are polled.
-/// Probes, watches and hand-overs wait meanwhile, and so do elections that share the runtime.
+/// Until then probes, watches and hand-overs wait, and so do elections that share the runtime.
 const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// The workers of one controller and all that they share.
@@ -341,8 +341,8 @@ impl<C: Reconcile> Pool<C> {
             return Outcome::Vanished;
         };
         if matches!(guard, ReconcileGuard::Gone) {
-            // The sharder assigned the object to this shard meanwhile. Its next run is counted, so that no other controller
-            // hands it over during that run.
+            // In the meantime the sharder assigned the object to this shard again. Its next run is counted, so that no
+            // other controller hands it over during that run.
             self.queue.add(Add::new(key.clone()).tags(tags));
             return Outcome::Vanished;
         }

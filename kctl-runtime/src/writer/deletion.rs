@@ -22,7 +22,7 @@ pub(super) enum Stage {
     Ended,
 }
 
-/// The fields of an object that decide. Those of a `Status` are empty.
+/// The fields of an object that decide. They are empty in a `Status`.
 #[derive(Deserialize)]
 struct Response<'a> {
     metadata: ResponseMeta,

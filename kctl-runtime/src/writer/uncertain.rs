@@ -1,7 +1,7 @@
 //! Writes of unknown outcome, by the key whose reconcile sent them.
 //!
 //! A reconcile that runs on a cache without its own last write would repeat it. So a key with such a write
-//! waits until the cache has listed the namespace in question.
+//! waits until the cache has listed the namespace of the write.
 //!
 //! client-go's controllers solve the same problem with *expectations* (`pkg/controller/controller_utils.go` in
 //! Kubernetes): they count the creates and deletes that the watch has not shown, and give up waiting after five
@@ -79,8 +79,8 @@ impl UncertainWrites {
         Ok(())
     }
 
-    /// Forgets the writes of keys that `stays` does not select, which this replica no longer reconciles. A replica that
-    /// gets such a key back lists its caches first.
+    /// Forgets the writes of keys for which `stays` returns `false`, which this replica no longer reconciles. A replica
+    /// that gets such a key back lists its caches first.
     pub(crate) fn retain(&self, stays: impl Fn(&ObjectKey) -> bool) {
         self.0.lock().retain(|key, _scopes| stays(key));
     }

@@ -62,7 +62,7 @@ pub struct Elector {
     suspect: Option<(Record, Instant)>,
     /// The processes that may hold the Lease under its identity.
     holders: Holders,
-    /// The runtime that it runs on, if that is another one than the caller's.
+    /// The runtime that it runs on, if it is not the caller's runtime.
     runtime: Option<ElectionRuntime>,
     /// An annotation that follows the state of this process.
     annotation: Option<LeaseAnnotation>,
@@ -291,7 +291,7 @@ impl Elector {
     }
 
     /// Begins the election with what this process knows of the Lease: the record that another part of the process has
-    /// seen, or that of a holder that may be at work although the Lease is missing.
+    /// seen, or the record of a holder that may be at work although the Lease is missing.
     fn begin_election(&mut self, watched: Option<&mut ObservedLease>) -> Election {
         let mut election = Election::new(self.config.clone(), Instant::now()).with_holders(self.holders);
         if let Some(watched) = watched

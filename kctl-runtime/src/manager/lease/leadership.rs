@@ -32,7 +32,7 @@ pub enum ElectionState {
 
 /// A handle to the state of an election. Clones share it.
 ///
-/// [`Elector::leadership`](super::Elector::leadership) has an example. The handle stays valid after the election is
+/// [`Elector::leadership`](super::Elector::leadership) has an example. The handle remains valid after the election is
 /// over.
 #[derive(Debug, Clone)]
 pub struct Leadership {

@@ -139,7 +139,7 @@ impl Guard {
         }
         // The semaphore is never closed.
         let _permit = self.reviews.acquire().await;
-        // Another request with the token may have got the answer meanwhile.
+        // Another request with the token may have got the answer in the meantime.
         if let Some(result) = self.cached_result(key) {
             return Ok(result.user());
         }

@@ -47,7 +47,7 @@ pub(crate) use tls::Tls;
 pub use tls::{Certificate, TlsError};
 
 /// Bounds of each listener. At the bound on connections the one that has waited longest for its client is
-/// closed. The times are those of controller-runtime, `internal/httpserver`.
+/// closed. The times come from controller-runtime, `internal/httpserver`.
 const LIMITS: Limits = Limits {
     connections: 64,
     head_within: Duration::from_secs(32),

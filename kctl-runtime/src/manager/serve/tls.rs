@@ -51,7 +51,7 @@ pub enum Certificate {
     SelfSigned,
     /// PEM files, for example of a mounted Secret. They are read again within 10 s after a change.
     ///
-    /// A file that cannot be used is logged, and the last good certificate stays in use.
+    /// A file that cannot be used is logged, and the last valid certificate remains in use.
     Files {
         /// The certificate, followed by the intermediate ones.
         certificate: PathBuf,

@@ -89,7 +89,7 @@ impl ShardConfig {
         Ok(Self { leases, slots: Slots::new(slots, by), namespaces: BTreeSet::new() })
     }
 
-    /// Adds the namespaces of a program that is limited to some: those of `run --namespace`. None means all.
+    /// Adds the namespaces of a program that is limited to some: the namespaces of `run --namespace`. None means all.
     ///
     /// They are one of the settings. The owner of a slot does not see the objects of a namespace that it does not
     /// watch. So replicas with different namespaces never work at the same time.
@@ -192,7 +192,7 @@ impl ShardConfig {
     /// Returns the Lease that all replicas with the same settings hold together.
     ///
     /// Its holder is the settings, so a replica with other settings, or one with leader election, cannot hold it at the
-    /// same time. It is never released, because other replicas may go on.
+    /// same time. It is never released, because other replicas may continue.
     pub(crate) fn settings(&self) -> ElectionConfig {
         ElectionConfig {
             identity: self.settings_of(DIVISION).to_string(),

@@ -74,7 +74,7 @@ pub(in crate::manager) struct Coordinator {
     planted: Option<Planted>,
     /// The time that [`Planted::FrozenClock`] reads; `None` without this bug.
     frozen_clock: Option<Arc<Mutex<Instant>>>,
-    /// The runtime of the elections for slots; `None` for that of the coordinator.
+    /// The runtime of the elections for slots; `None` for the coordinator's runtime.
     election_runtime: Option<ElectionRuntime>,
 }
 
@@ -82,8 +82,8 @@ pub(in crate::manager) struct Coordinator {
 struct SlotTask {
     wanted: watch::Sender<bool>,
     free: Arc<Notify>,
-    /// When the state of the Lease was seen of which the task was notified. A candidate that may not write the Lease
-    /// would otherwise try again with each renewal of any other Lease.
+    /// When the state of the Lease that the task was last notified of was first seen. A candidate that may not write
+    /// the Lease would otherwise try again with each renewal of any other Lease.
     notified_of: Option<FirstSeen>,
 }
 
@@ -446,15 +446,15 @@ impl Coordinator {
 
 /// Waits until the handlers of the controllers have seen the initial objects, at most for [`CACHES_FIRST_FOR`].
 ///
-/// `map` and `when` may take long for all objects of a kind. Slots that are gained meanwhile would wait for them. A
-/// controller with an incomplete cache has no handlers yet and does not count.
+/// `map` and `when` may take long for all objects of a kind. Slots that are gained during that time would wait for
+/// them. A controller with an incomplete cache has no handlers yet and does not count.
 async fn handlers_ready(envs: &[Arc<Env>]) {
     let complete = envs.iter().filter(|env| env.is_complete());
     let ready = futures::future::join_all(complete.map(|env| env.gate.ready()));
     let _late = timeout(CACHES_FIRST_FOR, ready).await;
 }
 
-/// Returns the result of a task. A panic goes on in the coordinator, so that the process ends: the Lease of the slot
+/// Returns the result of a task. A panic is resumed in the coordinator, so that the process ends: the Lease of the slot
 /// expires, and other replicas own it while this one does not know.
 fn resume_panic<T>(ended: Result<T, JoinError>) -> T {
     match ended.map_err(JoinError::into_panic) {
@@ -483,8 +483,8 @@ fn source(client: Client, config: &ShardConfig) -> Source {
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
 /// tenures that have ended, and the records of their uncertain writes and applied states. Never returns.
 ///
-/// Mappers may have to see all objects of a kind before all keys of a slot are queued. Slots that are gained meanwhile don't
-/// wait for that.
+/// Mappers may have to see all objects of a kind before all keys of a slot are queued. Slots that are gained during
+/// that time don't wait for it.
 pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>) {
     // The primaries to map to. As a set they are at most all primaries, however often slots move during a scan.
     let (left, has_more) = (Mutex::new(BTreeSet::new()), Notify::new());
@@ -527,7 +527,8 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
         env.complete().await;
         env.compare().await;
         let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
-        // States of an earlier tenure no longer count, and those of primaries that were deleted meanwhile would stay.
+        // States of an earlier tenure no longer count, and the states of primaries that were deleted in between would
+        // never be removed.
         env.applied.retain(|key| !slots.contains(&env.gate.slot(key)));
         for tenure in &new {
             env.gate.open(tenure);

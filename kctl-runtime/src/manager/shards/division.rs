@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use super::assignment::preferred_seats;
 
-/// Time for which a slot that no replica asks for stays without an owner. The notes of live seats arrive meanwhile.
+/// Time for which a slot that no replica asks for has no owner. The notes of live seats arrive during that time.
 const NOT_ASKED_FOR: Duration = Duration::from_secs(1);
-/// Retry periods for which a slot that another replica asks for stays without an owner.
+/// Retry periods for which a slot that another replica asks for has no owner.
 const PERIODS_TO_TAKE: u32 = 2;
 
 /// The seats as one replica sees them.
@@ -25,7 +25,7 @@ pub(super) struct Seats {
     pub(super) live: Vec<u32>,
     /// The live seats as their holders see them. A holder that is missing here agrees with this replica.
     pub(super) noted: BTreeMap<u32, Vec<u32>>,
-    /// The number of changes of notes, by which a change is found.
+    /// The number of changes of notes, which detects a change.
     pub(super) n_notes: u64,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Division {
     by_any: Vec<bool>,
     /// Slots without an owner that another replica should own, and since when.
     free_since: BTreeMap<u32, Instant>,
-    /// Slots that this replica owns although another one asks for them, and how long.
+    /// Slots that this replica keeps although another replica asks for them, and until when.
     kept_until: BTreeMap<u32, Instant>,
 }
 
@@ -142,7 +142,7 @@ impl Division {
         }
     }
 
-    /// Returns how long a slot stays without an owner before any replica takes it.
+    /// Returns how long a slot has no owner before any replica takes it.
     fn takeover_delay(&self, index: usize) -> Duration {
         if self.by_any[index] { self.period * PERIODS_TO_TAKE } else { NOT_ASKED_FOR }
     }

@@ -77,7 +77,7 @@ impl ShardView {
     }
 
     /// Returns all slots. Without owners and moves while this replica waits because others run with other settings: its
-    /// slots are not those of the Leases.
+    /// slots differ from the slots of the Leases.
     pub fn slots(&self) -> Vec<SlotView> {
         let is_rejected = self.disagreement().is_some();
         let (phases, shared, now) = (self.tenures.phases(), self.shared.lock(), Instant::now());

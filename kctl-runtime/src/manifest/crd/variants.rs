@@ -100,8 +100,8 @@ impl TypeCheck<'_> {
 
     /// Reports variants of different JSON types. Returns `true` if it did.
     ///
-    /// The remedy depends on the types. A number and a string are an `IntOrString`. Unit variants beside variants with
-    /// data need empty data. Everything else is a struct with optional fields or has no schema.
+    /// The remedy depends on the types. A number and a string are an `IntOrString`. Unit variants in an enum that has
+    /// variants with data need empty data. Everything else is a struct with optional fields or has no schema.
     fn types(&mut self, variants: &[Value], key: &str, path: &str) -> bool {
         let types = variants.iter().filter_map(|one| resolve(self.root, one)["type"].as_str());
         let types: Vec<&str> = types.filter(|name| *name != "null").collect();

@@ -227,7 +227,7 @@ impl Permissions {
         }
     }
 
-    /// Returns the permissions without those that another one covers.
+    /// Returns the permissions without the ones that another permission covers.
     ///
     /// The larger one takes over the reasons of the smaller one, but not `framework`: kctl may need only a part of a
     /// permission.

@@ -31,7 +31,7 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// A watch that was open for this time works, even if it has sent no event yet.
 const WORKS_AFTER: Duration = Duration::from_secs(1);
 
-/// The use of a line of a watch that goes on.
+/// The use of a line of a watch that continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineUse {
     /// The line had an event.

@@ -40,7 +40,7 @@ impl Cache {
         list: Option<u64>,
     ) -> Vec<Change<Stored>> {
         let Some(watermark) = self.scopes.get(scope).map(|watermark| watermark.revision) else { return Vec::new() };
-        // The list of one namespace proves nothing about deletes in another one.
+        // The list of one namespace proves nothing about deletes in other namespaces.
         let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         let went_back = objects.iter().any(|object| self.is_undone_by(object, list));
         if went_back {

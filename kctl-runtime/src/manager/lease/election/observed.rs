@@ -47,8 +47,8 @@ impl Observed {
         self.seen.as_ref().map(|(record, _)| record)
     }
 
-    /// Notes a record if it changed. Only the local time of the change counts; the times in it are those of
-    /// another clock.
+    /// Records a record if it changed. Only the local time of the change counts; the times in it come from another
+    /// clock.
     pub(super) fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
         let watched = self.watched.as_ref().filter(|(watched, _)| *watched == record);
         let observed_at = watched.map_or(now, |(_, watched_at)| now.min(*watched_at));
