@@ -87,7 +87,7 @@ impl Error for FeatureGateError {}
 struct Gate {
     #[cfg(test)]
     name: String,
-    /// The stages of the gate, by version. The last one is that of the version of the data.
+    /// The stages of the gate, by version. The last one applies to the version of the data.
     stages: Vec<GateStage>,
     /// The fields that need the gate, by type.
     #[serde(default)]

@@ -150,8 +150,8 @@ impl<'a> Field<'a> {
         n_errors() == before
     }
 
-    /// Removes all errors found so far below this field: those of tags, about a value that kube-apiserver does not validate.
-    /// Call it before rules add errors there.
+    /// Removes all errors found so far below this field: errors of tags, about a value that kube-apiserver does not
+    /// validate. Call it before rules add errors there.
     pub(crate) fn discard_errors_below(&self) {
         self.discard_errors_below_each([self.clone()]);
     }

@@ -95,7 +95,7 @@ impl<'a> Request<'a> {
         Position::root(self.schema)
     }
 
-    /// Returns `true` if objects may differ between a version and that of the request.
+    /// Returns `true` if objects may differ between a version and the version of the request.
     fn differs(&self, api_version: &str) -> bool {
         api_version != self.api_version && self.versions.differ(api_version, self.api_version)
     }
@@ -307,8 +307,8 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
 /// Updates `metadata.managedFields` after a create, update or patch: the manager takes over the changed fields, and
 /// removed fields have no owner. If nothing has changed, nothing is written, not even the time.
 ///
-/// Entries sent by the client replace those of the live object. An empty list, or a list with one empty entry, removes
-/// all managers. Writers of subresources cannot send entries. The entries of the live object stay if it
+/// Entries sent by the client replace the entries of the live object. An empty list, or a list with one empty entry,
+/// removes all managers. Writers of subresources cannot send entries. The entries of the live object are kept if it
 /// can't be converted to the version of a manager, or if an object does not fit its schema (`UpdateNoErrors`).
 pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = value_at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());

@@ -83,8 +83,7 @@ pub(super) fn by_element<'v>(
     found
 }
 
-/// Compares two objects, except for `metadata.managedFields`. Where shapes differ, the paths are those of the new
-/// shape.
+/// Compares two objects, except for `metadata.managedFields`. Where shapes differ, the paths are from the new shape.
 pub(crate) fn compare(position: Position<'_>, old: &Value, new: &Value) -> Comparison {
     let mut comparer = Comparer { path: Vec::new(), found: Comparison::default() };
     comparer.visit(position, Some(old), Some(new));

@@ -71,7 +71,7 @@ impl Scope {
 
     /// Creates a scope with these variables.
     ///
-    /// Functions can be added to it, such as those of the authorizer.
+    /// Functions can be added to it, such as the authorizer's.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
         let mut context = Context::default().with_all();
         functions::add(&mut context);

@@ -129,7 +129,7 @@ pub(crate) fn depth(tree: &IdedExpr) -> usize {
     1 + below.into_iter().map(depth).max().unwrap_or_default()
 }
 
-/// Returns the direct children of a node, except those of a loop. Macros of two variables are calls, not loops.
+/// Returns the direct children of a node, except for a loop. Macros of two variables are calls, not loops.
 fn parts(tree: &IdedExpr) -> Vec<&IdedExpr> {
     match &tree.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),

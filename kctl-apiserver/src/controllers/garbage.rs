@@ -59,7 +59,7 @@ enum UnknownOwner {
 }
 
 /// Returns the state of an owner reference: the owner exists if its kind, name and uid match (`isDangling`).
-/// `namespace` is that of the dependent: an owner is in the same namespace or cluster-scoped.
+/// `namespace` is the dependent's: an owner is in the same namespace or cluster-scoped.
 fn owner_state(store: &Store, reference: &Value, namespace: &str) -> Result<OwnerState, UnknownOwner> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let of_kind = |kind: &str| store.registry.find_kind(text("apiVersion"), kind);

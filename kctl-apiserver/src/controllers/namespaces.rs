@@ -46,7 +46,7 @@ const CONDITIONS: [[&str; 3]; 5] = [
 /// Objects that still exist after their deletion, because of finalizers or grace periods.
 #[derive(Default)]
 pub(super) struct RemainingObjects {
-    /// The number of remaining objects of each resource. The order is that of the message.
+    /// The number of remaining objects of each resource. The order is the same as in the message.
     by_resource: BTreeMap<GroupResource, usize>,
     /// The number of remaining objects with each finalizer.
     by_finalizer: BTreeMap<String, usize>,

@@ -84,7 +84,7 @@ pub(crate) fn accept_names(definition: &mut Value, taken: &GrantedNames, now: &s
         }
         Some((reason, message)) => {
             report(definition, now, ["NamesAccepted", "False", reason, &message]);
-            // An established CRD stays established, under its accepted names.
+            // An established CRD remains established, under its accepted names.
             if condition(definition, "Established").is_none() {
                 report(definition, now, ["Established", "False", "NotAccepted", "not all names are accepted"]);
             }
@@ -119,7 +119,7 @@ pub(crate) fn may_be_established(definition: &Value) -> bool {
 }
 
 /// Sets the condition `Established` of a CRD whose names are accepted: `True`, or `False` with the reason
-/// `InvalidCABundle`. An established CRD stays established.
+/// `InvalidCABundle`. An established CRD remains established.
 ///
 /// The caller has checked that the names are accepted.
 pub(crate) fn establish(definition: &mut Value, now: &str) {

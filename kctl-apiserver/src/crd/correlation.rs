@@ -1,4 +1,4 @@
-//! Correlation of values across an update. Pairs the values of an object with those of the old one and finds the
+//! Correlation of values across an update. Pairs the values of an object with the values of the old one and finds the
 //! unchanged ones. Their errors are ratcheted (dropped), so that a schema may become stricter than its stored objects.
 //!
 //! Upstream: `pkg/cel/common/equality.go` of apiserver.

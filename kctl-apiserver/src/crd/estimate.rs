@@ -30,7 +30,7 @@ const RULE_REMEDY: &str =
 /// The estimated cost of all rules of a schema.
 #[derive(Default)]
 pub(super) struct Total {
-    /// Saturating: a cost beyond 64 bits stays at the maximum and always exceeds the limit.
+    /// Saturating: a cost beyond 64 bits is set to the maximum and always exceeds the limit.
     cost: u64,
     /// Costs and paths of the most expensive rules, in descending order: at most `N_NAMED_MAX`, each at least
     /// `NAMED_MIN`.

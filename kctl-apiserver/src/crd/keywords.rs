@@ -37,7 +37,7 @@ struct SchemaPosition {
 
 /// Checks the schema of a version, from its root.
 ///
-/// `path` is that of the schema in the CRD.
+/// `path` is the path of the schema in the CRD.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
     node(&Field::new(schema, path, errors), SchemaPosition { is_root: true, ..SchemaPosition::default() });
 }

@@ -80,8 +80,8 @@ pub enum RequestFault {
     Crash(Moment),
     /// Like `Crash`, but this request is already on its way and reaches the server after this delay.
     CrashLate(Duration),
-    /// A watch that allows bookmarks gets many of them for a time, instead of one a minute. Its version then moves on
-    /// like that of a kind with steady changes. Other requests are answered as usual.
+    /// A watch that allows bookmarks gets many of them for a time, instead of one a minute. Its version then advances
+    /// as for a kind with steady changes. Other requests are answered as usual.
     Bookmarks {
         /// The time between two bookmarks.
         every: Duration,
@@ -118,7 +118,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Returns the short name by which [`Faults::counts`] counts the fault, such as `connection reset`.
+    /// Returns the short name of the fault in [`Faults::counts`], such as `connection reset`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Request(RequestFault::Reject { code: 409, .. }) => "conflict",
@@ -316,7 +316,7 @@ struct Shared {
     /// `true` after a crash. Never becomes `false` again.
     dead: AtomicBool,
     /// Wakes all tasks that wait in [`Connection::wait_until_crashed`], which end the process or one of its connections. Requests and
-    /// watches of the process are not woken: they stay pending.
+    /// watches of the process are not woken: they remain pending.
     died: Notify,
 }
 

@@ -27,7 +27,7 @@ use crate::{
 pub(crate) enum Deletion {
     /// The object is being deleted already, and nothing changes.
     Pending,
-    /// The object gets this state, and stays until its finalizers are removed or its grace period ends.
+    /// The object gets this state, and is kept until its finalizers are removed or its grace period ends.
     /// `metadata.deletionTimestamp` is set.
     Marked(Value),
     /// The grace period is zero: watches see this state, and then the object is removed. Watches see `MODIFIED` with
@@ -41,7 +41,7 @@ pub(crate) enum Deletion {
 impl Deletion {
     /// Returns the effect of a delete with these options. Nothing is written. A CRD and a Namespace are only marked:
     /// their controllers delete what belongs to them. A Pod with a node is marked with its grace period, and the
-    /// kubelet deletes it again with a grace period of 0. Any object with finalizers is marked and stays until the last
+    /// kubelet deletes it again with a grace period of 0. Any object with finalizers is marked and kept until the last
     /// of them is removed ([`update`](super::update)). Everything else is gone at once.
     pub(crate) fn decide(
         store: &Store,

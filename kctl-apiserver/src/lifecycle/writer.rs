@@ -65,8 +65,8 @@ impl Writer {
         self.write(store, resource, key, &old, new);
     }
 
-    /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner. The schema is
-    /// that of the stored object's version; if that version is not served, any version of the resource is used. Without
+    /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner. The schema is the
+    /// one of the stored object's version; if that version is not served, any version of the resource is used. Without
     /// a schema, nothing is written.
     pub(crate) fn write(
         self,

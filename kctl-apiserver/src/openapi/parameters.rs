@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// A parameter that several operations have.
 #[derive(Deserialize)]
 pub(super) struct Parameter {
-    /// The name by which version 2 refers to it. A parameter without one is written out.
+    /// The name that version 2 refers to. A parameter without one is written out.
     shared: Option<String>,
     /// The subresource or method that this variant of the parameter belongs to. Other operations have another parameter
     /// of this name, or none.

@@ -1,6 +1,6 @@
 //! JSON patch (RFC 6902) as kube-apiserver applies it: more lenient about missing values.
 //!
-//! Differences from RFC 6902, all of which clients of kube-apiserver can rely on:
+//! Differences from RFC 6902. Clients of kube-apiserver can rely on all of them:
 //!
 //! - `replace` of a field that is absent adds it; `copy` from an absent field writes null; `test` of an absent field
 //!   with null passes.
@@ -37,7 +37,7 @@ pub(crate) enum JsonPatchError {
 /// is checked for its form before the first operation is applied.
 ///
 /// # Errors
-/// Returns a [`JsonPatchError`]. The effects of earlier operations stay in the object.
+/// Returns a [`JsonPatchError`]. The effects of earlier operations remain in the object.
 pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
     let operations = decode_operations(patch)?;
     let mut bounds = PatchBounds::for_object(object);
@@ -116,7 +116,7 @@ fn is_path(path: &Value) -> bool {
 enum Location {
     /// An element that exists.
     Existing,
-    /// An element that the operation adds. In an array it may stand behind the last item.
+    /// An element that the operation adds. In an array it may be behind the last item.
     New,
 }
 

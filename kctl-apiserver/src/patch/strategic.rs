@@ -145,7 +145,7 @@ fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, pa
 }
 
 /// Returns the value that a patch adds where the object had none. An object with `$patch` is never added. All other
-/// directives stay, as fields that the type does not have (`removeDirectives`).
+/// directives are kept, as fields that the type does not have (`removeDirectives`).
 fn additions(patch: &Value) -> Option<Value> {
     match patch {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,

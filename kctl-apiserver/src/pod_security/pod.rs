@@ -8,7 +8,7 @@ use crate::field_errors::text;
 
 /// A Pod, and the version of the rules that it is checked against.
 pub(super) struct Pod<'a> {
-    /// The metadata, of which checks read only annotations.
+    /// The metadata, but checks read only annotations.
     pub(super) metadata: &'a Value,
     /// The spec of the Pod or Pod template.
     pub(super) spec: &'a Value,

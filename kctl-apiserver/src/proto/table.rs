@@ -64,7 +64,7 @@ pub(super) struct MessageField {
     /// The name in JSON; empty for an inline message.
     #[serde(default)]
     pub(super) name: String,
-    /// The type of the field; for maps, that of the values.
+    /// The type of the field; for maps, the type of the values.
     pub(super) r#type: FieldType,
     /// The form of the field in JSON, which follows from the Go type and its tags.
     #[serde(default)]

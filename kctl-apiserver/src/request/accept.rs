@@ -48,7 +48,7 @@ impl<'a> Clause<'a> {
         is_named && self.is_streamed_rightly()
     }
 
-    /// Returns `true` if the clause has no `stream` parameter, or that of watches.
+    /// Returns `true` if the clause has no `stream` parameter, or the value for watches.
     pub(crate) fn is_streamed_rightly(&self) -> bool {
         ["", "watch"].contains(&self.parameter("stream"))
     }
@@ -67,7 +67,7 @@ impl<'a> Clause<'a> {
 }
 
 /// Returns the clauses of an `Accept` header by descending quality, and exact media types before wildcards. Clauses of
-/// the same weight and as many wildcards stay in the order of the header. An empty header has no clauses.
+/// the same weight and as many wildcards keep the order of the header. An empty header has no clauses.
 pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
     let named = header.split(',').map(str::trim).filter(|part| !part.is_empty());
     let mut clauses: Vec<Clause<'_>> = named.map(Clause::read).collect();

@@ -76,8 +76,8 @@ impl ShardSelector {
         }
     }
 
-    /// Returns `true` if the selector selects an object. A cluster-scoped object has the hash of the empty string as that of
-    /// its namespace.
+    /// Returns `true` if the selector selects an object. A cluster-scoped object has the hash of the empty string as
+    /// the hash of its namespace.
     pub(super) fn matches(&self, object: &Value) -> bool {
         let value = object["metadata"][self.field.name()].as_str().unwrap_or_default();
         let hash = u128::from(hash64a(value));

@@ -3,7 +3,7 @@
 //! Some clients detect the algorithm by this line: fabric8 (Java) reads a PKCS #8 key as RSA.
 //!
 //! The conversion copies bytes and needs no parser: ring writes each P-256 key with the same
-//! lengths at the same offsets. A key of any other form stays in PKCS #8.
+//! lengths at the same offsets. A key of any other form is left in PKCS #8.
 
 use crate::x509::pem::block;
 

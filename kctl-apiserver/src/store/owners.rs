@@ -2,7 +2,7 @@
 //! collector has to check.
 //!
 //! Upstream: `graph_builder.go` of `pkg/controller/garbagecollector`. As there, most writes queue nothing. An object
-//! that gets an owner which is already being deleted stays until that owner is checked again.
+//! that gets an owner which is already being deleted is kept until that owner is checked again.
 //!
 //! The store updates the graph in the same step as the write, not through watches: the collector never sees an outdated
 //! graph, unlike one behind a watch.

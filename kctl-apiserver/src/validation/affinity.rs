@@ -72,8 +72,8 @@ pub(crate) fn node_selector(selector: &Field<'_>) {
     }
 }
 
-/// Validates a node selector term, without the values. Those of a required term must be valid label values; upstream
-/// does not check those of a preferred one.
+/// Validates a node selector term, without the values. Values of a required term must be valid label values; upstream
+/// does not check values of a preferred one.
 ///
 /// A term without requirements is valid and matches no Node. Rules by operator:
 ///
@@ -136,8 +136,7 @@ fn validate_pod_term(term: &Field<'_>) {
 /// Validates `matchLabelKeys` and `mismatchLabelKeys`: label keys whose values a scheduler takes
 /// from the Pod itself. The term is one of affinity or a topology spread constraint.
 ///
-/// - Either list needs a `labelSelector` beside it (`FieldValueForbidden`); then its keys are not
-///   validated.
+/// - Either list needs a `labelSelector` (`FieldValueForbidden`); then its keys are not validated.
 /// - Each key must be a qualified name.
 /// - A key may not be in both lists (`FieldValueInvalid`, at the index in `matchLabelKeys`).
 fn validate_label_keys(term: &Field<'_>) {

@@ -121,10 +121,9 @@ fn validate_ephemeral(container: &Field<'_>, spec: &Field<'_>) {
 
 /// Rejects fields that an init container may not have unless it is a sidecar.
 ///
-/// A sidecar is an init container with `restartPolicy: Always`: it keeps running beside the
-/// containers, so probes make sense. Other init containers must end before the next one starts.
-/// Probes and `lifecycle` are `FieldValueForbidden`; a `resizePolicy` of `RestartContainer` is
-/// `FieldValueInvalid`.
+/// A sidecar is an init container with `restartPolicy: Always`: it keeps running with the containers, so probes make
+/// sense. Other init containers must end before the next one starts. Probes and `lifecycle` are `FieldValueForbidden`;
+/// a `resizePolicy` of `RestartContainer` is `FieldValueInvalid`.
 fn forbid_sidecar_fields(container: &Field<'_>) {
     for field in PROBES.map(|name| container.at(name)).iter().filter(|field| !field.is_null()) {
         field.forbidden("may not be set for init containers without restartPolicy=Always");
@@ -186,8 +185,8 @@ fn needs_policy(container: &Field<'_>) -> bool {
     container["restartPolicy"].is_null() && !container.at("restartPolicyRules").is_empty()
 }
 
-/// Validates the restart policy of a container and its rules: a policy is required beside rules, and lists have
-/// maximum lengths (`FieldValueTooMany`).
+/// Validates the restart policy of a container and its rules: a policy is required with rules, and lists have maximum
+/// lengths (`FieldValueTooMany`).
 ///
 /// The policies are `Always`, `Never` and `OnFailure`. Each rule needs the action `Restart` or
 /// `RestartAllContainers`, and `exitCodes` with the operator `In` or `NotIn`. Upstream:

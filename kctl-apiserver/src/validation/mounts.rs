@@ -60,8 +60,8 @@ fn validate_volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[Declared
     }
 }
 
-/// Validates `subPath` and `subPathExpr`, the part of a volume that is mounted: relative paths without `..`, of which
-/// only one may be set.
+/// Validates `subPath` and `subPathExpr`, the part of a volume that is mounted: relative paths without `..`. Only one
+/// may be set.
 fn validate_sub_path(list: &Field<'_>, mount: &Field<'_>) {
     let (part, expression) = (&mount["subPath"], mount.at("subPathExpr"));
     let is_set = |value: &Value| !text(value).is_empty();

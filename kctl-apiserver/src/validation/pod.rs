@@ -11,7 +11,7 @@
 //! | `template` | workloads, `PodTemplate` | no ephemeral containers |
 //!
 //! A template is more lenient because objects with such templates exist; their Pods are rejected
-//! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: those of a new one, and those that compare old
+//! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: rules for a new Pod, and rules that compare old
 //! and new.
 
 use serde_json::{Value, json};

@@ -47,7 +47,7 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
 
 /// Warns about the Pod template of a workload.
 ///
-/// The signature is that of `Validation::warn`; the old object is ignored. Paths start with `spec.template.`.
+/// The signature is required by `Validation::warn`; the old object is ignored. Paths start with `spec.template.`.
 pub(crate) fn warn_about_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
     template(&object["spec"]["template"], "spec.template.", texts);
 }
@@ -255,7 +255,7 @@ fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value
     lists.flat_map(move |list| entries(&spec[list]).map(move |(index, container)| (list, index, container)))
 }
 
-/// Adds a warning for each item whose `field` equals that of an earlier one.
+/// Adds a warning for each item whose `field` equals the field of an earlier item.
 fn warn_about_duplicates(list: &Value, field: &str, path: &str, texts: &mut Vec<String>) {
     let mut values = Vec::new();
     for (index, item) in entries(list) {

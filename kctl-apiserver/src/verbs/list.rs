@@ -32,8 +32,8 @@ use crate::{
 
 /// Lists objects. With [`ResponseSource::StoredText`] the client accepts them as JSON without a table, so that they are
 /// sent as stored. Pages are consistent: a continue token names the revision of the first page, and later pages read
-/// that revision from the history. The `resourceVersion` of the list is the revision that it reads, not that of the
-/// newest item, so a watch from it misses nothing.
+/// that revision from the history. The `resourceVersion` of the list is the revision that it reads, not the revision of
+/// the newest item, so a watch from it misses nothing.
 ///
 /// # Errors
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
@@ -243,7 +243,7 @@ fn serialize_list(list: Map<String, Value>, texts: &[&[u8]]) -> Bytes {
     line.into()
 }
 
-/// Returns an item of a list. Items of built-in kinds have no `kind` and `apiVersion`; those of custom kinds do.
+/// Returns an item of a list. Items of built-in kinds have no `kind` and `apiVersion`; items of custom kinds do.
 /// Upstream's built-in lists are typed, so the items' type is known from the list.
 pub(super) fn item(resource: &Resource, object: &Value) -> Value {
     let mut item = object.clone();

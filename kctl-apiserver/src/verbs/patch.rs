@@ -232,8 +232,8 @@ fn decode_applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusErro
     Ok((applied, repeated))
 }
 
-/// Checks that the kind and version of a body are those of the path. Both parts must match, and neither may be absent:
-/// an apply without a type has no schema to merge by.
+/// Checks that the kind and version of a body match the path. Both parts must match, and neither may be absent: an
+/// apply without a type has no schema to merge by.
 ///
 /// # Errors
 /// Fails with 400.

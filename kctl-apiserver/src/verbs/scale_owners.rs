@@ -1,4 +1,5 @@
-//! The managers of the replicas: translates `managedFields` of an object to those of its Scale, and back after a write.
+//! The managers of the replicas: translates `managedFields` of an object to `managedFields` of its Scale, and back
+//! after a write.
 //!
 //! Upstream: `ScaleHandler` in `k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go`. It identifies managers by
 //! the version of the Scale: after a write, their entries have the version `autoscaling/v1` and no time.

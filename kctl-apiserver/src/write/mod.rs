@@ -121,8 +121,8 @@ impl Write {
 /// 6. `prepare`: defaults, fields that the write resets, generation.
 /// 7. `complete`, `allocate`, `name`: plugins and the strategy complete the object; allocated values, and a generated
 ///    name.
-/// 8. `validate::validate`, `signer_authorization`: field errors of the object and of the change, with those of step 5
-///    in one `Invalid`.
+/// 8. `validate::validate`, `signer_authorization`: field errors of the object and of the change, with the errors of
+///    step 5 in one `Invalid`.
 /// 9. `ownership`: `metadata.managedFields`.
 /// 10. `validating_admission`: plugins, policies, webhooks and quotas may reject the object.
 /// 11. `store`: conversion to the storage version, and the commit.

@@ -271,7 +271,7 @@ fn omits_filled_in(resource: &Resource, old: &Value, sent: &Value) -> bool {
 
 /// Removes the fields of an object that the server has filled in and the client has not sent. `filled_in` of the kind
 /// lists the pointers. A field that the client did send keeps the client's value here, even if the server stores
-/// another one.
+/// another value.
 fn remove_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let kind = resource.kind;
     let completed = kind.managed_fields.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {

@@ -27,8 +27,8 @@ pub(crate) trait RequestContext {
     fn warn(&self, warning: &str);
 }
 
-/// The strategy of a kind. The functions are in the order in which they run: those of new objects, then those of
-/// updates, then those of both. `drop_unstored` also runs after `prepare_update`, and `set_times` before it.
+/// The strategy of a kind. The functions are in the order in which they run: first for new objects, then for updates,
+/// then for both. `drop_unstored` also runs after `prepare_update`, and `set_times` before it.
 pub(crate) struct Strategy {
     /// A `PUT` creates an object that does not exist (`AllowCreateOnUpdate`).
     pub(crate) creates_on_update: bool,
@@ -116,7 +116,7 @@ pub(crate) enum NewStatus {
     Reset,
     /// An empty object.
     Empty,
-    /// The client's status stays.
+    /// The client's status is kept.
     AsSent,
 }
 

@@ -55,7 +55,7 @@ pub(crate) enum Printer {
     Function(fn(&Value, Timestamp) -> Vec<Value>),
 }
 
-/// Returns the key by which the rows of a table are ordered.
+/// Returns the key that orders the rows of a table.
 pub(crate) type RowOrder = fn(&Value) -> (i64, &str);
 
 /// The cells, conditions and order of the rows.

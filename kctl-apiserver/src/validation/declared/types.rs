@@ -129,9 +129,8 @@ pub(super) static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|
 
 /// Returns a field with its rules; `None` if its validation is a function of the kind.
 ///
-/// `tags` are those of the whole type. A field of an enum type that the schema requires is also
-/// required here, because upstream's enum validation reports an empty string as
-/// `FieldValueRequired`.
+/// `tags` are the tags of the whole type. A field of an enum type that the schema requires is also required here,
+/// because upstream's enum validation reports an empty string as `FieldValueRequired`.
 fn field(
     type_name: &'static str,
     parent: Schema<'static>,
@@ -160,7 +159,7 @@ fn field(
 
 /// Returns the values of an enum in the `OpenAPI` document, for a function that validates the field.
 ///
-/// `type_name` has no package prefix, such as `core.v1.Taint`. For a list or map the values are those of its items.
+/// `type_name` has no package prefix, such as `core.v1.Taint`. For a list or map the values of its items are returned.
 /// Debug builds panic if the field has no enum, so a test that reaches the rule finds a misspelt name. Release builds
 /// return an empty list, with which every value is unsupported.
 pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {

@@ -71,7 +71,7 @@ fn validate_options(values: &Field<'_>, usual: &Value, most: &Value) {
 
 /// Validates `validRange`: `min` is required, `max` and `step` are optional. The default and `max` are `min` plus a
 /// multiple of `step`. One step above `min` must fit into the capacity. Errors show the amount that is wrong, which is
-/// not always that of the field in the path. Amounts with fractions are compared in thousandths
+/// not always the amount in the field of the path. Amounts with fractions are compared in thousandths
 /// (`DRAFractionalCapacityRange`).
 fn validate_bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
