@@ -54,7 +54,7 @@ pub(crate) struct FunctionAttribute {
 pub(crate) struct Registration {
     /// The type that two functions with the same purpose both define. Empty if the runtime alone finds duplicates.
     pub(crate) guard: TokenStream,
-    /// Type aliases and checks beside the implementation.
+    /// Type aliases and checks in addition to the implementation.
     pub(crate) items: TokenStream,
     /// Associated types of the implementation.
     pub(crate) types: TokenStream,
@@ -148,7 +148,7 @@ impl FunctionAttribute {
     }
 }
 
-/// A reference by which a function takes its object.
+/// The reference type of a function's object parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Borrow {
     /// `&Kind`. Changes would be lost, so the function must not be able to make them.

@@ -89,7 +89,7 @@ pub(super) enum Duration {
 pub(super) struct Rules {
     /// The rules in the order of the attribute. There is at least one.
     pub(super) rules: Vec<Rule>,
-    /// The cluster. `None` stands for the cluster of the primary.
+    /// The cluster. `None` is the cluster of the primary.
     pub(super) on: Option<ExprPath>,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct PrimaryOptions {
     pub(super) options: Vec<DeclaredOption>,
 }
 
-/// A related kind with what stands in its parentheses.
+/// A related kind with the contents of its parentheses.
 pub(super) struct Relation {
     /// The relation, with the live forms of `reads`.
     pub(super) declared_as: RelationKind,

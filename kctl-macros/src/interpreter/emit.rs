@@ -5,7 +5,7 @@
 //! fn replicas(workload: &Workload) -> Result<Replicas> { … }
 //! ```
 //!
-//! becomes the function itself, and beside it
+//! becomes the function itself, and in addition
 //!
 //! ```text
 //! struct replicas {}

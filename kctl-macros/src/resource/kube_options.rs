@@ -38,7 +38,7 @@ use crate::{
 /// Options whose value is a string.
 const STRINGS: [&str; 11] =
     ["group", "version", "kind", "doc", "root", "plural", "singular", "derive", "category", "shortname", "selectable"];
-/// All options, including those of kctl, in the order in which messages list them.
+/// All options, including kctl's, in the order in which messages list them.
 const KNOWN: [&str; 32] = [
     "group",
     "version",
@@ -171,8 +171,9 @@ pub(super) fn kind(options: &[KubeOption]) -> Option<Ident> {
     syn::parse2::<LitStr>(value_of(options, "kind")?.into()).ok()?.parse().ok()
 }
 
-/// Reports K0117 for a struct with the name of its kind: kube's derive makes the kind beside the struct, so both can't have one
-/// name. Returns the name that the struct gets instead. The kind then exists, and is the only type of its name.
+/// Reports K0117 for a struct with the name of its kind: kube's derive makes the kind in the same module, so both can't
+/// have one name. Returns the name that the struct gets instead. The kind then exists, and is the only type of its
+/// name.
 pub(super) fn spec_name(options: &[KubeOption], input: &DeriveInput, errors: &mut Errors) -> Option<Ident> {
     let kind = syn::parse2::<LitStr>(value_of(options, "kind")?.into()).ok()?;
     if input.ident != kind.value() {

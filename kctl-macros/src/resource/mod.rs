@@ -65,7 +65,7 @@ pub(crate) fn expand_schema(options: &TokenStream, item: &TokenStream) -> TokenS
     expand(check::schema(options, item), item)
 }
 
-/// Emits the model. Without one, the item stays as it was written, so that its name still exists.
+/// Emits the model. Without one, the item is emitted as it was written, so that its name still exists.
 fn expand(model: syn::Result<Model>, item: &TokenStream) -> TokenStream {
     match model {
         Ok(model) => emit::emit(model),

@@ -24,7 +24,7 @@ pub(super) struct ViewStruct {
     pub(super) item: ItemStruct,
     /// The path of the framework.
     pub(super) krate: CratePath,
-    /// The kind of which this is a view.
+    /// The kind of the view's objects.
     pub(super) of: Type,
     /// The paths of all fields, in their order.
     pub(super) fields: Vec<ViewField>,

@@ -10,7 +10,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Fields, Item};
 
-/// Expands `#[view(of = Kind)]` on a struct. After a mistake the struct stays without its paths and without `impl
+/// Expands `#[view(of = Kind)]` on a struct. After a mistake the struct is emitted without its paths and without `impl
 /// View`: a use as a view would be a second error, and rustc reports it with K0071.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     match check::check(options, item) {

@@ -19,7 +19,7 @@ use crate::{
     diagnostics::{Errors, closest_match},
 };
 
-/// An option that stands in the parentheses, even if its value is wrong: it does not count as missing.
+/// An option in the parentheses, even if its value is wrong: it does not count as missing.
 pub(super) struct GivenOption {
     option: RelationOption,
     word: Ident,
