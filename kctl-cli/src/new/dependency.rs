@@ -23,7 +23,7 @@ fn path_dependency(path: &Path) -> String {
     format!("path = {}", toml_string(&path.display().to_string()))
 }
 
-/// Returns a basic string of TOML, whose escapes are not those of Rust.
+/// Returns a basic string of TOML, whose escapes differ from Rust's.
 fn toml_string(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -60,7 +60,7 @@ fn commit_of_cargo(manifest: &Path) -> Option<String> {
 /// Returns `true` if the first `name` in the folder's `Cargo.toml` is `kctl`.
 fn is_kctl(folder: &Path) -> bool {
     let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-    // The name of the package comes before those of its binaries.
+    // The name of the package comes before the names of its binaries.
     text.lines().find(|line| line.starts_with("name =")) == Some(r#"name = "kctl""#)
 }
 
