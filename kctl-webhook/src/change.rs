@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 ///
 /// Objects are merged field by field. Items of a list are matched with their old ones: equal ones
 /// first, then by `name`, `type` or `key`, then by index. A field that is gone in `after` is
-/// removed together with what `before` knew of it; unknown fields in it stay.
+/// removed together with what `before` knew of it; unknown fields in it are kept.
 ///
 /// ```
 /// use kctl_webhook::change;

@@ -239,8 +239,7 @@ fn serialization_error(about: &str, error: &serde_json::Error) -> Denial {
     Denial::webhook_error(500, format!("{about}: the object can't be written as JSON: {error}"))
 }
 
-/// Applies what the function changed to the object as it was sent: fields that the type does not
-/// know stay.
+/// Applies what the function changed to the object as it was sent: fields that the type does not know are kept.
 fn apply_changes<K: Kind>(mut sent: Value, before: &Value, after: &K, about: &str) -> Result<Value, Denial> {
     let after = serde_json::to_value(after).map_err(|error| serialization_error(about, &error))?;
     change::apply(&mut sent, before, &after);
@@ -261,7 +260,7 @@ pub enum RegistrationError {
         kind: String,
         /// A function.
         first: String,
-        /// Another one.
+        /// The second function with this path.
         second: String,
     },
     /// A label selector is invalid.

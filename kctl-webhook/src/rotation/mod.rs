@@ -3,8 +3,7 @@
 //!
 //! API servers trust all authorities of a bundle. A new authority signs nothing before each
 //! configuration trusts it, and an old one is trusted until its last certificate has expired. So a
-//! call succeeds with whichever certificate a replica serves, and no replica has to know what
-//! another one has read.
+//! call succeeds with whichever certificate a replica serves, and no replica has to know what another replica has read.
 //!
 //! ```text
 //! authority 1  ──────────────────────────────────────────────┤ trusted until its last certificate has expired
@@ -60,8 +59,7 @@ pub const SETTLE: SignedDuration = SignedDuration::from_mins(10);
 /// third one exists after a Secret was broken.
 pub const AUTHORITIES_LEN_MAX: usize = 4;
 
-/// The keys of the Secret: those of a TLS Secret with an authority, the authority's key, and the
-/// state.
+/// The keys of the Secret: the keys of a TLS Secret with an authority, the authority's key, and the state.
 pub const FIELDS: [&str; 5] = ["tls.crt", "tls.key", "ca.crt", "ca.key", "state.json"];
 
 /// The reason why no certificate could be created.
@@ -244,7 +242,7 @@ fn is_valid_for(stored: &Stored, names: &[String], now: Timestamp) -> bool {
     *not_after > now && is_signed && names.iter().all(|name| served.contains(name))
 }
 
-/// Creates a new authority and certificate; authorities that are still needed stay trusted.
+/// Creates a new authority and certificate; authorities that are still needed remain trusted.
 fn replace_all(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Stored, RotationError> {
     let authorities = stored.map(|stored| stored.state.authorities.clone()).unwrap_or_default();
     let serving = Serving { by: String::new(), not_after: now, names: Vec::new() };

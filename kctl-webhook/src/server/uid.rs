@@ -5,7 +5,7 @@ const TEXT_LEN_MAX: usize = 256;
 /// Depth of the members of `request`: the review itself is depth 1.
 const REQUEST_DEPTH: u32 = 2;
 
-/// Scans JSON piece by piece for the string at `request.uid`, wherever it stands among the fields.
+/// Scans JSON piece by piece for the string at `request.uid`, in any position among the fields.
 ///
 /// Servers that call webhooks drop an answer without the uid of their request, and report the missing uid instead of the reason
 /// (`VerifyAdmissionResponse` in `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`, and
