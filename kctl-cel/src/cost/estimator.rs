@@ -50,7 +50,7 @@ impl Entries {
 /// The estimate for a part of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Estimate<'a> {
-    /// Maximum cost, with that of its operands.
+    /// Maximum cost, including its operands.
     pub(super) cost: u64,
     /// Size of its value: characters, bytes or items. `None` if nothing bounds it.
     pub(super) size: Option<Size>,
@@ -262,7 +262,7 @@ impl<'a> CostEstimator<'a> {
     }
 }
 
-/// Adds costs; the sum stays at `u64::MAX` instead of overflowing.
+/// Adds costs; the sum saturates at `u64::MAX`.
 pub(super) fn sum(costs: impl IntoIterator<Item = u64>) -> u64 {
     costs.into_iter().fold(0, u64::saturating_add)
 }
