@@ -62,7 +62,7 @@ pub fn divide(
 fn allocate_one_by_one(clusters: Vec<WeightedCluster<'_>>, replicas: i32) -> Vec<WeightedCluster<'_>> {
     let mut queue = BinaryHeap::from(clusters);
     for _ in 0..replicas {
-        // The priority of a full cluster does not change any more, so it would be next for ever.
+        // The priority of a full cluster does not change any more, so it would always be next.
         let Some(mut next) = queue.peek_mut().filter(|next| next.allocated < i32::MAX) else { break };
         next.allocated += 1;
     }

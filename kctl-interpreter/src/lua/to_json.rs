@@ -252,7 +252,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Maximum number of nested tables that stay referenced until a walk is over; further ones are read again. The stack of
+/// Maximum number of nested tables that are referenced until a walk is over; further ones are read again. The stack of
 /// references has room for 8000, and a value for [`DEPTH_MAX`] walks.
 const HELD_MAX: usize = 32;
 

@@ -60,7 +60,7 @@ impl Operation {
         Self::Prune,
     ];
 
-    /// Returns the name, which is that of the variant; Karmada writes it in requests and rules.
+    /// Returns the name, which is the variant's; Karmada writes it in requests and rules.
     pub fn name(self) -> &'static str {
         match self {
             Self::InterpretReplica => InterpretReplica::NAME,
@@ -132,7 +132,8 @@ impl Inputs {
         self.desired.as_ref().or(self.observed.as_ref())
     }
 
-    /// Returns the kind of [`Inputs::object`], by which layers look up their rules; all parts are empty without an object.
+    /// Returns the kind of [`Inputs::object`], which layers use to look up their rules; all parts are empty without an
+    /// object.
     pub fn kind(&self) -> Gvk {
         self.object().map_or_else(|| Gvk::from_object(&Value::Null), Gvk::from_object)
     }

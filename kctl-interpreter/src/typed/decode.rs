@@ -16,8 +16,7 @@ use super::{
 };
 use crate::quantity::{self, QuantityError};
 
-/// The error of a value that does not have its type. The messages are close to those of Go, which
-/// do not name the field.
+/// The error of a value that does not have its type. The messages are close to Go's, which do not name the field.
 #[derive(Debug, thiserror::Error)]
 #[error("{field}: {problem}", field = if field.is_empty() { "the object" } else { field })]
 pub(crate) struct DecodeError {
