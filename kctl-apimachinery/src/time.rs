@@ -44,8 +44,7 @@ pub enum Layout {
 
 /// Returns `true` if an API server accepts a string in a field of type `metav1.Time` or `metav1.MicroTime`.
 ///
-/// The year may be 0000 to 9999. [`parse`] returns `None` for those of these times that are not between the years 1 and
-/// 9999 in UTC.
+/// The year may be 0000 to 9999. [`parse`] returns `None` for times outside the years 1 to 9999 in UTC.
 ///
 /// ```
 /// use kctl_apimachinery::time::{Layout, matches};
