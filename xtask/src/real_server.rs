@@ -37,7 +37,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         version: Version,
     },
-    /// Stops what `up` started; the data stays.
+    /// Stops what `up` started; the data is kept.
     Down {
         /// The folder given to `up`.
         folder: PathBuf,
@@ -120,7 +120,7 @@ impl Servers {
     /// The Go modules are available but don't compile.
     pub(crate) fn prepare(gate: &mut Gate, version: Option<&str>) -> Result<Option<Self>> {
         let missing = ["bash", "curl", "openssl", "python3"].into_iter().find(|program| find(program).is_none());
-        // Binaries of an unknown version can't stand for the selected one.
+        // Binaries of an unknown version can't replace binaries of the selected one.
         let has_assets = version.is_none() && std::env::var_os("KUBEBUILDER_ASSETS").is_some();
         let missing = missing.or_else(|| (!has_assets && find("go").is_none()).then_some("go"));
         let left_out = match missing {

@@ -50,7 +50,7 @@ fn lines(tree: Run) -> Result<BTreeSet<String>> {
     Ok(tree.read()?.lines().map(str::to_owned).collect())
 }
 
-/// Returns the manifest of the crate for the packages of the target, and for those of target and host together.
+/// Returns the manifest of the crate for the packages of the target, and for the packages of target and host together.
 ///
 /// A package with the same features on both is only a dependency for the target.
 fn manifest(target: &BTreeSet<String>, all: &BTreeSet<String>) -> String {
