@@ -37,7 +37,7 @@ macro_rules! codes {
 
 codes! {
     /// The item is a method, an `impl`, an enum or another item: `check::function_form` and `check::check`.
-    NOT_ON_A_CONTROLLER = 1, "`#[controller]` goes on a function or a struct";
+    NOT_ON_A_CONTROLLER = 1, "`#[controller]` must be applied to a function or a struct";
     /// `of` is an option of the struct form. A function has the kind in its first parameter.
     OF_ON_A_FUNCTION = 2, "the kind of a function is the type of its first parameter";
     /// Reported at `fn`, because `async` is missing there.
@@ -109,7 +109,7 @@ codes! {
     /// `metadata` or `as` where the whole object is needed, or where nothing is cached.
     PART_OF_AN_OBJECT = 49, "a part where the whole is needed";
     /// The attribute adds a type of the function's name, which needs a free function.
-    NOT_ON_AN_INTERPRETER = 50, "`#[interpreter]` goes on a function";
+    NOT_ON_AN_INTERPRETER = 50, "`#[interpreter]` must be applied to a function";
     /// `op` is missing, or has no value yet.
     MISSING_OPERATION = 51, "an interpreter needs its operation";
     /// Operations are spelled as Karmada spells them, without quotes, one for each function.
@@ -153,7 +153,7 @@ codes! {
     /// A field's type in the same file. For types of other files rustc reports the missing traits.
     PART_WITHOUT_SCHEMA = 90, "a part without `#[schema]`";
     /// The attribute adds a type of the function's name, which needs a free function.
-    NOT_ON_AN_ADMISSION = 100, "`#[admission]` goes on a function";
+    NOT_ON_AN_ADMISSION = 100, "`#[admission]` must be applied to a function";
     /// Exactly one of the two words.
     NEITHER_VALIDATES_NOR_MUTATES = 101, "an admission function validates or mutates";
     /// The options are named after the webhook configuration, in snake case.
@@ -170,7 +170,7 @@ codes! {
     /// A webhook is for one kind, a conversion for two versions.
     GENERIC_FUNCTION = 107, "generic functions have no kind";
     /// Not a free function, or an attribute with options other than `crate`.
-    NOT_ON_A_CONVERSION = 111, "`#[conversion]` goes on a function";
+    NOT_ON_A_CONVERSION = 111, "`#[conversion]` must be applied to a function";
     /// One parameter by value, and another version as the result.
     CONVERSION_SIGNATURE = 112, "parameter and result of a conversion";
     /// kube's derive makes a type of the kind's name next to the struct.

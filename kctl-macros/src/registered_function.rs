@@ -76,7 +76,7 @@ impl FunctionAttribute {
     ) -> Result<&'a Function> {
         let Some(function) = function else {
             let (what, help) =
-                (format!("`{}` goes on a function", self.name), format!("put it on `{}`", self.signature));
+                (format!("`{}` must be applied to a function", self.name), format!("put it on `{}`", self.signature));
             errors.push(item_keyword(item), self.misplaced, &what, &help);
             return Err(std::mem::take(errors).into_error());
         };

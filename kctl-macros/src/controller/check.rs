@@ -83,7 +83,12 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<CheckErrors>> {
             let help =
                 "put it on `async fn name(object: Arc<Kind>, cx: Context<name>) -> Result<Action>` or on a struct";
             let word = item_keyword(tokens);
-            errors.push(word, codes::NOT_ON_A_CONTROLLER, "`#[controller]` goes on a function or a struct", help);
+            errors.push(
+                word,
+                codes::NOT_ON_A_CONTROLLER,
+                "`#[controller]` must be applied to a function or a struct",
+                help,
+            );
             None
         }
     };

@@ -124,7 +124,7 @@ fn read_struct(item: &TokenStream, errors: &mut Errors) -> Option<ItemStruct> {
         errors.push(
             word,
             codes::NOT_A_VIEW,
-            "`#[view]` goes on a struct",
+            "`#[view]` must be applied to a struct",
             "write `#[view(of = Kind)] struct Name { … }`",
         );
         return None;

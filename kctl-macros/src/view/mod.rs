@@ -62,7 +62,7 @@ mod tests {
             ("of = Pod", "struct A<T> { #[view(spec.a)] a: T }", "can't be generic"),
             ("of = Pod", "struct A(i32);", "has named fields"),
             ("of = Pod", "struct A;", "has named fields"),
-            ("of = Pod", "enum A {}", "goes on a struct"),
+            ("of = Pod", "enum A {}", "must be applied to a struct"),
         ];
         for (options, item, expected) in cases {
             check(options, item, expected);
