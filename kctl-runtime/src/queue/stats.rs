@@ -26,8 +26,8 @@ pub const PRIORITIES_REPORTED_MAX: usize = 25;
 pub struct QueueStats {
     /// Number of ready keys (`workqueue_depth`).
     pub depth: usize,
-    /// Numbers of ready keys by priority, the highest first (`workqueue_depth{priority}`); at most
-    /// [`PRIORITIES_REPORTED_MAX`] entries.
+    /// Numbers of ready keys by priority, the highest first (`workqueue_depth{priority}`). Invariant: at
+    /// most [`PRIORITIES_REPORTED_MAX`] entries, of different priorities.
     pub depth_by_priority: Vec<(i32, usize)>,
     /// Number of ready keys whose priority is not in `depth_by_priority`
     /// (`workqueue_depth{priority="exceeded_cardinality_limit"}`).

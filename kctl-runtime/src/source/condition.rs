@@ -51,7 +51,8 @@ pub struct Health {
 /// The record behind [`Health`], written by the source and read by everyone.
 #[derive(Default)]
 pub(super) struct Condition {
-    /// The failures by scope and activity, oldest first; most sources have none.
+    /// The failures, oldest first; most sources have none. Invariant: at most one per scope and activity, so that a
+    /// success ends it.
     failures: Mutex<Vec<Failure>>,
     undecodable: AtomicU64,
     /// The unknown types of events that were logged. Invariant: at most [`UNKNOWN_EVENTS_MAX`]. Boxed, because nearly no
@@ -118,6 +119,7 @@ impl Condition {
         let mut known = self.unknown_events.get_or_init(Box::default).lock();
         if known.len() < UNKNOWN_EVENTS_MAX && !known.iter().any(|known| known == event) {
             known.push(event.to_owned());
+            debug_assert!(known.len() <= UNKNOWN_EVENTS_MAX, "further types are not logged");
             let resource = &config.kind.plural;
             tracing::warn!(event, resource, "ignored a watch event of an unknown type; further ones are not logged");
         }
@@ -147,6 +149,10 @@ impl Condition {
             Some(existing) => (existing.error, existing.reported) = (error.clone(), reported),
             None => failures.push(Failure { scope: scope.clone(), activity, error: error.clone(), reported }),
         }
+        debug_assert!(
+            failures.iter().filter(|failure| failure.is_of(scope, activity)).count() == 1,
+            "a repeated failure replaces the earlier error in its place"
+        );
     }
 
     fn role(&self) -> &str {

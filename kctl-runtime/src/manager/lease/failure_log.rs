@@ -28,6 +28,7 @@ impl FailureLog {
         if is_new {
             self.reports.push((text.to_owned(), now));
         }
+        debug_assert!(self.reports.len() <= REPORTS_MAX, "further failures are not logged");
         is_new
     }
 
