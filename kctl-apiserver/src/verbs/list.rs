@@ -146,6 +146,7 @@ fn select_page(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) ->
     if more.is_some() {
         items.truncate(limit);
     }
+    debug_assert!(limit == 0 || items.len() <= limit, "a page ends at the limit");
     Page { items, more }
 }
 
@@ -156,7 +157,7 @@ fn list_items(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
 
 /// A page of a list.
 struct Page<T> {
-    /// The items; at most as many as the limit.
+    /// The items. Invariant: at most as many as the limit, unless that is 0.
     items: Vec<T>,
     /// The objects after the page, if there are any.
     more: Option<RemainingItems>,
@@ -198,6 +199,7 @@ fn select_stored_page(
         last = Some(key.clone());
         items.push(object.clone());
     }
+    debug_assert!(items.len() == limit, "a shorter page has returned");
     // Objects after the page are counted without the selector: the number is reported only for lists without one.
     let n_remaining = if selector.name().is_some() { 0 } else { table.range(namespace, last.as_ref()).count() };
     let count = selector.is_empty().then_some(n_remaining);
