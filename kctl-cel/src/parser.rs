@@ -112,6 +112,7 @@ impl Parser {
             return None;
         }
         self.nesting += 1;
+        debug_assert!(self.nesting <= NESTING_MAX, "deeper expressions are not read");
         let node = self.conditional();
         self.nesting -= 1;
         node
