@@ -87,7 +87,7 @@ pub(super) enum Duration {
 /// `rbac(rule, …)`, or `rbac(rule, …, on = Edge)` for another cluster. Such a rule gives `cx.client()`, whose
 /// requests the macro can't see.
 pub(super) struct Rules {
-    /// The rules in the order of the attribute. There is at least one.
+    /// The rules in the order of the attribute. Invariant: at least one, because an empty `rbac()` is an error.
     pub(super) rules: Vec<Rule>,
     /// The cluster. `None` is the cluster of the primary.
     pub(super) on: Option<ExprPath>,

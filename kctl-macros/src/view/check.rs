@@ -38,7 +38,7 @@ pub(super) struct ViewField {
     pub(super) field: Ident,
     /// The type of the field. The end of the path has to be the same type, or `Option` of it behind an optional step.
     pub(super) ty: Type,
-    /// The steps from the object to the value. There is at least one.
+    /// The steps from the object to the value. Invariant: at least one, because each form of a path has a field.
     pub(super) steps: Vec<Step>,
 }
 
@@ -191,6 +191,7 @@ fn path(name: &Ident, field: &Field, paths: &[Attribute], errors: &mut Errors) -
     };
     let mut steps = Vec::new();
     push_steps(&expr, &mut steps, errors)?;
+    debug_assert!(!steps.is_empty(), "`push_steps` adds a step, or reports a mistake");
     Some(steps)
 }
 
