@@ -54,7 +54,8 @@ struct Rollout<'a> {
     deployment: &'a Deployment,
     /// The set of the present template.
     current: Option<&'a ReplicaSet>,
-    /// The sets of other templates, the oldest first.
+    /// The sets of other templates. Invariant: the oldest first, by creation and name, so that each pass scales the same
+    /// ones.
     old: Vec<&'a ReplicaSet>,
     bounds: Bounds,
 }
@@ -79,6 +80,10 @@ impl<'a> Rollout<'a> {
     /// A paused or resized Deployment only scales its sets in proportion. Otherwise the sets are rolled by one step.
     /// The status is written last, and old sets are deleted once the rollout is complete.
     async fn sync(&self, hash: &str, pods: &[Pod]) -> kube::Result<usize> {
+        debug_assert!(
+            self.old.is_sorted_by_key(|set| (set.creation_timestamp(), set.name_any())),
+            "`sync` sorts them, because the lists are in no order"
+        );
         let mut status_update = StatusUpdate::new(self, Time(self.workloads.clock.now()));
         status_update.pause();
         let is_paused = optional::deployment(self.deployment).paused == Some(true);
