@@ -66,7 +66,7 @@ struct KeyCounts {
 struct Run {
     reconcile_key: ReconcileKey,
     n_requests: u32,
-    /// The first ones, in words.
+    /// The first different ones, in words. Invariant: at most [`REQUESTS_NAMED_MAX`].
     requests: Vec<String>,
 }
 
@@ -139,6 +139,7 @@ impl HotLoops {
                 if run.requests.len() < REQUESTS_NAMED_MAX && !run.requests.contains(&what) {
                     run.requests.push(what);
                 }
+                debug_assert!(run.requests.len() <= REQUESTS_NAMED_MAX, "the error names no more");
                 let ReconcileKey { controller, key } = &run.reconcile_key;
                 (run.n_requests >= REQUESTS_AT_ONCE_MAX).then(|| {
                     let requests = run.requests.join(", ");

@@ -27,7 +27,7 @@ pub(super) struct CreatedObjects(Arc<Record>);
 /// The record that the clones share.
 #[derive(Default)]
 struct Record {
-    /// Paths of the objects, at most [`CREATED_MAX`].
+    /// Paths of the objects, oldest first. Invariant: at most [`CREATED_MAX`].
     paths: Mutex<Vec<String>>,
     /// Read-locked by each write that is in flight. [`CreatedObjects::remove`] takes the write lock, so it
     /// misses none of them.
@@ -68,6 +68,7 @@ impl CreatedObjects {
             if made.len() < CREATED_MAX {
                 made.push(if posts { format!("{path}/{name}") } else { path });
             }
+            debug_assert!(made.len() <= CREATED_MAX, "`remove` reports a full record");
         }
         Ok(Response::from_parts(head, Body::from(bytes)))
     }

@@ -21,8 +21,8 @@ pub(super) struct Authors {
     overtaken: Vec<((String, String), RunningReconcile)>,
     /// The processes that are frozen, or whose tasks have not all continued.
     frozen: BTreeSet<String>,
-    /// Traces of the last reconciles that ended, with controller and key: their requests may still
-    /// arrive.
+    /// Traces of the last reconciles that ended, with controller and key, oldest first: their requests may still arrive.
+    /// Invariant: at most [`ENDED_MAX`].
     ended: VecDeque<(String, (String, String))>,
     /// By controller, verb and resource.
     n_asked: BTreeMap<(String, &'static str, String), u64>,
@@ -91,6 +91,7 @@ impl Authors {
         for (reconcile, running) in ended.into_iter().chain(overtaken) {
             self.keep(running.trace, reconcile);
         }
+        debug_assert!(self.reconciles_of(process).next().is_none(), "a process that has ended runs nothing");
     }
 
     fn keep(&mut self, trace: String, reconcile: (String, String)) {
@@ -98,6 +99,7 @@ impl Authors {
             self.ended.pop_front();
         }
         self.ended.push_back((trace, reconcile));
+        debug_assert!(self.ended.len() <= ENDED_MAX, "the oldest is forgotten at the bound");
     }
 
     /// Returns the process with the controller and the key.

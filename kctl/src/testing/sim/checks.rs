@@ -67,7 +67,7 @@ impl Violation {
 #[derive(Default)]
 pub(super) struct NeedlessWrites {
     pub(super) n_writes: u64,
-    /// Descriptions of the first ones.
+    /// Descriptions of the first ones. Invariant: at most [`NEEDLESS_NAMED_MAX`].
     pub(super) first: Vec<String>,
 }
 
@@ -97,7 +97,7 @@ struct ChangesAtOnce {
 #[derive(Default)]
 struct ChangesOfObject {
     n: u32,
-    /// The first [`AUTHORS_NAMED_MAX`] of its authors.
+    /// The first of its authors. Invariant: at most [`AUTHORS_NAMED_MAX`], each once.
     authors: Vec<String>,
 }
 
@@ -305,6 +305,7 @@ impl Checks {
         if object.authors.len() < AUTHORS_NAMED_MAX && !object.authors.iter().any(|known| known == author) {
             object.authors.push(author.to_owned());
         }
+        debug_assert!(object.authors.len() <= AUTHORS_NAMED_MAX, "a report names no more");
         let what = if object.n > CHANGES_OF_OBJECT_MAX {
             let changes = format!("{CHANGES_OF_OBJECT_MAX} changes of {id} at one moment");
             match object.authors.as_slice() {
@@ -445,6 +446,7 @@ impl Checks {
             if needless.first.len() < NEEDLESS_NAMED_MAX {
                 needless.first.push(format!("{}: {what}", self.authors.author(by, &request.trace)));
             }
+            debug_assert!(needless.first.len() <= NEEDLESS_NAMED_MAX, "a report names no more");
         }
         (!changes).then_some(what)
     }

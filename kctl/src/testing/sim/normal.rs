@@ -55,7 +55,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
 struct Names {
     /// The replacements by the string that is replaced.
     exact: BTreeMap<String, String>,
-    /// The same, longest string first, so that the name of a Pod is replaced before the name of its Job.
+    /// The same. Invariant: longest string first, so that the name of a Pod is replaced before the name of its Job.
     parts: Vec<(String, String)>,
 }
 
@@ -81,6 +81,10 @@ impl Names {
         }
         let place = self.parts.partition_point(|(longer, _)| longer.len() >= text.len());
         self.parts.insert(place, (text.to_owned(), general));
+        debug_assert!(
+            self.parts.is_sorted_by(|(longer, _), (shorter, _)| longer.len() >= shorter.len()),
+            "a name is inserted behind longer ones"
+        );
     }
 
     /// Returns a name without its generated parts. `metadata.generateName` may itself contain a generated name: for a

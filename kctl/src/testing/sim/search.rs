@@ -111,6 +111,7 @@ impl<'a> Search<'a> {
         let n_left = max - singles.len() - missed_steps.len();
         singles.extend(sample_evenly(others, n_left));
         singles.extend(missed_steps);
+        debug_assert!(singles.len() <= max, "the others get the places that are left");
         let singles = singles.into_iter();
         singles.map(|(n, fault)| Case { name: format!("single-{n}"), plan: vec![fault] }).collect()
     }
@@ -224,6 +225,7 @@ impl<'a> Search<'a> {
             }
         }
         let (plan, mut found, outcome) = shortest;
+        debug_assert!(plan.len() <= case.plan.len(), "faults are removed, or replaced one for one");
         if found.checker == SAME_STATE {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();
         }

@@ -138,6 +138,7 @@ impl FaultPoints {
     pub(in crate::testing::sim) fn choose_faults(&self, seed: u64) -> Vec<Fault> {
         let mut rng = Rng::new(seed);
         let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
+        debug_assert!((1..=FAULTS_OF_SEED_MAX).contains(&n_faults), "`below` excludes its bound");
         (0..n_faults).map(|_| self.any(&mut rng)).chain(self.of_replicas(seed)).collect()
     }
 
