@@ -111,9 +111,9 @@ impl Counts {
     }
 }
 
-/// Returns all metrics in Prometheus' exposition format: the counters, the number of objects of each resource
-/// (`sizes`), and for a client under a plan of faults the number of injected faults. Each family has its `HELP` and
-/// `TYPE` line even without samples. Label values are names of Kubernetes, which need no escapes.
+/// Returns all metrics in Prometheus' exposition format: the counters, and the number of objects of each resource
+/// (`sizes`). For a client under a plan of faults the number of injected faults is added. Each family has its `HELP`
+/// and `TYPE` line even without samples. Label values are names of Kubernetes, which need no escapes.
 pub(crate) fn to_text<'a>(
     Counts { requests, mutating, read_only }: &Counts,
     sizes: impl Iterator<Item = (&'a GroupResource, usize)>,

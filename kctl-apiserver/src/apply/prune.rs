@@ -49,9 +49,9 @@ impl<'o, 'a> Read<'o, 'a> {
 }
 
 /// Removes the fields that the manager applied last time, unless it or another manager owns them now (`Updater.prune`
-/// upstream). The fields of each manager are looked up in the version in which it owns them. There are three steps:
-/// remove all fields that the manager applied last; restore the fields that other managers own; then restore children
-/// that were removed only because their parent was. The result is in the version of the request.
+/// upstream). The fields of each manager are looked up in the version in which it owns them. There are three steps. All
+/// fields that the manager applied last are removed, the fields that other managers own are restored, and then children
+/// that were removed only with their parent. The result is in the version of the request.
 ///
 /// # Errors
 /// Fails if the object cannot be converted to one of the versions.

@@ -26,8 +26,8 @@ use crate::{
 /// Writes as kube-controller-manager, which the garbage collector is a part of.
 const WRITER: Writer = Writer::for_manager(Subresource::Main);
 
-/// Processes one object: collects it if its owners are gone, or, if it is being deleted with a finalizer of the garbage
-/// collector, orphans its dependents or waits for them.
+/// Processes one object. It is collected if its owners are gone. If it is being deleted with a finalizer of the garbage
+/// collector, its dependents are orphaned or waited for.
 pub(super) fn sync(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
     if !is_being_deleted(object) {
         collect(store, resource, key, object);

@@ -1,7 +1,7 @@
 //! Defaulting: fills in the defaults of a structural schema.
 //!
-//! Defaults are filled in on each write, and again when an object is read from the store, since the schema may have
-//! gained new defaults after the object was stored. `validate` never sees a field whose default is missing.
+//! Defaults are filled in on each write, and again when an object is read from the store. The schema may have gained
+//! new defaults since the object was stored. `validate` never sees a field whose default is missing.
 
 use serde_json::Value;
 

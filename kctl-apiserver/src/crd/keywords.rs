@@ -169,8 +169,8 @@ fn map_keys(schema: &Field<'_>) {
     }
 }
 
-/// Checks that items of sets and maps are not nullable and that keys of map lists are required or have a default: two
-/// items without a key could not be distinguished. A missing property was reported by `map_keys`.
+/// Checks that items of sets and maps are not nullable and that keys of map lists are required or have a default.
+/// Otherwise two items without a key could not be distinguished. A missing property was reported by `map_keys`.
 fn keys_are_there(schema: &Field<'_>) {
     let (list_type, items) = (text(&schema["x-kubernetes-list-type"]), schema.at("items"));
     if !items.is_object() || !["set", "map"].contains(&list_type) {

@@ -5,8 +5,8 @@
 //!
 //! The steps of `default_object`, in this order:
 //!
-//! 1. Decoding: nulls, zero values and empty lists of fields that Go omits are removed, and
-//!    quantities and times get their canonical form, so that two ways to write an object are stored alike.
+//! 1. Decoding: nulls, zero values and empty lists of fields that Go omits are removed. Quantities and times get their
+//!    canonical form, so that two ways to write an object are stored alike.
 //! 2. `Defaults::set` of the kind sets the defaults that Kubernetes documents.
 //! 3. `zeros` adds the fields that Go writes even if they are zero.
 //!

@@ -55,7 +55,7 @@ pub enum RequestFault {
     Half,
     /// The request reaches the server after this delay.
     Delay(Duration),
-    /// Like `Delay`, but the request takes effect even if the client has given up or its process has crashed: a request
+    /// Like `Delay`, but the request takes effect even if the client has given up or its process has crashed. A request
     /// that is already on its way can't be called back.
     Late(Duration),
     /// The response reaches the client after this delay.

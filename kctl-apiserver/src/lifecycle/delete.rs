@@ -6,8 +6,8 @@
 //! `deletecollection`, evictions, and the garbage collector and the other controllers of this server.
 //! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
 //!
-//! The finalizers `foregroundDeletion` and `orphan` express the propagation policy: a delete adds or drops them by its
-//! options, and the garbage collector removes them when it has done its part.
+//! The finalizers `foregroundDeletion` and `orphan` express the propagation policy. A delete adds or drops them by its
+//! options, and the garbage collector removes them when it is done.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Writes objects as a field manager, through a subresource: the writes of the server itself and of its controllers.
 //!
-//! Clients see these writes with the names that the components of a real cluster have, so that
-//! `kubectl get --show-managed-fields` looks the same, and so that server-side apply by a user conflicts with the same
+//! Clients see these writes with the names that the components of a real cluster have. So
+//! `kubectl get --show-managed-fields` looks the same, and server-side apply by a user conflicts with the same
 //! managers.
 
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The `Accept` header: media types in the order in which they are tried (`goautoneg`, and `negotiate.go` of
 //! `k8s.io/apiserver`).
 //!
-//! The caller tries the clauses one by one, and takes the first that it can serve for the request at hand: a table, a
-//! partial object, or a form of the object itself. If none fits, the client gets 406.
+//! The caller tries the clauses one by one, and takes the first that it can serve for the request. A clause may select
+//! a table, a partial object, or a form of the object itself. If none fits, the client gets 406.
 //!
 //! ```text
 //! Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json;q=0.9

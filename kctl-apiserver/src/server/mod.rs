@@ -215,7 +215,7 @@ impl ApiServer {
 
     /// Serves a webhook in this process: `handler` answers the requests to `host`, and no request reaches the
     /// network. A `clientConfig` with a `service` has the host `name.namespace.svc`, whether or not that Service
-    /// exists; one with a `url` has the host of the URL, and its port if the URL names one.
+    /// exists. One with a `url` has the host of the URL, and its port if the URL names one.
     pub fn serve_webhook<F>(&self, host: &str, handler: impl Fn(Request<Bytes>) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Response<Bytes>> + Send + 'static,

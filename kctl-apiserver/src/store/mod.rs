@@ -1,9 +1,9 @@
 //! Stores objects: one revision for all writes, and a bounded history of each resource for watches and continued lists.
 //!
 //! A write goes through [`Store::put`] or [`Store::remove`]. They increment the revision, change the [`Table`] of the
-//! resource, update the graph of owners (`owners.rs`), append to the journal of `--data` (`journal.rs`), add an
-//! [`Event`] to the history, and announce the change to the server's own controllers. Watches read the history; nothing
-//! is buffered per watcher.
+//! resource, and update the graph of owners (`owners.rs`). Then they append to the journal of `--data` (`journal.rs`),
+//! add an [`Event`] to the history, and announce the change to the server's own controllers. Watches read the history;
+//! nothing is buffered per watcher.
 
 mod addresses;
 mod change;

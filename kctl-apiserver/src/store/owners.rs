@@ -189,9 +189,9 @@ impl Owners {
         }
     }
 
-    /// Returns `true` if the object with the uid of a reference exists with the name, kind and version of the
+    /// Returns `true` if the object with the uid of a reference exists. It must have the name, kind and version of the
     /// reference, in a namespace that the dependent can refer to. A reference that does not match counts as absent even
-    /// if an object has its uid: upstream looks owners up by kind and name, and then compares the uid. A namespaced
+    /// if an object has its uid. Upstream looks owners up by kind and name, and then compares the uid. A namespaced
     /// owner has to be in the namespace of the dependent.
     fn has_owner(&self, registry: &Registry, reference: &Value, dependent: &Key) -> bool {
         let owner = reference["uid"].as_str().and_then(|uid| self.objects_by_uid.get(uid));

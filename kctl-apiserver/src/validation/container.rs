@@ -137,7 +137,7 @@ fn forbid_sidecar_fields(container: &Field<'_>) {
 /// Reports a container name that another container of the Pod already has (`FieldValueDuplicate`).
 ///
 /// Adds the name to `names` if it is new. An empty name is reported elsewhere as required. Upstream records the empty
-/// name for containers and ephemeral containers but not for init containers, hence the check of the path: two nameless
+/// name for containers and ephemeral containers, but not for init containers. Hence the check of the path: two nameless
 /// containers are duplicates, two nameless init containers are not.
 fn check_unique_name<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
     let name = container.at("name");

@@ -92,9 +92,8 @@ pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
 
 /// Returns thousandths as kube-apiserver counts them: an amount beyond 63 bits is truncated to its lower bits.
 ///
-/// Upstream takes `Quantity.MilliValue`, which overflows. The remainder by 1000 of an overflowed
-/// number differs from the exact one, so a huge integer can be rejected as not being an integer, by
-/// kube-apiserver and here.
+/// Upstream takes `Quantity.MilliValue`, which overflows. The remainder by 1000 of an overflowed number differs from
+/// the exact one. So kube-apiserver rejects some huge integers as not being integers, and this server does the same.
 fn wrap_to_i64(thousandths: i128) -> i128 {
     #[expect(clippy::cast_possible_truncation, reason = "that is the point")]
     let lower = thousandths as i64;

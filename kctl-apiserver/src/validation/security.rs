@@ -80,7 +80,7 @@ fn validate_shared(context: &Field<'_>) {
 /// host are `FieldValueInvalid`.
 ///
 /// Upstream: `validateSysctls`. Slashes and dots are equal separators when the namespace is looked up, yet `net/ipv4/x`
-/// and `net.ipv4/x` are distinct names for the uniqueness rule. kubelet decides which sysctls are safe.
+/// and `net.ipv4/x` are distinct names for the uniqueness rule. The kubelet decides which sysctls are safe.
 fn validate_parameters(list: &Field<'_>, spec: &Value) {
     let mut names = BTreeSet::new();
     for name in list.items().map(|parameter| parameter.at("name")) {

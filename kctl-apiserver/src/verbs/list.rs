@@ -1,7 +1,7 @@
 //! `GET` of a collection: selectors, consistent pages, and past states.
 //!
-//! There are three paths, from cheap to expensive: stored JSON is concatenated (`stored_json`), objects are parsed and
-//! shaped, or all objects are converted by a webhook before the selector can be applied. The result is the same.
+//! There are three paths, from cheap to expensive. Stored JSON is concatenated (`stored_json`), objects are parsed and
+//! shaped, or a webhook converts all objects before the selector is applied. The result is the same.
 //!
 //! Lists read one revision under the lock, so they are consistent. A list of the past reads a table that is rebuilt
 //! from the history.

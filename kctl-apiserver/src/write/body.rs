@@ -29,7 +29,7 @@ const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDI
 /// Decodes the body of a create or an update, and fits it to the kind of the path.
 ///
 /// # Errors
-/// 415 for a media type that the kind does not support, and 400 if the body does not decode, is of another kind, or has
+/// 415 for a media type that the kind does not support. 400 if the body does not decode, is of another kind, or has
 /// unknown fields in a strict request.
 pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
     if info.resource.custom.is_some() && media_type(info) == proto::MEDIA_TYPE {

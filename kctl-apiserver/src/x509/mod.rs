@@ -4,8 +4,8 @@
 //!
 //! The crate `x509-parser` reads them. This module adds checks of Go's `ParseCertificate` and `ParseCertificateRequest`
 //! (`crypto/x509`) that the crate leaves to its callers. Some input that Go rejects is still accepted: names with
-//! malformed attributes, points that are not on their curve, curves that Go doesn't know, and malformed IP addresses
-//! and URIs in `subjectAltName`.
+//! malformed attributes, unknown curves and points that are not on their curve. So are malformed IP addresses and URIs
+//! in `subjectAltName`.
 
 pub(crate) mod pem;
 

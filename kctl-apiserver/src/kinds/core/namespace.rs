@@ -85,8 +85,8 @@ fn set_generated_name(_: &Value, object: &mut Value) {
 }
 
 /// Keeps `spec.finalizers`, which only the subresource `finalize` writes. An update of the object keeps the stored
-/// finalizers without an error, so that `kubectl apply` of an older manifest cannot free a namespace before its content
-/// is gone.
+/// finalizers without an error. So `kubectl apply` of an older manifest cannot free a namespace before its content is
+/// gone.
 fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
     if subresource.is_main() {
         set(&mut new["spec"], "finalizers", old["spec"].get("finalizers").cloned());

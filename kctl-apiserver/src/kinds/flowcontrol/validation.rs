@@ -166,8 +166,8 @@ pub(crate) fn validate_priority_level(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates `nominalConcurrencyShares`, the share of the server's concurrency in relation to other levels, and
-/// `lendablePercent`, the part of its seats that a level lends to others while it does not use them.
+/// Validates `nominalConcurrencyShares` and `lendablePercent`. The former is the share of the server's concurrency in
+/// relation to other levels, the latter the part of unused seats that a level lends to others.
 fn validate_seats(limits: &Field<'_>) {
     limits.at("nominalConcurrencyShares").not_negative();
     limits.at("lendablePercent").in_range(0, 100);

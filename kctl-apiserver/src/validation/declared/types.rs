@@ -12,9 +12,9 @@ use crate::schema::Schema;
 pub(super) const PACKAGE: &str = "io.k8s.api.";
 /// Fields with an enum or a tag whose validation is a function of the kind. Functions take the values from [`values`].
 ///
-/// Pairs of type and fields. Each entry has its reason: the error has another path, another type or another set of
-/// values than the generic rule would produce, or the field is not validated at all. Leaving a field out removes all
-/// its tags, and its inner type is not visited through this field.
+/// Pairs of type and fields. Each entry has its reason. The error has another path, type or set of values than the
+/// generic rule would produce, or the field is not validated at all. Leaving a field out removes all its tags, and its
+/// inner type is not visited through this field.
 pub(super) const BY_FUNCTION: &[(&str, &[&str])] = &[
     // Version 1 rejects `Some` and `Unknown`, which the document lists for older versions.
     ("admissionregistration.v1.MutatingWebhook", &["sideEffects"]),
