@@ -64,7 +64,7 @@ pub(crate) struct ApiserverOptions {
 
 /// Serves until Ctrl-C or SIGTERM.
 ///
-/// Everything is set up before the port is bound and the line `serving URL` is printed, so that a client that has read the line
+/// Everything is set up before the port is bound and the line `serving URL` is printed. A client that has read the line
 /// finds stored objects, faults and the kubeconfig in place. Controllers and kubelets start afterwards.
 ///
 /// # Errors

@@ -324,8 +324,8 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
 /// Options of attributes whose strings name nothing in Rust.
 const TEXTS: [&str; 3] = ["doc", "rename", "alias"];
 
-/// Collects the identifiers of tokens, including identifiers in strings with paths and types, such as `#[serde(default
-/// = "port")]`.
+/// Collects the identifiers of tokens, including identifiers in strings with paths and types, such as
+/// `#[serde(default = "port")]`.
 fn idents(tokens: TokenStream, words: &mut Vec<String>) {
     let mut option = String::new();
     for token in tokens {

@@ -33,8 +33,9 @@ fn toml_string(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// Returns the dependency on the kctl of the same source as this tool, whose manifest was in a folder when it was built:
-/// the commit of `cargo install --git`, a checkout if it still exists, or the published version with the same number.
+/// Returns the dependency on the kctl of the same source as this tool. `manifest` is the folder of its manifest when it
+/// was built. The source is the commit of `cargo install --git`, a checkout if it still exists, or the published
+/// version with the same number.
 fn source_of_build(manifest: &Path) -> String {
     if let Some(commit) = commit_of_cargo(manifest) {
         return format!("git = {:?}, rev = {commit:?}", env!("CARGO_PKG_REPOSITORY"));
