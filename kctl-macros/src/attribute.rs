@@ -1,6 +1,6 @@
 //! Options of `#[admission]` and `#[interpreter]`. Tokens → `Input`: what the user wrote, without rules.
 //!
-//! Nothing here stops at a mistake: a syntax error is kept in `Input::mistakes`, in addition to the options that could
+//! Nothing here stops at a mistake. A syntax error is kept in `Input::mistakes`, in addition to the options that could
 //! be read, and reading continues after the next comma. So `#[interpreter(op = , crate = kctl)]` is one error, and the
 //! attribute still knows its crate.
 //!

@@ -1,8 +1,8 @@
 //! Functions below an attribute: the signature, and types as text.
 //!
 //! Macros can't resolve types. `Arc<Pod>`, `std::sync::Arc<v1::Pod>` and an alias of either are one type to rustc and
-//! three to a macro. So helpers here compare the last segment of a path, and callers use them only to word a help or
-//! to reject what can't be right under any import.
+//! three to a macro. So helpers here compare the last segment of a path. Callers use them only to word a help, or to
+//! reject what can't be right under any import.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
@@ -195,8 +195,8 @@ pub(crate) fn item_keyword(item: &TokenStream) -> Option<Ident> {
 }
 
 /// Removes what surrounds a type without giving it another meaning, at any depth: the invisible groups of fragments of
-/// `macro_rules!`, such as `$kind:ty`, and parentheses. Around `dyn A + B` they are kept, because rustc rejects `&dyn A
-/// + B`.
+/// `macro_rules!`, such as `$kind:ty`, and parentheses. Around `dyn A + B` they are kept, because rustc rejects
+/// `&dyn A + B`.
 pub(crate) fn remove_groups(ty: &mut Type) {
     while let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
         if matches!(**elem, Type::TraitObject(_) | Type::ImplTrait(_)) {
@@ -230,8 +230,9 @@ pub(crate) fn strip_pointers(ty: &Type) -> &Type {
     }
 }
 
-/// Returns the kind that the user meant with the type of an object: behind references and `Arc`s, or else behind a type
-/// with one argument, such as `Rc<Pod>` or `A<Pod>` after `use std::sync::Arc as A`. The metadata of a kind is a kind.
+/// Returns the kind that the user meant with the type of an object: the type behind references and `Arc`s. Otherwise it
+/// is behind a type with one argument, such as `Rc<Pod>` or `A<Pod>` after `use std::sync::Arc as A`. The metadata of a
+/// kind is a kind.
 pub(crate) fn strip_any_pointer(ty: &Type) -> &Type {
     let stripped = strip_pointers(ty);
     if !std::ptr::eq(stripped, ty) {

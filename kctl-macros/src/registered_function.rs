@@ -189,8 +189,8 @@ fn kind_behind(ty: &Type) -> &Type {
     argument.map_or(ty, kind_behind)
 }
 
-/// Returns the name of a type alias with the span of the user's type: rustc shows an error about the alias there, such as
-/// that the type is not a kind.
+/// Returns the name of a type alias with the span of the user's type. There rustc shows an error about the alias, such
+/// as that the type is not a kind.
 pub(crate) fn alias_name(name: &str, ty: &Type) -> Ident {
     format_ident!("{name}", span = ty.span())
 }

@@ -1,8 +1,8 @@
 //! The source file around an attribute: some mistakes show only in the context of another item.
 //!
 //! A macro receives one item. `Site` as the primary of a controller is an error if the file has `struct Site` without
-//! `#[resource]`, and rustc would report every trait that is missing instead of the attribute. So the checks read the
-//! file from disk.
+//! `#[resource]`. Otherwise rustc would report every trait that is missing instead of the attribute. So the checks read
+//! the file from disk.
 //!
 //! They report a mistake only if the file leaves no doubt: no macro, no `use` and no second definition could give the
 //! name another meaning. Otherwise they report nothing, and rustc reports what it finds.

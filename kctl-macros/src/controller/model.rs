@@ -52,9 +52,9 @@ pub(super) struct Signature {
     pub(super) result: Span,
 }
 
-/// An option of the controller that is not a relation. `word` is its name in the attribute, which is also the name of
-/// the method of `SpecBuilder` that `emit/calls.rs` calls: a number or a duration needs no further arm there. The call
-/// has the span of the word, where rustc shows a value of another type.
+/// An option of the controller that is not a relation. `word` is its name in the attribute, and the name of the method
+/// of `SpecBuilder` that `emit/calls.rs` calls. So a number or a duration needs no further arm there. The call has the
+/// span of the word, where rustc shows a value of another type.
 pub(super) enum Setting {
     /// `name = "sites"`: the name in metrics, logs and events. Without it, that is the kind in lower case.
     Name(Expr),

@@ -299,7 +299,7 @@ fn check_return_type(function: &Function, operation: &Operation, errors: &mut Er
     }
 }
 
-/// Reports K0058 for an `InterpretStatus` that returns a number, a string, nothing in a `Result`, or the object: they
+/// Reports K0058 for an `InterpretStatus` that returns a number, a string, nothing in a `Result`, or the object. They
 /// can be serialized, and Karmada would store them as the status.
 fn check_status(function: &Function, returned: &Type, errors: &mut Errors) {
     let kind = function.parameter_types().next().map(strip_pointers).and_then(last_name);

@@ -1,8 +1,8 @@
 //! `#[resource(…)]` and `#[schema]`: check → model → emit.
 //!
-//! Both attributes put the derives of serde, schemars and, for a kind, kube on the user's type, with all paths leading into kctl:
-//! the user's crate depends on none of the three. `#[kctl(…)]` on the type, its fields and its variants adds to the
-//! schema what neither serde nor schemars can express: bounds, CEL rules, list types.
+//! Both attributes put the derives of serde and schemars on the user's type, and for a kind kube's. All paths lead into
+//! kctl: the user's crate depends on none of the three. `#[kctl(…)]` on the type, its fields and its variants adds to
+//! the schema what neither serde nor schemars can express: bounds, CEL rules, list types.
 //!
 //! | file | task | codes |
 //! |---|---|---|

@@ -101,8 +101,8 @@ impl Derive {
         matches!(self, Self::Serialize | Self::Deserialize | Self::JsonSchema)
     }
 
-    /// Returns `true` for a derive of another crate. It is always emitted with a path into kctl, and a derive that the user
-    /// wrote with another path is removed: the user's crate does not need serde, schemars or kube.
+    /// Returns `true` for a derive of another crate. It is always emitted with a path into kctl. A derive that the user
+    /// wrote with another path is removed, because the user's crate does not need serde, schemars or kube.
     pub(super) fn is_external(self) -> bool {
         matches!(self, Self::Serialize | Self::Deserialize | Self::JsonSchema | Self::CustomResource)
     }

@@ -10,8 +10,8 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Fields, Item};
 
-/// Expands `#[view(of = Kind)]` on a struct. After a mistake the struct is emitted without its paths and without `impl
-/// View`: a use as a view would be a second error, and rustc reports it with K0071.
+/// Expands `#[view(of = Kind)]` on a struct. After a mistake the struct is emitted without its paths and without
+/// `impl View`. A use as a view would be a second error, which rustc reports with K0071.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     match check::check(options, item) {
         Ok(model) => emit::emit(&model),

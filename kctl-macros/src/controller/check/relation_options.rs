@@ -25,8 +25,8 @@ pub(super) struct GivenOption {
     word: Ident,
 }
 
-/// Reads one option of a relation. K0016 for an unknown one, K0022 for a repeated one, K0026 for a string in the place of
-/// a function or the reverse, and K0105 for an invalid selector.
+/// Reads one option of a relation. K0016 for an unknown one, K0022 for a repeated one, and K0105 for an invalid
+/// selector. K0026 for a string in the place of a function, or the reverse.
 pub(super) fn relation_option(
     word: &Ident,
     value: &Expr,

@@ -1,7 +1,7 @@
 //! Two spellings of one kind, such as `Pod` and `k8s_openapi::api::core::v1::Pod`.
 //!
-//! A macro can't resolve paths. It compares them only as far as the file of the attribute leaves no doubt: through `use`
-//! items at the top of the file, and through the prelude if that is the only glob there. Other pairs are left in the
+//! A macro can't resolve paths. It compares them only as far as the file of the attribute leaves no doubt. It follows
+//! `use` items at the top of the file, and the prelude if that is the only glob there. Other pairs are left in the
 //! generated code, where rustc compares the types.
 
 use std::collections::{BTreeMap, btree_map::Entry};
