@@ -6,7 +6,7 @@
 //! wrote, the handlers compute the same number for each change, and the [queue](crate::queue) compares the two.
 //!
 //! The cache may receive the response of a write before the event of an earlier change by another client. The change
-//! to the written version then shows both. A patch that names no field of the spec does not explain a changed spec, and a
+//! to the written version then shows both. A patch that names no field of the spec does not explain a changed spec. A
 //! patch of the status explains neither a changed spec nor changed labels. Such a change still runs the key at once.
 
 use std::{

@@ -56,9 +56,9 @@ impl Manager {
 
     /// Runs all elections on another runtime, with a client that was created there (in the scope of `handle.enter()`).
     ///
-    /// A reconcile that computes for seconds without an `await` blocks its thread. If that is the thread of the elections,
-    /// Leases are not renewed during that time, and other replicas acquire them. client-go renews a Lease in a
-    /// goroutine, which no reconcile blocks.
+    /// A reconcile that computes for seconds without an `await` blocks its thread. If that is the thread of the
+    /// elections, Leases are not renewed during that time, and other replicas acquire them. In client-go a goroutine
+    /// renews the Lease, which no reconcile blocks.
     ///
     /// For the Leases that permit writes, `client` replaces the client of [`elect_by`](Self::elect_by),
     /// [`shard`](Self::shard) and [`join_ring`](Self::join_ring). So it needs the same server and permissions. The

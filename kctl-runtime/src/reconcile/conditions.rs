@@ -118,7 +118,7 @@ impl Conditions {
     /// ```
     ///
     /// # Errors
-    /// A condition has a type or a reason that the API server would reject, or the status already has a condition of a
+    /// A condition has a type or a reason that the API server would reject. Or the status already has a condition of a
     /// newer generation than the reconciled object.
     pub fn into_vec(self) -> Result<Vec<Condition>, ConditionError> {
         self.wrong.map_or(Ok(self.list), Err)

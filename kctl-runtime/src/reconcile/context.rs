@@ -544,7 +544,7 @@ impl<C> Context<C> {
     ///
     /// # Errors
     /// Lists, such as the conditions, are replaced as a whole. A patch that changes a list therefore has a
-    /// `resourceVersion` precondition, and fails with a conflict if the object was written in between; the newer state
+    /// `resourceVersion` precondition, and fails with a conflict if the object was written in between. The newer state
     /// is then reconciled.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> ApiRequest<()>
     where

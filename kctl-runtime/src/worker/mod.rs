@@ -487,7 +487,7 @@ fn slot_lost() -> Outcome {
     Outcome::Failed { conflict: true, terminal: false, retry_after: None, text }
 }
 
-/// Returns the outcome of a reconcile that panicked. A read of a slot that is not listed yet counts as a conflict: the
+/// Returns the outcome of a reconcile that panicked. A read of a slot that is not listed yet counts as a conflict. The
 /// state was outdated, and a controller without retries must not give up the key.
 fn panic_outcome(panic: &(dyn Any + Send)) -> Outcome {
     let text = truncate_error(panic_text(panic));

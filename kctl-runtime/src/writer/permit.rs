@@ -16,8 +16,9 @@
 //!
 //! The send buffer of the kernel is a part of that path: a request may remain there after the client has given up. On
 //! Linux a connection to the API server ends when data was not acknowledged for 7 s (`TCP_USER_TIMEOUT`). That is less
-//! than timeout and margin of the default Leases. There is no such bound on other systems, for Lease durations below 14
-//! s, behind a proxy that has acknowledged the request, or on a slow connection that makes progress.
+//! than timeout and margin of the default Leases. There is no such bound on other systems, or for Lease durations below
+//! 14 s. Nor is there one behind a proxy that has acknowledged the request, or on a slow connection that makes
+//! progress.
 //!
 //! The clock is monotonic and continues while a process is frozen. It stops while its machine is suspended: such a
 //! process may write until its next renewal is answered.

@@ -294,8 +294,8 @@ impl Election {
         self.join_or_acquire(lease, &record, now, wall, effects);
     }
 
-    /// Returns `true` if a record that names this process is of an earlier term: another process held the Lease at the last
-    /// read, and this one has not written it since.
+    /// Returns `true` if a record that names this process is of an earlier term. Then another process held the Lease at
+    /// the last read, and this one has not written it since.
     ///
     /// The API server was restored from a backup. The other process works until it notices that, so the Lease counts as
     /// held for its duration. Processes that hold a Lease together write records for each other.

@@ -10,8 +10,8 @@
 //! | metrics | `/metrics` |
 //! | debug | `/debug/`, `/debug/state.json`, `/debug/slot.json`, `/debug/graph.svg` |
 //!
-//! Bounds of a listener: 64 connections with 8 requests each at a time, 64 KiB for the head of a request, 32 s to send
-//! it, 32 s to read a page, 90 s idle, an hour per connection.
+//! Bounds of a listener: 64 connections with 8 requests each at a time, and 64 KiB for the head of a request. Sending
+//! it may take 32 s, reading a page 32 s, a connection may be idle for 90 s and last an hour.
 
 mod address;
 mod guard;

@@ -340,7 +340,7 @@ impl Coordinator {
         }
     }
 
-    /// Returns the slots that this replica should hold, as far as it can see. Each renewal of a Lease comes here, so
+    /// Returns the slots that this replica should hold, as far as it can see. Each renewal of a Lease comes here. So
     /// the division is calculated again only if a seat was taken or left, or a note of the live seats has changed.
     fn desired_slots(
         &self,
@@ -454,8 +454,8 @@ async fn handlers_ready(envs: &[Arc<Env>]) {
     let _late = timeout(CACHES_FIRST_FOR, ready).await;
 }
 
-/// Returns the result of a task. A panic is resumed in the coordinator, so that the process ends: the Lease of the slot
-/// expires, and other replicas own it while this one does not know.
+/// Returns the result of a task. A panic is resumed in the coordinator, so that the process ends. Otherwise the Lease
+/// of the slot would expire, and other replicas would own it while this one does not know.
 fn resume_panic<T>(ended: Result<T, JoinError>) -> T {
     match ended.map_err(JoinError::into_panic) {
         Ok(output) => output,

@@ -1,11 +1,11 @@
 //! Compares two CRDs: which stored objects would be rejected, lose fields, or become unreachable.
 //!
 //! An API server checks an object when it is written, not when it is read. It tolerates errors in parts that a write
-//! leaves unchanged (ratcheting, KEP-4008, since Kubernetes 1.33; kube-apiserver 1.36.3 accepts a new label on objects
-//! that break a new type, bound, pattern, enum, rule or required field). A stricter schema therefore breaks nothing at
-//! once: an old object remains readable, and the write that changes that part fails. Removed fields are dropped at the
-//! next write without an error. So a CRD that looks harmless can break objects weeks later, which is why CI should
-//! compare it with the released one.
+//! leaves unchanged (ratcheting, KEP-4008, since Kubernetes 1.33). For example, kube-apiserver 1.36.3 accepts a new
+//! label on objects that break a new type, bound, pattern, enum, rule or required field. A stricter schema therefore
+//! breaks nothing at once: an old object remains readable, and the write that changes that part fails. Removed fields
+//! are dropped at the next write without an error. So a CRD that looks harmless can break objects weeks later, which is
+//! why CI should compare it with the released one.
 //!
 //! | Change | Breaks |
 //! |---|---|

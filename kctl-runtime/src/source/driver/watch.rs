@@ -157,8 +157,8 @@ impl Source {
         }
     }
 
-    /// Applies one line of a watch. Returns the rest for which the store has no room yet, and the wait before the next
-    /// request if the watch is over, or the use of the line.
+    /// Applies one line of a watch. Returns the rest for which the store has no room yet. With it comes the wait before
+    /// the next request if the watch is over, or else the use of the line.
     ///
     /// An unreadable line or an `ERROR` event ends the watch. Events after it belong to an uncertain state.
     pub(super) fn apply_line(

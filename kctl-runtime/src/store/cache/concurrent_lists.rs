@@ -114,7 +114,7 @@ impl ConcurrentLists {
 
     /// Ends the list of a scope, and returns its objects that still exist.
     ///
-    /// Returns `None` if the list proves too little and has to be requested again: there were too many deletes, or
+    /// Returns `None` if the list proves too little and has to be requested again. There were too many deletes, or
     /// another list of the scope was applied in between.
     pub(super) fn finish(&mut self, scope: &NamespaceScope, mut objects: Vec<Arc<Stored>>) -> Option<Vec<Arc<Stored>>> {
         let deletes = self.get(scope).filter(|deletes| !deletes.is_incomplete);

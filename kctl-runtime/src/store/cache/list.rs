@@ -73,8 +73,8 @@ impl Cache {
 
     /// Returns `true` if a listed object is older than the cached one, although the list is not.
     ///
-    /// Then the API server was restored from a backup with `etcdutl snapshot restore --bump-revision`, as the documentation of
-    /// Kubernetes recommends: objects have earlier versions again, and lists have later ones.
+    /// Then the API server was restored from a backup with `etcdutl snapshot restore --bump-revision`, as the
+    /// documentation of Kubernetes recommends. Objects have earlier versions again, and lists have later ones.
     fn is_undone_by(&self, listed: &Stored, list: Option<u64>) -> bool {
         let cached = self.get(listed.key()).and_then(|cached| cached.meta().revision());
         let versions = cached.zip(listed.meta().revision()).zip(list);
