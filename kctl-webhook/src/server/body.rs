@@ -84,8 +84,8 @@ impl Bodies {
     /// Reads a body of at most `len_max` bytes. Keep the permit until the request runs, and the memory until its response
     /// is sent.
     ///
-    /// `received` gets the bytes. It has those that came even if the body is given up, or this future is dropped at the
-    /// timeout of the request, so that [`uid_of`] finds the uid for the error.
+    /// `received` gets the bytes. It has the bytes that arrived even if the body is given up, or this future is dropped
+    /// at the timeout of the request. So [`uid_of`] finds the uid for the error.
     ///
     /// # Errors
     /// The body is longer, the connection broke, or the body gave way to others. A body that is too long is still
