@@ -363,7 +363,7 @@ impl Kubelet {
         }
         if pod.metadata.deletion_timestamp.is_some() {
             let seconds = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-            // With a grace period of 0 there are two cases. Either finalizers of other controllers hold the Pod, or an
+            // With a grace period of 0 there are two cases. Either finalizers of other controllers hold the Pod. Or an
             // API server that marks and removes in two writes was interrupted (seen on 1.36 when a client was killed).
             let held = pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
             // A Pod without a node remains after such an interruption. On a cluster, the pod garbage collector

@@ -1,8 +1,7 @@
 //! The revisions of a Deployment, which its `ReplicaSets` carry for `kubectl rollout history` and `undo`.
 //!
-//! The newest template has the highest number. A rollback by `kubectl rollout undo` makes an old
-//! template the present one; its set then gets the next number, and remembers the old one in a
-//! second annotation.
+//! The newest template has the highest number. A rollback by `kubectl rollout undo` makes an old template the present
+//! one. Its set then gets the next number, and remembers the old one in a second annotation.
 
 use std::collections::BTreeMap;
 
