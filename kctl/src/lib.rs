@@ -227,9 +227,8 @@
 //! * `kctl::apiserver` is the embedded API server (feature `testing`), for tests that need more control
 //!   than a test server gives.
 //! * The modules [`reconcile`], [`manifest`], [`store`], [`object`], [`watches`], [`manager`],
-//!   [`key`], [`predicate`] and [`spec`] have items of
-//!   [`kctl_runtime`](https://docs.rs/kctl-runtime), which has more for programs that build on the
-//!   parts of the loop.
+//!   [`key`], [`predicate`] and [`spec`] have items of [`kctl_runtime`](https://docs.rs/kctl-runtime). That crate has
+//!   more for programs that build on the parts of the loop.
 //!
 //! # Where to go next
 //!
@@ -346,9 +345,9 @@ pub use kctl_macros::admission;
 /// | `of = K` | the primary of a struct; a function's is its first parameter |
 ///
 /// The parentheses of a kind contain its verbs (`create`, `patch`, `delete`, …) and the options of
-/// its cache: `when = f` filters changes, `index = f` adds an index, `selector = "app=web"` and
-/// `fields = "…"` restrict the list, `metadata` or `as = View` caches a part, `on = Edge` names
-/// another cluster, and `optional` allows the kind to be absent.
+/// its cache: `when = f` filters changes, `index = f` adds an index, and `optional` allows the kind to be absent.
+/// `selector = "app=web"` and `fields = "…"` restrict the list, `metadata` or `as = View` caches a part, and
+/// `on = Edge` names another cluster.
 ///
 /// # The loop
 ///

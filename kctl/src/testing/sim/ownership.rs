@@ -1,5 +1,5 @@
-//! Checks that each write of the app is one that its declarations allow: on objects that it owns by uid,
-//! on its primaries, and on kinds that are declared with verbs.
+//! Checks that each write of the app is one that its declarations allow. These are writes on objects that it owns by
+//! uid, on its primaries, and on kinds that are declared with verbs.
 
 use std::collections::{BTreeMap, BTreeSet};
 

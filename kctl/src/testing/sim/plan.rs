@@ -111,9 +111,9 @@ pub(super) enum TimedFault {
     Freeze(Freeze),
     /// A user deletes the Lease of a slot. Its owner is still at work.
     LeaseDeleted { slot: u32 },
-    /// A process ends, and starts again. For [`SLOW_LISTS_FOR`] the responses of the lists that fill its caches take this
-    /// long, and its watches overtake them: bookmarks move them on, as steady changes of the kind would. Slots move
-    /// during the delay, because the process that starts again takes a share.
+    /// A process ends, and starts again. For [`SLOW_LISTS_FOR`] the responses of the lists that fill its caches take
+    /// this long, and its watches overtake them. Bookmarks move the watches on, as steady changes of the kind would.
+    /// Slots move during the delay, because the process that starts again takes a share.
     SlowLists { instance: usize, delay: Duration },
 }
 

@@ -62,8 +62,9 @@ pub(super) const READ_FAILURES: [RequestFault; 6] = [
 ];
 
 impl FaultPoints {
-    /// Returns each fault alone: a restart once the state had settled, a crash before and after each write, each delivered state skipped,
-    /// each restart on each older server, and whatever else a single request or event can meet.
+    /// Returns each fault alone: a restart once the state had settled, a crash before and after each write, and each
+    /// delivered state skipped. Then follow each restart on each older server, and the other faults of a single request
+    /// or event.
     ///
     /// The most productive ones come first, so that a test fails early. At most [`SINGLES_MAX`] are
     /// returned.

@@ -37,9 +37,9 @@ const CHECKERS: [&str; 15] = [
 impl Scenario {
     /// Runs `n` replicas of the program with leader election, one by default.
     ///
-    /// With several, plans also contain Leases that a leader fails to renew, writes that arrive
-    /// late, leaders that are frozen for longer than their Lease lasts, as by SIGSTOP, replicas that are
-    /// stopped and start again, and rolling updates. The checker `only the leader writes` is active.
+    /// With several, plans also contain Leases that a leader fails to renew, writes that arrive late, and rolling
+    /// updates. Leaders are frozen, as by SIGSTOP, for longer than their Lease lasts. Replicas are stopped and start
+    /// again. The checker `only the leader writes` is active.
     ///
     /// ```
     /// use kctl::testing::Scenario;
@@ -58,8 +58,8 @@ impl Scenario {
     /// Checks that each option can have an effect.
     ///
     /// # Errors
-    /// A JSON pointer does not start with `/`, two rules have one name, a rule has the name of a checker, or the number of
-    /// replicas is 0, or 1 with sharding.
+    /// A JSON pointer does not start with `/`, two rules have one name, or a rule has the name of a checker. Or the
+    /// number of replicas is 0, or 1 with sharding.
     pub(in crate::testing::sim) fn check_options(&self) -> Result<()> {
         if self.instances == 0 {
             return Err("instances(0): no replica would run; write 1 or more".into());

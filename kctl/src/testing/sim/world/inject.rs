@@ -28,8 +28,9 @@ pub(super) fn is_work(request: &RequestSummary) -> bool {
 
 /// Returns the rule for a fault at the nth read of the app.
 ///
-/// The plan chose the fault for the verb that this read has in the run without faults. Earlier faults of the plan change
-/// which reads the app sends, so the rule looks at the verb again, and does not act on a read that the fault does not fit.
+/// The plan chose the fault for the verb that this read has in the run without faults. Earlier faults of the plan
+/// change which reads the app sends. So the rule looks at the verb again, and does not act on a read that the fault
+/// does not fit.
 fn fault_on_read(nth: u64, fault: RequestFault) -> Rule {
     let n_reads = AtomicU64::new(0);
     Rule::request(fault, move |request| {

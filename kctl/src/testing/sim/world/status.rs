@@ -28,8 +28,9 @@ const KEYS_MAX: usize = 20;
 impl World {
     /// Returns `true` if neither the servers, the simulations nor the app have anything to do.
     ///
-    /// No rolling update may be pending. All replicas have to be up, and one of them has to lead, or each slot has to have an owner: otherwise a run could
-    /// end while a replica still waits for a Lease, and the checkers would miss what the next owner does.
+    /// No rolling update may be pending. All replicas have to be up, and one of them has to lead, or each slot has to
+    /// have an owner. Otherwise a run could end while a replica still waits for a Lease, and the checkers would miss
+    /// what the next owner does.
     pub(in crate::testing::sim) fn is_idle(&self) -> bool {
         let server = &self.shared.server;
         let views: Vec<_> = self.shared.processes.lock().values().map(|process| process.view.clone()).collect();
