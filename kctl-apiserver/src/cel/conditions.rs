@@ -55,7 +55,7 @@ static PROGRAMS: LazyLock<Mutex<HashMap<String, CompiledExpression>>> = LazyLock
 pub(crate) struct Scope {
     /// The evaluator's functions.
     context: Context<'static>,
-    /// The variables.
+    /// The values of the variables, by name.
     variables: HashMap<String, Cel>,
     /// List types of lists in the variables, for equality.
     kinds: Kinds,

@@ -95,7 +95,7 @@ impl Expression {
 /// The values on which an expression is evaluated.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
-    /// The schema of the values.
+    /// The schema that bounds the values' sizes.
     pub(super) schema: &'a Value,
     /// A complete object has metadata that expressions can read.
     pub(super) schema_of: SchemaOf,

@@ -111,7 +111,7 @@ pub enum EventFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A fault of a request.
+    /// Acts on a request, before or after the server handles it.
     Request(RequestFault),
     /// A fault of a watch event.
     Event(EventFault),

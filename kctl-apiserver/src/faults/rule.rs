@@ -179,7 +179,7 @@ impl Rule {
         self
     }
 
-    /// Returns the fault.
+    /// Returns the fault that the rule injects.
     pub fn fault(&self) -> Fault {
         match self.picks {
             RuleTarget::Request(_, fault) => Fault::Request(fault),

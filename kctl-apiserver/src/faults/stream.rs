@@ -28,7 +28,7 @@ pub(crate) struct Gate {
     expired: bool,
 }
 
-/// A pause of a watch.
+/// A pause that a fault injects into a watch.
 struct WatchPause {
     /// The latest end of the pause, in the time of the runtime.
     until: Instant,

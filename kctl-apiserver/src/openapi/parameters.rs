@@ -28,7 +28,7 @@ static KNOWN: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
 });
 
 impl Parameter {
-    /// Returns the name.
+    /// Returns the parameter's name in the query or path.
     fn name(&self) -> &str {
         self.whole["name"].as_str().unwrap_or_default()
     }

@@ -56,7 +56,7 @@ pub(super) enum FieldForm {
     Map,
 }
 
-/// A field of a message.
+/// A field of a message, with the JSON that represents it.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageField {
     /// The field number on the wire.
@@ -74,7 +74,7 @@ pub(super) struct MessageField {
     null: bool,
 }
 
-/// A message.
+/// A protobuf message of a built-in type.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     /// The name, as in the `OpenAPI` document.

@@ -77,7 +77,7 @@ fn references(object: Option<&Value>) -> impl Iterator<Item = &Value> {
     references.into_iter().flatten()
 }
 
-/// Returns the uids of the owners.
+/// Returns the uids in the owner references of an object.
 fn owner_uids(object: Option<&Value>) -> impl Iterator<Item = &str> {
     references(object).filter_map(|reference| reference["uid"].as_str())
 }

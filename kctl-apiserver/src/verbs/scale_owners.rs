@@ -17,7 +17,7 @@ use crate::apply::{
 /// The version of Scales.
 pub(super) const API_VERSION: &str = "autoscaling/v1";
 
-/// Returns a path of fields.
+/// Converts field names, from the root on, to the path that `managedFields` has.
 fn field_path(names: &[String]) -> Vec<PathElement> {
     names.iter().map(|name| PathElement::field(name)).collect()
 }

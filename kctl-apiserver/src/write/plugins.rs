@@ -50,7 +50,7 @@ use crate::{
 
 /// A write that plugins may change.
 pub(super) struct Mutation<'a> {
-    /// The request.
+    /// The request that writes, with its caller and subresource.
     pub(super) info: &'a RequestInfo,
     /// The stored object; `None` if the write creates the object.
     pub(super) old: Option<&'a Value>,

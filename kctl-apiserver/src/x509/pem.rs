@@ -10,7 +10,7 @@ const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
-/// A block of PEM.
+/// A decoded block of a PEM file.
 pub(crate) struct PemBlock {
     /// The label, such as `CERTIFICATE`.
     pub(crate) label: String,

@@ -122,7 +122,7 @@ pub(crate) enum NewStatus {
 
 /// A subresource that writes a part of the object, such as `resize` of Pods.
 pub(crate) struct Part {
-    /// The subresource.
+    /// The subresource that writes the part.
     pub(crate) subresource: Subresource,
     /// Fields of the metadata that a write of the part leaves as they are.
     pub(crate) kept_metadata: &'static [&'static str],
