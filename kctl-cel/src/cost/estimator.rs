@@ -165,7 +165,7 @@ impl<'a> CostEstimator<'a> {
         declared.or_else(|| r#type.is_scalar().then(|| Size::exactly(1)))
     }
 
-    /// Estimates a variable.
+    /// Estimates a variable of a loop, or else of the environment.
     fn variable(&self, name: &str) -> Estimate<'a> {
         let Some(local) = self.locals.iter().rev().find(|local| local.name == name) else {
             let path = Path::At(Some(self.root));
