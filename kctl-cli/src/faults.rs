@@ -38,7 +38,7 @@ const CHANGES: usize = 1;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FaultRule {
-    /// The kind of fault.
+    /// The fault to inject, such as `reject`.
     fault: FaultKind,
     /// The client's program: the beginning of its `User-Agent`, up to the first slash or space.
     client: Option<String>,

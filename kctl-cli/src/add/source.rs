@@ -176,7 +176,7 @@ impl Names {
     }
 }
 
-/// Returns the name of a module.
+/// Returns the name of a `mod` item, `None` for other items.
 fn module_name(item: &Item) -> Option<String> {
     match item {
         Item::Mod(module) => Some(module.ident.to_string()),

@@ -54,7 +54,7 @@ pub(super) enum NewFailure {
         "the name `{name}` gives the kind `{kind}`, which YAML reads as a boolean or null\nhelp: choose a kind, such as `--kind {kind}Site`"
     )]
     DerivedKind { name: String, kind: String },
-    /// The path is a file.
+    /// There is a file at the path of the new project.
     #[error("`{0}` is a file\nhelp: pass a folder that does not exist, such as `kctl new web-site`")]
     IsFile(PathBuf),
     /// The folder exists and has other files than a repository.
