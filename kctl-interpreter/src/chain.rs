@@ -139,7 +139,7 @@ pub enum ChainError {
     #[error("{} interpreter, {operation} of {}", layer_kind.name(), describe_object(kind, name))]
     #[non_exhaustive]
     LayerFailed {
-        /// The layer.
+        /// The layer that returned the error.
         layer_kind: LayerKind,
         /// The operation of the call.
         operation: Operation,
@@ -147,7 +147,7 @@ pub enum ChainError {
         kind: Gvk,
         /// `namespace/name` of the object, or its name; empty where it has none.
         name: String,
-        /// The error of the layer.
+        /// The error that the layer returned.
         source: LayerError,
     },
     /// A layer returned a result in a form that the operation does not have.
