@@ -229,7 +229,7 @@ fn push_steps(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option
     Some(())
 }
 
-/// Returns the first field of a path.
+/// Returns the name of a path with one segment.
 fn first_field(path: &Path) -> Option<&Ident> {
     path.get_ident()
 }
