@@ -251,7 +251,7 @@ impl<C: Controller> Context<C> {
 
 /// Bounds are on the methods, so that the compiler names the one that a helper function lacks.
 impl<C> Context<C> {
-    /// Returns the key of the primary.
+    /// Returns namespace and name of the primary, which also identify it in the queue.
     pub fn key(&self) -> Key<C::Primary>
     where
         C: Controller,

@@ -96,11 +96,11 @@ pub enum ElectionError {
     Order {
         /// The flag of the time that is too short.
         longer: &'static str,
-        /// Its value.
+        /// The value that was given for it.
         longer_value: Duration,
         /// The flag of the other time.
         shorter: &'static str,
-        /// Its value.
+        /// The value that it has to exceed.
         shorter_value: Duration,
     },
     /// `lease_duration` is not a positive number of whole seconds, which is all that a Lease can store.

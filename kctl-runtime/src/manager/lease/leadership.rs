@@ -91,7 +91,7 @@ impl Leadership {
         self.of_new_lease.load(Ordering::Relaxed)
     }
 
-    /// Returns the configuration of the election.
+    /// Returns the configuration of the election, with the Lease and the identity of this process.
     pub fn config(&self) -> &ElectionConfig {
         &self.config
     }

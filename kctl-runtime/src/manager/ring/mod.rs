@@ -45,7 +45,7 @@ pub struct RingView {
 }
 
 impl RingView {
-    /// Returns the configuration.
+    /// Returns the configuration of the shard, with the names of the ring and of its Lease.
     pub fn config(&self) -> &RingConfig {
         &self.config
     }

@@ -140,7 +140,7 @@ impl ShardConfig {
         ShardSettings::parse(holder).map(|settings| settings.namespaces()).unwrap_or_default()
     }
 
-    /// Returns the slots.
+    /// Returns the number of slots, and the division of keys among them.
     pub fn slots(&self) -> Slots {
         self.slots
     }

@@ -66,7 +66,7 @@ pub struct SlotView {
 }
 
 impl ShardView {
-    /// Returns the configuration.
+    /// Returns the configuration, with the number of slots and the identity of this replica.
     pub fn config(&self) -> &ShardConfig {
         &self.config
     }

@@ -35,7 +35,7 @@ pub enum ConditionError {
     Reason {
         /// The type of the condition.
         kind: String,
-        /// The reason.
+        /// The reason that the API server would reject.
         reason: String,
     },
     /// The status has this condition for a newer generation than the reconciled one: the cache was outdated. Return the

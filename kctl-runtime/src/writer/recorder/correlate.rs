@@ -56,7 +56,7 @@ type Identity = (Kind, Option<Detail>);
 /// A request to send.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum EventWrite {
-    /// Creates the event.
+    /// Creates an Event, because no recent one is equal.
     Create(Event),
     /// Updates the series of an event that exists.
     Patch(Event),
