@@ -36,7 +36,7 @@ pub enum Operation {
     Create,
     /// A change of an existing object.
     Update,
-    /// A deletion.
+    /// A deletion. The function gets the object before it.
     Delete,
     /// A connection to it, such as `kubectl exec`.
     Connect,

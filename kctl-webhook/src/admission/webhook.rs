@@ -256,11 +256,11 @@ pub enum RegistrationError {
     SameKind {
         /// `validate` or `mutate`.
         action: &'static str,
-        /// The kind.
+        /// The kind that both functions are for.
         kind: String,
-        /// A function.
+        /// The function that was added first.
         first: String,
-        /// The second function with this path.
+        /// The function that was added after it.
         second: String,
     },
     /// A label selector is invalid.
@@ -269,7 +269,7 @@ pub enum RegistrationError {
     Selector {
         /// The function.
         place: String,
-        /// The problem.
+        /// The reason why the selector is invalid.
         problem: String,
     },
     /// A kind has no such subresource, so no request would call the function.
@@ -278,7 +278,7 @@ pub enum RegistrationError {
     Subresource {
         /// The function.
         place: String,
-        /// The kind.
+        /// The kind that the function is for.
         kind: String,
         /// The subresource.
         name: String,

@@ -103,7 +103,7 @@ pub enum ServerError {
     #[error("the webhook can't listen on {address}")]
     #[non_exhaustive]
     AddressUnusable {
-        /// The address.
+        /// The address and port to listen on.
         address: SocketAddr,
         /// The error of the operating system.
         source: io::Error,
