@@ -109,7 +109,7 @@ pub mod __private_0_1 {
         note = "code: K0103"
     )]
     pub trait SameKind<K>: Sized {
-        /// Returns the request.
+        /// Returns the same request, with the kind of the first parameter.
         fn request(request: &Admission<Self>) -> &Admission<K>;
     }
 

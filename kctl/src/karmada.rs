@@ -123,7 +123,7 @@ pub mod __private_0_1 {
         note = "code: K0056"
     )]
     pub trait SameKind<K> {
-        /// Returns the object.
+        /// Returns the observed object, as the kind of the first parameter.
         fn object(&self) -> &K;
     }
 

@@ -76,7 +76,7 @@ enum Command {
     },
 }
 
-/// Formats of the graph.
+/// Formats of `graph`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GraphFormat {
     /// Mermaid, which GitHub renders

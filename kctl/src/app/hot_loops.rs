@@ -198,7 +198,7 @@ impl Counts {
     }
 }
 
-/// Describes a reconcile.
+/// Describes the requests and the outcome of a reconcile, for the error.
 fn describe_reconcile(run: &Run, outcome: &Outcome) -> String {
     let sent = match (run.requests.as_slice(), run.n_requests) {
         ([], _) => "sent no request".to_owned(),
