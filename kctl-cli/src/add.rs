@@ -40,7 +40,7 @@ enum Addition {
     Controller {
         /// The name of the controller and of its module: lower case letters, digits and dashes
         name: String,
-        /// The API group of the kind; by default that of the project's first kind
+        /// The API group of the kind; by default the group of the project's first kind
         #[arg(long)]
         group: Option<String>,
         /// The kind; by default derived from the name: `TeaRoom`
