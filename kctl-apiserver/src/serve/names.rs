@@ -1,4 +1,4 @@
-//! The names and addresses in the server's certificate, by which clients may reach it.
+//! The names and addresses in the server's certificate that clients may use to reach it.
 //!
 //! A server that listens on all addresses (`0.0.0.0`, `::`) has all addresses of the machine. They are read once, at
 //! the start.
