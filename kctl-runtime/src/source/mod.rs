@@ -32,7 +32,7 @@
 //! 3. **Watch.** Events go to the store one by one. The server ends a watch after 5 to 10 minutes, and the next one
 //!    begins at the last version.
 //! 4. **Recover.** An expired version (410) leads to a new list. A source whose server is down keeps its cache, which
-//!    stays readable.
+//!    remains readable.
 //!
 //! A source never gives up. Failed requests are retried with exponential backoff and jitter, from 0.8 s to 30 s;
 //! [`Source::health`] reports the present failure. Objects that do not fit a type that reads them are logged and left

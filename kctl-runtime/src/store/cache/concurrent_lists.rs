@@ -1,4 +1,4 @@
-//! Lists beside a running watch, and the ends that the watch reports during such a list: an object was deleted, or
+//! Lists concurrent with a running watch, and the ends that the watch reports during such a list: an object was deleted, or
 //! belongs to another replica now.
 //!
 //! The list is often older than the watch when it arrives. A cache with all objects can ignore it then. A replica that
