@@ -44,7 +44,7 @@ pub(super) struct ManagerOptions {
     /// The name of the Lease [default: the name of the app]
     #[arg(long, value_name = "NAME", help_heading = "Leader election")]
     leader_election_id: Option<String>,
-    /// The namespace of the Lease [default: that of the service account or of the kubeconfig's context]
+    /// The namespace of the Lease [default: the namespace of the service account or of the kubeconfig's context]
     #[arg(long, value_name = "NS", help_heading = "Leader election")]
     leader_election_namespace: Option<String>,
     /// The name of this replica in the Lease [default: the host and a random part]

@@ -18,7 +18,7 @@ pub(super) struct OutputOptions {
     /// Write a file for each object into this folder instead of one stream
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write nothing; fail if the files in this folder (or in that of --out) differ
+    /// Write nothing; fail if the files in this folder (or in the folder of --out) differ
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "not said, said, and said with a folder")]
     check: Option<Option<PathBuf>>,
