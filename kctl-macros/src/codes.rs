@@ -86,7 +86,7 @@ codes! {
     /// An error of `syn`, with the form of the options as help.
     SYNTAX = 24, "the attribute can't be read";
     /// `primary = …`, `rbac = …`, `of = Kind(…)`: the value would be lost without a message.
-    FORM_OF_ANOTHER_OPTION = 25, "an option in the form of another one";
+    FORM_OF_ANOTHER_OPTION = 25, "an option in the form of another option";
     /// A string instead of a function, or a function or number instead of a string.
     STRING_OR_FUNCTION = 26, "wrong value type: string or function";
     /// `namespaces = "default"` lacks its brackets.
