@@ -109,7 +109,7 @@ pub type Definition = (Option<fn() -> CustomResourceDefinition>, Option<fn() -> 
 
 impl<C: Controller> SpecBuilder<C> {
     /// Creates a declaration with the defaults: named after the kind in lower case, one worker, and all namespaces. The
-    /// backoff is from 5 ms to 1000 s, and there is no timeout and no resync.
+    /// backoff is from 5 ms to 1000 s, without a timeout and without a resync.
     ///
     /// `item`, `file` and `line` say where the declaration is, for messages.
     pub fn new(item: &str, file: &str, line: u32) -> Self {
