@@ -28,7 +28,7 @@ pub const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// A layout of times of the Kubernetes API, for `time.Parse` of Go.
 ///
-/// Go is more lenient than the RFC: it accepts one digit for the hour, a comma before the fraction, and offsets up to
+/// Go is more lenient than the RFC. It accepts one digit for the hour, a comma before the fraction, and offsets up to
 /// 24 hours and 60 minutes. It is stricter than jiff's parser, which accepts more of ISO 8601: a space instead of the
 /// `T`, lower case, and offsets without a colon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
