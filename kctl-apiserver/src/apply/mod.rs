@@ -119,7 +119,7 @@ impl Conflict {
     }
 }
 
-/// The reason for which an apply failed. The object is unchanged.
+/// The reason why an apply failed. The object is unchanged.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum ApplyError {

@@ -144,7 +144,7 @@ pub(crate) fn is_allowed(resolver: &impl RuleResolver, user: &User, attributes: 
     is_admin(user) || allow_reason(resolver, user, attributes).is_some()
 }
 
-/// Returns the reason for which RBAC allows a request: the binding and the role, in the words of kube-apiserver. The
+/// Returns the reason why RBAC allows a request: the binding and the role, in the words of kube-apiserver. The
 /// first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators without a rule
 /// also get `None`.
 pub(crate) fn allow_reason(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
@@ -158,7 +158,7 @@ pub(crate) fn allows_path(resolver: &impl RuleResolver, user: &User, verb: &str,
     is_admin(user) || granted_path(resolver, user, verb, path).is_some()
 }
 
-/// Returns the reason for which RBAC allows a user to use a path.
+/// Returns the reason why RBAC allows a user to use a path.
 pub(crate) fn granted_path(resolver: &impl RuleResolver, user: &User, verb: &str, path: &str) -> Option<String> {
     let user_rules = resolver.rules_for(user, "");
     let allowing = user_rules.rules.iter().find(|PolicyRule { value: rule, .. }| {

@@ -27,7 +27,7 @@ const CONDITIONS_COST_MAX: usize = 2_500_000;
 
 /// The remaining cost budget that several expressions share.
 pub(crate) struct Budget {
-    /// Never negative: a charge that does not fit fails and leaves the budget unchanged.
+    /// The remaining cost. A charge that does not fit fails and leaves the budget unchanged.
     left: usize,
 }
 

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::bounds::PatchBounds;
 use crate::decode::misfit;
 
-/// The reason for which a JSON patch was not applied.
+/// The reason why a JSON patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JsonPatchError {
     /// The patch is not a list of operations.

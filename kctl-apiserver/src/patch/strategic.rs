@@ -25,7 +25,7 @@ pub(super) const SET_ORDER: &str = "$setElementOrder/";
 /// The prefix of keys that delete items from a list of scalars.
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 
-/// The reason for which a strategic merge patch was not applied.
+/// The reason why a strategic merge patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StrategicMergeError {
     /// `$retainKeys` is not a list, or does not list a field of the patch. kube-apiserver responds with 400 to it.
