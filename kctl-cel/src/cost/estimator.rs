@@ -147,8 +147,8 @@ impl<'a> CostEstimator<'a> {
     }
 
     /// Returns the path of a field or item. Upstream drops the first step of each path, which is `self` for parts of the object.
-    /// So a part of a computed value is looked up as if it were a part of the object; the estimates agree only if this does the
-    /// same.
+    /// So a part of a computed value is looked up as if it were a part of the object. The estimates agree only if this
+    /// does the same.
     pub(super) fn below(&self, path: Path<'a>, step: &str) -> Path<'a> {
         match path {
             Path::None => Path::At(Some(self.root)),
