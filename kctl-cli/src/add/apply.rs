@@ -13,8 +13,8 @@ impl Project {
     /// Writes the new files, and inserts the lines into the user's files.
     ///
     /// Nothing is written if one of the new files exists. The changed source must parse, else its lines are left to the
-    /// user: a wrong guess in someone's file costs more than two lines to copy. New files come first, because a declaration of
-    /// a missing module breaks the project, and a file that nothing declares does not.
+    /// user. A wrong guess in someone's file costs more than two lines to copy. New files come first, because a
+    /// declaration of a missing module breaks the project, and a file that nothing declares does not.
     pub(super) fn apply(&self, added: &Added) -> Result<(), AddFailure> {
         let mut by_hand = Vec::new();
         let whole = read(&self.root)?;
