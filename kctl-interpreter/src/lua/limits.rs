@@ -135,8 +135,7 @@ impl Budget {
         self.random.store(RANDOM_SEED, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the run has lasted for `time` or longer. `limits` are those with which it
-    /// started.
+    /// Returns `true` if the run has lasted for `time` or longer. It started with `limits`.
     pub(super) fn has_lasted(&self, time: Duration, limits: &Limits) -> bool {
         let passed = |deadline| Self::now().checked_add(limits.time).is_none_or(|now| now >= deadline + time);
         self.deadline.lock().is_some_and(passed)

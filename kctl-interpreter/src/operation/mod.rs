@@ -12,9 +12,9 @@ use crate::kind::Gvk;
 
 /// An operation as a value, for tables and for names that are read at run time.
 ///
-/// Use the types with the same names, such as [`InterpretHealth`], if the operation is known when the program is compiled: they
-/// check the types of inputs and outputs. All but `Prune` are constants of Karmada's `config.karmada.io/v1alpha1`
-/// (`InterpreterOperation`).
+/// Use the types with the same names, such as [`InterpretHealth`], if the operation is known when the program is
+/// compiled. They check the types of inputs and outputs. All but `Prune` are constants of Karmada's
+/// `config.karmada.io/v1alpha1` (`InterpreterOperation`).
 ///
 /// ```
 /// use kctl_interpreter::operation::Operation;

@@ -62,7 +62,7 @@ enum Rules {
 
 /// Fields to keep, by struct. A struct that is not listed keeps all fields.
 ///
-/// Fields that are not kept are checked all the same, which costs a fraction of decoding them.
+/// Fields that are not kept are also checked, which costs a fraction of decoding them.
 pub(crate) type Parts = &'static [(&'static str, &'static [&'static str])];
 
 /// Decodes an object (`fromUnstructured` in `k8s.io/apimachinery/pkg/runtime/converter.go`).
