@@ -17,7 +17,7 @@ use syn::{
 use crate::{codes::Code, diagnostics::Errors, source_file};
 
 /// A function without its body. The body is not parsed, because a function that is half typed still has a name and a
-/// signature, and because the compiler parses it anyway.
+/// signature. The compiler parses it anyway.
 #[derive(Clone)]
 pub(crate) struct Function {
     /// Attributes below the one that is expanded.

@@ -16,7 +16,7 @@
 //! | `is_controller` | an attribute on the `impl` of a struct (K0001) |
 //! | `definitions_of`, `items_of` | a struct without `#[resource]` or `#[schema]` (K0030, K0090) |
 //!
-//! Most files need no parser: a search in the characters comes first, because parsing a file of a thousand lines takes
+//! Most files need no parser. A search in the characters comes first, because parsing a file of a thousand lines takes
 //! longer than the rest of the macro.
 
 use syn::{Attribute, File, Ident, ImplItem, Item, ItemStruct, LitStr, Signature, TraitItem, Type, parse::ParseStream};
@@ -162,8 +162,8 @@ pub(crate) fn is_associated(text: &str, name: &Ident) -> bool {
     })
 }
 
-/// Returns `true` unless the indentation shows that the function at this offset is in a module or at the top level:
-/// then the file is not parsed.
+/// Returns `true` unless the indentation shows that the function at this offset is in a module or at the top level.
+/// Then the file is not parsed.
 fn may_be_associated(text: &str, function: usize) -> bool {
     let indentation = |line: &str| line.len() - line.trim_start().len();
     let line = text[..function].rfind('\n').map_or(0, |end| end + 1);

@@ -30,7 +30,7 @@ pub(super) struct Input {
     pub(super) mistakes: Vec<Error>,
 }
 
-/// The item with the attribute. A function whose body has syntax errors is a function all the same.
+/// The item with the attribute. A function whose body has syntax errors is also a function.
 pub(super) enum AnnotatedItem {
     /// A function, also with a body that has syntax errors.
     Function(Function),

@@ -246,7 +246,7 @@ fn may_be_i32(ty: &Type) -> bool {
     is_plain && last_name(ty).is_some_and(|name| name == "i32" || !is_other(name))
 }
 
-/// Reports K0056 for status items that are the status alone, or the object: their fields would be looked for next to
+/// Reports K0056 for status items that are the status alone, or the object. Their fields would be looked for next to
 /// `clusterName`, and optional ones never be found.
 fn check_status_item(item: &Type, kind: Option<&Type>, errors: &mut Errors) {
     let Some(kind) = kind.and_then(last_name) else { return };

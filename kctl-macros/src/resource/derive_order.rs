@@ -1,5 +1,5 @@
-//! A `#[derive(…)]` above `#[resource]` or `#[schema]`: rustc expands it first and removes it, so the attribute does not
-//! see it and derives the same traits once more.
+//! A `#[derive(…)]` above `#[resource]` or `#[schema]`. rustc expands it first and removes it, so the attribute does
+//! not see it and derives the same traits once more.
 //!
 //! rustc reports E0119 for each of them, at code that the user can't see. So the item is looked up in its file, where
 //! the derive is still above the attribute.

@@ -186,8 +186,8 @@ fn path(derive: Derive, krate: &CratePath) -> TokenStream {
     }
 }
 
-/// Removes the user's derives of serde, schemars and kube: they would need an import and dependencies on these crates, and the
-/// trait would be implemented twice.
+/// Removes the user's derives of serde, schemars and kube. They would need an import and dependencies on these crates,
+/// and the trait would be implemented twice.
 fn remove_external_derives(attributes: &mut [Attribute]) {
     let external = [Derive::Serialize, Derive::Deserialize, Derive::JsonSchema, Derive::CustomResource];
     let is_external =

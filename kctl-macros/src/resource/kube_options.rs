@@ -171,7 +171,7 @@ pub(super) fn kind(options: &[KubeOption]) -> Option<Ident> {
     syn::parse2::<LitStr>(value_of(options, "kind")?.into()).ok()?.parse().ok()
 }
 
-/// Reports K0117 for a struct with the name of its kind: kube's derive makes the kind in the same module, so both can't
+/// Reports K0117 for a struct with the name of its kind. kube's derive makes the kind in the same module, so both can't
 /// have one name. Returns the name that the struct gets instead. The kind then exists, and is the only type of its
 /// name.
 pub(super) fn spec_name(options: &[KubeOption], input: &DeriveInput, errors: &mut Errors) -> Option<Ident> {
@@ -308,8 +308,8 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
     Some(KubeOption::Written { name, value })
 }
 
-/// Reports K0043 for a kind that is not the name of a type, or that API servers reject: in lower case it is a DNS label.
-/// Returns `true` for an error; `check` then derives the kind from the spec.
+/// Reports K0043 for a kind that is not the name of a type, or that API servers reject. In lower case it is a DNS
+/// label. Returns `true` for an error; `check` then derives the kind from the spec.
 fn report_invalid_kind(value: &[TokenTree], errors: &mut Errors) -> bool {
     let literal = value.get(1).and_then(|written| syn::parse2::<LitStr>(written.to_token_stream()).ok());
     let Some(literal) = literal.filter(|text| !is_kind(&text.value())) else { return false };

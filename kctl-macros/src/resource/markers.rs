@@ -178,7 +178,7 @@ fn is_repeatable(name: &str) -> bool {
 }
 
 /// Appends the markers up to the end of the input to the markers of the same place. A wrong marker is reported and left
-/// out; the next one is read all the same.
+/// out; the next one is still read.
 ///
 /// # Errors
 ///

@@ -182,7 +182,7 @@ pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
         errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` takes its waits in parentheses", form);
         return None;
     }
-    // The expressions as they are written, which may be no durations. A second one is a mistake all the same.
+    // The expressions as they are written, which may be no durations. A second one is a mistake in any case.
     let (mut first, mut max) = (None, None);
     for argument in &entry.arguments {
         match argument {
