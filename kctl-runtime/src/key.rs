@@ -22,7 +22,7 @@ use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label};
 /// The namespace and name of an object whose kind is known from elsewhere, for example from the queue that holds the
 /// key.
 ///
-/// A key says nothing about the identity of an object over time: a new object of the same name has the same key and
+/// A key says nothing about the identity of an object over time. A new object of the same name has the same key and
 /// another `uid`. Keys sort by namespace first, then by name; cluster-scoped objects come first.
 ///
 /// ```

@@ -1,8 +1,8 @@
 //! One HTTP/2 connection, reopened when it is lost; several HTTP/1.1 ones if the server speaks no HTTP/2.
 //!
 //! hyper-util's pool holds the connection and opens it on demand. This file adds two things: it counts streams,
-//! and it sends the first request alone. Without the second, the watches of a starting program would each open
-//! their own connection, since the pool learns only from the first handshake that HTTP/2 is spoken.
+//! and it sends the first request alone. Without the second, the watches of a starting program would each open their
+//! own connection. The pool learns only from the first handshake that HTTP/2 is spoken.
 
 use std::{
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},

@@ -11,8 +11,8 @@
 //!  "status": {"token": "…", "expirationTimestamp": "2030-01-01T00:00:00Z"}}
 //! ```
 //!
-//! kube runs a plugin too, once per client. Here clients with the same `exec` section share a [`Plugin`], because a
-//! plugin may open a browser, and a program with two clients would open it twice.
+//! kube runs a plugin too, once per client. Here clients with the same `exec` section share a [`Plugin`]. A plugin may
+//! open a browser, and a program with two clients would open it twice.
 //!
 //! | Event | Reaction |
 //! |---|---|
@@ -159,7 +159,7 @@ fn entry_of(identity: Value) -> PluginEntry {
 impl Plugin {
     /// Removes the plugin from a configuration, and runs it unless another client did.
     ///
-    /// It blocks while the plugin runs, with the lock of this plugin held: two clients that are created at the same
+    /// It blocks while the plugin runs, with the lock of this plugin held. Two clients that are created at the same
     /// time ask the user once. Clients with another plugin do not wait.
     ///
     /// # Errors

@@ -64,9 +64,9 @@ impl SpawnedHandler {
 
     /// Handles changes until the sender is dropped.
     ///
-    /// `all` queues every object of the controller. It is called after states were merged away, because a reconcile may
-    /// have read one of these states and no change will report that it has passed. A panic of `map` or `when` is logged
-    /// and costs one change.
+    /// `all` queues every object of the controller. It is called after states were merged away. A reconcile may have
+    /// read one of these states, and no change will report that it has passed. A panic of `map` or `when` is logged and
+    /// costs one change.
     ///
     /// # Cancel safety
     /// Dropping the future ends the handler.

@@ -25,7 +25,7 @@
 //! ```
 //!
 //! controller-runtime starts its groups one after another (`pkg/manager/internal.go`). There a controller waits for all
-//! caches; here only for its own, so a kind without permission stops the controllers that read it and no other.
+//! caches, here only for its own. So a kind without permission stops the controllers that read it and no other.
 
 use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
@@ -111,7 +111,7 @@ struct Running {
     resign: Option<oneshot::Sender<bool>>,
     /// Holds the slots of a sharded program; empty otherwise.
     shards: JoinSet<()>,
-    /// Has all slots handed over.
+    /// Triggers the hand-over of all slots.
     leave: Option<oneshot::Sender<()>>,
     /// One task per controller, which holds its pool of workers.
     workers: JoinSet<()>,
@@ -124,8 +124,8 @@ struct Running {
 impl Manager {
     /// Runs until `shutdown` is ready, then stops.
     ///
-    /// From then on no new reconcile starts. Running ones get the graceful timeout to finish, waiting events
-    /// are sent within 5 s, and the Lease is released if no write can be on its way.
+    /// From then on no new reconcile starts. Running ones get the graceful timeout to finish, and waiting events are
+    /// sent within 5 s. The Lease is released if no write can be on its way.
     ///
     /// It does not handle signals: pass a future that is ready at SIGTERM.
     ///
@@ -520,7 +520,7 @@ fn report_hanging_handlers(handlers: &Handlers) {
 
 /// Queues every object once per period.
 ///
-/// It is off unless the declaration has `resync`. controller-runtime replays its cache every 10 hours by default; a
+/// It is off unless the declaration has `resync`. controller-runtime replays its cache every 10 hours by default. A
 /// level-triggered controller needs that only for things outside the cluster.
 async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let Some(period) = env.spec.resync else { return pending().await };

@@ -100,8 +100,8 @@ impl<K> Readable for K where K: Resource<DynamicType = ()> + DeserializeOwned + 
 ///
 /// Every type of `k8s_openapi` that is a kind qualifies, and so does every custom resource that derives
 /// `kube::CustomResource` or has `#[resource]`. The trait is implemented for each type with these
-/// supertraits. The group, version and plural must be known at compile time (`DynamicType = ()`): a kind
-/// that is named at run time is read through [`Watches`](crate::watches::Watches).
+/// supertraits. The group, version and plural must be known at compile time (`DynamicType = ()`). A kind that is named
+/// at run time is read through [`Watches`](crate::watches::Watches).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",

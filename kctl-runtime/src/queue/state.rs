@@ -37,7 +37,7 @@ pub const TAG_RETRIED: u32 = 2;
 /// The tag of a key that was added again after a conflict, for [`Cause::Conflict`](super::Cause::Conflict).
 pub const TAG_CONFLICTED: u32 = 1 << 5;
 
-/// The reason for which a key waits for a time.
+/// The reason why a key waits for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DelayReason {
     /// Its last run requested it.

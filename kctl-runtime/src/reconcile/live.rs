@@ -220,8 +220,8 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         self.request(object.meta().clone(), async move |writer, object| writer.update(&object.target(), &whole).await)
     }
 
-    /// Applies an object by server-side apply: creates it, or changes the given fields, and removes those that this app
-    /// gave before and does not give now. Fields that another field manager owns are taken over.
+    /// Applies an object by server-side apply. It is created, or the given fields are changed. Fields that this app
+    /// gave before and does not give now are removed. Fields that another field manager owns are taken over.
     ///
     /// `object` is anything that serializes to the object, or to a part of it with its name and, for a namespaced kind,
     /// its namespace. Owner references are sent as they are given.

@@ -134,7 +134,7 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
     Ok(object)
 }
 
-/// Checks the namespace of an object: a namespaced primary owns nothing in other namespaces, a cluster-scoped one owns
+/// Checks the namespace of an object. A namespaced primary owns nothing in other namespaces, a cluster-scoped one owns
 /// objects anywhere, and has no namespace to give them.
 pub(super) fn check_namespace<K: Object>(
     verb: &str,

@@ -2,7 +2,7 @@
 //!
 //! Another program, the sharder, sets and removes the labels. [`Ring`] decides what to do with a key by the labels of
 //! its cached object. It counts the reconciles and writes of each key, because a key is handed over only when none of
-//! them can still be in progress. A task that a reconcile has spawned is not counted: its writes are denied from the
+//! them can still be in progress. A task that a reconcile has spawned is not counted. Its writes are denied from the
 //! hand-over on, as are writes of an earlier tenure of a slot.
 
 use std::{

@@ -2,7 +2,7 @@
 //! the newest state, and lists the objects again only if the cache differs.
 //!
 //! A standby replica fills its caches before it leads, so that it takes over quickly. Its watch may lag behind by the
-//! last writes of the former leader. controller-runtime has the same feature as `EnableWarmup`, and starts with
+//! last writes of the former leader. In controller-runtime the same feature is `EnableWarmup`, which starts with
 //! whatever the cache holds. Here the first reconcile sees at least everything that existed when the Lease was
 //! acquired.
 //!
@@ -227,8 +227,8 @@ impl Source {
 
     /// Lists a scope concurrently with its watch. Older events of the watch change nothing after that.
     ///
-    /// The watch continues during the list, and may be past it when it arrives. The store applies it all the same: a
-    /// filtered cache has dropped the events of objects that it selects only now.
+    /// The watch continues during the list, and may be past it when it arrives. The store still applies it: a filtered
+    /// cache has dropped the events of objects that it selects only now.
     ///
     /// The list is kept if a further slot is gained during the request. It has all objects of the slots that were
     /// gained before, and no controller works on the further one before the next comparison, which waits for this one.

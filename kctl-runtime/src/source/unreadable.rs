@@ -2,8 +2,8 @@
 //! or nothing.
 //!
 //! Such an object comes from a field that changed its type, a CRD without validation, or a newer API server. With
-//! a typed list of client-go or kube it fails the list of all objects. Here the rest of the kind works on, and the
-//! object gets a `Warning` event, so that its owner learns why the controller ignores it.
+//! a typed list of client-go or kube it fails the list of all objects. Here other objects of the kind are unaffected,
+//! and the object gets a `Warning` event, so that its owner learns why the controller ignores it.
 //!
 //! The controllers need the list for one more reason. An object that is being deleted and cannot be decoded still has a
 //! finalizer, which only its controller may remove.

@@ -497,8 +497,8 @@ fn panic_outcome(panic: &(dyn Any + Send)) -> Outcome {
     Outcome::Panicked(text)
 }
 
-/// Returns the outcome of a key whose uncertain writes could not be looked for. A list that expired counts as a conflict:
-/// slots may have moved during each of its tries, and a controller without retries must not give up the key.
+/// Returns the outcome of a key whose uncertain writes could not be looked for. A list that expired counts as a
+/// conflict. Slots may have moved during each of its tries, and a controller without retries must not give up the key.
 fn unresolved_outcome(error: ApiError, key: &ObjectKey, env: &Env) -> Outcome {
     let is_expired = error.is_expired();
     let mut failed = outcome(Err(error.into()), key, env);

@@ -67,10 +67,10 @@ pub enum LeaseState {
 
 /// The check before each write that this process still holds its Lease.
 ///
-/// A write starts only if its timeout and a margin fit into the rest of the Lease. So no write of this leader
-/// is in flight when the next one starts. client-go has no such check: there a paused process may write after another
-/// leader took over. The permit also tracks writes without a response, and the Lease is not released before their time
-/// is over. Clones share the state.
+/// A write starts only if its timeout and a margin fit into the rest of the Lease. So no write of this leader is in
+/// flight when the next one starts. client-go has no such check. There a paused process may write after another leader
+/// took over. The permit also tracks writes without a response, and the Lease is not released before their time is
+/// over. Clones share the state.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {

@@ -38,7 +38,7 @@ pub(super) struct UncertainWrite {
 impl UncertainWrites {
     /// Marks a write before it is sent.
     ///
-    /// The mark is active when the value is dropped, not before: while the write is under way its key is busy, and no
+    /// The mark is active when the value is dropped, not before. While the write is under way its key is busy, and no
     /// other worker takes it.
     pub(super) fn mark(&self, target: &Target<'_>) -> UncertainWrite {
         let scope = (target.source.clone(), target.namespace.map(Arc::from));

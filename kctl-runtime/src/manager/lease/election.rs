@@ -1,7 +1,7 @@
 //! client-go's leader election as a pure state machine.
 //!
-//! Its inputs are answers of the API server and the time; its outputs are the next request or wait, and what
-//! that means for this process. Tests and the simulator drive it without a clock.
+//! Its inputs are answers of the API server and the time. Its outputs are the next request or wait, and what that means
+//! for this process. Tests and the simulator drive it without a clock.
 //!
 //! ```text
 //! candidate:  Get ─ held by another ─▶ wait (2 s + jitter) ─▶ Get

@@ -3,7 +3,7 @@
 //! All decisions are in [`Election`]. This file sends requests with their deadlines, logs changes of the leader, and
 //! publishes the state through `watch` channels, from which [`Leadership`] and [`WritePermit`] read.
 //!
-//! A late response is not used: the deadline of a request ends before the Lease does, and the election continues as if
+//! A late response is not used. The deadline of a request ends before the Lease does, and the election continues as if
 //! the request had failed. That includes the response that a frozen process finds when it continues.
 
 use std::sync::{

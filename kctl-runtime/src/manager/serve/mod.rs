@@ -210,7 +210,7 @@ impl Server {
 }
 
 /// Removes the body of the response to a HEAD request, and keeps its length in the header. hyper does so for HTTP/1.1
-/// only; over HTTP/2 a body is an error for the client.
+/// only. Over HTTP/2 a body is an error for the client.
 fn remove_body(page: &mut Page) {
     let body = std::mem::take(page.body_mut());
     page.headers_mut().insert(header::CONTENT_LENGTH, body.len().into());

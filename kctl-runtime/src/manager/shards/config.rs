@@ -17,7 +17,7 @@ const LABEL_LEN_MAX: usize = 63;
 /// The slots of a program and the Leases that assign them to replicas.
 ///
 /// All replicas need the same number of slots, the same [`ShardBy`], the same Lease duration and the same
-/// [namespaces](Self::in_namespaces); a replica with others waits until they are gone.
+/// [namespaces](Self::in_namespaces). A replica with others waits until they are gone.
 ///
 /// | Lease | Holder | Renewed by |
 /// |---|---|---|

@@ -542,8 +542,8 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
 
 /// Waits for further slots that are about to be gained, because one list serves all of them.
 ///
-/// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_WITHIN`] after the last slot,
-/// and [`GATHERS_FOR`] altogether: a slot may be waited for much longer while its owner finishes its reconciles.
+/// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_WITHIN`] after the last
+/// slot, and [`GATHERS_FOR`] altogether. A slot may be waited for much longer while its owner finishes its reconciles.
 async fn wait_for_more_slots(tenures: &Tenures) {
     let limit = Instant::now() + GATHERS_FOR;
     while tenures.phases().contains(&Phase::Waiting) {

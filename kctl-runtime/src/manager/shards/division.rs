@@ -1,6 +1,6 @@
 //! Calculates the slots that one replica should hold, from the live seats that it sees and those that the others see.
 //!
-//! Replicas may disagree about the live seats for a Lease duration: a replica that starts after a crash cannot know
+//! Replicas may disagree about the live seats for a Lease duration. A replica that starts after a crash cannot know
 //! when the crashed one last renewed its seat. So each replica records the live seats that it sees at its own seat. The
 //! others calculate from that record which slots it asks for. A slot is released only for a replica that asks for it. A
 //! slot without an owner is taken by any replica if no replica asks for it, or if the one that asks does not take it.

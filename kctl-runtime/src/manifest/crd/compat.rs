@@ -295,7 +295,7 @@ fn compare_pruning(old: &Value, new: &Value, path: &str, changes: &mut Vec<Chang
 
 /// Compares how lists and maps are merged.
 ///
-/// Changing `list-type` keeps every object valid but changes who owns what: managers of single items own the whole list
+/// Changing `list-type` keeps every object valid but changes who owns what. Managers of single items own the whole list
 /// after the next apply, or the other way round.
 fn compare_merging(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     for (key, default) in [("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")] {

@@ -4,7 +4,7 @@
 //!
 //! It reads the schema as schemars prints it, with references, before any step changes it. So it can name the Rust type
 //! in a message (`Port: the variants are of types integer and string`), which the finished CRD no longer contains.
-//! kube's derive panics about some of these schemas; this module runs first, and reports all problems at once.
+//! kube's derive panics about some of these schemas. This module runs first, and reports all problems at once.
 
 use serde_json::{Map, Value};
 

@@ -16,7 +16,7 @@ const ABSENT_RESPONSES: u32 = 5;
 /// answer 404 for a kind that exists (429 and 503, in three restarts).
 const ABSENT_RESPONSES_AT_START: u32 = 2;
 /// Longest `Retry-After` that is followed. A server that recovers earlier is found within this time, whatever wait it
-/// named: the cache must not freeze for a day because of one response.
+/// named. The cache must not freeze for a day because of one response.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 impl Reflector {

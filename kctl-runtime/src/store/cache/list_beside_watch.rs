@@ -83,7 +83,7 @@ impl Cache {
 
     /// Stores an object of a concurrent list of its namespace.
     ///
-    /// While the whole scope is listed, the watermark of the watch proves nothing about unknown objects: the source may
+    /// While the whole scope is listed, the watermark of the watch proves nothing about unknown objects. The source may
     /// select more than when the watch passed them.
     fn present_object(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };

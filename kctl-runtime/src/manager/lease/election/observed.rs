@@ -31,7 +31,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// Makes it count from when this process saw this record change, rather than from its own first read.
+    /// Sets the observation time to when this process saw this record change, instead of the first read.
     pub(super) fn assume(self, record: Record, observed_at: Instant, identity: &str) -> Self {
         let is_own = record.holder() == identity;
         Self { seen: Some((record, observed_at)), publication: Publication::Pending, is_own, ..self }
