@@ -16,7 +16,7 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const EFFECTS: &[&str] = &["NoSchedule", "NoExecute"];
 /// The taint of a new node, until it is ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// The reason for which Pods on a lost node are not ready.
+/// The reason why Pods on a lost node are not ready.
 pub(super) const REASON: &str = "NodeNotReady";
 
 /// The state of a node from the control plane's point of view.
