@@ -85,8 +85,8 @@
 //! 3. A worker takes a key from the queue and calls the function with the newest cached state.
 //!    `concurrency = n` sets the number of workers; one key is never reconciled twice at once.
 //! 4. The function reads from the caches and awaits its writes. An error requeues the key with
-//!    backoff. A conflict (409) requeues it when the watch delivers the newer state, and does not
-//!    count as a failure unless more than five follow each other.
+//!    backoff. A conflict (409) requeues it when the watch delivers the newer state. It counts as a failure only if
+//!    more than five follow each other.
 //! 5. [`Action`](reconcile::Action) says when the function wants to be called again without a
 //!    change.
 //!
@@ -464,8 +464,8 @@ pub use kctl_macros::controller;
 /// directly or through others. With the stored version as a hub, n versions need 2(n − 1)
 /// functions.
 ///
-/// A round trip must lose nothing: a client that reads an old version and writes it back must not
-/// delete what only the new version has. Keep such fields in an annotation.
+/// A round trip must lose nothing. A client that reads an old version and writes it back must not delete what only the
+/// new version has. Keep such fields in an annotation.
 ///
 /// ```
 /// use kctl::prelude::*;

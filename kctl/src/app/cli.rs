@@ -245,8 +245,8 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
 
 /// Ends the process by force if it still exists after [`ENDS_WITHIN`].
 ///
-/// A reconcile or interpreter that blocks its thread can't be cancelled: dropping the runtime would
-/// wait for it, and a program that no longer leads must exit.
+/// A reconcile or interpreter that blocks its thread can't be cancelled. Dropping the runtime would wait for it, and a
+/// program that no longer leads must exit.
 fn force_exit(error: String) {
     let wait = move || {
         #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]

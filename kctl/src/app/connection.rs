@@ -200,7 +200,7 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
     no_cluster_with(&error, "set KUBECONFIG")
 }
 
-/// Returns the error for a command that found no cluster, with another remedy than `dev`.
+/// Returns the error for a command that found no cluster, with a remedy other than `dev`.
 fn no_cluster_with(error: &dyn std::fmt::Display, remedy: &str) -> Error {
     Error::from(format!(
         "no cluster to run against: {error}\nhelp: {remedy}, or try it without a cluster: `cargo run -- dev`"

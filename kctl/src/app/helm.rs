@@ -40,8 +40,8 @@ use super::App;
 
 /// The settings of a chart that its values have as defaults.
 ///
-/// They set the defaults of a new `values.yaml` alone: a value that the file has already wins over the option,
-/// and is reported if it differs.
+/// They set the defaults of a new `values.yaml` alone. A value that the file has already wins over the option, and is
+/// reported if it differs.
 pub(super) struct ChartOptions {
     pub(super) name: String,
     /// The image with its tag or digest, if one was given.
@@ -74,7 +74,7 @@ pub(super) struct Chart {
 /// # Errors
 /// A CRD is invalid, or `#[resource]` names the Service of a conversion, whose name comes from the release here.
 ///
-/// Nothing is read or written here: the result depends on the app and the options alone, so two runs give the same
+/// Nothing is read or written here. The result depends on the app and the options alone, so two runs give the same
 /// files and `--check` can compare them.
 ///
 pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
@@ -238,7 +238,7 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
 /// Returns the `NOTES.txt` that Helm prints after an install. The comment of other templates would be printed too.
 ///
 /// `helm install` shows the whole file, so the generator's comment trims the white space around it. A CRD that is kept
-/// after an uninstall refers to a conversion webhook that no longer exists, so the notes say how to turn conversion
+/// after an uninstall refers to a conversion webhook that no longer exists. So the notes say how to turn conversion
 /// off.
 ///
 /// An app without kinds has no values `crds.…`, and Helm fails on a field of a missing section.

@@ -50,8 +50,8 @@ enum StopRequest {
 impl Signals {
     /// Starts listening on a separate thread; a second signal ends the process at once.
     ///
-    /// The thread works even where reconciles block all others: a person can still end the program,
-    /// and it ends by itself after `grace` (never if `None`).
+    /// The thread works even where reconciles block all others. A person can still end the program, and it ends by
+    /// itself after `grace` (never if `None`).
     pub(super) fn listen(grace: Option<Duration>) -> Self {
         let blocked = Blocked { grace, runtime: Handle::current() };
         let (ask, requested) = watch::channel(None);

@@ -89,10 +89,9 @@ use crate::{
 
 /// An app that runs on an embedded API server, for tests.
 ///
-/// A test acts as a user: it creates objects with [`client`](Self::client), waits with
-/// [`idle`](Self::idle) until the controllers have nothing left to do, and reads what they made. No
-/// sleeps and no polling are needed. The app runs under its generated role, so a missing permission
-/// fails here as it would in a cluster.
+/// A test acts as a user. It creates objects with [`client`](Self::client), waits with [`idle`](Self::idle) until the
+/// controllers have nothing left to do, and reads what they made. No sleeps and no polling are needed. The app runs
+/// under its generated role, so a missing permission fails here as it would in a cluster.
 ///
 /// Under `#[tokio::test(start_paused = true)]` time is simulated: waits, backoffs and Pod starts
 /// take no real time. Dropping the value stops the app and the server.

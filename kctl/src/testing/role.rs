@@ -276,8 +276,8 @@ async fn run(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Re
     })
 }
 
-/// Runs a scenario under the whole role. It ends at the first 403, since a scenario that waits for
-/// the rejected write would wait in vain.
+/// Runs a scenario under the whole role. It ends at the first 403, because a scenario that waits for the rejected write
+/// would never end.
 async fn run_under_full_role(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     tokio::select! {
         biased;

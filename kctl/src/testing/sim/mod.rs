@@ -17,8 +17,8 @@
 //!    shortest plan and its timeline.
 //!
 //! A run is a function of its plan: the API server, the clock, generated names and the order of
-//! tasks are deterministic. A controller that uses random numbers, the order of a `HashMap` or the
-//! machine's clock breaks that, and the checker `one seed, one trace` reports it.
+//! tasks are deterministic. A controller that uses random numbers, the order of a `HashMap` or the machine's clock
+//! breaks that. The checker `one seed, one trace` reports it.
 
 mod authors;
 mod checks;
@@ -166,8 +166,8 @@ impl Sim {
 
     /// Chooses one run, with a combination of up to five faults that the seed determines.
     ///
-    /// The plan of a seed depends on the run without faults as well: a change of the app or the
-    /// scenario gives the same seed other faults.
+    /// The plan of a seed depends on the run without faults as well. A change of the app or the scenario gives the same
+    /// seed other faults.
     ///
     /// ```
     /// use kctl::{App, testing::{Scenario, Sim}};
@@ -234,7 +234,7 @@ impl Sim {
     /// that reveal the bug.
     ///
     /// # Errors
-    /// A scenario can't be set up, or the other one has no such run.
+    /// A scenario can't be set up, or the other scenario has no such run.
     #[doc(hidden)]
     pub fn run_with_faults_of(other: &Scenario, seed: &str, scenario: &Scenario) -> Result<Report> {
         let sim = Self::from_seed(seed)?.twice(0);

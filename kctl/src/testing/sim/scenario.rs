@@ -205,9 +205,9 @@ impl Scenario {
 
     /// Adds objects that a user applies first, as a stream of YAML documents.
     ///
-    /// They are deleted at the end of a run, and so are objects that the steps created. Everything that
-    /// the app created has to disappear then, by its owner references or by a finalizer; the checker
-    /// `no leaked objects` reports what is left. Calls add up.
+    /// They are deleted at the end of a run, and so are objects that the steps created. Everything that the app created
+    /// has to disappear then, by its owner references or by a finalizer. The checker `no leaked objects` reports what
+    /// is left. Calls add up.
     ///
     /// Kinds that the app declares and no Rust type defines need their CRD here, unless they are
     /// optional: without it [`Sim::run`](crate::testing::Sim::run) returns an error.

@@ -47,8 +47,8 @@ use crate::{
     app::{self, FromFile, Simulation},
 };
 
-/// Delay of the garbage collector. Without it, a controller that does not know yet that its primary
-/// is gone would create the same object again and again while simulated time does not advance.
+/// Delay of the garbage collector. Without it, a controller that does not know yet that its primary is gone would
+/// create the same object again. It would do so without end, because simulated time does not advance.
 const COLLECTED_AFTER: Duration = Duration::from_millis(100);
 
 /// State that everything in a run shares: the server's observers, the processes and the faults.
@@ -225,7 +225,7 @@ fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)
 
 /// Waits until a task panics, and returns that as a finding. A task that ends normally is ignored, because a fault happens once.
 ///
-/// A replica whose main task panics is not started again, and a dead simulated controller does nothing: other checkers
+/// A replica whose main task panics is not started again, and a dead simulated controller does nothing. Other checkers
 /// would miss that, or blame the app for it.
 pub(super) async fn wait_for_panic(tasks: &mut JoinSet<()>) -> Violation {
     while let Some(ended) = tasks.join_next().await {

@@ -255,7 +255,7 @@ impl Scenario {
 
     /// Allows objects whose reconcile fails once the state has settled.
     ///
-    /// By default the checker `the app works` reports them: an app whose reconciles always fail changes nothing, so its
+    /// By default the checker `the app works` reports them. An app whose reconciles always fail changes nothing, so its
     /// final state is the same in all runs. Use this method for an object that the app rejects on purpose, with a
     /// [`terminal`](kctl_runtime::reconcile::ResultExt::terminal) error for example.
     ///

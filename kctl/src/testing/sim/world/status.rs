@@ -98,8 +98,8 @@ impl World {
     /// Describes the custom primaries whose `status.observedGeneration` is not their generation, although the app has
     /// written it before.
     ///
-    /// Objects that are being deleted, that no controller sees, or whose last reconcile failed are left out, and so are
-    /// those whose status depends on time.
+    /// Objects that are being deleted, or that no controller sees, are left out. So are objects whose last reconcile
+    /// failed, or whose status depends on time.
     pub(in crate::testing::sim) fn stale_generations(&self) -> Vec<String> {
         let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
         let checks = self.shared.checks.lock();
