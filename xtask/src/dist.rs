@@ -44,7 +44,7 @@ fn has_loader(program: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
-/// Checks the program before it is packed: a musl program is static, and a program that this machine can run prints its
+/// Checks the program before it is packed. A musl program is static, and a program that this machine can run prints its
 /// version and writes its man pages.
 fn check(program: &Path, target: &str, version: &str) -> Result {
     if target.ends_with("-musl") {

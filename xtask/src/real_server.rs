@@ -93,7 +93,7 @@ pub(crate) fn command(command: &Command) -> Result {
     }
 }
 
-/// Builds the binaries, and returns their folder. Another process that builds them at the same time is waited for: two
+/// Builds the binaries, and returns their folder. Another process that builds them at the same time is waited for. Two
 /// builds would take the time and the memory of two, and write the same files.
 fn assets(version: Option<&str>) -> Result<String> {
     let lock = scratch("servers")?.join("assets.lock");

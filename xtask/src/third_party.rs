@@ -19,7 +19,7 @@ const NAME: &str = "third-party";
 /// The macro crate of the workspace. Its dependencies are compiled for the host, although it is a member.
 const MACROS: &str = "kctl-macros";
 
-/// Writes the crate into `target/xtask`. Returns a table for the end of a manifest that depends on it: the manifest has
+/// Writes the crate into `target/xtask`. Returns a table for the end of a manifest that depends on it. The manifest has
 /// `[dependencies]` already, and a second one would be an error.
 ///
 /// # Errors
