@@ -132,7 +132,7 @@ struct Comparer {
 
 impl Comparer {
     /// Compares two values at a position. A value whose shape changed, such as a list that replaces a map, is visited
-    /// once per shape: its old children are removed, and the new ones are added.
+    /// once per shape. Its old children are removed, and the new ones are added.
     fn visit(&mut self, position: Position<'_>, old: Option<&Value>, new: Option<&Value>) {
         // Most parts of an object are unchanged.
         if old == new {

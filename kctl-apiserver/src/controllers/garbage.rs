@@ -1,6 +1,6 @@
 //! Garbage collection by owner references (`garbagecollector.go` of `pkg/controller/garbagecollector`).
 //!
-//! The graph of owners (`store/owners.rs`) decides which objects are checked; this module decides about one of them.
+//! The graph of owners (`store/owners.rs`) decides which objects are checked. This module decides about one of them.
 //! kube-controller-manager reads owners through the API with a cache that may lag. Here the state is always the newest
 //! one.
 //!

@@ -222,7 +222,7 @@ pub(crate) fn convert(state: &State, info: &RequestInfo, to: &Resource, object: 
 /// Converts objects to the version of a resource.
 ///
 /// Objects that only the conversion webhook can convert go into one call. kube-apiserver sends one call per list item
-/// where it reads items one by one; the result is the same.
+/// where it reads items one by one. The result is the same.
 ///
 /// # Errors
 /// Fails if the webhook fails, or with [`StatusError::waiting`].

@@ -3,7 +3,7 @@
 //!
 //! Upstream: `naming_controller.go`, `establishing_controller.go` and `crd_finalizer.go` of apiextensions-apiserver.
 //!
-//! Names are accepted after the CRD is stored, not during validation: two CRDs may claim one name, and then the one
+//! Names are accepted after the CRD is stored, not during validation. Two CRDs may claim one name, and then the one
 //! that came first keeps it. The other is stored with `NamesAccepted: False` and is not served until the conflict is
 //! over.
 //!

@@ -4,8 +4,8 @@
 //! Upstream: `pkg/cel/common/equality.go` of apiserver.
 //!
 //! A value is correlated if its path leads to exactly one old value: fields by name, items of map
-//! lists by their keys. Items of atomic lists and sets have no identity, so they are never
-//! correlated, and their errors are never ratcheted unless the whole list is unchanged.
+//! lists by their keys. Items of atomic lists and sets have no identity, so they are never correlated. Their errors are
+//! never ratcheted unless the whole list is unchanged.
 
 use std::collections::HashMap;
 

@@ -2,7 +2,7 @@
 //! concatenation merges duplicates.
 //!
 //! Upstream: `pkg/cel/common/valuesunstructured.go` of apiserver. There, an item that a rule adds to a set is still in
-//! it for the rules that follow; here each rule sees the original list.
+//! it for the rules that follow. Here each rule sees the original list.
 //!
 //! A list literal in an expression has no type, so the side that comes from the object decides:
 //! `self.set == [1, 2]` ignores the order, `[2, 1] == self.set` does not.

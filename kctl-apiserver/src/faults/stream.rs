@@ -70,7 +70,7 @@ impl Gate {
     }
 
     /// Decides if the watch continues. `waiting` iterates over the events since it paused. A pause after a skipped
-    /// event ends early when its object has changed again: the client then sees only the later state, as from a slow
+    /// event ends early when its object has changed again. The client then sees only the later state, as from a slow
     /// watch cache.
     pub(crate) fn opens<'a>(&mut self, mut waiting: impl Iterator<Item = &'a Arc<Event>>) -> Opened {
         let Some(pause) = &self.pause else { return Opened::Each };

@@ -245,7 +245,7 @@ async fn enter(connections: &Connections) -> connections::Connection {
 
 /// Serves one connection: TLS handshake, authentication, then requests. Nagle's algorithm is switched off: watches send
 /// small pieces, which should each arrive at once. A request whose response has no end yet, such as a watch, counts as
-/// running until the end of its body, so its connection is not idle.
+/// running until the end of its body. So its connection is not idle.
 async fn connection(
     acceptor: TlsAcceptor,
     socket: TcpStream,

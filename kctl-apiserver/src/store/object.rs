@@ -3,7 +3,7 @@
 //! JSON takes a fraction of the memory of a parsed `serde_json::Value`, and most responses are sent as stored without
 //! being parsed.
 //!
-//! An object of a custom kind has two forms if its CRD has changed since it was written: reads return `line`, and the
+//! An object of a custom kind has two forms if its CRD has changed since it was written. Reads return `line`, and the
 //! journal keeps `written`. A later CRD is applied to `written` again, so that a field that returns to the schema
 //! reappears in the object.
 

@@ -4,7 +4,7 @@
 //! Upstream: `graph_builder.go` of `pkg/controller/garbagecollector`. As there, most writes queue nothing. An object
 //! that gets an owner which is already being deleted is kept until that owner is checked again.
 //!
-//! The store updates the graph in the same step as the write, not through watches: the collector never sees an outdated
+//! The store updates the graph in the same step as the write, not through watches. The collector never sees an outdated
 //! graph, unlike one behind a watch.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};

@@ -60,8 +60,8 @@ fn validate_weight(weight: &Field<'_>) {
 
 /// Validates a node selector (`ValidateNodeSelector`): at least one term (`FieldValueRequired`), and each term.
 ///
-/// Terms are `ORed`, so a selector without terms would match no Node; upstream rejects it, because
-/// clients that leave the list empty usually expect the opposite.
+/// Terms are `ORed`, so a selector without terms would match no Node. Upstream rejects it, because clients that leave
+/// the list empty usually expect the opposite.
 pub(crate) fn node_selector(selector: &Field<'_>) {
     let terms = selector.at("nodeSelectorTerms");
     terms.required_if(terms.is_empty());
@@ -121,10 +121,9 @@ fn validate_node_field(requirement: &Field<'_>) {
 
 /// Validates a term of Pod affinity or anti-affinity (`validatePodAffinityTerm`).
 ///
-/// Both selectors are optional here: a null `labelSelector` matches no Pods, and a null
-/// `namespaceSelector` means the namespaces in `namespaces`, or the namespace of the Pod. The
-/// topology key is required. An empty one adds two errors, since the empty string is not a label
-/// key either.
+/// Both selectors are optional here. A null `labelSelector` matches no Pods, and a null `namespaceSelector` means the
+/// namespaces in `namespaces`, or the namespace of the Pod. The topology key is required. An empty one adds two errors,
+/// since the empty string is not a label key either.
 fn validate_pod_term(term: &Field<'_>) {
     term.check_children(&["labelSelector", "namespaceSelector"], selector::validate_selector);
     term.at("namespaces").items().for_each(|name| term.at_with("namespace", &name).name(NameRule::Label));

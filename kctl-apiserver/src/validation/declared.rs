@@ -3,10 +3,9 @@
 //!
 //! Rules without a tag are functions in `kinds`, which run after this walk over the object.
 //!
-//! The tables are computed once per process, from the schemas of all built-in types. Types without
-//! a rule, and without a field that leads to one, are left out: the walk visits only parts of an
-//! object that can fail. A path is built as a linked list on the stack and becomes a string only
-//! for an error.
+//! The tables are computed once per process, from the schemas of all built-in types. Types without a rule, and without
+//! a field that leads to one, are left out. The walk visits only parts of an object that can fail. A path is built as a
+//! linked list on the stack and becomes a string only for an error.
 //!
 //! Per field the checks run in this order. The first three end the validation of the field, apart from a forbidden member:
 //!

@@ -108,9 +108,9 @@ pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredV
 /// Validates the source of a volume: at least one (`FieldValueRequired`), at most one
 /// (`FieldValueForbidden`).
 ///
-/// The claim of an ephemeral volume is named after the Pod and the volume, and must be a valid name
-/// (`FieldValueInvalid` at the name of the volume). The length of an iSCSI portal together with the volume's name is
-/// checked even if the volume has another source.
+/// The claim of an ephemeral volume is named after the Pod and the volume. The name must be valid (`FieldValueInvalid`
+/// at the name of the volume). The length of an iSCSI portal together with the volume's name is checked even if the
+/// volume has another source.
 fn validate_volume(volume: &Field<'_>, pod: &str) {
     let mut present = SOURCES.iter().filter(|source| volume[**source].is_object());
     let Some(first) = present.next() else {

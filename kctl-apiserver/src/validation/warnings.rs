@@ -30,9 +30,9 @@ const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
 /// Returns the warnings about an accepted object. `old` is its state before.
 ///
-/// Kinds with `warns_once_per_generation` warn only when a write changes the generation: a
-/// controller that updates labels would otherwise see the warnings of the user's spec each time.
-/// `validate` calls it after the object was accepted, never for a rejected one.
+/// Kinds with `warns_once_per_generation` warn only when a write changes the generation. A controller that updates
+/// labels would otherwise see the warnings of the user's spec each time. `validate` calls it after the object was
+/// accepted, never for a rejected one.
 pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let generation = |object: &Value| object["metadata"]["generation"].clone();

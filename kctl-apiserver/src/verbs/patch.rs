@@ -174,7 +174,7 @@ pub(super) fn apply_json_patch(object: &mut Value, patch: &[u8]) -> Result<(), S
 /// Performs server-side apply.
 ///
 /// Creates the object if it does not exist, for which the user needs the verb `create` as well. The applied object is
-/// decoded, merged into the live one (`apply/`), and the result is decoded again, because the merge may leave nulls and
+/// decoded and merged into the live one (`apply/`). The result is decoded again, because the merge may leave nulls and
 /// unknown fields.
 ///
 /// If a request has several errors, conflicts come before unknown fields, and unknown fields before the check of the

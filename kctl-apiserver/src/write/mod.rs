@@ -3,7 +3,7 @@
 //! `POST`, `PUT`, `PATCH`, apply and the writes of subresources decode the body (`body`, `verbs/patch`), and pass the
 //! object to the pipeline. The object's kind (`resource.kind`) defines how the steps differ.
 //!
-//! The pipeline is synchronous and runs under the lock of the server. It may run several times for one request: a step
+//! The pipeline is synchronous and runs under the lock of the server. It may run several times for one request. A step
 //! that needs a webhook returns `StatusError::waiting`, and `server::service` runs the verb again when the replies have
 //! arrived. So steps before `store` change nothing in the state but its random sequence, which is the same in each run.
 //!

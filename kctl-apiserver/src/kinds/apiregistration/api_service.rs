@@ -97,7 +97,7 @@ fn validate_number(number: &Field<'_>, most: i64) {
 
 /// Validates the Service that serves the version. Without one, kube-apiserver serves the version itself. A local
 /// version may not have TLS settings. A remote version needs name and namespace of the Service and a port, and either a
-/// `caBundle` or `insecureSkipTLSVerify`, not both: skipping the verification would ignore the bundle.
+/// `caBundle` or `insecureSkipTLSVerify`, not both. Skipping the verification would ignore the bundle.
 fn validate_service(spec: &Field<'_>) {
     let [service, bundle, skips] = ["service", "caBundle", "insecureSkipTLSVerify"].map(|name| spec.at(name));
     let is_skipped = *skips == true;

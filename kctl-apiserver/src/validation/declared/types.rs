@@ -97,10 +97,9 @@ pub(super) enum Cardinality {
 
 /// The rules of all types, by full name. Built at first use.
 ///
-/// The second half is a fixed point: a type is kept if one of its fields has a rule or leads to a
-/// type that is kept. Types can contain themselves (JSON schemas of CRDs do), so a plain recursion
-/// would not end. Each round can only add types, so the loop ends after at most as many rounds as
-/// there are types.
+/// The second half is a fixed point. A type is kept if one of its fields has a rule or leads to a type that is kept.
+/// Types can contain themselves (JSON schemas of CRDs do), so a plain recursion would not end. Each round can only add
+/// types, so the loop ends after at most as many rounds as there are types.
 pub(super) static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
     let tagged: Vec<Tagged> =
         serde_json::from_str(include_str!("../../../data/validation.json")).expect("the file is generated and tested");
