@@ -240,19 +240,19 @@ enum Within {
 }
 
 /// Returns `true` for a byte that need not be escaped in a host (`shouldEscape`).
-fn is_of_hosts(byte: u8) -> bool {
+fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!$&'()*+,;=:[]<>\"-_.~".contains(&byte)
 }
 
 /// Resolves percent-escapes (`unescape`); `None` if one is invalid or not allowed in this part.
 fn unescape(text: &str, within: Within) -> Option<Vec<u8>> {
     let bytes = text.as_bytes();
-    let is_of_host = matches!(within, Within::Host | Within::Zone);
+    let is_host_part = matches!(within, Within::Host | Within::Zone);
     let mut out = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         if byte != b'%' {
-            if is_of_host && byte.is_ascii() && !is_of_hosts(byte) {
+            if is_host_part && byte.is_ascii() && !is_host_byte(byte) {
                 return None;
             }
             out.push(if byte == b'+' && within == Within::Query { b' ' } else { byte });
@@ -266,7 +266,7 @@ fn unescape(text: &str, within: Within) -> Option<Vec<u8>> {
         let is_allowed = match within {
             Within::Path | Within::Query => true,
             Within::Host => !value.is_ascii() || escape == b"%25",
-            Within::Zone => escape == b"%25" || value == b' ' || is_of_hosts(value),
+            Within::Zone => escape == b"%25" || value == b' ' || is_host_byte(value),
         };
         if !is_allowed {
             return None;

@@ -13,7 +13,7 @@ pub(crate) use crate::quantity::Quantity;
 pub(crate) type Amounts = BTreeMap<String, Quantity>;
 
 /// Resources that `spec.resources` of a Pod may set (pod-level resources), besides huge pages.
-const OF_PODS: &[&str] = &["cpu", "memory"];
+const STANDARD_POD_RESOURCES: &[&str] = &["cpu", "memory"];
 /// The prefix of the resources of huge pages.
 const PAGES: &str = "hugepages-";
 
@@ -73,13 +73,13 @@ pub(crate) fn aggregate_containers(spec: &Value, side: ResourceMap) -> Amounts {
 pub(crate) fn pod_amounts(spec: &Value, side: ResourceMap) -> Amounts {
     let mut sum = aggregate_containers(spec, side);
     let whole = side.amounts(spec).into_iter();
-    sum.extend(whole.filter(|(name, _)| is_of_pods(name)));
+    sum.extend(whole.filter(|(name, _)| is_standard_pod_resource(name)));
     sum
 }
 
 /// Returns `true` if a Pod may have pod-level resources of this name.
-pub(crate) fn is_of_pods(name: &str) -> bool {
-    OF_PODS.contains(&name) || is_pages(name)
+pub(crate) fn is_standard_pod_resource(name: &str) -> bool {
+    STANDARD_POD_RESOURCES.contains(&name) || is_pages(name)
 }
 
 /// Returns `true` for huge pages, which can't be overcommitted.

@@ -8,6 +8,7 @@ use crate::{
     decode,
     kinds::core::service,
     state::State,
+    store::Store,
     webhook_round::{WebhookCall, WebhookReply},
 };
 
@@ -31,18 +32,18 @@ pub(crate) fn resolve(state: &State, config: &Value, seconds: u64) -> Result<Web
     let host = format!("{}.{}.svc", text("name"), text("namespace"));
     let path = text("path").trim_start_matches('/');
     let url = format!("https://{host}:{port}/{path}?timeout={seconds}s");
-    if state.transport.is_in_process(&url) {
+    if state.core.transport.is_in_process(&url) {
         return Ok(ask(url, None));
     }
     let address =
-        service_address(state, text("namespace"), text("name"), port).map_err(|why| format!("{url}: {why}"))?;
+        service_address(&state.store, text("namespace"), text("name"), port).map_err(|why| format!("{url}: {why}"))?;
     Ok(ask(url, Some(address)))
 }
 
 /// Returns the address of a Service (`ResolveCluster` of `k8s.io/apiserver/pkg/util/proxy`). This process has nothing
 /// like kube-proxy: the cluster IP has to be reachable from this machine.
-fn service_address(state: &State, namespace: &str, name: &str, port: u64) -> Result<String, String> {
-    let found = state.object(&service::KIND, namespace, name);
+fn service_address(store: &Store, namespace: &str, name: &str, port: u64) -> Result<String, String> {
+    let found = store.object(&service::KIND, namespace, name);
     let service = found.ok_or_else(|| format!("service {name:?} not found"))?;
     let spec = &service["spec"];
     let text = |field: &str| spec[field].as_str().unwrap_or_default();

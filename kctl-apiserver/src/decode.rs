@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 pub(crate) use self::{
     duplicates::duplicates,
     type_check::misfit,
-    yaml::{is_other_in_yaml, parse_yaml},
+    yaml::{differs_as_yaml, parse_yaml},
 };
 use crate::{go, json_path::JsonPath, proto, schema::Schema};
 

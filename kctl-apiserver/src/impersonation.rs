@@ -203,10 +203,10 @@ impl<R: RuleResolver> Attempt<'_, R> {
         }
         self.check_groups(&verb, group, mode)?;
         self.check_extra(&verb, mode)?;
-        let of_all = if user.user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
+        let default_group = if user.user.name == ANONYMOUS { UNAUTHENTICATED } else { AUTHENTICATED };
         let has = |group: &str| user.user.groups.iter().any(|member_of| member_of == group);
-        if !has(of_all) && !has(UNAUTHENTICATED) {
-            user.user.groups.push(of_all.into());
+        if !has(default_group) && !has(UNAUTHENTICATED) {
+            user.user.groups.push(default_group.into());
         }
         Ok(user)
     }
@@ -246,18 +246,18 @@ impl<R: RuleResolver> Attempt<'_, R> {
     /// `system:masters`.
     fn check_groups(&self, verb: &str, group: &str, mode: &Mode) -> Result<(), StatusError> {
         let groups = &self.requested.user.groups;
-        let of_groups = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
+        let group_attributes = Attributes { verb, group, resource: "groups", subresource: "", namespace: "", name: "" };
         if mode.is_constrained() {
             for name in ["", "system:masters"] {
                 if groups.iter().any(|group| group == name) {
-                    return Err(authorizer::forbidden(&self.caller.user, &Attributes { name, ..of_groups }));
+                    return Err(authorizer::forbidden(&self.caller.user, &Attributes { name, ..group_attributes }));
                 }
             }
-            if groups.len() >= MANY && self.check(&Attributes { name: "*", ..of_groups }).is_ok() {
+            if groups.len() >= MANY && self.check(&Attributes { name: "*", ..group_attributes }).is_ok() {
                 return Ok(());
             }
         }
-        groups.iter().try_for_each(|name| self.check(&Attributes { name, ..of_groups }))
+        groups.iter().try_for_each(|name| self.check(&Attributes { name, ..group_attributes }))
     }
 
     /// Checks that the caller may impersonate the extra values. The key is the subresource, the value the name.

@@ -77,7 +77,7 @@ pub(crate) fn full(bytes: Vec<u8>) -> Body {
 /// Returns a response with a short plain text, and disables content sniffing in browsers (`X-Content-Type-Options`).
 pub(crate) fn text(code: StatusCode, text: &str) -> Response<Body> {
     let mut response = plain(code, text);
-    do_not_guess(&mut response);
+    set_nosniff(&mut response);
     response
 }
 
@@ -87,7 +87,7 @@ pub(crate) fn plain(code: StatusCode, text: &str) -> Response<Body> {
 }
 
 /// Disables content sniffing in browsers.
-fn do_not_guess(response: &mut Response<Body>) {
+fn set_nosniff(response: &mut Response<Body>) {
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn reject(error: &StatusError) -> Response<Body> {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
     }
     if error.is_from_filter {
-        do_not_guess(&mut response);
+        set_nosniff(&mut response);
     }
     response
 }

@@ -272,8 +272,8 @@ impl<'a> Checker<'a> {
 
     /// Returns `true` for a function that is called without a receiver. `jsonpatch.…` belongs to mutating policies.
     fn is_function(&self, name: &str) -> bool {
-        let is_there = self.environment.can_construct_objects() || !name.starts_with("jsonpatch.");
-        is_there && function(name).is_some_and(|declaration| !declaration.forms(CallStyle::Function).is_empty())
+        let is_available = self.environment.can_construct_objects() || !name.starts_with("jsonpatch.");
+        is_available && function(name).is_some_and(|declaration| !declaration.forms(CallStyle::Function).is_empty())
     }
 
     /// Checks that all operands are `bool`, and reports each one that is not.

@@ -26,7 +26,7 @@ pub(crate) enum Token {
 }
 
 /// Operators and brackets, longer ones first so that `<=` is not read as `<`.
-const SIGNS: [&str; 25] = [
+const OPERATORS: [&str; 25] = [
     "==", "!=", "<=", ">=", "&&", "||", "<", ">", "!", "+", "-", "*", "/", "%", "?", ":", ".", ",", "(", ")", "[", "]",
     "{", "}", "=",
 ];
@@ -97,7 +97,7 @@ impl Lexer<'_> {
         if first.is_ascii_digit() || (first == '.' && self.peek(1).is_ascii_digit()) {
             return self.number();
         }
-        let sign = SIGNS
+        let sign = OPERATORS
             .iter()
             .find(|sign| sign.chars().enumerate().all(|(index, character)| self.peek(index) == character))?;
         self.at += sign.len();
@@ -181,8 +181,8 @@ impl Lexer<'_> {
                 letter = self.read_escape()?;
             }
             if is_bytes {
-                let of_digits = u8::try_from(u32::from(letter)).ok().filter(|_| is_byte);
-                bytes.extend(of_digits.map_or_else(|| letter.to_string().into_bytes(), |byte| vec![byte]));
+                let raw_byte = u8::try_from(u32::from(letter)).ok().filter(|_| is_byte);
+                bytes.extend(raw_byte.map_or_else(|| letter.to_string().into_bytes(), |byte| vec![byte]));
             } else {
                 text.push(letter);
             }

@@ -61,7 +61,7 @@ fn plan<'a>(node: &'a Node, declared: &mut Vec<&'a str>) -> Result<Option<Consta
 
 /// Returns the value of a node whose children are constant, if that makes the node constant.
 fn constant(node: &Node) -> Option<Constant> {
-    let is_whole = |item: &Item| !item.is_optional;
+    let is_required = |item: &Item| !item.is_optional;
     Some(match &node.is {
         Expr::Null => Constant::Other("null_type"),
         Expr::Bool => Constant::Other("bool"),
@@ -70,8 +70,8 @@ fn constant(node: &Node) -> Option<Constant> {
         Expr::Double(number) => Constant::Double(*number),
         Expr::Text(text) => Constant::Text(text.clone()),
         Expr::Bytes(bytes) => Constant::Bytes(bytes.clone()),
-        Expr::List(items) if items.iter().all(is_whole) => Constant::Other("list"),
-        Expr::Map(entries) if entries.iter().all(|(_, value)| is_whole(value)) => Constant::Other("map"),
+        Expr::List(items) if items.iter().all(is_required) => Constant::Other("list"),
+        Expr::Map(entries) if entries.iter().all(|(_, value)| is_required(value)) => Constant::Other("map"),
         _ => return None,
     })
 }

@@ -19,8 +19,8 @@ fn address_in_use_is_named_with_the_remedy() {
     let foreign = "port 0 of 192.0.2.1: this machine does not have the address; choose one of its own".to_owned();
     for (arguments, expected) in [(["--port", &port], in_use), (["--bind", "192.0.2.1"], foreign)] {
         let output = apiserver(&arguments);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(said.lines().last(), Some(&*format!("kctl: {expected}")), "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(stderr.lines().last(), Some(&*format!("kctl: {expected}")), "{stderr}");
         assert_eq!(output.status.code(), Some(1));
     }
 }

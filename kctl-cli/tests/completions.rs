@@ -44,10 +44,10 @@ fn every_shell_gets_completions_of_every_command() {
 fn man_pages_are_written_for_every_command() {
     let dir = std::env::temp_dir().join(format!("kctl-man-{}", std::process::id()));
     run_kctl(&["man", dir.to_str().unwrap()]);
-    let of_commands = COMMANDS.iter().map(|command| format!("kctl-{command}.1"));
+    let command_pages = COMMANDS.iter().map(|command| format!("kctl-{command}.1"));
     // `kctl add` has commands of its own.
-    let of_add = ["controller", "webhook", "version"].map(|command| format!("kctl-add-{command}.1"));
-    let mut expected: Vec<String> = of_commands.chain(of_add).chain(["kctl.1".to_owned()]).collect();
+    let add_pages = ["controller", "webhook", "version"].map(|command| format!("kctl-add-{command}.1"));
+    let mut expected: Vec<String> = command_pages.chain(add_pages).chain(["kctl.1".to_owned()]).collect();
     expected.sort();
     let pages = std::fs::read_dir(&dir).unwrap().map(|page| page.unwrap().file_name().into_string().unwrap());
     let mut pages: Vec<String> = pages.collect();

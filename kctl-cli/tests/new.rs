@@ -36,12 +36,12 @@ fn create_project(folder: &Path, arguments: &[&str]) -> String {
 #[test]
 fn project_is_named_after_its_last_path_component() {
     let folder = Folder::new("path");
-    let said = create_project(&folder.0, &["some/place/web-site"]);
+    let printed = create_project(&folder.0, &["some/place/web-site"]);
     let project = folder.0.join("some/place/web-site");
     let text = |file: &str| fs::read_to_string(project.join(file)).unwrap();
     assert!(text("Cargo.toml").contains("name = \"web-site\""));
     assert!(text("src/main.rs").contains("kind = \"WebSite\""));
-    assert!(said.contains("cd some/place/web-site && cargo run"), "{said}");
+    assert!(printed.contains("cd some/place/web-site && cargo run"), "{printed}");
 
     create_project(&folder.0, &["./other/", "--name", "shop"]);
     let manifest = fs::read_to_string(folder.0.join("other/Cargo.toml")).unwrap();
@@ -105,9 +105,9 @@ fn workflow_is_written_only_where_github_reads_it() {
         ("alone", &["apart", "--vcs", "git"], true),
     ] {
         let place = folder.0.join(place);
-        let said = create_project(&place, arguments);
+        let output = create_project(&place, arguments);
         assert_eq!(place.join(arguments[0]).join(".github").exists(), has_workflow, "{arguments:?}");
-        assert_eq!(said.contains("the workflow in .github"), has_workflow, "{arguments:?}: {said}");
+        assert_eq!(output.contains("the workflow in .github"), has_workflow, "{arguments:?}: {output}");
         let readme = fs::read_to_string(place.join(arguments[0]).join("README.md")).unwrap();
         for file in ["ci.yml", "dependabot.yml"] {
             assert_eq!(readme.contains(file), has_workflow, "{arguments:?}: {readme}");
@@ -147,12 +147,12 @@ fn every_changed_file_is_named() {
     {
         let mut kctl = Command::new(env!("CARGO_BIN_EXE_kctl"));
         let output = kctl.arg("add").args(arguments).current_dir(folder.0.join("shop")).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success() && said.contains("changed ./src/main.rs\n"), "{said}");
-        assert_eq!(said.contains("changed ./Cargo.toml\n"), is_manifest_changed, "{said}");
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && stderr.contains("changed ./src/main.rs\n"), "{stderr}");
+        assert_eq!(stderr.contains("changed ./Cargo.toml\n"), is_manifest_changed, "{stderr}");
         let command =
             "again: cargo run -- generate-manifests --leader-elect --image registry.example.com/shop:1 --out deploy\n";
-        assert!(said.contains(command), "{said}");
+        assert!(stderr.contains(command), "{stderr}");
     }
 }
 
@@ -172,8 +172,8 @@ fn packages(folder: &Path) -> String {
 fn project_in_a_cargo_workspace_leaves_it_intact() {
     let folder = Folder::new("workspace");
     fs::write(folder.0.join("Cargo.toml"), "[workspace]\nmembers = [\"crates/*\"]\nresolver = \"3\"\n").unwrap();
-    let said = create_project(&folder.0, &["crates/web", "--vcs", "none"]);
-    assert!(said.contains("is a member of the workspace"), "{said}");
+    let output = create_project(&folder.0, &["crates/web", "--vcs", "none"]);
+    assert!(output.contains("is a member of the workspace"), "{output}");
     create_project(&folder.0, &["ops/bar", "--vcs", "none"]);
     assert_eq!(packages(&folder.0), "web");
     assert_eq!(packages(&folder.0.join("crates/web")), "web");
@@ -220,8 +220,8 @@ fn missing_rustfmt_is_noted() {
     kctl.args(["new", "web", "--vcs", "none"]).current_dir(&folder.0);
     // A folder without programs.
     let output = kctl.env("PATH", &folder.0).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains(note), "{said}");
-    let said = create_project(&folder.0, &["other", "--vcs", "none"]);
-    assert!(!said.contains(note), "{said}");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.contains(note), "{printed}");
+    let printed = create_project(&folder.0, &["other", "--vcs", "none"]);
+    assert!(!printed.contains(note), "{printed}");
 }

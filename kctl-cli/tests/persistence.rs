@@ -28,7 +28,7 @@ const N_NAMES: usize = 5;
 /// Longest time for which a server runs before it is killed.
 const LIFE_MS_MAX: u64 = 150;
 /// Time limit for a server's start and for its responses.
-const WITHIN: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const FILE: &str = "objects.jsonl";
 
 /// A seeded generator (splitmix64), which returns the same sequence for the same seed.
@@ -146,13 +146,13 @@ async fn write(configs: Api<ConfigMap>, writer: usize, mut known: Known, mut rng
         known.n_writes += 1;
         let text = format!("{writer}/{}", known.n_writes);
         let data = Some(BTreeMap::from([("text".to_owned(), text.clone())]));
-        let is_there = known.answered.get(&name).is_some_and(Option::is_some);
-        let deletes = is_there && rng.below(4) == 0;
+        let exists = known.answered.get(&name).is_some_and(Option::is_some);
+        let deletes = exists && rng.below(4) == 0;
         known.answered.entry(name.clone()).or_default();
         known.open = Some((name.clone(), (!deletes).then_some(text)));
         let written = if deletes {
             configs.delete(&name, &DeleteParams::default()).await.map(|_| None)
-        } else if is_there {
+        } else if exists {
             let patch = Patch::Merge(json!({ "data": data }));
             configs.patch(&name, &PatchParams::default(), &patch).await.map(Some)
         } else {
@@ -203,7 +203,7 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
     for kill in 0..N_KILLS {
         let server = Server::start(&folder);
         let configs = configs(&folder).await;
-        tokio::time::timeout(WITHIN, check(&configs, &mut writers, kill)).await.unwrap();
+        tokio::time::timeout(TIMEOUT, check(&configs, &mut writers, kill)).await.unwrap();
         let mut tasks = JoinSet::new();
         for (index, known) in std::mem::take(&mut writers).into_iter().enumerate() {
             let own = Rng(rng.below(u64::MAX));
@@ -212,7 +212,7 @@ async fn acknowledged_writes_survive_a_kill_at_any_moment() {
         }
         tokio::time::sleep(Duration::from_millis(rng.below(LIFE_MS_MAX))).await;
         drop(server);
-        let mut known = tokio::time::timeout(WITHIN, tasks.join_all()).await.unwrap();
+        let mut known = tokio::time::timeout(TIMEOUT, tasks.join_all()).await.unwrap();
         known.sort_by_key(|(index, _)| *index);
         writers = known.into_iter().map(|(_, known)| known).collect();
     }
@@ -273,10 +273,10 @@ fn corrupt_data_file_is_rejected_and_unchanged() {
         let file = folder.data().join(FILE);
         let before = fs::read(&file).unwrap();
         let Output { status, stderr, .. } = folder.command().output().unwrap();
-        let said = String::from_utf8(stderr).unwrap();
+        let message = String::from_utf8(stderr).unwrap();
         let place =
             if is_first { format!("{}: line 1 cannot be read", file.display()) } else { " cannot be read".into() };
-        assert!(said.contains(&place) && said.contains("put back a copy of the folder"), "{name}: {said}");
+        assert!(message.contains(&place) && message.contains("put back a copy of the folder"), "{name}: {message}");
         assert_eq!(status.code(), Some(1), "{name}");
         assert_eq!(fs::read(&file).unwrap(), before, "{name}: the file is changed");
     }
@@ -299,7 +299,7 @@ fn line_cut_off_by_a_kill_is_ignored() {
 async fn who(config: Config) -> Result<String, kube::Error> {
     let reviews = Api::<SelfSubjectReview>::all(Client::try_from(config).unwrap());
     let (params, question) = (PostParams::default(), SelfSubjectReview::default());
-    let found = tokio::time::timeout(WITHIN, reviews.create(&params, &question)).await.unwrap()?;
+    let found = tokio::time::timeout(TIMEOUT, reviews.create(&params, &question)).await.unwrap()?;
     Ok(found.status.unwrap().user_info.unwrap().username.unwrap())
 }
 
@@ -351,8 +351,8 @@ fn folder_with_broken_certificates_or_port_is_rejected() {
         let file = folder.data().join(name);
         fs::write(&file, text).unwrap();
         let Output { status, stderr, .. } = folder.command().output().unwrap();
-        let said = String::from_utf8(stderr).unwrap();
-        assert!(said.contains(&format!("{}: ", file.display())) && said.contains(why), "{name}: {said}");
+        let message = String::from_utf8(stderr).unwrap();
+        assert!(message.contains(&format!("{}: ", file.display())) && message.contains(why), "{name}: {message}");
         assert_eq!((status.code(), fs::read_to_string(&file).unwrap().as_str()), (Some(1), text), "{name}");
     }
 }

@@ -251,6 +251,6 @@ fn command_line_matches_karmada_in_every_recorded_case() {
     }
     fs::remove_dir_all(&files.folder).unwrap();
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
-    let of_no_use = REWORDED.iter().zip(used).filter(|(_, used)| !used).map(|(words, _)| (words.recorded, words.why));
-    assert_eq!(of_no_use.collect::<Vec<_>>(), []);
+    let unused = REWORDED.iter().zip(used).filter(|(_, used)| !used).map(|(words, _)| (words.recorded, words.why));
+    assert_eq!(unused.collect::<Vec<_>>(), []);
 }

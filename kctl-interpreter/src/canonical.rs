@@ -1,7 +1,7 @@
-//! Typed results of scripts and webhooks: replica requirements, components and dependencies,
+//! Typed results of scripts, webhooks and functions: replica requirements, components and dependencies,
 //! checked and in canonical form.
 //!
-//! Both layers return loose JSON. Karmada reads it into Go types and writes it again, and later
+//! All layers of users return loose JSON. Karmada reads it into Go types and writes it again, and later
 //! compares the results as a whole. So unknown fields are dropped here, empty fields are left out,
 //! and quantities get their canonical form: `1.5` becomes `1500m`.
 

@@ -403,9 +403,11 @@ mod tests {
 
     #[test]
     fn answer_of_another_form_is_a_layer_error() {
-        let chain = Chain::native().with(LayerKind::Webhook, Fixed(Ok(json!({ "healthy": "yes" }))));
-        let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
-        assert!(matches!(error, ChainError::ResultMalformed { layer_kind: LayerKind::Webhook, .. }), "{error}");
+        for answer in [json!({ "healthy": "yes" }), json!({}), json!([]), json!(true)] {
+            let chain = Chain::native().with(LayerKind::Webhook, Fixed(Ok(answer)));
+            let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
+            assert!(matches!(error, ChainError::ResultMalformed { layer_kind: LayerKind::Webhook, .. }), "{error}");
+        }
     }
 
     #[test]

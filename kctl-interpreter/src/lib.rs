@@ -30,7 +30,11 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(feature = "lua", feature = "webhook-client"))]
+#[cfg(any(feature = "function", feature = "lua", feature = "webhook-client"))]
+#[cfg_attr(
+    all(not(feature = "lua"), not(test)),
+    expect(dead_code, reason = "scripts alone have field names in any case, and dependencies to sort")
+)]
 mod canonical;
 pub mod chain;
 pub mod dependency;

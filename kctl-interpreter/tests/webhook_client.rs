@@ -342,14 +342,14 @@ async fn invalid_responses_have_client_go_errors() {
 }
 
 /// Calls a server that answers with these responses in order. Returns the result and the requests that it received.
-async fn asked_of_each(answers: &[Deed]) -> (Result<Value, String>, Vec<String>) {
-    let (sender, mut asked_for) = unbounded_channel();
+async fn call_with_responses(answers: &[Deed]) -> (Result<Value, String>, Vec<String>) {
+    let (sender, mut received_lines) = unbounded_channel();
     let answers = answers.iter().map(|deed| if let Deed::Respond(text) = deed { text.clone() } else { String::new() });
     let (port, authority) = hostile(Deed::Each(answers.collect(), sender)).await;
     let client = json!({ "url": format!("https://127.0.0.1:{port}/hook"), "caBundle": authority });
     let answer = call_webhook(&configuration("moves", &client, &["*"], 15), Operation::InterpretHealth).await;
     let mut lines = Vec::new();
-    while let Ok(line) = asked_for.try_recv() {
+    while let Ok(line) = received_lines.try_recv() {
         lines.push(line);
     }
     (answer, lines)
@@ -367,27 +367,27 @@ async fn redirects_and_retry_after_match_client_go() {
     let first = post("/hook?timeout=15s");
     for (status, location) in [("307 Temporary Redirect", "/new?a=b"), ("308 Permanent Redirect", "new?a=b")] {
         let moved = http(status, &format!("location: {location}\r\n"), "");
-        let (answer, lines) = asked_of_each(&[moved, healthy()]).await;
+        let (answer, lines) = call_with_responses(&[moved, healthy()]).await;
         assert_eq!(answer.unwrap(), json!({ "healthy": true }));
         assert_eq!(lines, [first.clone(), post("/new?a=b")]);
     }
     for status in ["301 Moved Permanently", "302 Found", "303 See Other"] {
-        let (answer, lines) = asked_of_each(&[http(status, "location: /new\r\n", ""), healthy()]).await;
+        let (answer, lines) = call_with_responses(&[http(status, "location: /new\r\n", ""), healthy()]).await;
         // The redirected request is a GET without a body, so the server does not know the uid.
         let error = answer.unwrap_err();
         assert!(error.contains("received invalid webhook response: expected response.uid "), "{error}");
         assert_eq!(lines, [first.clone(), "GET /new HTTP/1.1 - false".into()]);
     }
     for status in ["429 Too Many Requests", "503 Service Unavailable"] {
-        let (answer, lines) = asked_of_each(&[http(status, "retry-after: 0\r\n", "later"), healthy()]).await;
+        let (answer, lines) = call_with_responses(&[http(status, "retry-after: 0\r\n", "later"), healthy()]).await;
         assert_eq!(answer.unwrap(), json!({ "healthy": true }));
         assert_eq!(lines, [first.clone(), first.clone()]);
     }
-    let (answer, lines) = asked_of_each(&[http("503 Service Unavailable", "retry-after: 0\r\n", "never")]).await;
+    let (answer, lines) = call_with_responses(&[http("503 Service Unavailable", "retry-after: 0\r\n", "never")]).await;
     let error = answer.unwrap_err();
     assert!(error.ends_with("the server is currently unable to handle the request (\"never\")"), "{error}");
     assert_eq!(lines.len(), 11, "once, and ten times more");
-    let (answer, lines) = asked_of_each(&[http("503 Service Unavailable", "", "now"), healthy()]).await;
+    let (answer, lines) = call_with_responses(&[http("503 Service Unavailable", "", "now"), healthy()]).await;
     assert!(answer.is_err() && lines.len() == 1, "who does not say when is not asked again: {lines:?}");
 }
 

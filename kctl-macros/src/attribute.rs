@@ -126,12 +126,12 @@ impl Input {
         for (index, entry) in self.options.iter().enumerate() {
             let name = entry.name.to_string();
             if !names.contains(&name.as_str()) {
-                let of_synonym = synonym(entry, self);
-                if of_synonym.as_ref().is_some_and(|help| shown.contains(help)) {
+                let synonym_help = synonym(entry, self);
+                if synonym_help.as_ref().is_some_and(|help| shown.contains(help)) {
                     continue;
                 }
-                shown.extend(of_synonym.clone());
-                let help = of_synonym.unwrap_or_else(|| match closest_match(&name, names) {
+                shown.extend(synonym_help.clone());
+                let help = synonym_help.unwrap_or_else(|| match closest_match(&name, names) {
                     Some(candidate) => format!("did you mean `{candidate}`?"),
                     None => format!("the options are {}", names.join(", ")),
                 });

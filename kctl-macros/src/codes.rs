@@ -225,9 +225,9 @@ mod tests {
 
     /// All codes with their titles, as the book names them.
     fn titles() -> BTreeMap<String, &'static str> {
-        let of_attributes = ATTRIBUTE_CODES.iter().map(|(_, code, title)| (code.to_string(), *title));
-        let of_others = RUNTIME_CODES.iter().map(|(number, title)| (Code(*number).to_string(), *title));
-        of_attributes.chain(of_others).collect()
+        let attribute_titles = ATTRIBUTE_CODES.iter().map(|(_, code, title)| (code.to_string(), *title));
+        let runtime_titles = RUNTIME_CODES.iter().map(|(number, title)| (Code(*number).to_string(), *title));
+        attribute_titles.chain(runtime_titles).collect()
     }
 
     fn root() -> PathBuf {
@@ -309,8 +309,8 @@ mod tests {
     /// Returns `true` if a source file has the constant. One whose name only begins the same does not count.
     fn uses(text: &str, name: &str) -> bool {
         let path = format!("codes::{name}");
-        let is_whole = |rest: &str| !rest.starts_with(|next: char| next == '_' || next.is_alphanumeric());
-        text.match_indices(&path).any(|(at, _)| is_whole(&text[at + path.len()..]))
+        let is_complete = |rest: &str| !rest.starts_with(|next: char| next == '_' || next.is_alphanumeric());
+        text.match_indices(&path).any(|(at, _)| is_complete(&text[at + path.len()..]))
     }
 
     #[test]

@@ -10,8 +10,8 @@
 //! ```text
 //! #[test]
 //! fn survives() {
-//!     fn described(scenario: Scenario) -> Scenario { scenario.step(…) }
-//!     let scenario: ::kctl::testing::Scenario = described(Default::default());
+//!     fn describe_scenario(scenario: Scenario) -> Scenario { scenario.step(…) }
+//!     let scenario: ::kctl::testing::Scenario = describe_scenario(Default::default());
 //!     let test = ::kctl::testing::SimulatedTest {
 //!         package: env!("CARGO_PKG_NAME"),
 //!         program: option_env!("CARGO_BIN_NAME"),
@@ -111,13 +111,13 @@ fn emit(Options { seeds, krate }: &Options, function: &ItemFn) -> TokenStream {
     let begin =
         (!inputs.is_empty()).then(|| quote!(<#krate::testing::Scenario as ::core::default::Default>::default()));
     let described = quote_spanned! { function.sig.output.span() =>
-        let scenario: #krate::testing::Scenario = described(#begin);
+        let scenario: #krate::testing::Scenario = describe_scenario(#begin);
     };
     quote! {
         #(#attributes)*
         #[test]
         fn #name() {
-            fn described(#inputs) #output #body
+            fn describe_scenario(#inputs) #output #body
             #described
             let test = #krate::testing::SimulatedTest {
                 package: ::core::env!("CARGO_PKG_NAME"),

@@ -39,11 +39,11 @@ pub(crate) fn definitions_of<'a>(text: &'a str, name: &Ident) -> impl Iterator<I
 
 /// Returns the offsets of a phrase whose last word is whole: `fn site` is not found in `fn sites`.
 fn places_of(text: &str, phrase: &str) -> Vec<usize> {
-    let is_whole = |start: &usize| {
+    let is_whole_word = |start: &usize| {
         let next = text[start + phrase.len()..].chars().next();
         !next.is_some_and(|next| next.is_alphanumeric() || next == '_')
     };
-    text.match_indices(phrase).map(|(start, _)| start).filter(is_whole).collect()
+    text.match_indices(phrase).map(|(start, _)| start).filter(is_whole_word).collect()
 }
 
 /// Returns all items, including items of inline modules, in the order of the file. Items in function bodies are not
@@ -148,15 +148,15 @@ pub(crate) fn is_associated(text: &str, name: &Ident) -> bool {
         return false;
     }
     let Ok(file) = syn::parse_file(text) else { return false };
-    let is_it = |sig: &Signature, attributes: &[Attribute]| {
+    let is_declaration = |sig: &Signature, attributes: &[Attribute]| {
         sig.ident == *name && attributes.iter().any(|attribute| has_name(attribute, &FUNCTION_ATTRIBUTES))
     };
     items_of(&file).into_iter().any(|item| match item {
         Item::Impl(block) => {
-            block.items.iter().any(|item| matches!(item, ImplItem::Fn(item) if is_it(&item.sig, &item.attrs)))
+            block.items.iter().any(|item| matches!(item, ImplItem::Fn(item) if is_declaration(&item.sig, &item.attrs)))
         }
         Item::Trait(block) => {
-            block.items.iter().any(|item| matches!(item, TraitItem::Fn(item) if is_it(&item.sig, &item.attrs)))
+            block.items.iter().any(|item| matches!(item, TraitItem::Fn(item) if is_declaration(&item.sig, &item.attrs)))
         }
         _ => false,
     })

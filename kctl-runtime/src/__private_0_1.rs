@@ -26,6 +26,7 @@ use crate::manager::{
     shards::ShardConfig,
 };
 
+pub use crate::polled::PolledReconcile;
 use crate::writer::WriteGuard;
 pub use crate::{
     allows, converged, function, has,

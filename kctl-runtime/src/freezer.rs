@@ -24,7 +24,7 @@ use tokio::{task::JoinSet, time::sleep};
 
 /// Time between two tasks that continue. Simulated time advances when the first one waits for something else, such as
 /// the response to its request.
-const CONTINUES_EVERY: Duration = Duration::from_millis(1);
+const RESUME_INTERVAL: Duration = Duration::from_millis(1);
 
 thread_local! {
     /// The process whose task is polled now.
@@ -42,7 +42,11 @@ pub enum ThawOrder {
 
 /// Stops and continues the tasks of one simulated process. Clones are for the same process.
 #[derive(Debug, Clone, Default)]
-pub struct Freezer(Arc<Mutex<FreezerState>>);
+pub struct Freezer {
+    /// The name of the process.
+    name: Arc<str>,
+    state: Arc<Mutex<FreezerState>>,
+}
 
 #[derive(Debug, Default)]
 struct FreezerState {
@@ -62,24 +66,34 @@ impl Drop for Restore {
 }
 
 impl Freezer {
+    /// Creates one for a process with this name, whose tasks run.
+    pub fn for_process(name: &str) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Returns the name of the process whose task is polled now, or `None` outside of simulated processes.
+    pub fn current_process() -> Option<Arc<str>> {
+        CURRENT.try_with(|current| current.borrow().as_ref().map(|process| process.name.clone())).ok().flatten()
+    }
+
     /// Stops all tasks: from now on none of them is polled.
     pub fn freeze(&self) {
-        self.0.lock().is_frozen = true;
+        self.state.lock().is_frozen = true;
     }
 
     /// Lets the tasks continue, one after the other if they were woken while frozen. Returns when all of them have
     /// continued, or the process is frozen again.
     pub async fn thaw(&self, order: ThawOrder) {
-        self.0.lock().is_frozen = false;
+        self.state.lock().is_frozen = false;
         while let Some(woken) = self.next_task(order) {
             woken.wake();
-            sleep(CONTINUES_EVERY).await;
+            sleep(RESUME_INTERVAL).await;
         }
     }
 
     /// Returns the next task that continues.
     fn next_task(&self, order: ThawOrder) -> Option<Waker> {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         if state.is_frozen {
             return None;
         }
@@ -103,7 +117,7 @@ impl Freezer {
 
     /// Returns `true` if a task does not continue yet. If its process is frozen, notes that it was woken.
     fn holds(&self, waker: &Waker) -> bool {
-        let mut state = self.0.lock();
+        let mut state = self.state.lock();
         let is_noted = state.woken.iter().any(|woken| woken.will_wake(waker));
         if state.is_frozen && !is_noted {
             state.woken.push_back(waker.clone());
@@ -160,6 +174,13 @@ mod tests {
             sleep(second(1)).await;
             assert_eq!(*log.lock(), expected);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn task_knows_the_name_of_its_process() {
+        let name = || Freezer::current_process().as_deref().map(ToOwned::to_owned);
+        let inside = Freezer::for_process("app-0.1").run(async { name() }).await;
+        assert_eq!((inside, name()), (Some("app-0.1".into()), None));
     }
 
     #[tokio::test(start_paused = true)]

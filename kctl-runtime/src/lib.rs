@@ -118,6 +118,7 @@ mod markers;
 pub mod object;
 mod own_writes;
 mod panic;
+mod polled;
 pub mod queue;
 pub mod reconcile;
 pub mod shard;

@@ -9,12 +9,12 @@ use tokio::time::{Duration, advance};
 const SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-struct Seen {
+struct ObservedDurations {
     waited: Mutex<Vec<Duration>>,
     worked: Mutex<Vec<Duration>>,
 }
 
-impl QueueObserver for Seen {
+impl QueueObserver for ObservedDurations {
     fn observe_queue_duration(&self, wait: Duration) {
         self.waited.lock().push(wait);
     }
@@ -30,7 +30,7 @@ fn queue() -> WorkQueue<&'static str> {
 
 #[tokio::test(start_paused = true)]
 async fn run_counts_one_add_wait_and_work() {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(ObservedDurations::default());
     let queue = WorkQueue::with_observer(QueueConfig::default(), seen.clone());
     queue.add("a");
     queue.add("a");
@@ -48,7 +48,7 @@ async fn run_counts_one_add_wait_and_work() {
 
 #[tokio::test(start_paused = true)]
 async fn dirty_key_counts_in_the_depth_when_done() {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(ObservedDurations::default());
     let queue = WorkQueue::with_observer(QueueConfig::default(), seen.clone());
     queue.add("a");
     queue.get().await.unwrap();
@@ -75,7 +75,7 @@ async fn delayed_add_counts_as_retry_then_add() {
 
 #[tokio::test(start_paused = true)]
 async fn delayed_key_has_waited_since_it_was_due() {
-    let seen = Arc::new(Seen::default());
+    let seen = Arc::new(ObservedDurations::default());
     let queue = WorkQueue::<&str>::with_observer(QueueConfig::default(), seen.clone());
     queue.add(Add::new("a").cause(Cause::Requeue(SECOND)));
     advance(3 * SECOND).await;

@@ -14,7 +14,7 @@ use tokio::{
 };
 
 /// Time limit of `until`.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Tab and Enter as `WebDriver` encodes keys.
 pub(crate) const TAB: &str = "\u{e004}";
@@ -24,7 +24,7 @@ pub(crate) const ENTER: &str = "\u{e007}";
 pub(crate) struct Browser {
     driver: Child,
     /// Kept open, because chromedriver exits when its standard output is closed.
-    _said: std::io::Lines<std::io::BufReader<ChildStdout>>,
+    _stdout_lines: std::io::Lines<std::io::BufReader<ChildStdout>>,
     port: u16,
     session: String,
 }
@@ -33,8 +33,8 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // Ends the session, because chromedriver does not end its browser when it is killed.
         if let Ok(mut stream) = std::net::TcpStream::connect(("127.0.0.1", self.port)) {
-            let _bounded = stream.set_read_timeout(Some(PATIENCE));
-            let _asked = stream.write_all(request("DELETE", &self.session, self.port, "").as_bytes());
+            let _bounded = stream.set_read_timeout(Some(TIMEOUT));
+            let _sent = stream.write_all(request("DELETE", &self.session, self.port, "").as_bytes());
             let _answered = stream.read(&mut [0; 64]);
         }
         let _killed = self.driver.kill();
@@ -61,20 +61,20 @@ impl Browser {
     /// Starts chromedriver and a browser session.
     pub(crate) async fn start() -> Self {
         let mut n_tries = 0;
-        let (driver, said, port) = loop {
+        let (driver, stdout_lines, port) = loop {
             let mut driver = match driver().spawn() {
                 Ok(driver) => driver,
                 Err(error) => panic!("chromedriver: {error}"),
             };
-            let mut said = std::io::BufReader::new(driver.stdout.take().unwrap()).lines();
+            let mut stdout_lines = std::io::BufReader::new(driver.stdout.take().unwrap()).lines();
             let mut lines = Vec::new();
-            let port = said.by_ref().map_while(Result::ok).find_map(|line| {
+            let port = stdout_lines.by_ref().map_while(Result::ok).find_map(|line| {
                 let port = line.split("successfully on port ").nth(1).map(|rest| rest.trim_end_matches('.').parse());
                 lines.push(line);
                 port?.ok()
             });
             match port {
-                Some(port) => break (driver, said, port),
+                Some(port) => break (driver, stdout_lines, port),
                 // chromedriver picks a free port before it binds it. Another test's chromedriver may have bound it in
                 // between.
                 None if n_tries < TRIES_MAX => driver.wait().map(drop).unwrap(),
@@ -82,7 +82,7 @@ impl Browser {
             }
             n_tries += 1;
         };
-        let mut browser = Self { driver, _said: said, port, session: String::new() };
+        let mut browser = Self { driver, _stdout_lines: stdout_lines, port, session: String::new() };
         let chrome =
             json!({ "args": ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1280,900"] });
         let wanted = json!({ "goog:chromeOptions": chrome, "goog:loggingPrefs": { "browser": "ALL" } });
@@ -140,7 +140,7 @@ impl Browser {
 
     /// Waits until an expression in the page is true.
     pub(crate) async fn until(&self, expression: &str) {
-        let seen = timeout(PATIENCE, async {
+        let seen = timeout(TIMEOUT, async {
             while self.eval(&format!("Boolean({expression})")).await != true {
                 sleep(Duration::from_millis(50)).await;
             }

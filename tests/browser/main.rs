@@ -161,10 +161,11 @@ async fn updates_stop_while_they_are_paused() {
     browser.open(&site.url).await;
     browser.until(&shows("default/blog")).await;
     browser.run("document.getElementById('pause').click()").await;
-    let asked = "performance.getEntriesByType('resource').filter((of) => of.name.includes('state.json')).length";
-    let waited = format!("new Promise((done) => setTimeout(() => done({asked}), 4500))");
+    let n_state_requests =
+        "performance.getEntriesByType('resource').filter((of) => of.name.includes('state.json')).length";
+    let waited = format!("new Promise((done) => setTimeout(() => done({n_state_requests}), 4500))");
     browser.until("timer !== null").await;
-    let before = browser.eval(asked).await;
+    let before = browser.eval(n_state_requests).await;
     assert_eq!(browser.eval_later(&waited).await, before, "twice the time between two updates");
     for _ in 0..3 {
         // Repeated clicks must not start a second update loop.
@@ -172,7 +173,7 @@ async fn updates_stop_while_they_are_paused() {
     }
     create(&site.api, "docs").await;
     browser.until(&shows("default/docs")).await;
-    let before = browser.eval(asked).await.as_u64().unwrap();
+    let before = browser.eval(n_state_requests).await.as_u64().unwrap();
     let after = browser.eval_later(&waited).await.as_u64().unwrap();
     assert!((1..=3).contains(&(after - before)), "{before} to {after} in 4.5 s");
 }

@@ -171,11 +171,11 @@ fn whole(path: &str) -> String {
     if path.starts_with('/') {
         return path.into();
     }
-    let of_group = path.split_once('/').and_then(|(word, rest)| {
+    let group_path = path.split_once('/').and_then(|(word, rest)| {
         let (_, group) = GROUPS.iter().find(|(known, _)| *known == word)?;
         Some(format!("/apis/{group}/namespaces/$NS/{rest}"))
     });
-    of_group.unwrap_or_else(|| format!("/api/v1/namespaces/$NS/{path}"))
+    group_path.unwrap_or_else(|| format!("/api/v1/namespaces/$NS/{path}"))
 }
 
 /// Sets the value at a JSON pointer, and creates missing parents. Null removes the field of an object.

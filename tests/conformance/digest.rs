@@ -11,7 +11,7 @@ pub(crate) fn of_parts(pointers: &[String], mut body: Value) -> Value {
             part.retain(|name, _| !is_custom(name));
         }
     }
-    let of_part = |pointer: &String| {
+    let part_digest = |pointer: &String| {
         let (at, each) = pointer.strip_suffix("/*").map_or((pointer.as_str(), false), |at| (at, true));
         let part = body.pointer(at).unwrap_or(&Value::Null);
         let digest = match part.as_object().filter(|_| each) {
@@ -22,7 +22,7 @@ pub(crate) fn of_parts(pointers: &[String], mut body: Value) -> Value {
         };
         (pointer.clone(), digest)
     };
-    pointers.iter().map(of_part).collect::<Map<_, _>>().into()
+    pointers.iter().map(part_digest).collect::<Map<_, _>>().into()
 }
 
 fn is_custom(name: &str) -> bool {

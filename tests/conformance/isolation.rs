@@ -50,8 +50,8 @@ fn rules(step: &Step) -> Vec<(&Value, &Value)> {
         return Vec::new();
     }
     let (spec, all) = (&step.body["spec"], |rules: &'_ Value| rules.as_array().map_or(0, Vec::len));
-    let of_policy = &spec["matchConstraints"]["resourceRules"];
-    let mut found: Vec<_> = (0..all(of_policy)).map(|index| (spec, &of_policy[index])).collect();
+    let policy_rules = &spec["matchConstraints"]["resourceRules"];
+    let mut found: Vec<_> = (0..all(policy_rules)).map(|index| (spec, &policy_rules[index])).collect();
     for webhook in step.body["webhooks"].as_array().into_iter().flatten() {
         found.extend((0..all(&webhook["rules"])).map(|index| (webhook, &webhook["rules"][index])));
     }

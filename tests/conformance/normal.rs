@@ -115,8 +115,8 @@ impl Normal {
             text = text.replace(word, replacement);
         }
         // A message may end with a diff of Go's internal types.
-        if let Some((told, _)) = text.split_once("\n@@ ") {
-            text = told.into();
+        if let Some((message, _)) = text.split_once("\n@@ ") {
+            text = message.into();
         }
         if AGE.is_match(&text) {
             return "AGE".into();

@@ -253,8 +253,8 @@ fn comparable_body(step: &Step, body: Value) -> Value {
     if step.only.is_empty() {
         return body;
     }
-    let of_part = |part: &String| (part.clone(), body.pointer(part).cloned().unwrap_or_default());
-    Value::Object(step.only.iter().map(of_part).collect())
+    let part_with_value = |part: &String| (part.clone(), body.pointer(part).cloned().unwrap_or_default());
+    Value::Object(step.only.iter().map(part_with_value).collect())
 }
 
 /// Decompresses a gzip body.

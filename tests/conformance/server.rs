@@ -9,7 +9,7 @@ use tower::ServiceExt;
 use crate::hook::{self, Hook};
 
 /// Time limit of a request.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);
 
 /// Pause after a write of a webhook configuration or a policy, because the real server reads them from a cache.
 const CONFIG_CACHE_DELAY: std::time::Duration = std::time::Duration::from_millis(2_500);
@@ -75,22 +75,22 @@ impl Server {
         matches!(self.connection, Connection::Real(..))
     }
 
-    /// Sends a request and returns status code, headers and body. Panics after `PATIENCE`.
+    /// Sends a request and returns status code, headers and body. Panics after `TIMEOUT`.
     pub(crate) async fn send(&self, request: Request<Vec<u8>>) -> (u16, HeaderMap, Vec<u8>) {
         let what = format!("{} {}", request.method(), request.uri());
         let configures = request.method() != http::Method::GET
             && request.uri().path().starts_with("/apis/admissionregistration.k8s.io/")
             && !request.uri().query().unwrap_or_default().contains("dryRun=All");
-        let of_namespace = request.uri().path().strip_prefix("/api/v1/namespaces/");
-        let labels = ["PATCH", "PUT"].contains(&request.method().as_str())
-            && of_namespace.is_some_and(|name| !name.contains('/'));
-        let response = tokio::time::timeout(PATIENCE, self.exchange(request.map(Body::from))).await;
+        let namespace = request.uri().path().strip_prefix("/api/v1/namespaces/");
+        let labels =
+            ["PATCH", "PUT"].contains(&request.method().as_str()) && namespace.is_some_and(|name| !name.contains('/'));
+        let response = tokio::time::timeout(TIMEOUT, self.exchange(request.map(Body::from))).await;
         let is_done = response.as_ref().is_ok_and(|(code, ..)| *code < 300);
         let pauses = [(configures && is_done, CONFIG_CACHE_DELAY), (labels, LABEL_CACHE_DELAY)];
         for (_, pause) in pauses.into_iter().filter(|(is_needed, _)| *is_needed && self.is_real()) {
             tokio::time::sleep(pause).await;
         }
-        response.unwrap_or_else(|_| panic!("no response to {what} within {PATIENCE:?}"))
+        response.unwrap_or_else(|_| panic!("no response to {what} within {TIMEOUT:?}"))
     }
 
     async fn exchange(&self, request: Request<Body>) -> (u16, HeaderMap, Vec<u8>) {

@@ -147,13 +147,13 @@ enum Within {
 /// are JSON pointers, like `/details/causes`.
 fn strip(value: &mut Value, at: &str, within: Within, client: &ClientStrings) {
     let within = if value["kind"] == "Status" { Within::Status } else { within };
-    let is_of_review = value["allowed"].is_boolean();
+    let is_review = value["allowed"].is_boolean();
     match value {
         Value::Object(fields) => {
             for (key, value) in fields.iter_mut() {
                 let at = format!("{at}/{}", key.trim_start_matches('/'));
                 let is_message = within == Within::Status && at.ends_with("/message");
-                let is_reason = is_of_review && at == REASON_OF_REVIEW;
+                let is_reason = is_review && at == REASON_OF_REVIEW;
                 let is_explanation = is_message || is_reason || EXPLANATIONS.is_match(&at);
                 if is_explanation && value.is_string() && value != "" && !client.contains(value) {
                     *value = TEXT.into();
@@ -321,9 +321,9 @@ mod tests {
         for step in [put(body.clone()), put(body.to_string().into()), watch] {
             let client = &ClientStrings::collect([&step]);
             assert_eq!(count_changes_with_client(client, conditional(), message, json!("served here")), (1, 0));
-            let mut of_server = conditional();
-            of_server["body"]["status"]["conditions"][0]["message"] = json!("is ready");
-            assert_eq!(count_changes_with_client(client, of_server, message, json!("served here")), (0, 1));
+            let mut served = conditional();
+            served["body"]["status"]["conditions"][0]["message"] = json!("is ready");
+            assert_eq!(count_changes_with_client(client, served, message, json!("served here")), (0, 1));
         }
     }
 

@@ -52,14 +52,14 @@ async fn webhook_call_verifies_the_server_certificate() {
 #[tokio::test(start_paused = true)]
 async fn concurrent_write_repeats_the_webhook_call() {
     let server = ApiServer::new();
-    let (n_asked, inner) = (Arc::new(AtomicUsize::new(0)), server.clone());
-    let counted = n_asked.clone();
+    let (n_calls, inner) = (Arc::new(AtomicUsize::new(0)), server.clone());
+    let counted = n_calls.clone();
     server.serve_webhook("hook.example.com", move |request: Request<Bytes>| {
-        let (server, n_asked) = (inner.clone(), counted.clone());
+        let (server, n_calls) = (inner.clone(), counted.clone());
         async move {
             // Another client writes during the first call. If the server held a lock during calls, this request would
             // deadlock.
-            if n_asked.fetch_add(1, Ordering::SeqCst) == 0 {
+            if n_calls.fetch_add(1, Ordering::SeqCst) == 0 {
                 let written =
                     send_json(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "other": "x" } }))
                         .await;
@@ -79,7 +79,7 @@ async fn concurrent_write_repeats_the_webhook_call() {
         send_json(&server, "PATCH", &format!("{CONFIG_MAPS}/a"), &json!({ "data": { "mine": "y" } })).await;
     assert_eq!((code, &response["data"]), (200, &json!({ "mine": "y", "other": "x" })));
     // Three calls: for the first patch, for the concurrent patch, and for the first patch again after the conflict.
-    assert_eq!(n_asked.load(Ordering::SeqCst), 3);
+    assert_eq!(n_calls.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test(start_paused = true)]

@@ -43,8 +43,9 @@ fn of_check(definition: &Json) -> Result<Factor, String> {
     let mut found = Factor::Affordable;
     for problem in check(definition).rejected {
         let text = problem.to_string();
-        let told = text.split_once(": it costs ").and_then(|(_, rest)| rest.split_once(" times what a rule may"));
-        match told {
+        let stated_factor =
+            text.split_once(": it costs ").and_then(|(_, rest)| rest.split_once(" times what a rule may"));
+        match stated_factor {
             // If several rules are too expensive, the server's message begins with the first one.
             Some((factor, _)) if found == Factor::Affordable => found = number(factor),
             Some(_) => {}

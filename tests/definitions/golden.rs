@@ -105,6 +105,6 @@ const APPLY: [&str; 6] =
 
 fn kubectl(arguments: &[&str]) -> Result<(), String> {
     let output = Command::new("kubectl").args(arguments).output().unwrap();
-    let told = || format!("kubectl {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
-    output.status.success().then_some(()).ok_or_else(told)
+    let failure = || format!("kubectl {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+    output.status.success().then_some(()).ok_or_else(failure)
 }

@@ -426,9 +426,9 @@ fn guides_marker_table_has_only_tested_markers() {
         .collect();
     assert!(rows.len() > 50, "{} rows", rows.len());
     for row in rows {
-        let [marker, said, test] = row.as_slice() else { panic!("three columns: {row:?}") };
+        let [marker, codes_cell, test] = row.as_slice() else { panic!("three columns: {row:?}") };
         let test = test.trim_matches('`');
-        let codes = said.split('`').skip(1).step_by(2).filter(|code| !code.contains('…'));
+        let codes = codes_cell.split('`').skip(1).step_by(2).filter(|code| !code.contains('…'));
         if test == "attributes" {
             for code in codes {
                 let known = attributes.contains(code) || permissions.contains(code);
@@ -486,13 +486,14 @@ const MARKERS: &str = "
 fn guides_marker_table_has_every_controller_gen_marker() {
     let guide = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../guide/controller-gen.md")).unwrap();
     let rows = guide.lines().filter(|line| line.starts_with('|')).filter_map(|line| line.split(" | ").next());
-    let said: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    let documented: Vec<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
     let lacks: Vec<_> = MARKERS
         .split_whitespace()
         .filter(|marker| {
-            let named = |said: &&str| said.strip_prefix('+').is_some_and(|said| said == *marker);
-            let with_arguments = |said: &&str| said.starts_with(&format!("+{marker}:"));
-            !said.iter().any(|said| named(said) || with_arguments(said))
+            let named =
+                |documented: &&str| documented.strip_prefix('+').is_some_and(|documented| documented == *marker);
+            let with_arguments = |documented: &&str| documented.starts_with(&format!("+{marker}:"));
+            !documented.iter().any(|documented| named(documented) || with_arguments(documented))
         })
         .collect();
     assert!(lacks.is_empty(), "no row for {lacks:?}");

@@ -21,8 +21,8 @@ use tokio::{
 use crate::{build, files::Folder};
 
 /// Time limit of `until`.
-const WITHIN: Duration = Duration::from_secs(90);
-const STEP: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_secs(90);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Only one test at a time uses a real server, because two simulated kubelets would interfere with each other.
 static ONE_ON_A_REAL_SERVER: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
@@ -155,8 +155,8 @@ impl Cluster {
 
     fn api(&self, object: &Json, namespace: &str) -> Api<DynamicObject> {
         let (kind, resource) = (object["kind"].as_str().unwrap(), resource(object));
-        let of_the_cluster = ["CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Namespace", "Cluster"];
-        if of_the_cluster.contains(&kind) || kind.ends_with("WebhookConfiguration") {
+        let cluster_scoped = ["CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "Namespace", "Cluster"];
+        if cluster_scoped.contains(&kind) || kind.ends_with("WebhookConfiguration") {
             return Api::all_with(self.admin.clone(), &resource);
         }
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or(namespace);
@@ -175,8 +175,9 @@ impl Cluster {
     /// Returns a kubeconfig with a new token of a `ServiceAccount`, in its namespace.
     pub(crate) async fn kubeconfig_of(&self, namespace: &str, account: &str) -> String {
         let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
-        let asked = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": { "expirationSeconds": 3600 } });
-        let request = http::Request::post(path).body(serde_json::to_vec(&asked).unwrap()).unwrap();
+        let spec = json!({ "expirationSeconds": 3600 });
+        let token_request = json!({ "apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec });
+        let request = http::Request::post(path).body(serde_json::to_vec(&token_request).unwrap()).unwrap();
         let response: Json = self.admin.request(request).await.unwrap();
         let mut kubeconfig = self.kubeconfig.clone();
         let current = &self.kubeconfig["current-context"];
@@ -208,8 +209,8 @@ pub(crate) async fn client(kubeconfig: &str) -> Client {
 pub(crate) async fn until<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let wait = async {
         while !holds().await {
-            tokio::time::sleep(STEP).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    tokio::time::timeout(WITHIN, wait).await.unwrap_or_else(|_| panic!("not within {WITHIN:?}: {what}"));
+    tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("not within {TIMEOUT:?}: {what}"));
 }

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Each removed permission, and the request that is rejected without it. Watching the Leases makes a hand-over fast.
-const OF_THE_MANAGER: [([&str; 2], &str); 7] = [
+const MANAGER_PERMISSIONS: [([&str; 2], &str); 7] = [
     (["events", "create"], "create events"),
     (["events", "patch"], "patch events"),
     (["leases", "create"], "create leases"),
@@ -40,7 +40,7 @@ const OF_THE_MANAGER: [([&str; 2], &str); 7] = [
     (["leases", "watch"], "watch leases"),
 ];
 /// Without this permission, the API server rejects an object with `blockOwnerDeletion` in its owner reference.
-const OF_OWNERS: ([&str; 2], &str) = (["configmaps/finalizers", "update"], "create secrets");
+const OWNER_PERMISSION: ([&str; 2], &str) = (["configmaps/finalizers", "update"], "create secrets");
 
 /// Owns a Secret that blocks the deletion of its owner, and records an Event in each reconcile.
 #[controller(
@@ -161,11 +161,11 @@ impl<'a> Trial<'a> {
         let rejected = Arc::<Mutex<BTreeSet<String>>>::default();
         let noted = rejected.clone();
         let service = tower::service_fn(move |request: Request<Body>| {
-            let (inner, noted, asked) = (inner.clone(), noted.clone(), verb_and_resource(&request));
+            let (inner, noted, permission) = (inner.clone(), noted.clone(), verb_and_resource(&request));
             async move {
                 let response = inner.send(request).await;
                 if response.as_ref().is_ok_and(|response| response.status() == 403) {
-                    noted.lock().insert(asked);
+                    noted.lock().insert(permission);
                 }
                 response
             }
@@ -197,7 +197,7 @@ impl<'a> Trial<'a> {
 
     /// Returns `true` once the Event was repeated, the Lease was renewed and the Secret blocks the deletion of its
     /// owner.
-    async fn is_whole(&self) -> bool {
+    async fn has_acted(&self) -> bool {
         let events = self.cluster.list("events.k8s.io/v1", "Event", &self.name).await;
         let again = events.iter().any(|event| event["series"]["count"].as_i64() >= Some(2));
         let lease = self.leases.renewed_lease(&self.name);
@@ -228,7 +228,7 @@ async fn is_enough(cluster: &Cluster, leases: Leases) {
     let (trial, n) = (Trial::start(cluster, leases, None).await, AtomicUsize::new(0));
     until("an event, a renewal and an object", || async {
         trial.change(n.fetch_add(1, Ordering::Relaxed)).await;
-        trial.is_whole().await
+        trial.has_acted().await
     })
     .await;
     assert_eq!(trial.end().await, BTreeSet::new());
@@ -249,7 +249,7 @@ async fn is_needed(cluster: &Cluster, leases: Leases, without: [&str; 2], expect
 async fn role_is_exact(cluster: &Cluster) {
     for leases in [Leases::Election, Leases::Shards] {
         is_enough(cluster, leases).await;
-        for (without, expected) in OF_THE_MANAGER {
+        for (without, expected) in MANAGER_PERMISSIONS {
             is_needed(cluster, leases, without, expected).await;
         }
     }
@@ -258,7 +258,7 @@ async fn role_is_exact(cluster: &Cluster) {
 /// Returns `true` if the server enforces permissions for `blockOwnerDeletion`. The admission plugin
 /// `OwnerReferencesPermissionEnforcement` is not enabled by default.
 async fn asks_about_owners(cluster: &Cluster) -> bool {
-    let trial = Trial::start(cluster, Leases::Election, Some(OF_OWNERS.0)).await;
+    let trial = Trial::start(cluster, Leases::Election, Some(OWNER_PERMISSION.0)).await;
     trial.change(0).await;
     until("the object is made or rejected", || async { trial.is_whole_or_rejected().await }).await;
     !trial.end().await.is_empty()
@@ -282,7 +282,7 @@ async fn framework_verbs_are_needed_on_a_real_server() {
     let cluster = Cluster::from_env("KUBECONFIG").await;
     role_is_exact(&cluster).await;
     if asks_about_owners(&cluster).await {
-        is_needed(&cluster, Leases::Election, OF_OWNERS.0, OF_OWNERS.1).await;
+        is_needed(&cluster, Leases::Election, OWNER_PERMISSION.0, OWNER_PERMISSION.1).await;
     } else {
         eprintln!("left out: the admission plugin OwnerReferencesPermissionEnforcement is off");
     }

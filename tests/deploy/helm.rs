@@ -165,8 +165,8 @@ async fn wrong_values_are_rejected_with_a_reason() {
     ] {
         let line = format!("template {RELEASE} {} --set {values}", chart.display());
         let output = helm.command(&line).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && said.contains(part), "{values}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && stderr.contains(part), "{values}: {stderr}");
     }
 }
 
@@ -192,8 +192,8 @@ async fn numbers_in_values_stay_as_they_are_written() {
     for values in [format!("--values {}", file.display()), format!("--set {set}")] {
         let line = format!("template 7 {} {values} --namespace 1234", chart.display());
         let rendered = objects(&helm.run(&line).await);
-        let of_kind = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
-        let (deployment, budget) = (of_kind("Deployment"), of_kind("PodDisruptionBudget"));
+        let find = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
+        let (deployment, budget) = (find("Deployment"), find("PodDisruptionBudget"));
         assert_eq!(deployment["metadata"]["name"], "20241105", "{values}");
         assert_eq!(deployment["metadata"]["namespace"], "1234", "{values}");
         let pod = &deployment["spec"]["template"]["spec"];
@@ -247,7 +247,7 @@ async fn check_chart_install(mut cluster: Cluster) {
     let chart = chart.display();
     helm.run(&format!("install {RELEASE} {chart} --create-namespace")).await;
     let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
-    let of_kind = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap().clone();
+    let find = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap().clone();
     wait_for_pods(cluster, &namespace, 2).await;
 
     // Run the program with a token of the release's ServiceAccount. `start_applied` checks that its permissions match the
@@ -264,7 +264,7 @@ async fn check_chart_install(mut cluster: Cluster) {
     let values = helm.files.join("values.yaml");
     std::fs::write(&values, VALUES).unwrap();
     helm.run(&format!("upgrade {RELEASE} {chart} --values {}", values.display())).await;
-    let deployment = cluster.get(&of_kind("Deployment"), &namespace).await.unwrap();
+    let deployment = cluster.get(&find("Deployment"), &namespace).await.unwrap();
     let pod = &deployment["spec"]["template"]["spec"];
     assert_eq!(deployment["spec"]["replicas"], 3);
     assert_eq!(pod["containers"][0]["resources"]["limits"], json!({ "memory": "512Mi" }));
@@ -277,12 +277,12 @@ async fn check_chart_install(mut cluster: Cluster) {
     program.stop().await;
     // Switch from `RollingUpdate` to `Recreate`, which does not allow the `rollingUpdate` field.
     helm.run(&format!("upgrade {RELEASE} {chart} --set replicaCount=1,leaderElection.enabled=false,image.tag=7")).await;
-    let deployment = cluster.get(&of_kind("Deployment"), &namespace).await.unwrap();
+    let deployment = cluster.get(&find("Deployment"), &namespace).await.unwrap();
     assert_eq!(deployment["spec"]["strategy"], json!({ "type": "Recreate" }));
     assert_eq!(deployment["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/podset:7");
 
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
-    let crd = of_kind("CustomResourceDefinition");
+    let crd = find("CustomResourceDefinition");
     for object in upgraded.iter().filter(|object| object["kind"] != crd["kind"]) {
         let is_gone = || async { cluster.get(object, &namespace).await.is_none() };
         until(&format!("{} is gone", object["kind"]), is_gone).await;
@@ -303,13 +303,13 @@ async fn wait_for_pods(cluster: &Cluster, namespace: &str, n_pods: usize) {
     let name = format!("{RELEASE}-podset");
     let run = || async {
         let pods = cluster.list("v1", "Pod", namespace).await;
-        let of_release = pods.iter().filter(|pod| {
+        let running = pods.iter().filter(|pod| {
             pod["metadata"]["labels"]["app.kubernetes.io/instance"] == RELEASE
                 && pod["metadata"]["deletionTimestamp"].is_null()
                 && pod["status"]["phase"] == "Running"
                 && pod["spec"]["serviceAccountName"] == *name
         });
-        of_release.count() == n_pods
+        running.count() == n_pods
     };
     until(&format!("{n_pods} pods of the release run"), run).await;
 }
@@ -339,13 +339,13 @@ async fn notes_say_how_to_turn_conversion_off() {
     let lease = format!("kubectl --namespace {namespace} delete lease {RELEASE}-website");
     assert!(notes.lines().any(|line| line.trim() == lease), "{notes}");
     let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
-    let of_kind = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap();
-    let secret = of_kind("Secret");
+    let find = |kind: &str| manifests.iter().find(|object| object["kind"] == kind).unwrap();
+    let secret = find("Secret");
     assert!(cluster.get(secret, namespace).await.is_some());
 
     helm.run(&format!("uninstall {RELEASE} --wait")).await;
     until("the private key is gone", || async { cluster.get(secret, namespace).await.is_none() }).await;
-    let crd = of_kind("CustomResourceDefinition");
+    let crd = find("CustomResourceDefinition");
     cluster.merge(crd, "", &serde_json::from_str(patch).unwrap()).await;
     assert_eq!(cluster.get(crd, "").await.unwrap()["spec"]["conversion"], json!({ "strategy": "None" }));
     helm.run(&format!("{install} --force-conflicts")).await;
@@ -372,14 +372,14 @@ async fn program_replaces_cert_manager_in_an_upgrade() {
         let data = json!({ "tls.crt": "", "tls.key": "" });
         json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": { "name": name }, "data": data })
     };
-    let of_cert_manager = secret(&certificate["spec"]["secretName"]);
-    cluster.apply_soon(&of_cert_manager, namespace).await;
+    let issued_secret = secret(&certificate["spec"]["secretName"]);
+    cluster.apply_soon(&issued_secret, namespace).await;
 
     helm.run(&format!("upgrade {RELEASE} {chart} --set certManager.enabled=false")).await;
     let manifests = objects(&helm.run(&format!("get manifest {RELEASE}")).await);
     let own = manifests.iter().find(|object| object["kind"] == "Secret").unwrap();
     assert!(cluster.get(own, namespace).await.unwrap()["data"].is_null(), "the program writes its certificate there");
-    assert!(cluster.get(&of_cert_manager, namespace).await.is_some());
+    assert!(cluster.get(&issued_secret, namespace).await.is_some());
 
     helm.run(&format!("{install} --reset-values")).await;
     until("the key of the program is gone", || async { cluster.get(own, namespace).await.is_none() }).await;
@@ -413,10 +413,10 @@ async fn hand_edits_of_values_survive_and_are_rendered() {
     helm.chart("podset", "--leader-elect --check");
     assert!(std::fs::read_to_string(&values).unwrap().contains("replicaCount: 5 # five\n"));
     let rendered = render_chart(&helm, &chart).await;
-    let of_kind = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
-    assert_eq!(of_kind("Deployment")["spec"]["replicas"], 5);
-    assert_eq!(of_kind("Deployment")["spec"]["strategy"], json!({ "type": "Recreate" }));
-    assert_eq!(of_kind("ConfigMap")["data"]["team"], "shop");
+    let find = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
+    assert_eq!(find("Deployment")["spec"]["replicas"], 5);
+    assert_eq!(find("Deployment")["spec"]["strategy"], json!({ "type": "Recreate" }));
+    assert_eq!(find("ConfigMap")["data"]["team"], "shop");
     depends_on_itself_as_a_package(&helm, &chart).await;
 }
 
@@ -435,9 +435,12 @@ async fn depends_on_itself_as_a_package(helm: &Helm, dependency: &Path) {
         let rendered = objects(&helm.run(&line).await);
         let deployments: Vec<_> = rendered.iter().filter(|object| object["kind"] == "Deployment").collect();
         assert_eq!(deployments.len(), n_deployments);
-        let of_chart = deployments.iter().find(|object| object["metadata"]["name"] == "web-website").unwrap();
-        assert_eq!(of_chart["metadata"]["labels"]["app.kubernetes.io/version"], "1.2.3_k8s1.33");
-        assert_eq!(of_chart["spec"]["template"]["spec"]["containers"][0]["image"], "example.com/website:1.2.3_k8s1.33");
+        let deployment = deployments.iter().find(|object| object["metadata"]["name"] == "web-website").unwrap();
+        assert_eq!(deployment["metadata"]["labels"]["app.kubernetes.io/version"], "1.2.3_k8s1.33");
+        assert_eq!(
+            deployment["spec"]["template"]["spec"]["containers"][0]["image"],
+            "example.com/website:1.2.3_k8s1.33"
+        );
     }
 }
 

@@ -42,9 +42,9 @@ async fn new_project_is_deployed_on_a_real_server() {
     let folder = Folder::new();
     let project = project(&folder);
     let program = build::target().join("debug").join(NAME);
-    let said = run(std::process::Command::new(&program).arg("--version"));
+    let version = run(std::process::Command::new(&program).arg("--version"));
     let starts = format!("{NAME} 0.1.0, commit {COMMIT}\nkctl {}, debug build for ", env!("CARGO_PKG_VERSION"));
-    assert!(said.starts_with(&starts), "{said}");
+    assert!(version.starts_with(&starts), "{version}");
     let image = format!("registry.example.com/{NAME}:1");
     let generate = ["generate-manifests", "--leader-elect", "--metrics", "--image", &image, "--out", "deploy"];
     run(std::process::Command::new(&program).args(generate).current_dir(&project));
@@ -59,8 +59,8 @@ async fn new_project_is_deployed_on_a_real_server() {
     run(kubectl.args(["apply", "-n", "default", "-f", "sample.yaml"]).current_dir(&project));
     let sample = crate::files::objects(&std::fs::read_to_string(project.join("sample.yaml")).unwrap()).remove(0);
     let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": sample["metadata"]["name"] } });
-    let said = || async { Some(cluster.get(&config, "default").await?["data"]["message"].take()) };
-    until("the config map says the message", || async { said().await.as_ref() == Some(&sample["spec"]["message"]) })
+    let message = || async { Some(cluster.get(&config, "default").await?["data"]["message"].take()) };
+    until("the config map says the message", || async { message().await.as_ref() == Some(&sample["spec"]["message"]) })
         .await;
     cluster.delete(&sample, "default").await;
     until("the config map goes", || async { cluster.get(&config, "default").await.is_none() }).await;
@@ -81,8 +81,8 @@ fn block_commands(project: &Path) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Runs the commands of README and workflow in order, except image builds and `run`, which never ends. Without a
-/// cluster, `kubectl` commands are skipped, and without Helm those of `helm`.
+/// Runs the commands of README and workflow in order, except image builds, which `cargo xtask image` runs, and `run`, which
+/// never ends. Without a cluster, `kubectl` commands are skipped, and without Helm those of `helm`.
 #[test]
 #[ignore = "takes minutes: cargo xtask new-project"]
 fn every_command_of_a_new_project_works() {

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The grace period of the Deployment.
-const STOPS_WITHIN: Duration = Duration::from_secs(45);
+const STOP_TIMEOUT: Duration = Duration::from_secs(45);
 
 /// A running program, and the server on which it is deployed.
 pub(crate) struct Program<'a> {
@@ -191,9 +191,9 @@ impl<'a> Program<'a> {
         self.cluster.assert_never_forbidden(&self.namespace, &self.name);
         let process = self.process.id().unwrap().to_string();
         build::run(std::process::Command::new("kill").args(["-TERM", &process]));
-        let ended = tokio::time::timeout(STOPS_WITHIN, self.process.wait()).await;
+        let ended = tokio::time::timeout(STOP_TIMEOUT, self.process.wait()).await;
         let log = self.log();
-        assert!(ended.unwrap_or_else(|_| panic!("not within {STOPS_WITHIN:?}: {log}")).unwrap().success(), "{log}");
+        assert!(ended.unwrap_or_else(|_| panic!("not within {STOP_TIMEOUT:?}: {log}")).unwrap().success(), "{log}");
         let complaints: Vec<_> =
             log.lines().filter(|line| line.contains(" WARN ") || line.contains(" ERROR ")).collect();
         assert_eq!(complaints, [""; 0], "{log}");

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Time limit for the program's first log line and first request.
-const WITHIN: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Starts a proxy that only supports CONNECT. Returns its URL and the number of its tunnels.
 async fn proxy() -> (String, Arc<AtomicUsize>) {
@@ -82,11 +82,11 @@ async fn first_proxied_request(server: &str, kubeconfig_proxy: bool, no_proxy: &
     let files_of_variable = format!("{}:{}", files.join("missing").display(), files.join("kubeconfig").display());
     program.arg("run").env("KUBECONFIG", files_of_variable).env("HTTPS_PROXY", of_variable).env("NO_PROXY", no_proxy);
     let mut running = program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
-    let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
-    let mut first = said.next_line().await.unwrap().unwrap_or_default();
+    let mut stderr_lines = BufReader::new(running.stderr.take().unwrap()).lines();
+    let mut first = stderr_lines.next_line().await.unwrap().unwrap_or_default();
     // Warnings about unknown variables come first.
     while !first.is_empty() && !first.contains(": context ") {
-        first = said.next_line().await.unwrap().unwrap_or_default();
+        first = stderr_lines.next_line().await.unwrap().unwrap_or_default();
     }
     if !first.contains(", through the proxy ") {
         return None;
@@ -112,7 +112,7 @@ async fn proxy_variables_and_no_proxy_are_obeyed() {
         ("https://127.0.0.1:6443", false, "", None),
     ];
     for (server, of_kubeconfig, no_proxy, expected) in cases {
-        let asked = tokio::time::timeout(WITHIN, first_proxied_request(server, of_kubeconfig, no_proxy)).await;
-        assert_eq!(asked.expect("it says where it goes"), expected, "{server}, {of_kubeconfig}, NO_PROXY={no_proxy}");
+        let reached = tokio::time::timeout(TIMEOUT, first_proxied_request(server, of_kubeconfig, no_proxy)).await;
+        assert_eq!(reached.expect("it says where it goes"), expected, "{server}, {of_kubeconfig}, NO_PROXY={no_proxy}");
     }
 }

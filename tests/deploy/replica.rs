@@ -12,12 +12,12 @@ use std::{
 use kctl::prelude::*;
 
 #[controller(of = ConfigMap, owns = Secret(apply), concurrency = 8, converged = is_done)]
-struct Configs {
+struct ReplicaConfigs {
     replica: String,
     journal: File,
 }
 
-impl Configs {
+impl ReplicaConfigs {
     /// Appends a line with a single write, so that the lines of all processes are in chronological order.
     fn note(&self, what: &str, key: &str, state: &str) -> Result<()> {
         let now = SystemTime::UNIX_EPOCH.elapsed()?.as_micros();
@@ -29,14 +29,14 @@ fn state(config: &ConfigMap) -> Option<&String> {
     config.data.as_ref()?.get("state")
 }
 
-fn is_done(config: &ConfigMap, cx: &Context<Configs>) -> bool {
+fn is_done(config: &ConfigMap, cx: &Context<ReplicaConfigs>) -> bool {
     let Some(state) = state(config) else { return true };
     let owned = cx.owned::<Secret>();
     let has = |secret: &Secret| secret.data.as_ref().is_some_and(|data| data["state"].0 == state.as_bytes());
     owned.iter().any(|secret| has(&secret))
 }
 
-impl Reconcile for Configs {
+impl Reconcile for ReplicaConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         let Some(state) = state(&config) else { return Ok(Action::await_change()) };
         let name = config.name_any();
@@ -59,7 +59,7 @@ impl Reconcile for Configs {
 async fn main() -> Result<()> {
     let app = App::new("rolling").controller_with(|_env| async {
         let journal = OpenOptions::new().append(true).create(true).open(std::env::var("JOURNAL")?)?;
-        Ok(Configs { replica: std::env::var("REPLICA")?, journal })
+        Ok(ReplicaConfigs { replica: std::env::var("REPLICA")?, journal })
     });
     app.main().await
 }

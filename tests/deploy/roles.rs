@@ -20,10 +20,11 @@ pub(crate) async fn check_permissions(
     cluster.apply(&nobody, namespace).await;
     let nobody = client(&cluster.kubeconfig_of(namespace, "nobody").await).await;
     for of in [namespace, "kube-public"] {
-        let of_everybody = allowed_permissions(&nobody, of).await;
+        let default_permissions = allowed_permissions(&nobody, of).await;
         let expected: BTreeSet<_> =
-            role_permissions(manifests, namespace, account, of).difference(&of_everybody).cloned().collect();
-        let actual: BTreeSet<_> = allowed_permissions(its, of).await.difference(&of_everybody).cloned().collect();
+            role_permissions(manifests, namespace, account, of).difference(&default_permissions).cloned().collect();
+        let actual: BTreeSet<_> =
+            allowed_permissions(its, of).await.difference(&default_permissions).cloned().collect();
         assert_eq!(actual, expected, "in {of}");
     }
 }
@@ -52,11 +53,11 @@ fn role_permissions(manifests: &[Json], namespace: &str, account: &str, of: &str
 }
 
 async fn allowed_permissions(client: &Client, namespace: &str) -> BTreeSet<String> {
-    let asked = json!({
+    let rules_review = json!({
         "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": { "namespace": namespace },
     });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
-    let request = Request::post(path).body(serde_json::to_vec(&asked).unwrap()).unwrap();
+    let request = Request::post(path).body(serde_json::to_vec(&rules_review).unwrap()).unwrap();
     let status = client.request::<Json>(request).await.unwrap()["status"].take();
     let rules = ["resourceRules", "nonResourceRules"].iter().filter_map(|rules| status[rules].as_array()).flatten();
     rules.flat_map(permissions).collect()

@@ -43,7 +43,7 @@ const BETWEEN_CHANGES: Duration = Duration::from_millis(1_000 * N_CLIENTS as u64
 const REPLICAS: [(&str, &str); 3] = [("a-old", "a-new"), ("b-old", "b-new"), ("c-old", "c-new")];
 
 /// The server, the namespace and the files of the test.
-struct World<'a> {
+struct RolloutWorld<'a> {
     cluster: &'a Cluster,
     namespace: String,
     files: Folder,
@@ -73,7 +73,7 @@ fn now() -> u128 {
     SystemTime::UNIX_EPOCH.elapsed().unwrap().as_micros()
 }
 
-impl<'a> World<'a> {
+impl<'a> RolloutWorld<'a> {
     async fn new(cluster: &'a Cluster) -> Self {
         let namespace = format!("rolling-{}", std::process::id());
         let space = json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": &namespace } });
@@ -205,7 +205,7 @@ fn leaders(journal: &[Line]) -> Vec<&str> {
 
 /// Replaces the replicas one by one like a Deployment: the new one has to be ready before an old one is stopped. Stops
 /// the leader first if it is an old one.
-async fn replace(world: &World<'_>, program: &Path, mut old: Vec<Replica>) -> Vec<Replica> {
+async fn replace(world: &RolloutWorld<'_>, program: &Path, mut old: Vec<Replica>) -> Vec<Replica> {
     let mut replaced = Vec::new();
     for (_, name) in REPLICAS {
         replaced.push(world.start(name, program).await);
@@ -220,7 +220,7 @@ async fn replace(world: &World<'_>, program: &Path, mut old: Vec<Replica>) -> Ve
 
 async fn is_replaced_one_by_one(cluster: &Cluster) {
     let program = build::programs().join("examples/deploy-replica");
-    let world = World::new(cluster).await;
+    let world = RolloutWorld::new(cluster).await;
     let mut old = Vec::new();
     for (name, _) in REPLICAS {
         old.push(world.start(name, &program).await);

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Time limit of an exit: the grace period, the shutdown, and a margin for a slow machine.
-const ENDS_WITHIN: Duration = Duration::from_secs(30);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Starts the program with this number of worker threads, and waits until a reconcile blocks one of them.
 async fn start_blocked(cluster: &Cluster, files: &Folder, n_threads: &str, flags: &[&str]) -> Child {
@@ -39,10 +39,10 @@ fn terminate(running: &Child) {
 
 /// Waits until a program exits, checks its exit status, and returns its standard error.
 async fn wait_for_exit(running: Child, code: i32) -> String {
-    let ended = tokio::time::timeout(ENDS_WITHIN, running.wait_with_output()).await.expect("it ends").unwrap();
-    let said = String::from_utf8(ended.stderr).unwrap();
-    assert_eq!(ended.status.code(), Some(code), "{said}");
-    said
+    let ended = tokio::time::timeout(EXIT_TIMEOUT, running.wait_with_output()).await.expect("it ends").unwrap();
+    let stderr = String::from_utf8(ended.stderr).unwrap();
+    assert_eq!(ended.status.code(), Some(code), "{stderr}");
+    stderr
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,9 +50,9 @@ async fn process_with_blocked_thread_exits_after_shutdown_timeout() {
     let (cluster, files) = (Cluster::embedded().await, Folder::new());
     let running = start_blocked(&cluster, &files, "2", &["--graceful-shutdown-timeout=1s"]).await;
     terminate(&running);
-    let said = wait_for_exit(running, 1).await;
-    assert!(said.contains("Error: reconciles of configmap (default/web) still ran 1s after the stop"), "{said}");
-    assert!(said.contains("help: a function blocks its thread"), "{said}");
+    let stderr = wait_for_exit(running, 1).await;
+    assert!(stderr.contains("Error: reconciles of configmap (default/web) still ran 1s after the stop"), "{stderr}");
+    assert!(stderr.contains("help: a function blocks its thread"), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -60,13 +60,17 @@ async fn second_signal_ends_a_fully_blocked_program() {
     let (cluster, files) = (Cluster::embedded().await, Folder::new());
     let mut running = start_blocked(&cluster, &files, "1", &["--graceful-shutdown-timeout=-1s"]).await;
     terminate(&running);
-    let mut said = BufReader::new(running.stderr.take().unwrap()).lines();
+    let mut stderr_lines = BufReader::new(running.stderr.take().unwrap()).lines();
     let stops = async {
-        while !said.next_line().await.unwrap().expect("it goes on").contains("another signal ends the process at once")
-        {
-        }
+        while !stderr_lines
+            .next_line()
+            .await
+            .unwrap()
+            .expect("it goes on")
+            .contains("another signal ends the process at once")
+        {}
     };
-    tokio::time::timeout(ENDS_WITHIN, stops).await.expect("it has heard the signal");
+    tokio::time::timeout(EXIT_TIMEOUT, stops).await.expect("it has received the signal");
     terminate(&running);
     wait_for_exit(running, 1).await;
 }
@@ -78,18 +82,18 @@ async fn fully_blocked_process_exits_and_logs_json_error() {
         let log = format!("--log-format={format}");
         let running = start_blocked(&cluster, &files, "1", &["--graceful-shutdown-timeout=1s", &log]).await;
         terminate(&running);
-        let said = wait_for_exit(running, 1).await;
+        let stderr = wait_for_exit(running, 1).await;
         let error = "all threads were still blocked 1s after the stop";
-        assert!(said.contains("help: a function blocks its thread"), "{said}");
+        assert!(stderr.contains("help: a function blocks its thread"), "{stderr}");
         if format == "text" {
-            assert!(said.contains(&format!("\nError: {error}")), "{said}");
+            assert!(stderr.contains(&format!("\nError: {error}")), "{stderr}");
             continue;
         }
-        let levels = said.lines().map(|line| {
+        let levels = stderr.lines().map(|line| {
             let line: Value = serde_json::from_str(line).expect(line);
             (line["level"].as_str().unwrap().to_owned(), line["message"].as_str().unwrap().to_owned())
         });
-        assert!(levels.into_iter().any(|(level, message)| level == "ERROR" && message.starts_with(error)), "{said}");
+        assert!(levels.into_iter().any(|(level, message)| level == "ERROR" && message.starts_with(error)), "{stderr}");
     }
 }
 
@@ -111,9 +115,9 @@ async fn final_error_is_last_json_log_line() {
     let mut program = Command::new(programs().join("examples/deploy-replica"));
     program.args(["run", "--log-format=json", "--kubeconfig"]).arg(files.join("nowhere"));
     program.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true);
-    let said = wait_for_exit(program.spawn().unwrap(), 1).await;
-    let last: Value = serde_json::from_str(said.lines().last().unwrap()).expect(&said);
-    assert_eq!(last["level"], "ERROR", "{said}");
-    assert!(last["message"].as_str().unwrap().contains("no cluster to run against"), "{said}");
-    assert_eq!(said.matches("no cluster to run against").count(), 1, "it is said once: {said}");
+    let stderr = wait_for_exit(program.spawn().unwrap(), 1).await;
+    let last: Value = serde_json::from_str(stderr.lines().last().unwrap()).expect(&stderr);
+    assert_eq!(last["level"], "ERROR", "{stderr}");
+    assert!(last["message"].as_str().unwrap().contains("no cluster to run against"), "{stderr}");
+    assert_eq!(stderr.matches("no cluster to run against").count(), 1, "it is printed once: {stderr}");
 }

@@ -23,7 +23,7 @@ use tower::ServiceExt;
 
 const REQUESTS_DEFAULT: u64 = 3_000;
 /// Time limit of a request in simulated time, which only a request that hangs reaches.
-const WITHIN: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// Maximum nesting depth of a generated body. Parsers give up at 128 or 10,000.
 const DEPTH_MAX: usize = 20_000;
 /// The server is restarted after this many requests, so that growing memory indicates a leak.
@@ -316,7 +316,7 @@ async fn no_request_brings_the_server_down() {
         if env::var_os("FUZZ_TRACE").is_some() {
             eprintln!("{what} {:?}", request.body().pieces);
         }
-        let answered = tokio::time::timeout(WITHIN, send_request(&running.server, request)).await;
+        let answered = tokio::time::timeout(TIMEOUT, send_request(&running.server, request)).await;
         let code = answered.unwrap_or_else(|_| panic!("{what} hangs"));
         *codes.entry(code.as_u16()).or_insert(0_u64) += 1;
     }

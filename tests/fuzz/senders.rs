@@ -27,9 +27,9 @@ const REQUESTS_A_SENDER: u64 = 25;
 /// Number of concurrent senders.
 const AT_A_TIME: u64 = 40;
 /// Longest time for which the server may keep a connection: the timeouts of head and body, and a margin.
-const LET_GO_WITHIN: Duration = Duration::from_secs(180);
+const DISCONNECT_TIMEOUT: Duration = Duration::from_secs(180);
 /// Time limit of an ordinary request in simulated time.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(5);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 const POST: &str =
     "POST /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n";
@@ -133,12 +133,12 @@ async fn slow_tls_clients_are_disconnected_without_delaying_others() {
     for batch in 0..n_senders.div_ceil(AT_A_TIME) {
         let senders = (0..AT_A_TIME).map(|index| {
             let seed = seed.wrapping_mul(1_000_003).wrapping_add(batch * AT_A_TIME + index);
-            let sent = timeout(LET_GO_WITHIN, send(&address, &tls, seed));
+            let sent = timeout(DISCONNECT_TIMEOUT, send(&address, &tls, seed));
             async move { sent.await.unwrap_or_else(|_| panic!("the sender of seed {seed} is kept for ever")) }
         });
         let ordinary = async {
             sleep(Duration::from_secs(1)).await;
-            let response = timeout(ANSWERED_WITHIN, read_status_line(&address, &tls)).await;
+            let response = timeout(RESPONSE_TIMEOUT, read_status_line(&address, &tls)).await;
             assert_eq!(response.expect("an ordinary client is held up"), "HTTP/1.1 200 OK");
         };
         futures::join!(futures::future::join_all(senders), ordinary);

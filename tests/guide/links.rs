@@ -151,16 +151,17 @@ fn files_that_the_design_pages_name_exist() {
     let mut files = Vec::new();
     rust_files(&root(), &mut files);
     let design = ["", "docs", "docs/decisions"].map(|folder| root().join(folder));
-    let of_folders = ["benches", "tests/conformance", "tests/envtest", "tests/loop"].map(|folder| root().join(folder));
-    let of_folders =
-        of_folders.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|file| file.unwrap().path());
-    let of_folders = of_folders.filter(|file| file.extension().is_some_and(|extension| extension == "md"));
+    let folder_pages =
+        ["benches", "tests/conformance", "tests/envtest", "tests/loop"].map(|folder| root().join(folder));
+    let folder_pages =
+        folder_pages.iter().flat_map(|folder| fs::read_dir(folder).unwrap()).map(|file| file.unwrap().path());
+    let folder_pages = folder_pages.filter(|file| file.extension().is_some_and(|extension| extension == "md"));
     let (mut n_names, mut missing) = (0, Vec::new());
     // docs/renames.md names files that no longer exist.
     let is_design = |page: &PathBuf| {
         design.iter().any(|folder| page.parent() == Some(folder)) && !page.ends_with("docs/renames.md")
     };
-    for page in pages().into_iter().filter(is_design).chain(of_folders) {
+    for page in pages().into_iter().filter(is_design).chain(folder_pages) {
         let text = fs::read_to_string(&page).unwrap();
         for name in text
             .split('`')

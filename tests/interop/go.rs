@@ -33,9 +33,9 @@ async fn program_of(folder: &str, package: &str) -> Command {
 /// Runs a program, checks that it succeeds, and returns its standard output.
 pub(crate) async fn run_and_read(program: &mut Command) -> String {
     let output = program.output().await.expect("the program starts");
-    let (told, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}\n{wrong}");
-    told.into_owned()
+    let (stdout, wrong) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stdout}\n{wrong}");
+    stdout.into_owned()
 }
 
 /// A temporary folder that is removed at the end of the test.
@@ -96,13 +96,14 @@ fn audited_uris(folder: &Folder) -> Vec<String> {
 fn assert_streamed(folder: &Folder, resources: &[&str]) {
     let audited = audited_uris(folder);
     for resource in resources {
-        let of_all = |uri: &&String| uri.split('?').next().is_some_and(|path| path.ends_with(&format!("/{resource}")));
-        let of_kind: Vec<&String> = audited.iter().filter(of_all).collect();
-        let streams = of_kind.iter().any(|uri| uri.contains("watch=true") && uri.contains("sendInitialEvents=true"));
-        assert!(streams, "no watch of {resource} began with what is there: {of_kind:?}");
+        let is_resource =
+            |uri: &&String| uri.split('?').next().is_some_and(|path| path.ends_with(&format!("/{resource}")));
+        let matching: Vec<&String> = audited.iter().filter(is_resource).collect();
+        let streams = matching.iter().any(|uri| uri.contains("watch=true") && uri.contains("sendInitialEvents=true"));
+        assert!(streams, "no watch of {resource} began with what is there: {matching:?}");
         let is_list =
             |uri: &&&String| uri.contains("limit=") || uri.contains("resourceVersion=0&") && !uri.contains("watch");
-        let lists: Vec<_> = of_kind.iter().filter(is_list).collect();
+        let lists: Vec<_> = matching.iter().filter(is_list).collect();
         assert!(lists.is_empty(), "{resource} were listed: {lists:?}");
     }
 }

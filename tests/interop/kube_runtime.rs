@@ -27,7 +27,7 @@ use crate::plan::{assert_acted, plan};
 
 const N_APPS: usize = 5;
 /// Time limit in simulated time, far longer than a controller takes to converge.
-const WITHIN: Duration = Duration::from_secs(1_000);
+const TIMEOUT: Duration = Duration::from_secs(1_000);
 /// Number of fault plans to run.
 const N_SEEDS: u64 = 10;
 /// Number of writes that a watcher follows per fault plan.
@@ -72,7 +72,7 @@ async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut(
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    assert!(tokio::time::timeout(WITHIN, waiting).await.is_ok(), "{what}");
+    assert!(tokio::time::timeout(TIMEOUT, waiting).await.is_ok(), "{what}");
 }
 
 #[tokio::test(start_paused = true)]

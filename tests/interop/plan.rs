@@ -47,7 +47,7 @@ pub(crate) fn plan(seed: u64) -> Faults {
         (EventFault::Hold(Duration::from_millis(500)), 30),
         (EventFault::Skip(Duration::from_millis(500)), 30),
     ] {
-        faults.add(Rule::event(fault, |told| told.client != DRIVER).per_mille(per_mille).times(TIMES_MAX));
+        faults.add(Rule::event(fault, |change| change.client != DRIVER).per_mille(per_mille).times(TIMES_MAX));
     }
     faults
 }

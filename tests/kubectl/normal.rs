@@ -57,8 +57,10 @@ pub(crate) fn normalize(step: &Step, namespace: &str, place: &Path) -> Step {
         })
     };
     // Some errors end with a diff of Go's internal types, which is cut off.
-    let err =
-        step.err.split_once("\n@@ ").map_or_else(|| step.err.clone(), |(told, _)| format!("{}\n", told.trim_end()));
+    let err = step
+        .err
+        .split_once("\n@@ ")
+        .map_or_else(|| step.err.clone(), |(message, _)| format!("{}\n", message.trim_end()));
     Step { exit: step.exit, out: text(&step.out), err: text(&err) }
 }
 

@@ -51,22 +51,23 @@ impl Step {
 
     /// Returns the lines that only one of two outputs has.
     pub(crate) fn differing_lines(&self, found: &Self) -> String {
-        let mut told = String::new();
+        let mut differences = String::new();
         if self.exit != found.exit {
-            told += &format!("    exit: expected {}, found {}\n", self.exit, found.exit);
+            differences += &format!("    exit: expected {}, found {}\n", self.exit, found.exit);
         }
         for (what, expected, found) in [("out", &self.out, &found.out), ("err", &self.err, &found.err)] {
             for (sign, own, other) in [('-', expected, found), ('+', found, expected)] {
                 let other: Vec<&str> = other.lines().collect();
                 for line in own.lines().filter(|line| !other.contains(line)) {
-                    told += &format!("    {what} {sign} {line}\n");
+                    differences += &format!("    {what} {sign} {line}\n");
                 }
             }
-            if expected != found && told.is_empty() {
-                told = format!("    {what}: the same lines in another order:\n{expected}\n    found:\n{found}\n");
+            if expected != found && differences.is_empty() {
+                differences =
+                    format!("    {what}: the same lines in another order:\n{expected}\n    found:\n{found}\n");
             }
         }
-        told
+        differences
     }
 }
 

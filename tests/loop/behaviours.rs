@@ -13,7 +13,7 @@ fn quoted_words(row: &str) -> impl Iterator<Item = &str> {
 }
 
 /// File of the tests that the last column of a lettered row names without a file.
-const OF_KUBE: &str = "benches/kube-controller/tests/letters.rs";
+const LETTERS_FILE: &str = "benches/kube-controller/tests/letters.rs";
 
 /// Splits `file::name` if it is the name of a test.
 fn test_of(word: &str) -> Option<(&str, &str)> {
@@ -53,9 +53,9 @@ fn each_behaviour_row_names_test_or_reason() {
     let expected: Vec<String> =
         (1..=140).map(|number| number.to_string()).chain(('a'..='m').map(|letter| letter.to_string())).collect();
     for name in &expected {
-        let of_name = rows.get(name).map(Vec::as_slice).unwrap_or_default();
-        assert_eq!(of_name.len(), 1, "{name} has one row: {of_name:?}");
-        let row = of_name[0];
+        let named_rows = rows.get(name).map(Vec::as_slice).unwrap_or_default();
+        assert_eq!(named_rows.len(), 1, "{name} has one row: {named_rows:?}");
+        let row = named_rows[0];
         let excused = row.contains("no such stage: ");
         let shown = quoted_words(row).any(|word| test_of(word).is_some() || is_ui(word));
         assert!(shown != excused, "{name} names a test, or says why there is none: {row}");
@@ -67,9 +67,9 @@ fn each_behaviour_row_names_test_or_reason() {
 fn has_test(text: &str, name: &str) -> bool {
     let head = [format!("fn {name}("), format!("fn {name}<")];
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
-    let of_function =
+    let declares_function =
         |line: &&str| head.iter().any(|head| line.trim_start_matches("async ").starts_with(head.as_str()));
-    lines.iter().enumerate().filter(|(_, line)| of_function(line)).any(|(index, _)| {
+    lines.iter().enumerate().filter(|(_, line)| declares_function(line)).any(|(index, _)| {
         let attributes = lines[..index].iter().rev().take_while(|line| line.starts_with(['#', '/']));
         attributes.into_iter().any(|line| {
             line.starts_with("#[test]") || line.starts_with("#[tokio::test") || line.starts_with("#[kctl::test")
@@ -116,11 +116,11 @@ fn every_test_of_the_table_exists() {
     }
     let n_tests = check_tests_of(TABLE);
     assert!(n_tests > 150, "{n_tests} tests");
-    let letters = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(OF_KUBE)).unwrap();
+    let letters = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(LETTERS_FILE)).unwrap();
     let names: Vec<_> = TABLE.lines().flat_map(last_column_names).collect();
     assert_eq!(names.len(), 13, "a test of kube's for each letter: {names:?}");
     for name in names {
-        assert!(has_test(&letters, name), "there is no test `{name}` in {OF_KUBE}");
+        assert!(has_test(&letters, name), "there is no test `{name}` in {LETTERS_FILE}");
     }
 }
 

@@ -159,8 +159,8 @@ static RED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 #[controller(name = "here", namespaces = ["default"], reads = Secret)]
 async fn here(config: Arc<ConfigMap>, cx: Context<here>) -> Result<Action> {
     let secrets = cx.store::<Secret>();
-    let is_there = |namespace: &&str| secrets.get(&Key::namespaced(namespace, "s")).is_some();
-    let seen: Vec<_> = ["default", "other"].into_iter().filter(is_there).collect();
+    let has_secret = |namespace: &&str| secrets.get(&Key::namespaced(namespace, "s")).is_some();
+    let seen: Vec<_> = ["default", "other"].into_iter().filter(has_secret).collect();
     HERE.lock().push(format!("{} sees {} of {}", config.name_any(), seen.join(" "), secrets.len()));
     Ok(Action::await_change())
 }

@@ -21,7 +21,7 @@ pub(crate) const CRATES: [&str; 11] = [
 ];
 
 /// The files that import a module, by the importing and the imported module.
-type Imports = BTreeMap<(String, String), BTreeSet<String>>;
+pub(crate) type Imports = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// Returns the imports between the modules of a crate. `files` are paths below its `src` with their content. Unit tests
 /// may import any module.
@@ -64,31 +64,36 @@ fn imported_modules(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, word) in code.match_indices("crate::") {
         let rest = &code[at + word.len()..];
-        let Some(group) = rest.strip_prefix('{') else {
-            found.push(name(rest));
-            continue;
-        };
-        let (mut depth, mut start) = (1, 0);
-        for (at, one) in group.char_indices() {
-            match one {
-                '{' => depth += 1,
-                '}' => depth -= 1,
-                _ => {}
-            }
-            if depth == 0 || (depth == 1 && one == ',') {
-                found.push(name(&group[start..at]));
-                start = at + 1;
-            }
-            if depth == 0 {
-                break;
-            }
+        match rest.strip_prefix('{') {
+            Some(group) => found.extend(group_items(group).into_iter().map(name)),
+            None => found.push(name(rest)),
         }
     }
     found
 }
 
+/// Returns the items of a group `{a::B, c}` of paths, after its opening brace.
+pub(crate) fn group_items(group: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut items) = (1, 0, Vec::new());
+    for (at, one) in group.char_indices() {
+        match one {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 || (depth == 1 && one == ',') {
+            items.push(&group[start..at]);
+            start = at + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    items
+}
+
 /// Returns the imports that are part of a cycle or connect two cycles; empty if the modules can be ordered.
-fn cycles(mut imports: Imports) -> Imports {
+pub(crate) fn cycles(mut imports: Imports) -> Imports {
     loop {
         let importing: BTreeSet<_> = imports.keys().map(|(from, _)| from.clone()).collect();
         let imported: BTreeSet<_> = imports.keys().map(|(_, to)| to.clone()).collect();
@@ -100,21 +105,53 @@ fn cycles(mut imports: Imports) -> Imports {
     }
 }
 
-fn crate_imports(name: &str) -> Imports {
+/// Returns the files of a crate: paths below its `src` with their content.
+pub(crate) fn files_of(name: &str) -> Vec<(String, String)> {
     let folder = format!("{name}/src");
-    let files: Vec<_> =
-        sources(&folder).into_iter().map(|(path, text)| (path[folder.len() + 1..].to_owned(), text)).collect();
-    imports(&files)
+    sources(&folder).into_iter().map(|(path, text)| (path[folder.len() + 1..].to_owned(), text)).collect()
 }
 
 #[test]
 fn modules_of_each_crate_import_in_one_direction() {
     for name in CRATES {
-        let all = crate_imports(name);
+        let all = imports(&files_of(name));
         assert!(!all.is_empty(), "no imports found in {name}: the search has to follow the code");
         let found = cycles(all);
         assert!(found.is_empty(), "{name}: these imports form a circle; move the item to the lower module: {found:#?}");
     }
+}
+
+/// The store gets the built-in kinds when it is created (`BuiltInKinds`), so that it can be read without their rules.
+#[test]
+fn store_imports_no_kind() {
+    let all = crate_imports("kctl-apiserver");
+    let found = |from: &str, to: &str| all.get(&(from.to_owned(), to.to_owned()));
+    assert!(found("store", "registry").is_some(), "the store has moved: follow it");
+    assert_eq!(found("store", "kinds"), None, "add what the store needs to `BuiltInKinds`");
+}
+
+/// Functions of `kctl-apiserver` that take the whole state of a server. The number may only decrease: a function that
+/// only reads or writes objects takes `&Store`, and one that needs no object takes `&Core`.
+///
+/// These need both: steps that authorize a user, because the rules of a user are cached in the core; steps that may call
+/// a webhook, for admission or conversion, because the core has its transport; and the callers of such steps.
+const FUNCTIONS_WITH_WHOLE_STATE: usize = 82;
+
+#[test]
+fn steps_take_store_or_core_if_enough() {
+    let files: Vec<_> = sources("kctl-apiserver/src").into_iter().filter(|(path, _)| !path.contains("tests")).collect();
+    assert!(files.iter().any(|(path, _)| path.ends_with("/src/state/core.rs")), "the core has moved: follow it");
+    let found: Vec<_> = files
+        .iter()
+        .map(|(path, text)| (path, code(text)))
+        .map(|(path, code)| (path, code.matches(": &State").count() + code.matches(": &mut State").count()))
+        .filter(|(_, count)| *count > 0)
+        .collect();
+    let n_found: usize = found.iter().map(|(_, count)| count).sum();
+    assert_eq!(
+        n_found, FUNCTIONS_WITH_WHOLE_STATE,
+        "more: take `&Store` or `&Core` if that is enough; fewer: lower the number: {found:?}"
+    );
 }
 
 /// String literals of `kctl-apiserver` that are the name of a built-in resource (`"pods"`), its kind (`"Pod"`) or a
@@ -164,11 +201,11 @@ fn built_in_resources_are_named_in_their_kinds() {
 /// Comparisons with a built-in kind in `kctl-apiserver`, outside the kinds. The number may only decrease: a rule of one
 /// kind is a field or function of its `Kind`, and a kind lists its admission plugins.
 ///
-/// Most of them are in `controllers/`: a controller exists for named kinds, and selects the events of these (12). CRDs
-/// (2) and `APIService` objects (1) change what the store serves, and the names of Namespaces (1) are the namespaces of
+/// Most of them are in `controllers/`: a controller exists for named kinds, and selects the events of these (12). The
+/// names of a CRD (1) are accepted by the request that writes it, and the names of Namespaces (1) are the namespaces of
 /// their requests. Five compare a reference inside an object, which has a kind and no `Kind`: the role of a binding in
 /// the authorizer (2) and in the check for escalation (1), its subject (1), and the target of a `Binding` (1).
-const COMPARISONS_OUTSIDE_KINDS: usize = 21;
+const COMPARISONS_OUTSIDE_KINDS: usize = 19;
 
 #[test]
 fn steps_ask_the_kind_for_its_rules() {
@@ -183,7 +220,7 @@ fn steps_ask_the_kind_for_its_rules() {
     );
 }
 
-/// The statics of the store that hold the `GroupResource` of one kind.
+/// The statics that hold the `GroupResource` of one kind.
 const RESOURCES_OF_KINDS: [&str; 3] = ["*API_SERVICES", "*DEFINITIONS", "*EVENTS"];
 
 /// Counts the comparisons of a resource with a kind: `resource.is(&pod::KIND)`, functions that are named like one
@@ -197,11 +234,11 @@ fn comparisons(code: &str) -> usize {
         rest.split(|one: char| !is_path(one)).next().unwrap_or_default()
     });
     let names = ["::KIND.resource", "::KIND.kind"];
-    let is_of_kind =
+    let is_kind_resource =
         |operand: &str| RESOURCES_OF_KINDS.contains(&operand) || names.iter().any(|name| operand.ends_with(name));
     arguments.filter(|argument| argument.ends_with("::KIND")).count()
         + code.matches("::KIND.is_of(").count()
-        + operands.filter(|operand| is_of_kind(operand)).count()
+        + operands.filter(|operand| is_kind_resource(operand)).count()
 }
 
 #[test]

@@ -35,9 +35,9 @@ impl Reconcile for Counter {
     async fn reconcile(&self, secret: Arc<Secret>, cx: Context<Self>) -> Result<Action> {
         let bulbs = cx.store::<Bulb>();
         assert_eq!(bulbs.is_served(), cx.is_served::<Bulb>());
-        let told = if bulbs.is_served() { format!("{} bulbs", bulbs.len()) } else { "not served".into() };
+        let served = if bulbs.is_served() { format!("{} bulbs", bulbs.len()) } else { "not served".into() };
         assert!(bulbs.is_served() || bulbs.is_empty());
-        self.log.add(format!("{}: {told}", secret.name_any()));
+        self.log.add(format!("{}: {served}", secret.name_any()));
         Ok(Action::await_change())
     }
 }
@@ -191,9 +191,9 @@ async fn write_to_missing_optional_kind_suggests_is_served() {
     world.set("a", "1").await;
     world.run(electrician(&log, false)).await;
     advance_seconds(3).await;
-    let told = log.take();
-    let first = told.first().unwrap();
-    assert!(first.contains("create Bulb default/a: not sent") && first.contains("cx.is_served"), "{told:?}");
+    let log_lines = log.take();
+    let first = log_lines.first().unwrap();
+    assert!(first.contains("create Bulb default/a: not sent") && first.contains("cx.is_served"), "{log_lines:?}");
     install(&world).await;
     advance_seconds(10).await;
     assert_eq!(log.take().last().unwrap(), "made a");

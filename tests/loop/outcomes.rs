@@ -1,5 +1,5 @@
 //! The fate of a key after its reconcile: growing backoff, waits that an error or an action names, panics, and durations
-//! beyond the clock's range. `given_up.rs` has exhausted retries.
+//! beyond the clock's range. `own_writes_backoff.rs` has exhausted retries.
 
 use kctl::prelude::*;
 use tokio::time::Instant;

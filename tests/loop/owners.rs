@@ -18,7 +18,7 @@ use kctl_runtime::{
 };
 
 use crate::{
-    rich::{Deployments, controlled_by, deployments},
+    deployments_controller::{Deployments, controlled_by, deployments},
     script::object,
     world::{Log, World, advance_seconds, app, pod},
 };
@@ -162,10 +162,10 @@ async fn owner_is_the_controller_by_group_and_kind() {
     for (owners, expected) in table {
         assert_eq!(queued_keys(&pods, &[owned_pod(&owners)]), expected, "{owners:?}");
     }
-    let mut of_the_cluster = Relation::<Deployments, Deployment>::watched("").erase();
-    of_the_cluster.namespaced = false;
+    let mut cluster_scoped = Relation::<Deployments, Deployment>::watched("").erase();
+    cluster_scoped.namespaced = false;
     assert_eq!(
-        queued_primaries(&of_the_cluster, &pods, &[owned_pod(from_ref(&web))]),
+        queued_primaries(&cluster_scoped, &pods, &[owned_pod(from_ref(&web))]),
         ["web"],
         "it is in no namespace"
     );

@@ -11,7 +11,7 @@ use kctl::{
 };
 
 use crate::{
-    rich::controlled_by,
+    deployments_controller::controlled_by,
     world::{World, advance_seconds, app, pod, text},
 };
 

@@ -14,7 +14,7 @@ use kctl::{
 use kctl_tests::{Fault, RequestSummary};
 
 use crate::{
-    rich::controlled_by,
+    deployments_controller::controlled_by,
     world::{World, advance_seconds, app, metadata_named, pod, text},
 };
 
@@ -163,10 +163,11 @@ async fn world(before: &str) -> World {
 }
 
 fn n_writes(world: &World) -> usize {
-    let of_controller = |resource: &str| !resource.starts_with("configmaps") && !resource.starts_with("events");
+    let is_controllers_resource =
+        |resource: &str| !resource.starts_with("configmaps") && !resource.starts_with("events");
     let is_write = |verb: &str| !["get", "list", "watch"].contains(&verb);
     let requests = world.server.requests();
-    requests.iter().filter(|request| is_write(request.verb) && of_controller(&request.resource)).count()
+    requests.iter().filter(|request| is_write(request.verb) && is_controllers_resource(&request.resource)).count()
 }
 
 /// Resources that the controller writes.

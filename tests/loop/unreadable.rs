@@ -129,7 +129,7 @@ async fn delete(world: &World) {
     advance_seconds(60).await;
 }
 
-async fn is_there(world: &World) -> bool {
+async fn gauge_exists(world: &World) -> bool {
     gauges(world).get_opt("a").await.unwrap().is_some()
 }
 
@@ -158,20 +158,20 @@ async fn unreadable_object_gets_one_event_for_each_state() {
     tasks.spawn(manager.run(std::future::pending()));
     advance_seconds(60).await;
     assert_eq!(n_unreadable().as_deref(), Some("1"));
-    let told = warnings(&world).await;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].0, "Unreadable");
-    assert!(told[0].1.starts_with("can't be read as Gauge: invalid value: integer `300`, expected u8"), "{told:?}");
-    assert!(told[0].1.ends_with("it is ignored until then"), "{told:?}");
+    let warned = warnings(&world).await;
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert_eq!(warned[0].0, "Unreadable");
+    assert!(warned[0].1.starts_with("can't be read as Gauge: invalid value: integer `300`, expected u8"), "{warned:?}");
+    assert!(warned[0].1.ends_with("it is ignored until then"), "{warned:?}");
     set_level(&world, 3).await;
     advance_seconds(60).await;
     assert!(log.take().contains(&"reconcile 3".to_owned()));
     assert_eq!(n_unreadable().as_deref(), Some("0"));
     set_level(&world, 400).await;
     advance_seconds(60).await;
-    let told = warnings(&world).await;
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert!(told.iter().any(|(_, note)| note.ends_with("its last readable state is used until then")), "{told:?}");
+    let warned = warnings(&world).await;
+    assert_eq!(warned.len(), 2, "{warned:?}");
+    assert!(warned.iter().any(|(_, note)| note.ends_with("its last readable state is used until then")), "{warned:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,7 +187,7 @@ async fn deleted_unreadable_object_finalizes_last_readable_state() {
     log.take();
     delete(&world).await;
     assert_eq!(log.take(), ["finalize 3"]);
-    assert!(!is_there(&world).await);
+    assert!(!gauge_exists(&world).await);
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,10 +198,10 @@ async fn never_readable_object_keeps_its_finalizer_until_corrected() {
     let logged = log.clone();
     world.run(app().controller_with(move |_| std::future::ready(Ok(Gauges { log: logged.clone() })))).await;
     delete(&world).await;
-    assert!(is_there(&world).await && log.take().is_empty());
-    let told = warnings(&world).await;
-    let note = told.iter().find(|(reason, _)| reason == "ReconcileFailed").map(|(_, note)| note.as_str());
-    let note = note.unwrap_or_else(|| panic!("{told:?}"));
+    assert!(gauge_exists(&world).await && log.take().is_empty());
+    let warned = warnings(&world).await;
+    let note = warned.iter().find(|(reason, _)| reason == "ReconcileFailed").map(|(_, note)| note.as_str());
+    let note = note.unwrap_or_else(|| panic!("{warned:?}"));
     assert!(note.contains("the finalizer loop.example.com/gauge stays"), "{note}");
     let command = r#"kubectl patch gauges.example.com a -n default --type=merge -p '{"metadata":{"finalizers":["example.com/other"]}}'"#;
     assert!(note.ends_with(command), "{note}");
@@ -220,7 +220,7 @@ async fn finalize_unreadable_cleans_up_what_was_never_readable() {
     world.run(app().controller_with(move |_| std::future::ready(Ok(Thorough { log: logged.clone() })))).await;
     delete(&world).await;
     assert_eq!(log.take(), ["finalize_unreadable 300"]);
-    assert!(!is_there(&world).await);
+    assert!(!gauge_exists(&world).await);
     assert!(warnings(&world).await.iter().all(|(reason, _)| reason == "Unreadable"));
 }
 

@@ -12,7 +12,7 @@ use kctl::{
 };
 
 use crate::{
-    rich::{controlled_by, deployments},
+    deployments_controller::{controlled_by, deployments},
     world::{Log, World, advance_seconds, app, metadata_named, pod},
 };
 

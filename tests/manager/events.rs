@@ -15,7 +15,7 @@ use kctl::{
 use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 
-use crate::contest::{Contest, advance_seconds, conflict};
+use crate::lease_candidates::{Contest, advance_seconds, conflict};
 
 /// Fails, conflicts, fails terminally or records Events, depending on the object's name.
 #[controller]
@@ -49,23 +49,23 @@ async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {
     }
 }
 
-struct World {
+struct EventWorld {
     contest: Contest,
     faults: Faults,
 }
 
 /// Starts a manager with one object.
-async fn world(name: &str, set_up: impl FnOnce(Manager) -> Manager) -> World {
+async fn world(name: &str, set_up: impl FnOnce(Manager) -> Manager) -> EventWorld {
     let (contest, faults) = (Contest::new(), Faults::default());
     let mut object = ConfigMap::default();
     object.metadata.name = Some(name.into());
     Api::default_namespaced(contest.client.clone()).create(&PostParams::default(), &object).await.unwrap();
     let manager = set_up(App::new("does").controller::<does>().manager(faults.client(&contest.server)).await.unwrap());
     tokio::spawn(manager.run(std::future::pending()));
-    World { contest, faults }
+    EventWorld { contest, faults }
 }
 
-impl World {
+impl EventWorld {
     /// Returns `type reason: note ×count` of each Event.
     async fn events(&self) -> Vec<String> {
         let all =
@@ -133,18 +133,18 @@ async fn events_follow_the_configured_number_of_failures() {
         let world = world("fails", |manager| manager.warn_after_failures(failures)).await;
         advance_seconds(100).await;
         let events = world.events().await;
-        let told = events.iter().filter(|event| event.contains(wanted)).count();
-        assert_eq!((events.len(), told), if failures > 0 { (1, 1) } else { (0, 0) }, "{failures:?}: {events:?}");
+        let n_wanted = events.iter().filter(|event| event.contains(wanted)).count();
+        assert_eq!((events.len(), n_wanted), if failures > 0 { (1, 1) } else { (0, 0) }, "{failures:?}: {events:?}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn unusually_many_conflicts_record_one_event() {
     let wanted = format!("Warning ReconcileFailed: met a conflict 6 times in a row: {}", conflict());
-    for (failures, told) in [(1, 1), (10, 1), (50, 1), (0, 0)] {
+    for (failures, n_events) in [(1, 1), (10, 1), (50, 1), (0, 0)] {
         let world = world("conflicts", |manager| manager.warn_after_failures(failures)).await;
         advance_seconds(4_000).await;
-        assert_eq!(world.events().await, vec![wanted.clone(); told], "{failures}");
+        assert_eq!(world.events().await, vec![wanted.clone(); n_events], "{failures}");
     }
 }
 

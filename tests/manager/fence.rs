@@ -19,7 +19,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::contest::{Contest, advance_seconds, config};
+use crate::lease_candidates::{Contest, advance_seconds, config};
 
 /// Returns a random duration of up to `max`, in whole milliseconds.
 fn up_to(rng: &mut Rng, max: Duration) -> Duration {

@@ -12,7 +12,7 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 
-use crate::contest::{Contest, advance_seconds};
+use crate::lease_candidates::{Contest, advance_seconds};
 
 /// Names of the controllers that cleaned up, in order.
 type Log = Arc<Mutex<Vec<&'static str>>>;

@@ -14,7 +14,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::contest::{Contest, advance_seconds, config};
+use crate::lease_candidates::{Contest, advance_seconds, config};
 
 #[controller(owns = Secret)]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {
@@ -190,14 +190,17 @@ async fn replicas_racing_to_create_lease_are_ready() {
     let creates = contest.requests().into_iter().filter(|request| request.starts_with("create"));
     assert_eq!(creates.collect::<Vec<_>>(), ["create 201", "create 409"]);
     for _ in 0..30 {
-        let mut said: Vec<String> = processes.iter().map(|process| process.ready()[2].clone()).collect();
-        said.sort();
+        let mut election_checks: Vec<String> = processes.iter().map(|process| process.ready()[2].clone()).collect();
+        election_checks.sort();
         let leader = contest.lease_state().await.0;
         let standby = [
             format!("leader-election: standby; {leader} leads"),
             "leader-election: standby; no process leads yet".into(),
         ];
-        assert!(said[0] == "leader-election: leads" && standby.contains(&said[1]), "{said:?}");
+        assert!(
+            election_checks[0] == "leader-election: leads" && standby.contains(&election_checks[1]),
+            "{election_checks:?}"
+        );
         advance_seconds(1).await;
     }
 }
@@ -213,8 +216,8 @@ async fn candidate_without_lease_permission_is_unready_until_granted() {
     for _ in 0..30 {
         // The check also has to fail between two tries, each of which starts with a successful read of the Lease.
         tokio::time::sleep(Duration::from_millis(310)).await;
-        let said = process.ready()[2].clone();
-        assert!(said.starts_with("leader-election FAILS: create the lease default/podset: "), "{said}");
+        let check = process.ready()[2].clone();
+        assert!(check.starts_with("leader-election FAILS: create the lease default/podset: "), "{check}");
     }
     process.faults.clear();
     advance_seconds(5).await;
@@ -279,8 +282,8 @@ async fn failing_namespace_fails_readiness_until_removed() {
     for _ in 0..20 {
         // The other namespace is listed and watched again without failures, which must not hide the error.
         advance_seconds(60).await;
-        let said = process.ready()[0].clone();
-        assert!(said.starts_with("cache-configmaps FAILS: list configmaps: "), "{said}");
+        let check = process.ready()[0].clone();
+        assert!(check.starts_with("cache-configmaps FAILS: list configmaps: "), "{check}");
     }
     watches.remove_namespace("closed").await.unwrap();
     advance_seconds(1).await;
@@ -352,8 +355,8 @@ async fn long_reconcile_is_reported_without_failing_liveness() {
     advance_seconds(50).await;
     assert_eq!(says(), Ok(String::new()));
     advance_seconds(3_550).await;
-    let told = says().unwrap();
-    assert!(told.starts_with("n1 has been reconciled for 3") && told.ends_with(" s"), "{told}");
+    let message = says().unwrap();
+    assert!(message.starts_with("n1 has been reconciled for 3") && message.ends_with(" s"), "{message}");
 }
 
 #[controller]

@@ -3,7 +3,7 @@
 use kctl::{apiserver::ApiServer, kube::Client, manager::lease::ElectionConfig, prelude::*};
 use tokio::{runtime::Handle, sync::oneshot};
 
-use crate::contest::advance_seconds;
+use crate::lease_candidates::advance_seconds;
 
 #[controller(owns = Secret)]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {

@@ -14,18 +14,18 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     trace::capture_log,
 };
 
 /// Takes some time, then creates a Secret and records an Event.
 #[controller(of = ConfigMap, owns = Secret, concurrency = 4)]
-struct Configs {
+struct SlowConfigs {
     takes: Duration,
     done: Arc<AtomicUsize>,
 }
 
-impl Reconcile for Configs {
+impl Reconcile for SlowConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         tokio::time::sleep(self.takes).await;
         let name = config.name_any();
@@ -60,7 +60,7 @@ async fn start(contest: &Contest, takes: Duration, setup: impl FnOnce(Manager) -
     let (faults, done) = (Faults::default(), Arc::<AtomicUsize>::default());
     let counted = done.clone();
     let app = App::new("configs")
-        .controller_with(move |_env| std::future::ready(Ok(Configs { takes, done: counted.clone() })));
+        .controller_with(move |_env| std::future::ready(Ok(SlowConfigs { takes, done: counted.clone() })));
     let manager = setup(app.manager(faults.client(&contest.server)).await.unwrap());
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(manager.run(async move { drop(stopped.await) }));
@@ -296,10 +296,10 @@ async fn kept_reports_do_not_delay_the_stop() {
     let process = start(&contest, Duration::ZERO, setup).await;
     create(&contest, 0..1).await;
     advance_seconds(3).await;
-    let told = Instant::now();
+    let stopped_at = Instant::now();
     process.stop().await.unwrap();
     assert!(!kept.lock().is_empty());
-    assert!(told.elapsed() < Duration::from_secs(1), "{:?}", told.elapsed());
+    assert!(stopped_at.elapsed() < Duration::from_secs(1), "{:?}", stopped_at.elapsed());
     assert_eq!(contest.lease_state().await.0, "");
     assert_eq!(n_requests(&contest, "create", "events"), 1);
 }
@@ -340,7 +340,9 @@ async fn reconciles_beyond_graceful_timeout_abort_and_keep_lease() {
     assert_eq!(stop_within(Some(Duration::ZERO)).await, (error("0ns"), 0, "a".into()));
     assert_eq!(stop_within(Some(Duration::from_secs(30))).await, (error("30s"), 30, "a".into()));
     assert_eq!(stop_within(Some(Duration::from_secs(50))).await, (None, 40, String::new()));
-    assert_eq!(stop_within(None).await, (None, 40, String::new()));
+    for unlimited in [Some(Duration::MAX), None] {
+        assert_eq!(stop_within(unlimited).await, (None, 40, String::new()));
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,7 +1,5 @@
 //! The manager around the control loop: on the embedded API server, with simulated time.
 
-mod busy;
-mod contest;
 mod debug;
 mod election;
 mod events;
@@ -9,10 +7,12 @@ mod fence;
 mod finalizers;
 mod health;
 mod leak;
+mod lease_candidates;
 mod lifecycle;
 mod manifests;
 mod metrics;
 mod replicas;
+mod retry_after;
 mod ring;
 mod rolling;
 mod runtime_watches;

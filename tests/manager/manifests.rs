@@ -17,7 +17,7 @@ use kctl_runtime::{
     manifest::{Resources, deployment, metrics_service},
 };
 
-use crate::contest::advance_seconds;
+use crate::lease_candidates::advance_seconds;
 
 #[controller(owns = Secret)]
 async fn configs(_config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action> {

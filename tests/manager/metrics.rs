@@ -21,7 +21,7 @@ use kctl_runtime::{
 use kctl_tests::{Fault, Faults};
 use tower::{Layer, ServiceExt};
 
-use crate::contest::{Contest, advance_seconds, config};
+use crate::lease_candidates::{Contest, advance_seconds, config};
 
 /// Succeeds, fails, panics or hangs, depending on the object's name.
 #[controller(owns = Secret, concurrency = 3, retries = 0, timeout = "5s", name = "does")]
@@ -325,15 +325,15 @@ async fn names_of_objects_are_never_labels() {
 #[tokio::test(start_paused = true)]
 async fn metrics_state_version_and_commit_of_the_app() {
     let contest = Contest::new();
-    let said = async |app: App| {
+    let info_labels = async |app: App| {
         let text = app.manager(contest.client.clone()).await.unwrap().metrics().text(Format::Prometheus);
         assert_eq!(text.matches("kctl_app_info{").count(), 1, "{text}");
         text.lines().find(|line| line.starts_with("kctl_app_info{")).unwrap().to_owned()
     };
     let known = App::new("does").version("1.2.3").commit(Some("abc123"));
-    assert_eq!(said(known).await, r#"kctl_app_info{name="does",version="1.2.3",commit="abc123"} 1"#);
+    assert_eq!(info_labels(known).await, r#"kctl_app_info{name="does",version="1.2.3",commit="abc123"} 1"#);
     let unknown = App::new("does").commit(None);
-    assert_eq!(said(unknown).await, r#"kctl_app_info{name="does",version="",commit=""} 1"#);
+    assert_eq!(info_labels(unknown).await, r#"kctl_app_info{name="does",version="",commit=""} 1"#);
 }
 
 #[tokio::test(start_paused = true)]
@@ -351,7 +351,7 @@ async fn managers_share_app_metrics() {
 
 /// Metrics of client-go's requests that controller-runtime can register. `rest_client_dns_resolution_duration_seconds`
 /// is left out, because a client layer can't measure name lookups.
-const OF_REQUESTS: [(&str, &str); 6] = [
+const REQUEST_METRICS: [(&str, &str); 6] = [
     ("rest_client_rate_limiter_duration_seconds", "histogram"),
     ("rest_client_request_duration_seconds", "histogram"),
     ("rest_client_request_retries_total", "counter"),
@@ -379,7 +379,7 @@ async fn request_metrics_match_client_go_and_count_retries() {
     faults.clear();
     advance_seconds(3).await;
     let text = metrics.text(Format::Prometheus);
-    for (name, kind) in OF_REQUESTS {
+    for (name, kind) in REQUEST_METRICS {
         assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name}: {text}");
     }
     let of = |name: &str, verb: &str| value(&text, &format!(r#"{name}{{verb="{verb}",host="example"}}"#));

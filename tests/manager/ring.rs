@@ -9,6 +9,7 @@ mod restores;
 mod scope;
 mod sharder;
 mod tenures;
+mod unassigned;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -30,7 +31,7 @@ use tokio::{task::AbortHandle, time::sleep};
 
 use self::sharder::{DRAIN_LABEL, RING, SHARD_LABEL, Sharder};
 use crate::{
-    contest::advance_seconds,
+    lease_candidates::advance_seconds,
     replicas::{Finished, Replica, change_config, change_configs, create_configs, state_of, wait_until_reconciled_at},
 };
 
@@ -82,13 +83,13 @@ fn data_changed(change: &Change<ConfigMap>) -> bool {
 }
 
 #[controller(of = ConfigMap, owns = Secret(apply), primary(when = data_changed), concurrency = 4)]
-struct Configs {
+struct RingConfigs {
     shard: &'static str,
     takes: Duration,
     seen: Arc<Mutex<Seen>>,
 }
 
-impl Reconcile for Configs {
+impl Reconcile for RingConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         let name = config.name_any();
         let busy = Busy::begin(&self.seen, &name, self.shard, "configs");
@@ -142,7 +143,7 @@ async fn curious(config: Arc<ConfigMap>, cx: Context<curious>) -> Result<Action>
 }
 
 /// A cluster with shards of one app and their sharder, which runs in a separate task.
-struct World {
+struct RingWorld {
     server: ApiServer,
     client: Client,
     sharder: Sharder,
@@ -179,7 +180,7 @@ fn config(shard: &str, seed: u64) -> RingConfig {
     RingConfig::new(RING, lease).unwrap()
 }
 
-impl World {
+impl RingWorld {
     async fn new(takes: Duration) -> Self {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
@@ -213,8 +214,9 @@ impl World {
     /// Starts a process under the name of a shard.
     async fn start_as(&self, process: &'static str, shard: &str, seed: u64) -> Replica {
         let (seen, takes, faults) = (self.seen.clone(), self.takes, Faults::default());
-        let mut app = App::new("podset")
-            .controller_with(move |_env| std::future::ready(Ok(Configs { shard: process, takes, seen: seen.clone() })));
+        let mut app = App::new("podset").controller_with(move |_env| {
+            std::future::ready(Ok(RingConfigs { shard: process, takes, seen: seen.clone() }))
+        });
         if let Some(takes) = self.slow {
             let seen = self.seen.clone();
             app = app.controller_with(move |_env| {

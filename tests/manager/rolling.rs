@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::{sync::oneshot, task::JoinHandle, time::Instant};
 
-use crate::contest::{Contest, advance_seconds, config};
+use crate::lease_candidates::{Contest, advance_seconds, config};
 
 /// Number of objects that change.
 const N_CHANGING: u64 = 100;
@@ -40,12 +40,12 @@ struct Seen {
 }
 
 #[controller(of = ConfigMap, owns = Secret(apply), concurrency = 8)]
-struct Configs {
+struct RollingConfigs {
     replica: &'static str,
     seen: Arc<Mutex<Seen>>,
 }
 
-impl Reconcile for Configs {
+impl Reconcile for RollingConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         if config.data.is_none() {
             return Ok(Action::await_change());
@@ -83,7 +83,7 @@ struct Replica {
 async fn start(contest: &Contest, faults: &Faults, replica: &'static str, seen: &Arc<Mutex<Seen>>) -> Replica {
     let seen = seen.clone();
     let app = App::new("configs")
-        .controller_with(move |_env| std::future::ready(Ok(Configs { replica, seen: seen.clone() })));
+        .controller_with(move |_env| std::future::ready(Ok(RollingConfigs { replica, seen: seen.clone() })));
     let manager = app.manager(faults.client(&contest.server)).await.unwrap();
     let manager = manager.elect(config(replica)).unwrap();
     let (stop, stopped) = oneshot::channel::<()>();

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::{
-    contest::{Contest, advance_seconds},
+    lease_candidates::{Contest, advance_seconds},
     replicas::{Replica, create_configs},
     shards::{N_SLOTS, shards},
 };

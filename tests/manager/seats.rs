@@ -7,9 +7,9 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    contest::advance_seconds,
+    lease_candidates::advance_seconds,
     replicas::Replica,
-    shards::{N_SLOTS, World, shards},
+    shards::{N_SLOTS, ShardWorld, shards},
 };
 
 /// Longest time without an owner for a slot whose owner did not crash: one second in which replicas may disagree, and
@@ -47,8 +47,8 @@ async fn longest_unowned(replicas: &[&Replica], time: Duration) -> BTreeMap<u32,
 }
 
 /// Starts three replicas, and crashes the third. Its seat keeps its holder.
-async fn world_after_a_crash() -> (World, Replica, Replica) {
-    let world = World::new(Duration::from_millis(20)).await;
+async fn world_after_a_crash() -> (ShardWorld, Replica, Replica) {
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let mut replicas = Vec::new();
     // They take the seats in this order.
     for name in ["a", "b", "c"] {
@@ -114,7 +114,7 @@ async fn expired_seat_is_released_once_and_reused() {
 
 #[tokio::test(start_paused = true)]
 async fn slots_return_from_replica_unable_to_take() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(5).await;
     let faults = Faults::default();
@@ -129,7 +129,7 @@ async fn slots_return_from_replica_unable_to_take() {
 
 #[tokio::test(start_paused = true)]
 async fn replica_losing_seat_keeps_slots_until_requested() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(5).await;
     a.faults.add(Fault::Reject(403), |request: &RequestSummary| request.path.contains("-seat-"));
@@ -142,7 +142,7 @@ async fn replica_losing_seat_keeps_slots_until_requested() {
 /// Another seat would give it other slots, twice: when it takes the seat, and when the lost one expires.
 #[tokio::test(start_paused = true)]
 async fn replica_regains_its_lost_seat_and_slots() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(5).await;
     let seat = |replica: &Replica| replica.view.shards().unwrap().seat();
@@ -167,7 +167,7 @@ async fn replica_regains_its_lost_seat_and_slots() {
 /// Both find the lowest seat free, and try to take it.
 #[tokio::test(start_paused = true)]
 async fn replica_losing_race_for_seat_takes_next() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let start = |name: &'static str| {
         let faults = Faults::default();
         faults.add(Fault::Delay(STEP), |request: &RequestSummary| {
@@ -192,7 +192,7 @@ async fn replica_losing_race_for_seat_takes_next() {
 
 /// Returns the number of lists that a new replica sends while it gains all slots, each `apart` after the previous one.
 async fn lists_of_a_start(apart: Duration) -> usize {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     world.wait_until_reconciled_at(0).await;
     a.stop().await.unwrap();
@@ -224,7 +224,7 @@ async fn slots_gained_within_milliseconds_are_listed_once() {
 /// The owner of some slots completes its reconciles first, so these slots are gained later.
 #[tokio::test(start_paused = true)]
 async fn slot_that_is_waited_for_delays_others_little() {
-    let world = World::new(Duration::from_secs(5)).await;
+    let world = ShardWorld::new(Duration::from_secs(5)).await;
     let a = world.start("a").await;
     advance_seconds(30).await;
     // Four reconciles run, some of them for slots that move.
@@ -245,7 +245,7 @@ async fn slot_that_is_waited_for_delays_others_little() {
 
 #[tokio::test(start_paused = true)]
 async fn each_replica_names_the_owner_of_a_key() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     world.wait_until_reconciled_at(0).await;
     advance_seconds(3).await;
@@ -264,7 +264,7 @@ async fn each_replica_names_the_owner_of_a_key() {
 
 #[tokio::test(start_paused = true)]
 async fn idle_replicas_renew_each_lease_once_a_period() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
     advance_seconds(10).await;
     let before = world.contest.server.requests().len();

@@ -22,7 +22,7 @@ use tokio::{
 };
 
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     replicas::{Finished, Replica, state_of, wait_until_reconciled_at},
 };
 
@@ -30,18 +30,18 @@ use crate::{
 const NAMESPACES: [&str; 8] = ["argocd", "billing", "ingress", "logging", "monitoring", "payments", "shop", "web"];
 const N_SLOTS: u32 = 8;
 /// Time within which all objects are reconciled.
-const WITHIN: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The same beside compilers and other suites: two replicas acquire 256 Leases of a real API server, which takes 3 s alone.
-const WITHIN_ON_A_BUSY_MACHINE: Duration = Duration::from_secs(240);
+const BUSY_MACHINE_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Copies the state of each `ConfigMap` to a Secret.
 #[controller(of = ConfigMap, owns = Secret(apply))]
-struct Configs {
+struct CopiedConfigs {
     replica: &'static str,
     finished: Arc<Mutex<Finished>>,
 }
 
-impl Reconcile for Configs {
+impl Reconcile for CopiedConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         // A real server has ConfigMaps of its controllers.
         if config.name_any() != "config" {
@@ -105,8 +105,8 @@ impl Cluster {
         });
         let client = faults.client(&self.contest.server);
         let finished = self.finished.clone();
-        let app =
-            app.controller_with(move |_env| std::future::ready(Ok(Configs { replica, finished: finished.clone() })));
+        let app = app
+            .controller_with(move |_env| std::future::ready(Ok(CopiedConfigs { replica, finished: finished.clone() })));
         let slots = ShardConfig::new(config(replica), N_SLOTS, ShardBy::NamespaceRange).unwrap();
         let manager = app.manager(client.clone()).await.unwrap().shard(client, slots).unwrap();
         (Replica::start(manager, faults), requests)
@@ -118,7 +118,7 @@ impl Cluster {
             let change = Patch::Merge(json!({ "data": { "state": state.to_string() } }));
             configs(&self.contest.client, namespace).patch("config", &PatchParams::default(), &change).await.unwrap();
         }
-        wait_until_reconciled_at(NAMESPACES.len(), WITHIN, || self.finished.lock().reconciled_at(state)).await;
+        wait_until_reconciled_at(NAMESPACES.len(), TIMEOUT, || self.finished.lock().reconciled_at(state)).await;
         self.finished.lock().reconciled_at(state).1
     }
 
@@ -268,7 +268,7 @@ async fn objects_are_selected_on_a_real_server() {
     for replica in ["a", "b"] {
         let finished = finished.clone();
         let app = App::new("select")
-            .controller_with(move |_env| std::future::ready(Ok(Configs { replica, finished: finished.clone() })));
+            .controller_with(move |_env| std::future::ready(Ok(CopiedConfigs { replica, finished: finished.clone() })));
         let leases = ElectionConfig::new(&run, "default", replica);
         // With this many slots, a selector has as many ranges as it may have.
         let slots = ShardConfig::new(leases, 256, ShardBy::NamespaceRange).unwrap();
@@ -278,21 +278,21 @@ async fn objects_are_selected_on_a_real_server() {
         let manager = manager.serve_debug(listener, vec![address.clone()]);
         replicas.push((Replica::start(manager, Faults::default()), address));
     }
-    wait_until_reconciled_at(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(0)).await;
+    wait_until_reconciled_at(namespaces.len(), BUSY_MACHINE_TIMEOUT, || finished.lock().reconciled_at(0)).await;
     for (replica, address) in &replicas {
         let has_its_share = async {
             while replica.view.shards().unwrap().n_owned() != 128 {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
-        tokio::time::timeout(WITHIN_ON_A_BUSY_MACHINE, has_its_share).await.unwrap();
+        tokio::time::timeout(BUSY_MACHINE_TIMEOUT, has_its_share).await.unwrap();
         assert_eq!(scope_shown_at(address).await, "slots of this replica, selected by the API server");
     }
     for name in &namespaces {
         let change = Patch::Merge(json!({ "data": { "state": "1" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    wait_until_reconciled_at(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(1)).await;
+    wait_until_reconciled_at(namespaces.len(), BUSY_MACHINE_TIMEOUT, || finished.lock().reconciled_at(1)).await;
     assert_eq!(finished.lock().reconciled_at(1).1, BTreeSet::from(["a", "b"]));
     let ((a, _), (b, _)) = (replicas.remove(0), replicas.remove(0));
     a.stop().await.unwrap();
@@ -300,7 +300,7 @@ async fn objects_are_selected_on_a_real_server() {
         let change = Patch::Merge(json!({ "data": { "state": "2" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    wait_until_reconciled_at(namespaces.len(), WITHIN_ON_A_BUSY_MACHINE, || finished.lock().reconciled_at(2)).await;
+    wait_until_reconciled_at(namespaces.len(), BUSY_MACHINE_TIMEOUT, || finished.lock().reconciled_at(2)).await;
     assert_eq!(finished.lock().reconciled_at(2).1, BTreeSet::from(["b"]));
     b.stop().await.unwrap();
     for name in &namespaces {

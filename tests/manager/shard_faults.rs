@@ -24,9 +24,9 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    contest::{advance_seconds, config},
+    lease_candidates::{advance_seconds, config},
     replicas::Replica,
-    shards::{N_SLOTS, World, shards},
+    shards::{N_SLOTS, ShardWorld, shards},
     trace::capture_log,
 };
 
@@ -41,7 +41,7 @@ fn shard_as(identity: &'static str, seed: u64) -> impl FnOnce(Manager, Client) -
 
 #[tokio::test(start_paused = true)]
 async fn replicas_of_one_identity_share_the_slots() {
-    let world = World::new(Duration::from_millis(200)).await;
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
     let a = world.start_by("a", shard_as("same", 1)).await;
     world.wait_until_reconciled_at(0).await;
     let b = world.start_by("b", shard_as("same", 2)).await;
@@ -56,7 +56,7 @@ async fn replicas_of_one_identity_share_the_slots() {
 
 #[tokio::test(start_paused = true)]
 async fn restarted_container_waits_for_its_former_leases() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start_by("a", shard_as("pod-0", 1)).await;
     world.wait_until_reconciled_at(0).await;
     a.crash().await;
@@ -69,7 +69,7 @@ async fn restarted_container_waits_for_its_former_leases() {
 
 #[tokio::test(start_paused = true)]
 async fn restarted_container_releases_its_former_seat() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start_by("a", shard_as("pod-0", 1)).await;
     world.wait_until_reconciled_at(0).await;
     a.crash().await;
@@ -82,7 +82,7 @@ async fn restarted_container_releases_its_former_seat() {
 /// The replicas notice the deletion at their next read, up to a retry period later.
 #[tokio::test(start_paused = true)]
 async fn deleted_settings_lease_lets_no_other_settings_in() {
-    let world = World::new(Duration::from_millis(200)).await;
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     advance_seconds(10).await;
     world.contest.leases().delete("podset", &DeleteParams::default()).await.unwrap();
@@ -94,10 +94,10 @@ async fn deleted_settings_lease_lets_no_other_settings_in() {
     }
     world.wait_until_reconciled_at(30).await;
     assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
-    assert!(b.ready().unwrap_err().starts_with("other replicas run as `shards-8-by-object`"), "{:?}", b.ready());
+    assert!(b.ready().unwrap_err().starts_with("other replicas run as `shards-8-by-object-v2`"), "{:?}", b.ready());
     let reason = b.view.shards().unwrap().explain(&ObjectKey::new(Some("default"), "web")).reason;
     let expected =
-        "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards";
+        "other replicas run as `shards-8-by-object-v2` and this one as `shards-4-by-object-v2`: use the same --shards";
     assert!(reason.contains("does not reconcile default/web") && reason.contains(expected), "{reason}");
     world.check_nothing_ran_twice();
 }
@@ -105,7 +105,7 @@ async fn deleted_settings_lease_lets_no_other_settings_in() {
 /// The owners don't reach their Leases of slots, so only the Lease of the settings is created again.
 #[tokio::test(start_paused = true)]
 async fn deleted_settings_and_slots_wait_for_former_owners() {
-    let world = World::new(Duration::from_millis(200)).await;
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(10).await;
     assert_eq!((a.n_owned(), b.n_owned()), (4, 4));
@@ -136,7 +136,7 @@ async fn deleted_settings_and_slots_wait_for_former_owners() {
 #[tokio::test(start_paused = true)]
 async fn wait_for_settings_is_logged_once() {
     let (lines, _logged) = capture_log();
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     advance_seconds(10).await;
     let (warning, info) = ("before this replica holds the Lease", "the wait for the Lease of the settings is over");
@@ -162,7 +162,7 @@ async fn wait_for_settings_is_logged_once() {
 
 #[tokio::test(start_paused = true)]
 async fn rejected_lease_watch_names_role_of_shards() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     for selector in ["labelSelector", "fieldSelector"] {
         let (lines, _logged) = capture_log();
         let faults = Faults::default();
@@ -185,7 +185,7 @@ async fn rejected_lease_watch_names_role_of_shards() {
 /// The role was printed for fewer slots.
 #[tokio::test(start_paused = true)]
 async fn candidate_without_permission_asks_once_a_retry_period() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (faults, rejected) = (Faults::default(), Arc::<AtomicUsize>::default());
     let counted = rejected.clone();
     faults.add(Fault::Reject(403), move |request: &RequestSummary| {
@@ -207,7 +207,7 @@ async fn candidate_without_permission_asks_once_a_retry_period() {
 /// Slots of a busy replica come one by one, as its reconciles end. The list of the first ones is not repeated for each.
 #[tokio::test(start_paused = true)]
 async fn slots_gained_during_slow_list_delay_none() {
-    let world = World::new(Duration::from_millis(1500)).await;
+    let world = ShardWorld::new(Duration::from_millis(1500)).await;
     let a = world.start("a").await;
     world.wait_until_reconciled_at(0).await;
     world.change(1).await;
@@ -236,7 +236,11 @@ async fn wait_for_slot(replica: &Replica) -> Instant {
 }
 
 /// Makes a process a shard whose clock differs from that of the API server by these minutes.
-fn shard_with_clock(world: &World, identity: &'static str, minutes: i64) -> impl FnOnce(Manager, Client) -> Manager {
+fn shard_with_clock(
+    world: &ShardWorld,
+    identity: &'static str,
+    minutes: i64,
+) -> impl FnOnce(Manager, Client) -> Manager {
     let server = world.contest.server.clone();
     move |manager, client| {
         let clock = move || server.now() + SignedDuration::from_mins(minutes);
@@ -245,7 +249,7 @@ fn shard_with_clock(world: &World, identity: &'static str, minutes: i64) -> impl
 }
 
 /// Returns by how many minutes the `renewTime` of a Lease differs from the clock of the API server.
-async fn renew_time_offset(world: &World, lease: &str) -> i64 {
+async fn renew_time_offset(world: &ShardWorld, lease: &str) -> i64 {
     let renewed = world.contest.leases().get(lease).await.unwrap().spec.unwrap().renew_time.unwrap();
     let seconds = renewed.0.as_second() - world.contest.server.now().as_second();
     (seconds + 30).div_euclid(60)
@@ -253,7 +257,7 @@ async fn renew_time_offset(world: &World, lease: &str) -> i64 {
 
 /// Runs two replicas with these clocks, and crashes the first. Returns after which time the second has reconciled its keys.
 async fn takeover_with_clocks(of_a: i64, of_b: i64) -> Duration {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start_by("a", shard_with_clock(&world, "a", of_a)).await;
     let b = world.start_by("b", shard_with_clock(&world, "b", of_b)).await;
     advance_seconds(5).await;
@@ -288,7 +292,7 @@ async fn takeover_time_ignores_skewed_clocks() {
 #[tokio::test(start_paused = true)]
 async fn lease_of_another_clock_expires_after_its_duration() {
     for hours in [-1, 1] {
-        let world = World::new(Duration::from_millis(20)).await;
+        let world = ShardWorld::new(Duration::from_millis(20)).await;
         let at = MicroTime(world.contest.server.now() + SignedDuration::from_hours(hours));
         let labels = Some([(LABEL.to_owned(), "podset".to_owned())].into());
         let metadata = ObjectMeta { name: Some("podset-slot-3".into()), labels, ..ObjectMeta::default() };

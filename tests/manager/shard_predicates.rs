@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     replicas::Replica,
     shards::{N_SLOTS, shards},
 };

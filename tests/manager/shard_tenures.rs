@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::watch;
 
 use crate::{
-    contest::{Contest, advance_seconds},
+    lease_candidates::{Contest, advance_seconds},
     replicas::{Replica, create_configs},
     shards::{N_SLOTS, shards},
 };

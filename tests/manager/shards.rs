@@ -2,6 +2,7 @@
 
 mod caches;
 mod frozen;
+mod incomplete;
 mod lease_edits;
 mod leases;
 mod moves;
@@ -29,7 +30,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use crate::{
-    contest::{Contest, config},
+    lease_candidates::{Contest, config},
     replicas::{Finished, Replica, change_configs, create_configs, state_of, wait_until_reconciled_at},
 };
 
@@ -62,13 +63,13 @@ impl Drop for Busy {
 }
 
 #[controller(of = ConfigMap, owns = Secret(apply), concurrency = 4)]
-struct Configs {
+struct ShardConfigs {
     replica: &'static str,
     takes: Duration,
     seen: Arc<Mutex<Seen>>,
 }
 
-impl Reconcile for Configs {
+impl Reconcile for ShardConfigs {
     async fn reconcile(&self, config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
         let name = config.name_any();
         if !self.seen.lock().busy.insert(name.clone()) {
@@ -97,7 +98,7 @@ impl Reconcile for Configs {
 }
 
 /// A cluster with replicas of one app.
-pub(crate) struct World {
+pub(crate) struct ShardWorld {
     pub(crate) contest: Contest,
     seen: Arc<Mutex<Seen>>,
     takes: Duration,
@@ -131,7 +132,7 @@ pub(crate) fn shards(identity: &str, n: u32) -> ShardConfig {
     ShardConfig::new(config(identity), n, ShardBy::Object).unwrap()
 }
 
-impl World {
+impl ShardWorld {
     pub(crate) async fn new(takes: Duration) -> Self {
         let world = Self { contest: Contest::new(), seen: Arc::default(), takes };
         create_configs(&world.contest.client, N_KEYS).await;
@@ -162,7 +163,7 @@ impl World {
     ) -> Replica {
         let (seen, takes) = (self.seen.clone(), self.takes);
         let app = App::new("podset")
-            .controller_with(move |_env| std::future::ready(Ok(Configs { replica, takes, seen: seen.clone() })));
+            .controller_with(move |_env| std::future::ready(Ok(ShardConfigs { replica, takes, seen: seen.clone() })));
         let client = faults.client(&self.contest.server);
         let manager = set_up(app.manager(client.clone()).await.unwrap(), client);
         Replica::start(manager, faults)

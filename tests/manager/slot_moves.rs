@@ -17,7 +17,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    contest::{Contest, advance_seconds},
+    lease_candidates::{Contest, advance_seconds},
     replicas::{Replica, create_configs},
     shards::{N_SLOTS, shards},
 };

@@ -12,7 +12,7 @@ use kctl::{
 use kctl_runtime::trace::Trace;
 use kctl_tests::{Fault, Faults, RequestSummary};
 
-use crate::contest::{Contest, advance_seconds};
+use crate::lease_candidates::{Contest, advance_seconds};
 
 #[controller(owns = Secret(apply))]
 async fn does(config: Arc<ConfigMap>, cx: Context<does>) -> Result<Action> {

@@ -17,7 +17,7 @@ use kctl_tests::Faults;
 use serde_json::json;
 
 use crate::{
-    contest::{Contest, advance_seconds},
+    lease_candidates::{Contest, advance_seconds},
     replicas::{Replica, create_configs},
     shards::shards,
 };

@@ -220,6 +220,13 @@ async fn rejects(_config: Arc<ConfigMap>, _cx: Context<rejects>) -> Result<Actio
     Err("no disk").terminal()
 }
 
+/// Panics for each object.
+#[controller]
+async fn drops(config: Arc<ConfigMap>, _cx: Context<drops>) -> Result<Action> {
+    assert!(config.metadata.name.is_none(), "a vase");
+    Ok(Action::await_change())
+}
+
 /// Waits for ever.
 #[controller]
 async fn hangs(_config: Arc<ConfigMap>, _cx: Context<hangs>) -> Result<Action> {
@@ -358,6 +365,24 @@ fn panicking_settled_rule_is_named() {
 }
 
 #[test]
+fn panicking_reconcile_is_found_with_its_place() {
+    let report = Sim::seeds(0..1).run(&with_a(Scenario::new(|| App::new("panics").controller::<drops>()))).unwrap();
+    let failure = report.failure().expect("nothing is found");
+    assert_eq!(failure.checker(), "the app works");
+    let message = "the last time: panic: a vase at tests/sim/checkers.rs:";
+    assert!(failure.message().contains(message), "{failure}");
+}
+
+/// `Sim::run` returns an error, because each run would panic.
+#[test]
+fn panicking_app_function_is_named() {
+    let scenario = Scenario::new(|| panic!("no configuration"));
+    let error = Sim::seeds(0..1).run(&with_a(scenario)).unwrap_err().to_string();
+    let start = "no panic: the function of `.app(…)`: no configuration at tests/sim/checkers.rs:";
+    assert!(error.starts_with(start), "{error}");
+}
+
+#[test]
 fn panic_on_app_main_task_is_found() {
     check("no panic", "a task of the app or of the simulator: no disk", Scenario::new(panics));
 }
@@ -405,7 +430,12 @@ fn check(checker: &str, message: &str, scenario: Scenario) {
     let report = Sim::single_faults().run(&with_a(scenario)).unwrap();
     let failure = report.failure().unwrap_or_else(|| panic!("{checker}: nothing is found"));
     assert_eq!((failure.checker(), failure.seed()), (checker, "none"), "{failure}");
-    assert!(failure.message().ends_with(message), "{:?} is not the end of {:?}", message, failure.message());
+    let found = match checker {
+        // The place of a panic changes with this file.
+        "no panic" => failure.message().rsplit_once(" at tests/sim/checkers.rs:").expect("it names the place").0,
+        _ => failure.message(),
+    };
+    assert!(found.ends_with(message), "{message:?} is not the end of {found:?}");
 }
 
 #[test]

@@ -16,6 +16,7 @@ async fn once(config: Arc<ConfigMap>, cx: Context<once>) -> Result<Action> {
         let metadata = ObjectMeta { generate_name: Some("pod-".into()), ..ObjectMeta::default() };
         let containers = vec![Container { name: "main".into(), image: Some("main".into()), ..Container::default() }];
         let spec = PodSpec { containers, ..PodSpec::default() };
+        tracing::info!(config = config.name_any(), "creates a Pod");
         cx.owned::<Pod>().create(Pod { metadata, spec: Some(spec), ..Pod::default() }).await?;
         cx.patch(kctl::json!({ "metadata": { "annotations": { "made": "yes" } } })).await?;
     }
@@ -37,6 +38,7 @@ fn crash_between_two_writes_is_found_and_replayable() {
     let text = failure.to_string();
     assert!(text.contains("default/pod-* should not be there") && text.contains("app-0.1  has crashed"), "{text}");
     assert!(text.contains(", by configmap default/a"), "{text}");
+    assert!(text.contains(r#"app-0.2  info: creates a Pod config="a""#), "the app's own log: {text}");
     assert!(text.ends_with(&format!("replay: again {}", failure.seed())), "{text}");
 }
 
@@ -54,6 +56,24 @@ fn simulated_seed_has_one_report() {
 fn unreadable_objects_are_an_error_and_no_finding() {
     let error = Sim::seeded(0).run(&scenario().objects("kind: [")).unwrap_err().to_string();
     assert!(error.starts_with("the objects of the scenario: "), "{error}");
+}
+
+/// Stores the trace id of its first reconcile.
+#[controller(primary(patch))]
+async fn stores_trace(config: Arc<ConfigMap>, cx: Context<stores_trace>) -> Result<Action> {
+    if !config.labels().contains_key("trace") {
+        let trace = kctl_runtime::trace::Trace::current().map(|trace| trace.to_string());
+        cx.patch(kctl::json!({ "metadata": { "labels": { "trace": trace } } })).await?;
+    }
+    Ok(Action::await_change())
+}
+
+#[test]
+fn trace_ids_repeat_in_each_run() {
+    let scenario = Scenario::new(|| App::new("stores").controller::<stores_trace>())
+        .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+    let report = Sim::seeds(0..0).run(&scenario).unwrap();
+    assert!(report.failure().is_none(), "{}", report.failure().unwrap());
 }
 
 /// Holds a reference that must be dropped with its process, which crashes when it writes.

@@ -3,5 +3,6 @@
 mod checkers;
 mod examples;
 mod finds;
+mod stuck;
 mod timed;
 mod workloads;

@@ -71,10 +71,10 @@ impl RequestSummary {
 
     /// Returns `true` for a list of objects without a limit.
     fn is_whole_list(&self) -> bool {
-        let of_objects = self.path.starts_with("/api/v1/") || self.path.matches('/').count() > 3;
+        let is_resource_path = self.path.starts_with("/api/v1/") || self.path.matches('/').count() > 3;
         let is_part =
             ["watch=true", "limit=", "continue=", "fieldSelector="].iter().any(|part| self.query.contains(part));
-        self.method == Method::GET && of_objects && self.path.ends_with('s') && !is_part
+        self.method == Method::GET && is_resource_path && self.path.ends_with('s') && !is_part
     }
 
     /// Returns `true` for a list or a watch of the resource with this plural.

@@ -258,16 +258,16 @@ fn index(cases: &[Case]) -> String {
          ## By code\n\n| Code | Rule | Cases |\n|---|---|---|\n",
     );
     for (code, title) in titles() {
-        let of_code = cases.iter().filter(|case| case.codes().contains(&code.as_str()));
-        let mut found: Vec<_> = of_code.map(|case| format!("`{}`", case.path())).collect();
+        let with_code = cases.iter().filter(|case| case.codes().contains(&code.as_str()));
+        let mut found: Vec<_> = with_code.map(|case| format!("`{}`", case.path())).collect();
         if AT_THE_START.contains(&code.as_str()) {
             found.push("reported when the program starts".into());
         }
         writeln!(text, "| {code} | {title} | {} |", found.join(", ")).unwrap();
     }
-    let of_rustc = cases.iter().filter(|case| case.codes().is_empty());
-    let of_rustc: Vec<_> = of_rustc.map(|case| format!("`{}`", case.path())).collect();
-    writeln!(text, "| none | reported by rustc alone | {} |", of_rustc.join(", ")).unwrap();
+    let without_code = cases.iter().filter(|case| case.codes().is_empty());
+    let without_code: Vec<_> = without_code.map(|case| format!("`{}`", case.path())).collect();
+    writeln!(text, "| none | reported by rustc alone | {} |", without_code.join(", ")).unwrap();
     for group in groups() {
         let folder = name(&group);
         let title = if folder == "context" { "The `Context` in functions".into() } else { format!("`#[{folder}]`") };
@@ -301,9 +301,9 @@ fn every_code_has_a_case() {
     let cases = cases();
     for (code, title) in titles() {
         let has_case = cases.iter().any(|case| case.codes().contains(&code.as_str()));
-        let is_of_start = AT_THE_START.contains(&code.as_str());
+        let is_startup_code = AT_THE_START.contains(&code.as_str());
         assert_ne!(
-            has_case, is_of_start,
+            has_case, is_startup_code,
             "{code} ({title}) has a case in tests/ui, or is reported when the program starts"
         );
     }

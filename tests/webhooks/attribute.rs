@@ -95,9 +95,9 @@ fn leaf_down(new: elsewhere::v2::Leaf) -> elsewhere::v1::Leaf {
 #[tokio::test]
 async fn attribute_with_a_foreign_path_fails_at_start() {
     let app = || App::new("leaves").conversion::<(leaf_up, leaf_down)>();
-    let of_test = TestServer::start(app()).await.err().unwrap().to_string();
-    let of_command = app().main().await.unwrap_err().to_string();
-    for error in [of_test, of_command] {
+    let test_error = TestServer::start(app()).await.err().unwrap().to_string();
+    let command_error = app().main().await.unwrap_err().to_string();
+    for error in [test_error, command_error] {
         let both = "`conversion(url = \"https://leaves.example.com/leaves\")` in #[resource] sends conversions to the path /leaves, and \
                     the functions of `App::conversion` answer at /convert";
         assert!(error.contains(both), "{error}");

@@ -35,7 +35,7 @@ const N_EACH: usize = 2;
 /// Longest time for which a function blocks, so that a failing test ends. Functions block two at a time.
 const BLOCKED_AT_MOST: Duration = Duration::from_secs(20);
 /// Time limit for requests that do not wait for blocked functions, also on a busy machine.
-const WITHIN: Duration = Duration::from_secs(15);
+const TIMEOUT: Duration = Duration::from_secs(15);
 
 static IS_OVER: Mutex<bool> = Mutex::new(false);
 static OVER: Condvar = Condvar::new();
@@ -106,7 +106,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
         let (router, path, body) = (router.clone(), (*path).to_owned(), (*body).clone());
         tokio::spawn(async move { send_review(&router, &path, "application/json", body).await })
     });
-    let responses = timeout(WITHIN, join_all(asking)).await.expect("answers within the timeouts of the requests");
+    let responses = timeout(TIMEOUT, join_all(asking)).await.expect("answers within the timeouts of the requests");
     for (response, (path, _, (called, why))) in responses.into_iter().zip(blocked) {
         let response = response.unwrap();
         let message = response["status"]["message"].as_str().or(response["result"]["message"].as_str());
@@ -120,7 +120,7 @@ async fn blocking_functions_delay_no_request_and_time_out() {
         let good = review("CREATE", &site(json!({ "hosts": ["a"] })), &Json::Null);
         send_review(&router, RULES, "application/json", good).await
     });
-    let response = timeout(WITHIN, others).await.expect("an answer beside those who block").unwrap();
+    let response = timeout(TIMEOUT, others).await.expect("an answer beside those who block").unwrap();
     assert_eq!(response["allowed"], true);
     assert_eq!(metrics.n_running(), requests.len() * N_EACH);
     let (mut registry, mut text) = (Registry::default(), String::new());

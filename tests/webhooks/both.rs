@@ -20,14 +20,14 @@ use crate::{
 };
 
 /// Time limit of a scenario on a real server.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 async fn on_both<F: Future<Output = ()>>(scenario: impl Fn(Client) -> F) {
     let (_server, client) = embedded().await;
     scenario(client).await;
     if let Some(real) = real().await {
         let scenario = scenario(real.client.clone());
-        tokio::time::timeout(PATIENCE, scenario).await.expect("the real server does not take so long");
+        tokio::time::timeout(TIMEOUT, scenario).await.expect("the real server does not take so long");
         real.leave().await;
     }
 }
@@ -117,6 +117,18 @@ async fn defaults_are_set_and_unknown_fields_kept() {
         // The webhooks do not change an object that has its defaults, so the write is a no-op.
         let (_, _, again) = send(&client, Method::PATCH, "/web", &json!({ "metadata": { "labels": null } })).await;
         assert_eq!(again["metadata"]["resourceVersion"], created["metadata"]["resourceVersion"]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn item_removed_from_a_set_disappears_alone() {
+    on_both(|client| async move {
+        let extra = json!({ "color": "red", "tags": ["old", "obsolete", "new"] });
+        let (code, _, created) =
+            send(&client, Method::POST, "", &site("web", json!({ "hosts": ["a"], "extra": extra }))).await;
+        assert_eq!(code, 201, "{created}");
+        assert_eq!(created["spec"]["extra"]["tags"], json!(["old", "new"]));
     })
     .await;
 }

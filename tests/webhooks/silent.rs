@@ -23,7 +23,7 @@ use crate::{
 };
 
 /// Time limit for responses that usually take much less.
-const SOON: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 #[tokio::test]
 async fn webhooks_are_answered_beside_connections_that_say_nothing() {
@@ -45,7 +45,7 @@ async fn webhooks_are_answered_beside_connections_that_say_nothing() {
         config.accept_invalid_certs = true;
         let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
         let client = Client::try_from(config).unwrap();
-        let response = timeout(SOON, client.request_text(request)).await.expect("an answer");
+        let response = timeout(TIMEOUT, client.request_text(request)).await.expect("an answer");
         assert_eq!(response.unwrap(), "ok", "{begun:?}");
     }
 }

@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use crate::{
     Options, Result, features,
     gate::Gate,
-    new_project, packages,
+    image, new_project, packages,
     process::{Run, find, scratch, target},
     real_server, shared_build, steps,
 };
@@ -54,6 +54,8 @@ pub(crate) enum Step {
     Deny,
     /// The packages of a release, and a project that is built from them.
     Packages,
+    /// The container image of a project from `kctl new`.
+    Image,
     /// The embedded API server compared with a real kube-apiserver.
     Conformance,
     /// Operators and clients on a real kube-apiserver.
@@ -64,7 +66,7 @@ pub(crate) enum Step {
 
 impl Step {
     /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and real servers last.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Fmt,
         Self::Test,
         Self::Fuzz,
@@ -81,6 +83,7 @@ impl Step {
         Self::Workflows,
         Self::Deny,
         Self::Packages,
+        Self::Image,
         Self::Conformance,
         Self::RealServer,
         Self::Roles,
@@ -105,6 +108,7 @@ impl Step {
             Self::Workflows => "workflows",
             Self::Deny => "deny",
             Self::Packages => "packages",
+            Self::Image => "image",
             Self::Conformance => "conformance",
             Self::RealServer => "real-server",
             Self::Roles => "roles",
@@ -133,6 +137,7 @@ impl Step {
             Self::Workflows => steps::workflows(gate),
             Self::Deny => steps::deny(gate),
             Self::Packages => packages::check(packages::Builds::Together),
+            Self::Image => image::run(gate),
             Self::Conformance => real_server::conformance(gate),
             Self::RealServer => real_server::suites(gate, None),
             Self::Roles => real_server::roles(gate, None),
@@ -287,7 +292,7 @@ impl Plan {
     }
 
     /// Returns `true` if the run contains every step.
-    fn is_whole(&self) -> bool {
+    fn has_all_steps(&self) -> bool {
         let in_order = self.in_order();
         let has = |step: &Step| in_order.contains(step) || self.waiting.contains(step) || self.beside.contains(step);
         Step::ALL.iter().all(has)
@@ -310,7 +315,7 @@ pub(crate) fn run(plan: &Plan, options: Options) -> Result {
     }
     eprintln!("the last step ended {} s after the start", times.begun.elapsed().as_secs());
     let forgotten = gate.unexplained_ignored_tests();
-    if plan.is_whole() && !forgotten.is_empty() {
+    if plan.has_all_steps() && !forgotten.is_empty() {
         return Err(format!("these tests were ignored and no step ran them:\n{}", forgotten.join("\n")));
     }
     gate.finish()?;

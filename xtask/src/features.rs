@@ -25,7 +25,7 @@ pub(crate) const CRATES: [&str; 8] = [
 ///
 /// The features of `kctl` enable the features of `kctl-runtime`, `kctl-apiserver` and `kctl-interpreter`. Each of these
 /// alone would build most dependencies once more with fewer features.
-const OF_GATE: [&str; 4] = ["kctl", "kctl-apimachinery", "kctl-cel", "kctl-webhook"];
+const GATE_CRATES: [&str; 4] = ["kctl", "kctl-apimachinery", "kctl-cel", "kctl-webhook"];
 
 /// The libraries with a feature for each Kubernetes version, whose unit tests run with its types.
 const WITH_TYPES: [&str; 5] = ["kctl", "kctl-runtime", "kctl-webhook", "kctl-interpreter", "kctl-workloads"];
@@ -136,7 +136,7 @@ pub(crate) fn check(of: Extent) -> Result {
         });
     }
     let third_party = third_party::write()?;
-    for krate in OF_GATE {
+    for krate in GATE_CRATES {
         let manifest = manifest(krate)?;
         let (smallest, others): (Vec<_>, Vec<_>) =
             sets(&names(&manifest), of).into_iter().partition(|set| set.is_empty() || number(set).is_some());

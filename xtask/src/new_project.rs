@@ -17,8 +17,8 @@ use crate::{
 /// Functions that create or take a client: the lines of `src/own.rs`. A project's `clippy.toml` has to reject each of
 /// them, because such a client bypasses the declared permissions.
 const CLIENTS: [&str; 2] = [
-    "pub fn given(_: kctl::kube::Client) {}",
-    "pub fn made(config: kctl::kube::Config) { let _ = kctl::client(config); }",
+    "pub fn take_client(_: kctl::kube::Client) {}",
+    "pub fn create_client(config: kctl::kube::Config) { let _ = kctl::client(config); }",
 ];
 
 /// Cargo's configuration with the profiles. A target folder elsewhere has no parent with it.
@@ -99,12 +99,40 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    /// Returns the actions of a workflow with their major versions, such as `actions/checkout@v7`. An action that is named by
+    /// commit has its version in a comment.
+    fn actions(workflow: &Path) -> BTreeSet<String> {
+        let text = std::fs::read_to_string(workflow).unwrap();
+        let used = text.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("uses: "));
+        let major = |used: &str| {
+            let (name, reference) = used.split_once('@').unwrap();
+            let version = reference.split_once(" # ").map_or(reference, |(_commit, version)| version);
+            format!("{name}@{}", version.split('.').next().unwrap())
+        };
+        used.map(major).collect()
+    }
+
+    /// Dependabot proposes new versions for the workflows, but doesn't read the template.
+    #[test]
+    fn template_uses_actions_of_own_workflows() {
+        let folder = std::fs::read_dir(root().join(".github/workflows")).unwrap();
+        let own: BTreeSet<String> = folder.flat_map(|entry| actions(&entry.unwrap().path())).collect();
+        let names: BTreeSet<&str> = own.iter().map(|action| action.split('@').next().unwrap()).collect();
+        assert_eq!(own.len(), names.len(), "the workflows use two major versions of an action: {own:?}");
+        let used = actions(&root().join("kctl-cli/templates/ci.yml.tpl"));
+        assert!(used.len() > 3, "{used:?}");
+        let other: Vec<&String> = used.difference(&own).collect();
+        assert!(other.is_empty(), "kctl-cli/templates/ci.yml.tpl uses {other:?}, the workflows {own:?}");
+    }
 
     #[test]
     fn rejected_client_is_found_by_its_line() {
-        let output = "error: use of a disallowed type `kctl::kube::Client`\n --> src/own.rs:1:17\n  |\n\
-            warning: function `made` is never used\n --> src/own.rs:2:8\n";
+        let output = "error: use of a disallowed type `kctl::kube::Client`\n --> src/own.rs:1:23\n  |\n\
+            warning: function `create_client` is never used\n --> src/own.rs:2:8\n";
         assert!(is_rejected(output, 1));
         assert!(!is_rejected(output, 2));
     }

@@ -56,10 +56,10 @@ fn lines(tree: Run) -> Result<BTreeSet<String>> {
 fn manifest(target: &BTreeSet<String>, all: &BTreeSet<String>) -> String {
     let table = |lines: Vec<&String>| lines.iter().filter_map(|line| entry(line)).collect::<String>();
     let dependencies = table(target.iter().collect());
-    let of_host = table(all.difference(target).collect());
+    let build_dependencies = table(all.difference(target).collect());
     format!(
         "[package]\nname = \"{NAME}\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
-         [dependencies]\n{dependencies}\n[build-dependencies]\n{of_host}"
+         [dependencies]\n{dependencies}\n[build-dependencies]\n{build_dependencies}"
     )
 }
 

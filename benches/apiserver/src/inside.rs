@@ -32,7 +32,7 @@ const N_WATCHERS: usize = 1_000;
 /// Writes of that kind per second.
 const WRITES_PER_SECOND: u32 = 1_000;
 /// Longest wait for the last event after the last write.
-const LAST_WITHIN: Duration = Duration::from_secs(60);
+const LAST_EVENT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of Pods for the measurement of memory.
 const N_PODS: usize = 100_000;
 /// Number of Pods whose status is patched.
@@ -283,7 +283,7 @@ async fn watch(each: Duration) -> Result<Vec<Figure>, Failure> {
         }
         Ok::<_, Failure>(())
     };
-    tokio::time::timeout(LAST_WITHIN, all_seen).await.map_err(|_| "watchers have fallen behind")??;
+    tokio::time::timeout(LAST_EVENT_TIMEOUT, all_seen).await.map_err(|_| "watchers have fallen behind")??;
     let what = "1,000 watchers, 1,000 writes/s";
     Ok(vec![
         figure(

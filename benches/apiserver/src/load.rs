@@ -41,7 +41,7 @@ const N_WATCHERS: usize = 100;
 /// Writes of that kind per second.
 const WRITES_PER_SECOND: u32 = 200;
 /// Longest wait for the last event after the last write. A slower server has fallen behind.
-const LAST_WITHIN: Duration = Duration::from_secs(20);
+const LAST_EVENT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A result of one server.
 pub(crate) struct Figure {
@@ -169,7 +169,7 @@ async fn run(
 /// Measures the lag between a write and its event at [`N_WATCHERS`] watchers, with a constant rate of writes.
 ///
 /// Each watcher has its own connection and task. It is an error if a watch ends early, or if an event does not arrive
-/// within [`LAST_WITHIN`], because a server that drops watchers would look fast.
+/// within [`LAST_EVENT_TIMEOUT`], because a server that drops watchers would look fast.
 ///
 /// The watched namespace differs from that of the other loads, so that their objects cause no events.
 async fn watch(server: &Server, each: Duration) -> Result<Vec<Figure>, Failure> {
@@ -205,7 +205,7 @@ async fn watch(server: &Server, each: Duration) -> Result<Vec<Figure>, Failure> 
         }
         Ok::<_, Failure>(())
     };
-    tokio::time::timeout(LAST_WITHIN, all_seen).await.map_err(|_| "watchers have fallen behind")??;
+    tokio::time::timeout(LAST_EVENT_TIMEOUT, all_seen).await.map_err(|_| "watchers have fallen behind")??;
     let cpu = (server.cpu()? - before) / each.as_secs_f64();
     let what = "100 watchers, 200 writes/s";
     Ok(vec![

@@ -16,9 +16,9 @@ use tokio::time::Instant;
 use crate::{Failure, client::Target};
 
 /// Longest wait until a server is ready.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval between two checks for readiness.
-const ASK_EVERY: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// `sysconf(_SC_CLK_TCK)` on Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 
@@ -62,8 +62,8 @@ impl Server {
         let child = Command::new(std::env::current_exe()?).arg("serve").arg(&file).spawn()?;
         let pids = vec![child.id()];
         let end = End::Kill(child);
-        while !file.exists() && start.elapsed() < READY_WITHIN {
-            tokio::time::sleep(ASK_EVERY).await;
+        while !file.exists() && start.elapsed() < READY_TIMEOUT {
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         let target = ready(&file, start).await?;
         Ok(Self { name: "kctl", target, ready_after: start.elapsed(), pids, end })
@@ -95,7 +95,7 @@ impl Server {
 /// Waits until the kubeconfig of a server can be read and `/readyz` succeeds.
 ///
 /// # Errors
-/// The server is not ready within [`READY_WITHIN`]. The result is the error of the last attempt.
+/// The server is not ready within [`READY_TIMEOUT`]. The result is the error of the last attempt.
 async fn ready(kubeconfig: &Path, start: Instant) -> Result<Target, Failure> {
     loop {
         let attempt = async {
@@ -105,8 +105,8 @@ async fn ready(kubeconfig: &Path, start: Instant) -> Result<Target, Failure> {
         };
         match attempt.await {
             Ok(target) => return Ok(target),
-            Err(error) if start.elapsed() > READY_WITHIN => return Err(error),
-            Err(_) => tokio::time::sleep(ASK_EVERY).await,
+            Err(error) if start.elapsed() > READY_TIMEOUT => return Err(error),
+            Err(_) => tokio::time::sleep(POLL_INTERVAL).await,
         }
     }
 }

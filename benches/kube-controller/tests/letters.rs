@@ -228,20 +228,23 @@ async fn f_hot_key_starves_keys_that_wait() {
 async fn g_error_policy_receives_no_failure_count() {
     type Policy = fn(Arc<ConfigMap>, &std::fmt::Error, Arc<Log>) -> Action;
     let (store, _writer) = store_of(&["a"]);
-    let told = Arc::new(Log::default());
+    let log_lines = Arc::new(Log::default());
     let reconcile =
         |_config: Arc<ConfigMap>, _context: Arc<Log>| -> BoxFuture<'static, Result<Action, std::fmt::Error>> {
             async { Err(std::fmt::Error) }.boxed()
         };
-    let policy: Policy = |object, error, told| {
-        told.add(format!("{object:?}: {error:?}"));
+    let policy: Policy = |object, error, log_lines| {
+        log_lines.add(format!("{object:?}: {error:?}"));
         Action::requeue(Duration::from_secs(1))
     };
     let queue = stream::iter([reference("a")]).chain(stream::pending());
-    let items = applier(reconcile, policy, told.clone(), store, queue, Config::default());
+    let items = applier(reconcile, policy, log_lines.clone(), store, queue, Config::default());
     let _elapsed = tokio::time::timeout(Duration::from_secs(20), items.for_each(|_item| std::future::ready(()))).await;
-    let told = told.take();
-    assert!(told.len() > 15 && told.iter().all(|line| *line == told[0]), "failures are told apart now: {told:?}");
+    let log_lines = log_lines.take();
+    assert!(
+        log_lines.len() > 15 && log_lines.iter().all(|line| *line == log_lines[0]),
+        "failures are told apart now: {log_lines:?}"
+    );
 }
 
 #[test]

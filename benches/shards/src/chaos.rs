@@ -54,9 +54,9 @@ const PAUSE_MS: std::ops::Range<u64> = 1_000..5_000;
 /// Maximum time until a killed replica is replaced, in milliseconds.
 const ABSENT_MS: u64 = 5_000;
 /// Maximum time after the last disturbance until every set has its Pods.
-const COMPLETE_WITHIN: Duration = Duration::from_secs(600);
+const COMPLETE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time at the end during which no object may be written.
-const QUIET_FOR: Duration = Duration::from_secs(10);
+const QUIET_DURATION: Duration = Duration::from_secs(10);
 /// Maximum number of violations to print.
 const PRINTED_MAX: usize = 20;
 
@@ -182,9 +182,9 @@ pub(crate) async fn run(options: &ChaosOptions) -> Result<(), Failure> {
     let took = begun.elapsed();
     let settled = wait_until_complete(&cluster, &mut replicas).await?;
     let versions = cluster.versions().await?;
-    sleep(QUIET_FOR).await;
+    sleep(QUIET_DURATION).await;
     if cluster.versions().await? != versions {
-        return Err(format!("something is still written {QUIET_FOR:?} after all sets were complete").into());
+        return Err(format!("something is still written {QUIET_DURATION:?} after all sets were complete").into());
     }
     replicas.stop_all().await?;
     let n_pods = cluster.wanted.iter().sum::<usize>();
@@ -280,7 +280,7 @@ fn program(server: &Server, options: &ChaosOptions, folder: &Path) -> Result<Pro
 /// counts.
 ///
 /// # Errors
-/// [`COMPLETE_WITHIN`] has passed. The error lists the first ten problems.
+/// [`COMPLETE_TIMEOUT`] has passed. The error lists the first ten problems.
 async fn wait_until_complete(cluster: &Cluster, replicas: &mut Replicas) -> Result<Duration, Failure> {
     let begun = Instant::now();
     loop {
@@ -289,7 +289,7 @@ async fn wait_until_complete(cluster: &Cluster, replicas: &mut Replicas) -> Resu
         if wrong.is_empty() {
             return Ok(begun.elapsed());
         }
-        if begun.elapsed() > COMPLETE_WITHIN {
+        if begun.elapsed() > COMPLETE_TIMEOUT {
             return Err(format!("{} wrong, such as {:#?}", wrong.len(), &wrong[..wrong.len().min(10)]).into());
         }
         replicas.restart_due()?;

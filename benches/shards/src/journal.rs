@@ -129,12 +129,12 @@ fn take(runs: &mut HashMap<String, Vec<Run>>, replica: usize, line: &str) -> Res
         return Err(format!("not a line of a journal: {line}").into());
     };
     let (time, change) = (time.parse()?, change.parse()?);
-    let of_key = runs.entry(key.into()).or_default();
+    let key_runs = runs.entry(key.into()).or_default();
     if event == "S" {
-        of_key.push(Run { change, start: time, end: None, is_done: false, replica });
+        key_runs.push(Run { change, start: time, end: None, is_done: false, replica });
         return Ok(());
     }
-    let running = of_key.iter_mut().rev().find(|run| run.replica == replica && run.end.is_none());
+    let running = key_runs.iter_mut().rev().find(|run| run.replica == replica && run.end.is_none());
     let run = running.ok_or(format!("{key} ended without a start"))?;
     (run.end, run.is_done) = (Some(time), event == "E");
     Ok(())

@@ -16,9 +16,9 @@ use crate::Failure;
 /// `sysconf(_SC_CLK_TCK)` on Linux.
 const TICKS_PER_SECOND: f64 = 100.0;
 /// Longest wait for a replica to end after SIGTERM.
-const ENDS_WITHIN: Duration = Duration::from_secs(60);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval between two checks of a process.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// The parts of a command line that all replicas of a run share.
 #[derive(Clone)]
@@ -87,15 +87,15 @@ impl Replica {
     /// Waits until the process ends by itself.
     ///
     /// # Errors
-    /// The process still runs after [`ENDS_WITHIN`], which is longer than the default termination grace period of a
+    /// The process still runs after [`EXIT_TIMEOUT`], which is longer than the default termination grace period of a
     /// Pod.
     pub(crate) async fn wait_for_exit(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
         while !self.has_ended()? {
-            if start.elapsed() > ENDS_WITHIN {
-                return Err(format!("{} did not end within {ENDS_WITHIN:?}", self.user).into());
+            if start.elapsed() > EXIT_TIMEOUT {
+                return Err(format!("{} did not end within {EXIT_TIMEOUT:?}", self.user).into());
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Wait after the replicas have ended. The server closes their watches in this time.
-const AFTER_STOP: Duration = Duration::from_secs(5);
+const STOP_DELAY: Duration = Duration::from_secs(5);
 
 /// The cost of idle replicas.
 pub(crate) struct Rest {
@@ -49,7 +49,7 @@ impl Rest {
         let n = stage.replicas.len();
         let with = Usage::during(stage, time).await?;
         stage.stop_all().await?;
-        sleep(AFTER_STOP).await;
+        sleep(STOP_DELAY).await;
         let without = Usage::during(stage, time).await?;
         Ok(Self { n, with, without, expected })
     }

@@ -22,9 +22,9 @@ use tokio::time::{Instant, sleep};
 use crate::{Failure, process::cpu_of};
 
 /// Longest wait until a server is ready, or until it serves a kind.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const READY_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval between two checks for readiness.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A running server. Dropping it stops it.
 pub(crate) struct Server {
@@ -103,7 +103,7 @@ impl Server {
     /// Installs the CRDs that the program prints with `generate-crds`, and waits until `kind` is served.
     ///
     /// # Errors
-    /// The program fails, the server rejects the CRD, or it does not serve the kind within [`READY_WITHIN`].
+    /// The program fails, the server rejects the CRD, or it does not serve the kind within [`READY_TIMEOUT`].
     pub(crate) async fn install(&self, program: &Path, kind: &ApiResource) -> Result<(), Failure> {
         let printed = Command::new(program).arg("generate-crds").output()?;
         if !printed.status.success() {
@@ -117,10 +117,10 @@ impl Server {
         let served = Api::<DynamicObject>::all_with(self.client.clone(), kind);
         let start = Instant::now();
         while let Err(error) = served.list(&ListParams::default()).await {
-            if start.elapsed() > READY_WITHIN {
+            if start.elapsed() > READY_TIMEOUT {
                 return Err(format!("{name} is not served: {error}").into());
             }
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -154,7 +154,7 @@ pub(crate) fn resource(group: &str, version: &str, kind: &str, plural: &str) -> 
 /// Waits until the server of a kubeconfig is ready, and returns its client.
 ///
 /// # Errors
-/// The server is not ready within [`READY_WITHIN`]. The result is the error of the last attempt.
+/// The server is not ready within [`READY_TIMEOUT`]. The result is the error of the last attempt.
 async fn ready(kubeconfig: &Path) -> Result<Client, Failure> {
     let start = Instant::now();
     loop {
@@ -167,8 +167,8 @@ async fn ready(kubeconfig: &Path) -> Result<Client, Failure> {
         };
         match attempt.await {
             Ok(client) => return Ok(client),
-            Err(error) if start.elapsed() > READY_WITHIN => return Err(error),
-            Err(_) => sleep(LOOK_EVERY).await,
+            Err(error) if start.elapsed() > READY_TIMEOUT => return Err(error),
+            Err(_) => sleep(POLL_INTERVAL).await,
         }
     }
 }

@@ -35,11 +35,11 @@ const APP: &str = "pod-group";
 /// Maximum number of concurrent create requests.
 const CREATES_MAX: usize = 16;
 /// Polling interval for Leases and journals.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest wait for a state.
-const WITHIN: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 /// Slots count as settled if none has moved for this long.
-const STEADY_FOR: Duration = Duration::from_secs(3);
+const STEADY_DURATION: Duration = Duration::from_secs(3);
 
 /// A server, its objects, and running replicas.
 pub(crate) struct Stage {
@@ -151,7 +151,7 @@ impl Stage {
     /// Returns the time at which the last key was reconciled.
     ///
     /// # Errors
-    /// The wait exceeds [`WITHIN`], or a replica has ended.
+    /// The wait exceeds [`TIMEOUT`], or a replica has ended.
     pub(crate) async fn wait_for_all(&mut self, n: usize, since: u64) -> Result<u64, Failure> {
         let start = Instant::now();
         loop {
@@ -161,7 +161,7 @@ impl Stage {
                 break;
             }
             self.check(start, || format!("only {n_done} of {n} keys were reconciled"))?;
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
         let done = now();
         self.wait_for_shares().await?;
@@ -171,11 +171,11 @@ impl Stage {
     /// Waits until each running replica has its share of the slots, and no slot has moved for some seconds.
     ///
     /// A share is the number of slots divided by the number of replicas, rounded up. Without shards it waits
-    /// [`STEADY_FOR`], so that one replica rests as long as several do.
+    /// [`STEADY_DURATION`], so that one replica rests as long as several do.
     pub(crate) async fn wait_for_shares(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
         let Some(n_slots) = self.shards else {
-            sleep(STEADY_FOR).await;
+            sleep(STEADY_DURATION).await;
             return Ok(());
         };
         let share = (n_slots as usize).div_ceil(self.replicas.len());
@@ -191,11 +191,11 @@ impl Stage {
                 && self.replicas.iter().all(|replica| loads.get(&*replica.user).is_some_and(|load| *load <= share));
             if !is_shared || owners != known {
                 (known, since) = (owners, Instant::now());
-            } else if since.elapsed() >= STEADY_FOR {
+            } else if since.elapsed() >= STEADY_DURATION {
                 return Ok(());
             }
             self.check(start, || format!("the slots did not settle: {known:?}"))?;
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -206,7 +206,7 @@ impl Stage {
                 return Err(format!("{} has ended; see its log in the folder", replica.user).into());
             }
         }
-        if start.elapsed() > WITHIN { Err(format!("not within {WITHIN:?}: {}", what()).into()) } else { Ok(()) }
+        if start.elapsed() > TIMEOUT { Err(format!("not within {TIMEOUT:?}: {}", what()).into()) } else { Ok(()) }
     }
 
     /// Returns the owner of each slot whose Lease has a holder.
@@ -249,7 +249,7 @@ impl Stage {
                 return starts.into_iter().max().ok_or_else(|| format!("{user} owned no key").into());
             }
             self.check(start, || format!("{} of {} keys run elsewhere", starts.len(), keys.len()))?;
-            sleep(LOOK_EVERY).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -129,8 +129,8 @@ impl ConfigRestarter {
         if status.registered_hash.as_ref() == Some(&hash) {
             return (conditions, Ok(()));
         }
-        let told = self.registry.register(&cx.key().to_string(), &hash).await;
-        let conditions = match &told {
+        let registered = self.registry.register(&cx.key().to_string(), &hash).await;
+        let conditions = match &registered {
             Ok(()) => {
                 cx.event(Normal, "Registered", format!("all pods run with {hash}"));
                 status.registered_hash = Some(hash);
@@ -141,7 +141,7 @@ impl ConfigRestarter {
                 conditions.with("Registered", false, "RegistryFailed", error.to_string())
             }
         };
-        (conditions, told.context("register"))
+        (conditions, registered.context("register"))
     }
 }
 
@@ -204,7 +204,7 @@ fn state_of(pod: &Pod, hash: &str) -> PodState {
     let conditions = status.and_then(|status| status.conditions.as_ref());
     let finished = matches!(phase, Some("Succeeded" | "Failed"));
     PodState {
-        updated: pod.annotations().get(HASH_ANNOTATION).is_some_and(|of_pod| of_pod == hash),
+        updated: pod.annotations().get(HASH_ANNOTATION).is_some_and(|pod_hash| pod_hash == hash),
         ready: !finished
             && conditions
                 .into_iter()

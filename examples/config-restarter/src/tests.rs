@@ -216,9 +216,9 @@ async fn config_change_replaces_pods_one_at_a_time() {
     assert_eq!(world.registry.revision(SERVICE), status.config_hash);
 
     let writes = world.writes().split_off(n_before);
-    let of_pods: Vec<&str> = writes.iter().map(String::as_str).filter(|write| write.contains("pods")).collect();
+    let pod_writes: Vec<&str> = writes.iter().map(String::as_str).filter(|write| write.contains("pods")).collect();
     // The next pod is replaced only after the kubelet has made the previous one ready.
-    assert_eq!(of_pods, ["delete pods", "create pods", "patch pods/status"].repeat(3));
+    assert_eq!(pod_writes, ["delete pods", "create pods", "patch pods/status"].repeat(3));
     let events = world.reasons_of_events().await;
     assert_eq!(events.iter().filter(|reason| *reason == "Replacing").count(), 3, "{events:?}");
 }

@@ -18,7 +18,7 @@ use crate::{
     found::{Finds, FoundKinds},
     interpret::Rules,
     kinds::{PropagationPolicy, RequiredBy, ResourceBinding, ResourceBindingSpec, ResourceRef},
-    policies::LOOKED_FOR_EVERY,
+    policies::CRD_CHECK_INTERVAL,
     templates::{is_selected, may_propagate, reading},
 };
 
@@ -95,7 +95,7 @@ impl Reconcile for Detector {
         if let Some(error) = failed {
             return Err(error);
         }
-        Ok(if missing { Action::requeue(LOOKED_FOR_EVERY) } else { Action::await_change() })
+        Ok(if missing { Action::requeue(CRD_CHECK_INTERVAL) } else { Action::await_change() })
     }
 }
 

@@ -26,7 +26,7 @@ use serde_json::Value;
 use crate::interpret::Rules;
 
 /// Longest wait for the initial list of a kind.
-const LISTED_WITHIN: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A controller that reconciles when objects change whose kinds are discovered at run time.
 pub(crate) trait Finds: Reconcile {
@@ -88,7 +88,7 @@ impl FoundKinds {
     /// Returns the kind with its plural once its objects are listed, or `None` if the cluster does not serve the kind.
     ///
     /// # Errors
-    /// The cluster does not respond, or the initial list takes longer than [`LISTED_WITHIN`].
+    /// The cluster does not respond, or the initial list takes longer than [`LIST_TIMEOUT`].
     pub(crate) async fn find(&self, wanted: &Gvk) -> Result<Option<Kind>> {
         if let Some(watch) = self.0.open.lock().get(wanted).filter(|watch| watch.is_synced()) {
             return Ok(Some(watch.config().kind.clone()));
@@ -104,9 +104,9 @@ impl FoundKinds {
         };
         let config = WatchConfig::new(kind.clone()).on(self.0.cluster).labels(self.0.labels);
         let watch = watches.watch(config.in_namespaces(watches.namespaces())).await?;
-        if tokio::time::timeout(LISTED_WITHIN, watch.wait_until_synced()).await != Ok(true) {
+        if tokio::time::timeout(LIST_TIMEOUT, watch.wait_until_synced()).await != Ok(true) {
             let why = watch.health().failure.map_or_else(String::new, |failure| format!(": {failure}"));
-            return Err(format!("{} are not listed within {LISTED_WITHIN:?}{why}", kind.resource()).into());
+            return Err(format!("{} are not listed within {LIST_TIMEOUT:?}{why}", kind.resource()).into());
         }
         self.0.open.lock().insert(wanted.clone(), watch);
         self.0.waiting.wake();

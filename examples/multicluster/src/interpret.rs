@@ -16,7 +16,7 @@ use kctl::{
 
 /// Longest wait for the control plane's rules after the start. It is longer than the time after which a missing kind
 /// counts as not installed.
-const READ_WITHIN: Duration = Duration::from_secs(20);
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The interpreters. Clones share them and their compiled scripts.
 ///
@@ -43,11 +43,11 @@ impl Rules {
     /// Runs an operation. Returns `None` if no layer implements it for the kind.
     ///
     /// # Errors
-    /// A script or webhook fails, or the control plane's rules are not read within [`READ_WITHIN`].
+    /// A script or webhook fails, or the control plane's rules are not read within [`READ_TIMEOUT`].
     pub(crate) async fn interpret<O: Op>(&self, input: O::Input) -> Result<Option<O::Output>, ChainError> {
         // Before the rules are read, a lower layer could answer. After the timeout, the chain's error names the missing
         // rules.
-        let _read = tokio::time::timeout(READ_WITHIN, self.0.ready()).await;
+        let _read = tokio::time::timeout(READ_TIMEOUT, self.0.ready()).await;
         self.0.interpret_if_supported::<O>(input).await
     }
 

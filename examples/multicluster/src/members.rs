@@ -10,18 +10,18 @@ use crate::{
 };
 
 /// Interval between two checks of a member.
-const CHECK_EVERY: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 /// Timeout of a check.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(5);
 /// Number of consecutive failed checks after which a member is not ready. A single lost response must not move its
 /// objects.
 const CHECKS_UNTIL_NOT_READY: u32 = 3;
 /// Pause between these checks.
-const CHECK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const RECHECK_DELAY: Duration = Duration::from_secs(1);
 /// A namespace that exists in every cluster.
 const NAMESPACE: &str = "kube-system";
 
-/// Reads a namespace of each member every [`CHECK_EVERY`] as a health check.
+/// Reads a namespace of each member every [`CHECK_INTERVAL`] as a health check.
 ///
 /// A finalizer keeps a leaving Cluster until its works are gone, because execution needs the Cluster to delete their objects.
 #[controller(
@@ -36,10 +36,10 @@ const NAMESPACE: &str = "kube-system";
 pub(crate) struct Members;
 
 impl Reconcile for Members {
-    /// Checks the member, and requeues it after [`CHECK_EVERY`].
+    /// Checks the member, and requeues it after [`CHECK_INTERVAL`].
     async fn reconcile(&self, cluster: Arc<MemberCluster>, cx: Context<Self>) -> Result<Action> {
         let is_known = check(&cluster, &cx).await?;
-        Ok(if is_known { Action::requeue(CHECK_EVERY) } else { Action::await_change() })
+        Ok(if is_known { Action::requeue(CHECK_INTERVAL) } else { Action::await_change() })
     }
 }
 
@@ -53,7 +53,7 @@ impl Finalize for Members {
         let n_works = cx.store::<Work>().iter().filter(|work| work.spec.cluster == name).count();
         if n_works > 0 {
             let wait: Result<()> = Err(format!("{n_works} works have still to leave {name}").into());
-            return wait.retry_after(CHECK_EVERY);
+            return wait.retry_after(CHECK_INTERVAL);
         }
         Ok(())
     }
@@ -66,7 +66,7 @@ async fn check(cluster: &MemberCluster, cx: &Context<Members>) -> Result<bool> {
         if message.as_ref().is_none_or(String::is_empty) {
             break;
         }
-        tokio::time::sleep(CHECK_AGAIN_AFTER).await;
+        tokio::time::sleep(RECHECK_DELAY).await;
         message = probe(cluster, cx).await;
     }
     let Some(message) = message else {

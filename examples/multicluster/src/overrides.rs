@@ -40,10 +40,10 @@ pub(crate) fn apply(policies: &[Arc<OverridePolicy>], cluster: &str, manifest: &
         let concerns =
             |rule: &&OverrideRule| rule.clusters.is_empty() || rule.clusters.iter().any(|name| name == cluster);
         for rule in policy.spec.rules.iter().filter(concerns) {
-            let said = || format!("the OverridePolicy {} on {cluster}", policy.name_any());
-            for operation in patch_of(rule).context(said()).terminal()?.0 {
-                json_patch::patch(manifest, &[operation]).context(said()).terminal()?;
-                can_be_stored(manifest).context(said()).terminal()?;
+            let context = || format!("the OverridePolicy {} on {cluster}", policy.name_any());
+            for operation in patch_of(rule).context(context()).terminal()?.0 {
+                json_patch::patch(manifest, &[operation]).context(context()).terminal()?;
+                can_be_stored(manifest).context(context()).terminal()?;
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Interval at which a missing kind is looked up again: a CRD may be installed later.
-pub(crate) const LOOKED_FOR_EVERY: Duration = Duration::from_secs(10);
+pub(crate) const CRD_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Counts the bindings of a policy, and validates its selectors.
 ///
@@ -65,7 +65,7 @@ impl Reconcile for Policies {
         problems.extend(unknown(named, &cx.store::<MemberCluster>()));
         problems.dedup();
         cx.patch_status(PropagationPolicyStatus { selected, message: problems.join("; ") }).await?;
-        Ok(if missing { Action::requeue(LOOKED_FOR_EVERY) } else { Action::await_change() })
+        Ok(if missing { Action::requeue(CRD_CHECK_INTERVAL) } else { Action::await_change() })
     }
 }
 

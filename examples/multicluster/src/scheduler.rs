@@ -55,7 +55,7 @@ fn format_cluster(cluster: &BindingCluster) -> String {
 struct Member {
     name: String,
     /// `true` if the member is ready.
-    is_there: bool,
+    is_ready: bool,
     /// Number of additional replicas that fit, or 0 if the member is not ready.
     room: i32,
 }
@@ -64,13 +64,13 @@ impl Member {
     /// Computes the properties of a member. Its room is its capacity minus the replicas of all bindings.
     fn of(member: &MemberCluster, bindings: &Store<ResourceBinding>) -> Self {
         let name = member.name_any();
-        let is_there = member.status.as_ref().is_some_and(|status| status.ready);
+        let is_ready = member.status.as_ref().is_some_and(|status| status.ready);
         let room = match member.spec.capacity {
-            _ if !is_there => 0,
+            _ if !is_ready => 0,
             Some(capacity) => capacity.saturating_sub(assigned_replicas(&name, bindings)).max(0),
             None => i32::MAX,
         };
-        Self { name, is_there, room }
+        Self { name, is_ready, room }
     }
 }
 
@@ -112,7 +112,7 @@ fn by_placement(
     let wanted = |name: &String| placement.clusters.is_empty() || placement.clusters.contains(name);
     let candidates: Vec<_> = members
         .iter()
-        .filter(|member| wanted(&member.name) && (member.is_there || has(&member.name)))
+        .filter(|member| wanted(&member.name) && (member.is_ready || has(&member.name)))
         .map(|member| Candidate { name: member.name.clone(), available: member.room })
         .collect();
     let Some(replicas) = spec.replicas else {

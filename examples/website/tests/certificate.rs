@@ -22,7 +22,7 @@ use tokio::{
 };
 
 /// Longest wait for a line or a state.
-const WITHIN: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 /// The Secret with the certificate: group, resource, namespace and name. [`TRUSTING`] lists the objects that trust it.
 const SECRET: [&str; 4] = ["", "secrets", "default", "website-webhook-tls"];
 const TRUSTING: [[&str; 4]; 3] = [
@@ -116,9 +116,9 @@ impl Running {
     async fn says(&mut self, texts: &[&str]) {
         let has = |line: &String| texts.iter().all(|text| line.contains(text));
         while !self.seen.iter().any(has) {
-            match tokio::time::timeout(WITHIN, self.lines.recv()).await {
+            match tokio::time::timeout(TIMEOUT, self.lines.recv()).await {
                 Ok(Some(line)) => self.seen.push(line),
-                _ => panic!("nothing said {texts:?}: {:#?}", self.seen),
+                _ => panic!("nothing printed {texts:?}: {:#?}", self.seen),
             }
         }
     }
@@ -163,7 +163,7 @@ async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             };
-            tokio::time::timeout(WITHIN, trusted).await.expect("the certificate is made and trusted");
+            tokio::time::timeout(TIMEOUT, trusted).await.expect("the certificate is made and trusted");
             program.lines.close();
             while let Some(line) = program.lines.recv().await {
                 assert!(!line.contains("may not"), "{line}");
@@ -171,8 +171,8 @@ async fn without(taken: Option<Part>, mut objects: Vec<Json>, id: usize) {
         }
         Some((verb, [group, resource, _, name])) => {
             let dot = if group.is_empty() { "" } else { "." };
-            let told = format!("may not {verb} {resource}{dot}{group} {name} in");
-            program.says(&[&told, "which `kctl: the certificate of webhooks` needs"]).await;
+            let rejection = format!("may not {verb} {resource}{dot}{group} {name} in");
+            program.says(&[&rejection, "which `kctl: the certificate of webhooks` needs"]).await;
             program.says(&["help: ", "generate-rbac --name website --namespace default"]).await;
             let rejected = format!("cannot {verb} resource \"{resource}\"");
             program.says(&["failed to maintain the webhook certificate: ", &rejected]).await;
@@ -188,8 +188,8 @@ async fn generated_role_is_minimal_for_webhook_certificates() {
     let kinds = ["CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
     let started = generated("generate-manifests").into_iter().filter(|o| kinds.iter().any(|kind| o["kind"] == **kind));
     let objects: Vec<Json> = started.chain(generated("generate-rbac")).collect();
-    let of_secret = ["create", "get", "patch"].map(|verb| (verb, SECRET)).into_iter();
-    let parts = of_secret.chain(TRUSTING.iter().flat_map(|on| ["get", "patch"].map(|verb| (verb, *on))));
+    let secret_permissions = ["create", "get", "patch"].map(|verb| (verb, SECRET)).into_iter();
+    let parts = secret_permissions.chain(TRUSTING.iter().flat_map(|on| ["get", "patch"].map(|verb| (verb, *on))));
     let mut runs = JoinSet::new();
     for (id, part) in parts.map(Some).chain([None]).enumerate() {
         runs.spawn(without(part, objects.clone(), id));

@@ -6,8 +6,8 @@ use std::process::Command;
 fn objects_of_both_versions_are_converted_and_reconciled() {
     let output =
         Command::new(env!("CARGO_BIN_EXE_website")).args(["dev", "--until-idle", "-o", "yaml"]).output().unwrap();
-    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
+    let (printed, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
     let objects: Vec<kctl::Json> = serde_saphyr::from_multiple(&printed).unwrap();
     let found: Vec<_> = objects.iter().map(|object| (&object["apiVersion"], &object["metadata"]["name"])).collect();
     let expected =
@@ -27,8 +27,8 @@ fn violated_rule_rejects_with_its_own_message() {
     let program = Command::new(env!("CARGO_BIN_EXE_website")).args(["dev", "--until-idle", "-f"]).arg(&file).output();
     std::fs::remove_file(&file).unwrap();
     let output = program.unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
+    let stderr = String::from_utf8_lossy(&output.stderr);
     let expected = "admission webhook \"vwebsite-v1.example.com\" denied the request: Website.example.com \"none\" is invalid: \
                     spec.hosts: Required value: no one could reach it";
-    assert!(!output.status.success() && said.contains(expected), "{said}");
+    assert!(!output.status.success() && stderr.contains(expected), "{stderr}");
 }

@@ -20,8 +20,8 @@ use kctl::{
 };
 
 /// Longest wait for a file or a state.
-const WITHIN: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(50);
+const TIMEOUT: Duration = Duration::from_secs(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The running program, which is killed on drop.
 struct Running(Child);
@@ -61,10 +61,10 @@ async fn until_done<T, F: Future<Output = kctl::kube::Result<T>>>(what: &str, as
                 Ok(done) => return done,
                 Err(error) => eprintln!("{what}: {error}"),
             }
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    tokio::time::timeout(WITHIN, done).await.unwrap_or_else(|_elapsed| panic!("{what}: not within {WITHIN:?}"))
+    tokio::time::timeout(TIMEOUT, done).await.unwrap_or_else(|_elapsed| panic!("{what}: not within {TIMEOUT:?}"))
 }
 
 async fn converts(client: Client, kubeconfig: &Path) {

@@ -8,7 +8,7 @@ mod program;
 use std::{sync::OnceLock, time::Duration};
 
 use kctl::{karmada::prelude::*, prelude::*};
-use program::{AS_PROGRAM, Example, WITHIN, read};
+use program::{AS_PROGRAM, Example, TIMEOUT, read};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     time::timeout,
@@ -24,7 +24,7 @@ const N_BLOCKED: usize = 48;
 const INTERPRETER: &str = "/interpreter-workload";
 const ADMISSION: &str = "/validate-workload-example-io-v1alpha1-workload";
 /// Maximum time from the signal to the end of the process.
-const ENDS_WITHIN: Duration = Duration::from_secs(20);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[interpreter(op = InterpretHealth)]
 fn health(workload: &Workload) -> Result<bool> {
@@ -65,11 +65,11 @@ async fn others_are_answered_before_exit_code_1(command: &str) {
     assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "), "{command}");
 
     example.terminate().await;
-    assert_eq!(example.ends(ENDS_WITHIN).await, Some(1), "{command}");
-    let mut said = String::new();
-    example.child.stderr.take().unwrap().read_to_string(&mut said).await.unwrap();
+    assert_eq!(example.ends(EXIT_TIMEOUT).await, Some(1), "{command}");
+    let mut stderr = String::new();
+    example.child.stderr.take().unwrap().read_to_string(&mut stderr).await.unwrap();
     let expected = format!("Error: {} webhook functions are cut off: they block their threads", 2 * N_BLOCKED);
-    let line = said.lines().find(|line| line.contains(&expected)).unwrap_or_else(|| panic!("{command}: {said}"));
+    let line = stderr.lines().find(|line| line.contains(&expected)).unwrap_or_else(|| panic!("{command}: {stderr}"));
     let n_others = 2 * N_BLOCKED - 3;
     assert!(line.contains(": `health` (") && line.ends_with(&format!(" and {n_others} more")), "{command}: {line}");
 }
@@ -95,5 +95,5 @@ async fn call(example: &Example, path: &str, name: &str, seconds: u64) -> String
     stream.write_all(request.as_bytes()).await.unwrap();
     // Send the part of the request that may still be buffered.
     stream.flush().await.unwrap();
-    timeout(WITHIN, read(&mut stream)).await.expect("an answer, whatever blocks")
+    timeout(TIMEOUT, read(&mut stream)).await.expect("an answer, whatever blocks")
 }

@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use program::{Example, WITHIN, read};
+use program::{Example, TIMEOUT, read};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -20,7 +20,7 @@ use tokio::{
 const PROGRAM: &str = env!("CARGO_BIN_EXE_workload-interpreter");
 /// Maximum time from the last response to the end of the process. Without the server's timeouts it would be ten seconds
 /// or more.
-const ENDS_WITHIN: Duration = Duration::from_secs(8);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Returns a request, split into two halves.
 fn request() -> (String, String) {
@@ -61,21 +61,21 @@ async fn running_request_is_answered_before_exit_with_0() {
         let _idle = example.connect().await.unwrap();
         let _silent = TcpStream::connect(&example.address).await.unwrap();
         // The server has received the headers when it asks for the body.
-        let mut asked = [0; 25];
-        timeout(WITHIN, stream.read_exact(&mut asked)).await.expect("it asks for the body").unwrap();
-        assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n", "{name}");
+        let mut interim_response = [0; 25];
+        timeout(TIMEOUT, stream.read_exact(&mut interim_response)).await.expect("it asks for the body").unwrap();
+        assert_eq!(&interim_response, b"HTTP/1.1 100 Continue\r\n\r\n", "{name}");
         example.terminate().await;
         let rejected = async {
             while TcpStream::connect(&example.address).await.is_ok() {
                 sleep(Duration::from_millis(20)).await;
             }
         };
-        timeout(WITHIN, rejected).await.expect("no other connection is accepted");
+        timeout(TIMEOUT, rejected).await.expect("no other connection is accepted");
         assert_eq!(example.child.try_wait().unwrap(), None, "{name}: it waits for the request");
         stream.write_all(second.as_bytes()).await.unwrap();
         let response = read(&mut stream).await;
         assert!(response.starts_with("HTTP/1.1 200 ") && response.contains(r#""replicas":7"#), "{name}: {response}");
-        assert_eq!(example.ends(ENDS_WITHIN).await, Some(0), "{name}");
+        assert_eq!(example.ends(EXIT_TIMEOUT).await, Some(0), "{name}");
     }
 }
 
@@ -86,7 +86,7 @@ async fn server_in_a_cluster_rejects_only_once_unready() {
         Example::start(PROGRAM.as_ref(), "cluster", &["run", "--webhook-cert-dir", folder.to_str().unwrap()]).await;
     assert!(example.ready().await.unwrap().starts_with("HTTP/1.1 200 "));
     example.terminate().await;
-    let told = async {
+    let unready = async {
         loop {
             let response = example.ready().await.expect("it still accepts");
             if response.starts_with("HTTP/1.1 503 ") {
@@ -95,7 +95,7 @@ async fn server_in_a_cluster_rejects_only_once_unready() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    let response = timeout(WITHIN, told).await.expect("it says that it stops");
+    let response = timeout(TIMEOUT, unready).await.expect("it says that it stops");
     assert!(response.ends_with("stopping"), "{response}");
     // Clients that have not noticed the shutdown yet still get a response.
     let (first, second) = request();
@@ -105,5 +105,5 @@ async fn server_in_a_cluster_rejects_only_once_unready() {
         .await
         .unwrap();
     assert!(read(&mut stream).await.contains(r#""replicas":7"#));
-    assert_eq!(example.ends(WITHIN).await, Some(0));
+    assert_eq!(example.ends(TIMEOUT).await, Some(0));
 }

@@ -19,13 +19,10 @@ use serde_json::Value;
 use super::Attributes;
 use crate::{
     authorizer::{self, Attributes as AuthorizationAttributes, Snapshot},
-    cel::{
-        conditions::{Cel, Scope, map},
-        cost::field,
-    },
+    cel::{Cel, Scope, cost::field, map},
     names::NameRule,
     request::User,
-    state::State,
+    store::Store,
 };
 
 /// The user of a check. A key with `@` cannot collide with a part.
@@ -58,7 +55,7 @@ pub(super) fn is_asked(value: &Value) -> bool {
 ///
 /// `authorizer.requestResource` starts with the resource of the request. Service accounts in
 /// `serviceAccount(…)` must have valid names; they need not exist.
-pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>) {
+pub(super) fn add(scope: &mut Scope, store: &Store, attributes: &Attributes<'_>) {
     let info = attributes.info;
     let user = user_entries(&info.caller.user.name, info.caller.user.groups.iter().map(String::as_str));
     let mut of_request = user.clone();
@@ -93,7 +90,7 @@ pub(super) fn add(scope: &mut Scope, state: &State, attributes: &Attributes<'_>)
         let user = format!("system:serviceaccount:{namespace}:{name}");
         ResolveResult::Ok(map(user_entries(&user, groups.into_iter())))
     });
-    let snapshot = Snapshot::take(state);
+    let snapshot = Snapshot::take(store);
     context.add_function("check", move |This(check): This<Cel>, verb: Arc<String>| {
         authorize_check(&snapshot, &check, &verb)
     });

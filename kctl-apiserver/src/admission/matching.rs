@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 
 use super::{Attributes, GROUP};
-use crate::{kinds::core::namespace, registry::Resource, request::RequestInfo, selector::selects, state::State};
+use crate::{kinds::core::namespace, registry::Resource, request::RequestInfo, selector::selects, store::Store};
 
 /// A resource in a version (`GroupVersionResource`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ pub(super) fn takes_webhooks(info: &RequestInfo) -> bool {
 /// Returns `None` if no rule matches. With `matchPolicy: Exact` only the requested version is compared, otherwise any
 /// version and name of the same objects. The first of several matching rules is used.
 pub(crate) fn matching_resource(
-    state: &State,
+    store: &Store,
     rules: &Value,
     match_policy: &str,
     attributes: &Attributes<'_>,
@@ -72,17 +72,17 @@ pub(crate) fn matching_resource(
     if match_policy == "Exact" {
         return None;
     }
-    let others = equivalents(state, &attributes.info.resource, &requested);
+    let others = equivalents(store, &attributes.info.resource, &requested);
     rules.iter().find_map(|rule| others.iter().find(|other| rule_matches(rule, other, attributes)).cloned())
 }
 
 /// Returns the other served versions and names of a resource. The kinds of a shared table have the same versions
 /// (`EquivalentResourceRegistry`).
-fn equivalents(state: &State, resource: &Resource, requested: &Versioned) -> Vec<Versioned> {
+fn equivalents(store: &Store, resource: &Resource, requested: &Versioned) -> Vec<Versioned> {
     if let Some(other) = resource.kind.shared_table_kind() {
         return vec![Versioned { group: other.group.into(), resource: other.resource.into(), ..requested.clone() }];
     }
-    let versions = state.registry.versions_of(&resource.id);
+    let versions = store.registry.versions_of(&resource.id);
     versions.filter(|other| other.version != requested.version).map(|other| Versioned::for_resource(&other)).collect()
 }
 
@@ -118,7 +118,7 @@ fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>)
 ///
 /// Cluster-scoped objects match any selector. A Namespace object is matched by its own labels: the labels of the new
 /// state, if there is one.
-pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attributes<'_>) -> bool {
+pub(crate) fn namespace_fits(store: &Store, selector: &Value, attributes: &Attributes<'_>) -> bool {
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;
     }
@@ -126,17 +126,17 @@ pub(crate) fn namespace_fits(state: &State, selector: &Value, attributes: &Attri
         let shown = attributes.object.as_ref().or(attributes.old.as_deref());
         return shown.is_none_or(|object| selects(selector, &object["metadata"]["labels"]));
     }
-    namespace_object(state, attributes).is_none_or(|namespace| selects(selector, &namespace["metadata"]["labels"]))
+    namespace_object(store, attributes).is_none_or(|namespace| selects(selector, &namespace["metadata"]["labels"]))
 }
 
 /// Returns the Namespace object of a namespaced request.
 ///
 /// Returns `None` if the namespace does not exist.
-pub(crate) fn namespace_object(state: &State, attributes: &Attributes<'_>) -> Option<std::sync::Arc<Value>> {
+pub(crate) fn namespace_object(store: &Store, attributes: &Attributes<'_>) -> Option<std::sync::Arc<Value>> {
     if !attributes.info.resource.listed.namespaced {
         return None;
     }
-    state.object(&namespace::KIND, "", &attributes.info.namespace)
+    store.object(&namespace::KIND, "", &attributes.info.namespace)
 }
 
 /// Returns `true` if a selector selects the new or the old object.

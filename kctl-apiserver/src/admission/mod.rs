@@ -29,6 +29,7 @@ use crate::{
     request::{Operation, RequestInfo},
     state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// The group of webhook configurations and policies.
@@ -110,7 +111,7 @@ impl<'a> Attributes<'a> {
     /// # Errors
     /// Fails if the objects cannot be converted, or with [`StatusError::waiting`].
     fn in_version(&self, state: &State, resource: &Versioned) -> Result<Option<Self>, StatusError> {
-        let target = state.registry.get(&resource.group, &resource.version, &resource.resource);
+        let target = state.store.registry.get(&resource.group, &resource.version, &resource.resource);
         let Some(target) = target else { return Ok(None) };
         let convert = |object: &Value| conversion::convert(state, self.info, &target, object);
         let kind = json!({ "group": resource.group, "version": resource.version, "kind": target.kind_name() });
@@ -127,7 +128,7 @@ impl<'a> Attributes<'a> {
 
     /// Returns the scope in which the expressions of a webhook or policy (`subject`) are evaluated: `object`,
     /// `oldObject`, `request`, and `authorizer` if the expressions use it.
-    fn scope(&self, state: &State, subject: &Value) -> Scope {
+    fn scope(&self, store: &Store, subject: &Value) -> Scope {
         let requested = || (Versioned::for_resource(&self.info.resource), self.kind());
         let (resource, kind) = self.shown_as.clone().unwrap_or_else(requested);
         let mut request = review::request(self, &resource, &kind);
@@ -142,7 +143,7 @@ impl<'a> Attributes<'a> {
             ("request", &request),
         ]);
         if authorizer::is_asked(subject) {
-            authorizer::add(&mut scope, state, self);
+            authorizer::add(&mut scope, store, self);
         }
         scope
     }
@@ -167,14 +168,14 @@ fn options(info: &RequestInfo, operation: Operation) -> Value {
 /// Returns `true` if a webhook or policy could change the object. Most servers have none, which saves copies.
 ///
 /// A cheap check: it ignores rules.
-pub(crate) fn may_mutate(state: &State, info: &RequestInfo) -> bool {
-    (matching::takes_webhooks(info) && has_any(state, &mutating_webhook_configuration::KIND))
-        || (matching::takes_policies(info) && has_any(state, &mutating_admission_policy_binding::KIND))
+pub(crate) fn may_mutate(store: &Store, info: &RequestInfo) -> bool {
+    (matching::takes_webhooks(info) && has_any(store, &mutating_webhook_configuration::KIND))
+        || (matching::takes_policies(info) && has_any(store, &mutating_admission_policy_binding::KIND))
 }
 
 /// Returns `true` if there is an object of the kind.
-fn has_any(state: &State, kind: &Kind) -> bool {
-    state.objects(&kind.group_resource(), None).next().is_some()
+fn has_any(store: &Store, kind: &Kind) -> bool {
+    store.objects(&kind.group_resource(), None).next().is_some()
 }
 
 /// A pass over the mutating policies and webhooks.
@@ -203,11 +204,11 @@ enum Stage {
 /// # Errors
 /// Fails if one of them denies the request or fails, or with [`StatusError::waiting`].
 pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), StatusError> {
-    let mut webhooks = webhook::Mutating::new(state, attributes.info);
-    let by_policies = mutation::run(state, attributes, Pass::First)?;
+    let mut webhooks = webhook::Mutating::new(&state.store, attributes.info);
+    let by_policies = mutation::run(&state.store, attributes, Pass::First)?;
     let by_webhooks = webhooks.run(state, attributes, Pass::First)?;
     if by_policies || by_webhooks {
-        if mutation::run(state, attributes, Pass::Reinvocation)? {
+        if mutation::run(&state.store, attributes, Pass::Reinvocation)? {
             webhooks.call_again();
         }
         webhooks.run(state, attributes, Pass::Reinvocation)?;

@@ -24,8 +24,8 @@ use crate::{
     cel::conditions::{Cel, MatchResult, fits},
     evaluate::{as_text, value_size},
     schema::ListType,
-    state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// The reason why a policy does not change an object.
@@ -43,19 +43,19 @@ enum MutationFailure {
 ///
 /// # Errors
 /// Fails if a policy fails and its `failurePolicy` is not `Ignore`.
-pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, pass: Pass) -> Result<bool, StatusError> {
+pub(super) fn run(store: &Store, attributes: &mut Attributes<'_>, pass: Pass) -> Result<bool, StatusError> {
     let mut any = false;
     if attributes.object.is_none() {
         return Ok(any);
     }
-    for bound in matching_bindings(state, attributes.info, "mutating") {
+    for bound in matching_bindings(store, attributes.info, "mutating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
         let is_left_out = pass == Pass::Reinvocation && policy["reinvocationPolicy"] != "IfNeeded";
-        if is_left_out || !bound.fits(state, attributes) {
+        if is_left_out || !bound.fits(store, attributes) {
             continue;
         }
         let ignores = policy["failurePolicy"] == "Ignore";
-        let all = match parameters(state, policy, binding, attributes) {
+        let all = match parameters(store, policy, binding, attributes) {
             Ok(all) => all,
             Err(_) if ignores => continue,
             Err(why) => {
@@ -63,7 +63,7 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, pass: Pass) ->
             }
         };
         for params in &all {
-            any |= change(state, &bound, params.as_deref(), attributes)?;
+            any |= change(store, &bound, params.as_deref(), attributes)?;
         }
     }
     Ok(any)
@@ -72,14 +72,14 @@ pub(super) fn run(state: &State, attributes: &mut Attributes<'_>, pass: Pass) ->
 /// Applies all mutations of one policy, each to the result of those before it. Match conditions are evaluated once,
 /// before them.
 fn change(
-    state: &State,
+    store: &Store,
     bound: &PolicyBinding,
     params: Option<&Value>,
     attributes: &mut Attributes<'_>,
 ) -> Result<bool, StatusError> {
     let policy = &bound.policy["spec"];
     let ignores = policy["failurePolicy"] == "Ignore";
-    match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
+    match fits(&policy["matchConditions"], || PolicyScope::new(store, policy, params, attributes).scope) {
         MatchResult::Matches => {}
         MatchResult::DoesNotMatch => return Ok(false),
         MatchResult::Failed(_) if ignores => return Ok(false),
@@ -89,7 +89,7 @@ fn change(
     }
     let mut any = false;
     for mutation in policy["mutations"].as_array().into_iter().flatten() {
-        let mut scope = PolicyScope::new(state, policy, params, attributes);
+        let mut scope = PolicyScope::new(store, policy, params, attributes);
         let changed = match evaluate_mutation(mutation, &mut scope, attributes) {
             Ok(changed) => changed,
             Err(MutationFailure::Fails(_)) if ignores => continue,

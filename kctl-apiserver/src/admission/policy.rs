@@ -19,8 +19,9 @@ use super::{
 };
 use crate::{
     cel::{
-        conditions::{self, Cel, MatchResult, Scope, fits, to_cel},
+        conditions::{Cel, MatchResult, Scope, fits, to_cel},
         cost::{Budget, CostExceeded},
+        map,
     },
     evaluate::{EvaluationError, value_size},
     kinds::admissionregistration::validating_admission_policy,
@@ -28,6 +29,7 @@ use crate::{
     selector::selects,
     state::State,
     status::{GroupResource, StatusError},
+    store::Store,
 };
 
 /// A failed validation of a policy.
@@ -70,16 +72,16 @@ impl PolicyBinding {
     /// Returns `true` if both the policy and its binding match the request.
     ///
     /// A binding can only narrow the matches of its policy.
-    pub(super) fn fits(&self, state: &State, attributes: &Attributes<'_>) -> bool {
-        constraints_fit(state, &self.policy["spec"]["matchConstraints"], attributes)
-            && constraints_fit(state, &self.binding["spec"]["matchResources"], attributes)
+    pub(super) fn fits(&self, store: &Store, attributes: &Attributes<'_>) -> bool {
+        constraints_fit(store, &self.policy["spec"]["matchConstraints"], attributes)
+            && constraints_fit(store, &self.binding["spec"]["matchResources"], attributes)
     }
 
     /// Returns the resource in the version that the policy matches.
-    fn matched_resource(&self, state: &State, attributes: &Attributes<'_>) -> Option<Versioned> {
+    fn matched_resource(&self, store: &Store, attributes: &Attributes<'_>) -> Option<Versioned> {
         let constraints = &self.policy["spec"]["matchConstraints"];
         let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
-        matching::matching_resource(state, &constraints["resourceRules"], policy, attributes)
+        matching::matching_resource(store, &constraints["resourceRules"], policy, attributes)
     }
 
     /// Returns `true` if the binding has this validation action: `Deny`, `Warn` or `Audit`.
@@ -91,14 +93,14 @@ impl PolicyBinding {
 /// Returns all policies of a kind with their bindings, by name, that may match a request.
 ///
 /// `kind` is `validating` or `mutating`. A policy without a binding has no effect.
-pub(super) fn matching_bindings(state: &State, info: &RequestInfo, kind: &str) -> Vec<PolicyBinding> {
+pub(super) fn matching_bindings(store: &Store, info: &RequestInfo, kind: &str) -> Vec<PolicyBinding> {
     if !matching::takes_policies(info) {
         return Vec::new();
     }
     let admission_resource = |resource: &str| GroupResource::new(GROUP, &format!("{kind}admission{resource}"));
-    let bindings: Vec<Arc<Value>> = state.objects(&admission_resource("policybindings"), None).collect();
+    let bindings: Vec<Arc<Value>> = store.objects(&admission_resource("policybindings"), None).collect();
     let policies = admission_resource("policies");
-    let with_bindings = state.objects(&policies, None).flat_map(|policy| {
+    let with_bindings = store.objects(&policies, None).flat_map(|policy| {
         let own = bindings.iter().filter(|binding| binding["spec"]["policyName"] == policy["metadata"]["name"]);
         own.map(|binding| PolicyBinding { policy: policy.clone(), binding: binding.clone() }).collect::<Vec<_>>()
     });
@@ -106,10 +108,10 @@ pub(super) fn matching_bindings(state: &State, info: &RequestInfo, kind: &str) -
 }
 
 /// Returns `true` if constraints match the request. Absent rules match all requests; exclusions take precedence.
-fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'_>) -> bool {
+fn constraints_fit(store: &Store, constraints: &Value, attributes: &Attributes<'_>) -> bool {
     let policy = constraints["matchPolicy"].as_str().unwrap_or("Equivalent");
-    let matches = |rules: &Value| matching::matching_resource(state, rules, policy, attributes).is_some();
-    matching::namespace_fits(state, &constraints["namespaceSelector"], attributes)
+    let matches = |rules: &Value| matching::matching_resource(store, rules, policy, attributes).is_some();
+    matching::namespace_fits(store, &constraints["namespaceSelector"], attributes)
         && matching::object_fits(&constraints["objectSelector"], attributes)
         && (constraints["resourceRules"].as_array().is_none_or(Vec::is_empty) || matches(&constraints["resourceRules"]))
         && !matches(&constraints["excludeResourceRules"])
@@ -126,9 +128,9 @@ fn constraints_fit(state: &State, constraints: &Value, attributes: &Attributes<'
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut denial = None;
     let kind = validating_admission_policy::KIND.kind;
-    for bound in matching_bindings(state, attributes.info, "validating") {
+    for bound in matching_bindings(&state.store, attributes.info, "validating") {
         let (policy, binding) = (&bound.policy["spec"], &bound.binding["spec"]);
-        if !bound.fits(state, attributes) {
+        if !bound.fits(&state.store, attributes) {
             continue;
         }
         let ignores = policy["failurePolicy"] == "Ignore";
@@ -138,7 +140,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
                 denial = Some(denial_error(attributes, &why, reason));
             }
         };
-        let all = match parameters(state, policy, binding, attributes) {
+        let all = match parameters(&state.store, policy, binding, attributes) {
             Ok(all) => all,
             Err(_) if ignores => continue,
             Err(why) => {
@@ -147,14 +149,14 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
             }
         };
         // Expressions see the version that the policy matches.
-        let converted = match bound.matched_resource(state, attributes) {
+        let converted = match bound.matched_resource(&state.store, attributes) {
             Some(version) if version != Versioned::for_resource(&attributes.info.resource) => {
                 attributes.in_version(state, &version)?
             }
             _ => None,
         };
         let shown = converted.as_ref().unwrap_or(attributes);
-        let violations = all.iter().flat_map(|params| violations(state, &bound, params.as_deref(), shown));
+        let violations = all.iter().flat_map(|params| violations(&state.store, &bound, params.as_deref(), shown));
         for Violation { message, reason, part } in violations {
             if part == FailedPart::Validation && bound.has_action("Warn") {
                 attributes
@@ -198,7 +200,7 @@ fn denial_error(attributes: &Attributes<'_>, why: &str, reason: &str) -> StatusE
 /// Fails if no parameter exists and the binding requires one (`parameterNotFoundAction: Deny`), or if parameters
 /// cannot be looked up.
 pub(super) fn parameters(
-    state: &State,
+    store: &Store,
     policy: &Value,
     binding: &Value,
     attributes: &Attributes<'_>,
@@ -208,7 +210,7 @@ pub(super) fn parameters(
         return Ok(vec![None]);
     }
     let api_version = kind["apiVersion"].as_str().unwrap_or_default();
-    let mut candidates = state
+    let mut candidates = store
         .registry
         .all()
         .filter(|resource| resource.api_version() == api_version && kind["kind"] == resource.kind_name());
@@ -228,8 +230,8 @@ pub(super) fn parameters(
         (false, _) => return Err("spec.paramRef.namespace: must not be set for a cluster-scoped paramKind".into()),
     };
     let found: Vec<Option<Arc<Value>>> = match reference["name"].as_str().filter(|name| !name.is_empty()) {
-        Some(name) => state.get(&resource.id, &(namespace.into(), name.into())).into_iter().map(Some).collect(),
-        None => state
+        Some(name) => store.get(&resource.id, &(namespace.into(), name.into())).into_iter().map(Some).collect(),
+        None => store
             .objects(&resource.id, Some(namespace))
             .filter(|object| selects(&reference["selector"], &object["metadata"]["labels"]))
             .map(Some)
@@ -263,10 +265,10 @@ impl PolicyScope {
     /// Evaluates the variables of a policy.
     ///
     /// Variables may use those before them. A variable that no expression names is skipped.
-    pub(super) fn new(state: &State, policy: &Value, params: Option<&Value>, attributes: &Attributes<'_>) -> Self {
-        let mut scope = attributes.scope(state, policy);
+    pub(super) fn new(store: &Store, policy: &Value, params: Option<&Value>, attributes: &Attributes<'_>) -> Self {
+        let mut scope = attributes.scope(store, policy);
         scope.set("params", params.map_or(Cel::Null, to_cel));
-        let namespace = matching::namespace_object(state, attributes);
+        let namespace = matching::namespace_object(store, attributes);
         scope.set("namespaceObject", namespace.as_deref().map_or(Cel::Null, to_cel));
         let mut variables: HashMap<String, Cel> = HashMap::new();
         let mut all = Self { scope, failed: BTreeMap::new(), unpaid: BTreeMap::new(), budget: Budget::OF_POLICY };
@@ -289,7 +291,7 @@ impl PolicyScope {
             match value.and_then(|value| value_size::check_variable(&value).map(|()| value)) {
                 Ok(value) => {
                     variables.insert(name.to_owned(), value);
-                    all.scope.set("variables", conditions::map(variables.clone()));
+                    all.scope.set("variables", map(variables.clone()));
                 }
                 Err(why) => drop(all.failed.insert(name.into(), why)),
             }
@@ -349,7 +351,7 @@ fn names_variable(text: &str, name: &str) -> bool {
 ///
 /// With `failurePolicy: Ignore`, errors of expressions are dropped; a result of `false` is never dropped.
 fn violations(
-    state: &State,
+    store: &Store,
     bound: &PolicyBinding,
     params: Option<&Value>,
     attributes: &Attributes<'_>,
@@ -358,12 +360,12 @@ fn violations(
     let ignores = policy["failurePolicy"] == "Ignore";
     let failure = |message: String| Violation { message, reason: String::new(), part: FailedPart::Validation };
     let failed = |message: String| if ignores { Vec::new() } else { vec![failure(message)] };
-    match fits(&policy["matchConditions"], || PolicyScope::new(state, policy, params, attributes).scope) {
+    match fits(&policy["matchConditions"], || PolicyScope::new(store, policy, params, attributes).scope) {
         MatchResult::Matches => {}
         MatchResult::DoesNotMatch => return Vec::new(),
         MatchResult::Failed(why) => return failed(why),
     }
-    let mut scope = PolicyScope::new(state, policy, params, attributes);
+    let mut scope = PolicyScope::new(store, policy, params, attributes);
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let validations = policy["validations"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut judged = Vec::new();

@@ -26,6 +26,7 @@ use crate::{
     request::RequestInfo,
     state::State,
     status::StatusError,
+    store::Store,
     webhook_round::{WebhookCall, WebhookReply},
 };
 
@@ -72,11 +73,11 @@ enum WebhookFailure {
 
 /// Returns all webhooks of a kind of configuration, by the names of the configurations, then in the order of their
 /// lists.
-fn webhooks(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
+fn webhooks(store: &Store, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
     if !matching::takes_webhooks(info) {
         return Vec::new();
     }
-    state
+    store
         .objects(&kind.group_resource(), None)
         .flat_map(|configuration| {
             let n_webhooks = configuration["webhooks"].as_array().map_or(0, Vec::len);
@@ -92,21 +93,21 @@ fn webhooks(state: &State, info: &RequestInfo, kind: &Kind) -> Vec<Webhook> {
 /// # Errors
 /// `Forbidden` if a match condition fails and `failurePolicy` is `Fail`.
 fn matched_resource(
-    state: &State,
+    store: &Store,
     webhook: &Webhook,
     attributes: &Attributes<'_>,
 ) -> Result<Option<Versioned>, StatusError> {
     let value = webhook.value();
     let match_policy = value["matchPolicy"].as_str().unwrap_or("Equivalent");
     if !matching::object_fits(&value["objectSelector"], attributes)
-        || !matching::namespace_fits(state, &value["namespaceSelector"], attributes)
+        || !matching::namespace_fits(store, &value["namespaceSelector"], attributes)
     {
         return Ok(None);
     }
-    let Some(resource) = matching::matching_resource(state, &value["rules"], match_policy, attributes) else {
+    let Some(resource) = matching::matching_resource(store, &value["rules"], match_policy, attributes) else {
         return Ok(None);
     };
-    match conditions::fits(&value["matchConditions"], || attributes.scope(state, &value["matchConditions"])) {
+    match conditions::fits(&value["matchConditions"], || attributes.scope(store, &value["matchConditions"])) {
         MatchResult::Matches => Ok(Some(resource)),
         MatchResult::DoesNotMatch => Ok(None),
         MatchResult::Failed(_) if webhook.ignores_failures() => Ok(None),
@@ -204,8 +205,8 @@ impl Mutating {
     /// Collects the webhooks of a request.
     ///
     /// A request that waits for a webhook starts over after the response, with a new value.
-    pub(super) fn new(state: &State, info: &RequestInfo) -> Self {
-        let webhooks = webhooks(state, info, &mutating_webhook_configuration::KIND);
+    pub(super) fn new(store: &Store, info: &RequestInfo) -> Self {
+        let webhooks = webhooks(store, info, &mutating_webhook_configuration::KIND);
         Self { webhooks, called: Vec::new(), due: HashSet::new() }
     }
 
@@ -236,7 +237,7 @@ impl Mutating {
             if pass == Pass::Reinvocation && !due.contains(&index) {
                 continue;
             }
-            let Some(resource) = matched_resource(state, webhook, attributes)? else { continue };
+            let Some(resource) = matched_resource(&state.store, webhook, attributes)? else { continue };
             if call_mutating_webhook(state, webhook, attributes, &resource)? {
                 self.due.extend(self.called.drain(..));
                 any = true;
@@ -302,8 +303,8 @@ fn call_mutating_webhook(
 pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let mut calls = Vec::new();
     let mut errors = Vec::new();
-    for webhook in webhooks(state, attributes.info, &validating_webhook_configuration::KIND) {
-        let resource = match matched_resource(state, &webhook, attributes) {
+    for webhook in webhooks(&state.store, attributes.info, &validating_webhook_configuration::KIND) {
+        let resource = match matched_resource(&state.store, &webhook, attributes) {
             Ok(Some(resource)) => resource,
             Ok(None) => continue,
             Err(error) => {

@@ -312,12 +312,12 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
 /// cases (`UpdateNoErrors`): it can't be converted to the version of a manager, or an object does not fit its schema.
 pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = value_at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
-    let of_live = || live.map(Managed::from_object).unwrap_or_default();
+    let live_managed = || live.map(Managed::from_object).unwrap_or_default();
     let managed = match sent {
-        Some(_) if !request.subresource.is_main() => of_live(),
+        Some(_) if !request.subresource.is_main() => live_managed(),
         Some(Value::Array(entries)) if removes_managers(entries) => Managed::default(),
-        Some(sent) => Managed::decode(sent).unwrap_or_else(of_live),
-        None => of_live(),
+        Some(sent) => Managed::decode(sent).unwrap_or_else(live_managed),
+        None => live_managed(),
     };
     if let Some(metadata) = new.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
@@ -329,7 +329,7 @@ pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Valu
         Some(live) => own_changes(request, live, new, managed),
         None => own_changes(request, &zero(request.schema, new), new, managed),
     };
-    managed.unwrap_or_else(|_why| of_live()).write(new);
+    managed.unwrap_or_else(|_why| live_managed()).write(new);
 }
 
 /// Returns `true` if the sent entries remove all managers: an empty list, or one empty entry.

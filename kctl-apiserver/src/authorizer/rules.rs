@@ -105,7 +105,7 @@ impl RuleCache {
         if cached.revision != revision {
             *cached = Cached { revision, ..Cached::default() };
         }
-        if let Some(rules) = cached.by_user.get(user).and_then(|of_user| of_user.get(namespace)) {
+        if let Some(rules) = cached.by_user.get(user).and_then(|by_namespace| by_namespace.get(namespace)) {
             return rules.clone();
         }
         if cached.len >= CACHE_LEN_MAX {
@@ -222,8 +222,8 @@ fn matching_subject(binding: &Value, user: &User) -> Option<String> {
                 // A RoleBinding need not repeat its namespace: `appliesToUser` in pkg/registry/rbac/validation/rule.go.
                 let named = subject["namespace"].as_str().filter(|named| !named.is_empty());
                 let namespace = named.or(binding["metadata"]["namespace"].as_str()).unwrap_or_default();
-                let is_it = user.name == format!("system:serviceaccount:{namespace}:{name}");
-                is_it.then(|| format!("ServiceAccount \"{name}/{namespace}\""))
+                let is_same_account = user.name == format!("system:serviceaccount:{namespace}:{name}");
+                is_same_account.then(|| format!("ServiceAccount \"{name}/{namespace}\""))
             }
             _ => None,
         }
@@ -238,7 +238,7 @@ mod tests {
     use serde_json::json;
 
     fn store() -> Store {
-        let mut store = Store::new(Clock::System, 0);
+        let mut store = Store::new(crate::kinds::built_in(), Clock::System, 0);
         put(&mut store, "roles", json!({ "rules": [{ "verbs": ["get"] }] }));
         let subjects = json!([{ "kind": "User", "name": "pat" }]);
         put(&mut store, "rolebindings", json!({ "subjects": subjects, "roleRef": { "kind": "Role", "name": "x" } }));

@@ -246,8 +246,7 @@ mod tests {
 
     #[test]
     fn loops_cost_what_upstream_counts() {
-        // The smallest number of keys for which kube-apiserver 1.36 reports the expression as too expensive, to within
-        // four.
+        // The smallest number of keys for which kube-apiserver reports the expression as too expensive, to within four.
         for (expression, n_keys) in [
             ("object.data.all(k, object.data.all(l, k != '' && l != ''))", 447),
             ("object.data.all(k, object.data.all(l, true))", 578),

@@ -17,5 +17,5 @@ mod messages;
 pub(crate) use self::{
     bounds::exceeded_limit,
     conditions::{Cel, Code, Problem, Scope, compile, problem, to_cel, tree, type_of},
-    functions::{duration, timestamp},
+    functions::{duration, map, timestamp},
 };

@@ -14,11 +14,11 @@ use serde_json::Value;
 use crate::{
     conditions::report,
     field_errors::text,
-    kinds::{core::service, discovery::endpoint_slice},
+    kinds::{apiregistration::api_service::API_SERVICES, core::service, discovery::endpoint_slice},
     lifecycle::Writer,
     registry::kind::Subresource,
     status::GroupResource,
-    store::{API_SERVICES, Key, Store},
+    store::{Key, Store},
 };
 
 /// Writes the status as kube-apiserver's own field manager.
@@ -142,7 +142,7 @@ mod tests {
         (field("status"), field("reason"), field("message"))
     }
 
-    /// Expects the conditions of kube-apiserver 1.36 at each step.
+    /// Expects the conditions of kube-apiserver at each step.
     #[tokio::test(start_paused = true)]
     async fn remote_api_service_is_unavailable_with_a_reason() {
         let server = ApiServer::new();

@@ -15,10 +15,11 @@ use crate::{
     crd,
     deletion::CUSTOM_RESOURCE_CLEANUP,
     field_errors::text,
+    kinds::apiextensions::custom_resource_definition::DEFINITIONS,
     lifecycle::Writer,
     registry::kind::Subresource,
     status::GroupResource,
-    store::{DEFINITIONS, Event, Key, Store, has_finalizer},
+    store::{Event, Key, Store, has_finalizer},
 };
 
 /// The field manager of the status of CRDs.
@@ -35,7 +36,7 @@ pub(crate) fn name(store: &mut Store, key: &Key) {
         write(store, key, &definition, crd::set_approval_condition);
     }
     let Some(definition) = store.get(&DEFINITIONS, key) else { return };
-    if crd::has_its_names(&definition) {
+    if crd::names_accepted(&definition) {
         if crd::may_be_established(&definition) {
             write(store, key, &definition, crd::establish);
         }
@@ -61,8 +62,8 @@ pub(super) fn frees_names_in(event: &Event) -> Option<String> {
 }
 
 /// Returns the groups with CRDs whose names are not accepted yet.
-pub(super) fn groups_that_wait(store: &Store) -> BTreeSet<String> {
-    let waiting = store.objects(&DEFINITIONS, None).filter(|definition| !crd::has_its_names(definition));
+pub(super) fn groups_with_unaccepted_names(store: &Store) -> BTreeSet<String> {
+    let waiting = store.objects(&DEFINITIONS, None).filter(|definition| !crd::names_accepted(definition));
     waiting.filter_map(|definition| definition["spec"]["group"].as_str().map(str::to_owned)).collect()
 }
 
@@ -77,9 +78,9 @@ fn definitions_of_group(store: &mut Store, group: &Value) -> Vec<(Key, Arc<Value
 /// that was never established has no objects. The condition `Terminating` shows the progress. An object with a
 /// finalizer keeps the CRD until the finalizer is removed.
 pub(super) fn end(store: &mut Store, key: &Key) {
-    let is_held = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
-    let Some(definition) = store.get(&DEFINITIONS, key).filter(is_held) else { return };
-    write(store, key, &definition, crd::go_on_ending);
+    let has_cleanup_finalizer = |definition: &Arc<Value>| has_finalizer(definition, CUSTOM_RESOURCE_CLEANUP);
+    let Some(definition) = store.get(&DEFINITIONS, key).filter(has_cleanup_finalizer) else { return };
+    write(store, key, &definition, crd::mark_deletion_in_progress);
     let resource = GroupResource::new(text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
     let mut left = namespaces::RemainingObjects::default();
     if crd::is_established(&definition) {
@@ -87,7 +88,7 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     }
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|_| left.is_empty()) {
         write(store, key, &definition, |new, now| {
-            crd::finish_ending(new, now);
+            crd::mark_deletion_completed(new, now);
             garbage::remove_finalizer(new, CUSTOM_RESOURCE_CLEANUP);
         });
     }

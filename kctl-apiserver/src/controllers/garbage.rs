@@ -62,12 +62,12 @@ enum UnknownOwner {
 /// `namespace` is the dependent's: an owner is in the same namespace or cluster-scoped.
 fn owner_state(store: &Store, reference: &Value, namespace: &str) -> Result<OwnerState, UnknownOwner> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
-    let of_kind = |kind: &str| store.registry.find_kind(text("apiVersion"), kind);
+    let find_kind = |kind: &str| store.registry.find_kind(text("apiVersion"), kind);
     // A reference to the kind of a list, such as `PodList`, names no object.
-    let of_list = || text("kind").strip_suffix("List").and_then(of_kind);
-    let (resource, is_list) = of_kind(text("kind"))
+    let find_list_kind = || text("kind").strip_suffix("List").and_then(find_kind);
+    let (resource, is_list) = find_kind(text("kind"))
         .map(|resource| (resource, false))
-        .or_else(|| of_list().map(|resource| (resource, true)))
+        .or_else(|| find_list_kind().map(|resource| (resource, true)))
         .filter(|(resource, _)| resource.allows("", "get"))
         .ok_or(UnknownOwner::Kind)?;
     let owner_namespace = match (resource.listed.namespaced, namespace) {
@@ -103,7 +103,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
         references.iter().map(|reference| owner_state(store, reference, &key.0)).collect();
     let states = match states {
         Ok(states) => states,
-        Err(UnknownOwner::Kind) => return store.owners().leave_undecided((resource.id.clone(), key.clone())),
+        Err(UnknownOwner::Kind) => return store.owners().mark_absent_owner((resource.id.clone(), key.clone())),
         Err(UnknownOwner::Namespace) => return,
     };
     if states.contains(&OwnerState::Solid) {

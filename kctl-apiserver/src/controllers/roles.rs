@@ -114,7 +114,7 @@ mod tests {
         ];
         let names =
             |rules: Vec<Value>| -> Vec<Value> { rules.iter().map(|rule| rule["resources"][0].clone()).collect() };
-        // Expects the rules that kube-controller-manager 1.36 computes.
+        // Expects the rules that kube-controller-manager computes.
         let rules = aggregate_rules(&whole, &parts.each_ref()).map(names);
         assert_eq!(rules, Some(vec!["pods".into(), "configmaps".into(), "ys".into()]));
         assert_eq!(aggregate_rules(&parts[0], &parts.each_ref()), None);
@@ -124,7 +124,7 @@ mod tests {
     fn aggregated_rules_follow_their_parts() {
         let resource = GroupResource::new("rbac.authorization.k8s.io", "clusterroles");
         let key = |name: &str| (String::new(), name.to_owned());
-        let mut state = Store::new(Clock::System, 0);
+        let mut state = Store::new(crate::kinds::built_in(), Clock::System, 0);
         let whole = json!({
             "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": { "name": "whole" },
             "aggregationRule": { "clusterRoleSelectors": [{ "matchLabels": { "agg": "yes" } }] }, "rules": null,

@@ -90,13 +90,13 @@ pub(super) fn sync(store: &mut Store, issuer: &Issuer<'_>, work: TokenWork) {
         TokenWork::Secret(key) => sync_secret(store, issuer, &key),
         TokenWork::Removed { account, secret } => forget_reference(store, &account, &secret),
         TokenWork::Account(account) => {
-            let of_account: Vec<Key> = store
+            let account_secrets: Vec<Key> = store
                 .objects(&secrets(), Some(&account.0))
                 .filter(|secret| secret["type"] == TOKEN_TYPE)
                 .filter(|secret| secret["metadata"]["annotations"][ACCOUNT_NAME] == account.1.as_str())
                 .map(|secret| key::object_key(&secret))
                 .collect();
-            for key in of_account {
+            for key in account_secrets {
                 sync_secret(store, issuer, &key);
             }
         }

@@ -14,8 +14,11 @@ use super::{
 };
 use crate::{
     deletion::is_being_deleted,
-    kinds::{core::namespace, rbac::cluster_role},
-    store::{API_SERVICES, AnnouncedChange, DEFINITIONS, Store},
+    kinds::{
+        apiextensions::custom_resource_definition::DEFINITIONS, apiregistration::api_service::API_SERVICES,
+        core::namespace, rbac::cluster_role,
+    },
+    store::{AnnouncedChange, Store},
     tokens::SharedSigner,
 };
 
@@ -101,7 +104,7 @@ impl Controllers {
 
     /// Queues the CRDs of a loaded store whose names are not accepted yet.
     pub(crate) fn look_at_names(&mut self, store: &Store) {
-        self.names_freed = definitions::groups_that_wait(store);
+        self.names_freed = definitions::groups_with_unaccepted_names(store);
     }
 
     /// Returns `true` if a controller creates objects in each namespace.

@@ -30,7 +30,7 @@ impl Versions for FieldVersions<'_> {
         if self.info.resource.custom.is_none() {
             return self.info.resource.kind.storage.convert(object, api_version);
         }
-        let to = in_version(self.state, &self.info.resource, Custom::version_of(api_version))
+        let to = in_version(&self.state.store, &self.info.resource, Custom::version_of(api_version))
             .filter(|to| to.api_version() == api_version)
             .ok_or_else(|| format!("request to convert CR to an invalid group/version: {api_version}"))?;
         if uses_webhook(&to) && !is_bare(object) {

@@ -21,12 +21,12 @@ use crate::{
     request::RequestInfo,
     state::State,
     status::StatusError,
-    store::Key,
+    store::{Key, Store},
 };
 
 /// Returns a custom kind in one of its versions, even if that is not served.
-fn in_version(state: &State, resource: &Resource, name: &str) -> Option<Arc<Resource>> {
-    let served = state.registry.get(&resource.id.group, name, &resource.id.resource);
+fn in_version(store: &Store, resource: &Resource, name: &str) -> Option<Arc<Resource>> {
+    let served = store.registry.get(&resource.id.group, name, &resource.id.resource);
     served.or_else(|| resource.in_version(name).map(Arc::new))
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn find_at(state: &State, info: &RequestInfo, key: &Key) -> Result<Op
 }
 
 fn find_for(state: &State, info: &RequestInfo, key: &Key, purpose: Purpose) -> Result<Option<Arc<Value>>, StatusError> {
-    let Some(object) = state.get(&info.resource.id, key) else { return Ok(None) };
+    let Some(object) = state.store.get(&info.resource.id, key) else { return Ok(None) };
     convert_all(state, info, &info.resource, vec![object], purpose).map(|mut all| all.pop())
 }
 
@@ -181,10 +181,10 @@ pub(crate) fn convert_for_storage(
 ) -> Result<ConvertedWrite, StatusError> {
     let resource = &info.resource;
     let home = match &resource.custom {
-        Some(custom) if custom.storage != resource.version => in_version(state, resource, &custom.storage),
+        Some(custom) if custom.storage != resource.version => in_version(&state.store, resource, &custom.storage),
         None => match (resource.kind.shared_table, resource.kind.storage) {
-            (Some(shared), _) => state.registry.any_version(&shared.owner.group_resource()),
-            (None, Some(storage)) => in_version(state, resource, Custom::version_of(storage.api_version)),
+            (Some(shared), _) => state.store.registry.any_version(&shared.owner.group_resource()),
+            (None, Some(storage)) => in_version(&state.store, resource, Custom::version_of(storage.api_version)),
             (None, None) => None,
         },
         Some(_) => None,
@@ -198,7 +198,7 @@ pub(crate) fn convert_for_storage(
             }
             if resource.kind.storage.is_some()
                 && info.subresource.is_main()
-                && let Some(before) = state.get(&resource.id, &info.key())
+                && let Some(before) = state.store.get(&resource.id, &info.key())
             {
                 // The other version, `autoscaling/v1`, cannot express an absent value. A write without a status
                 // therefore keeps the stored status.

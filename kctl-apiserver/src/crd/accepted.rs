@@ -59,7 +59,7 @@ fn short_names(names: &Value) -> impl Iterator<Item = &str> {
 /// Without a conflict the CRD is established in the same call. Upstream does so in a second step,
 /// after a delay for its informers in clusters with several API servers.
 pub(crate) fn accept_names(definition: &mut Value, taken: &GrantedNames, now: &str) {
-    if has_its_names(definition) {
+    if names_accepted(definition) {
         return;
     }
     let requested = definition["spec"]["names"].clone();
@@ -95,7 +95,7 @@ pub(crate) fn accept_names(definition: &mut Value, taken: &GrantedNames, now: &s
 /// Returns `true` if the CRD has been granted all requested names.
 ///
 /// The order of short names and categories matters. An absent field equals an empty one.
-pub(crate) fn has_its_names(definition: &Value) -> bool {
+pub(crate) fn names_accepted(definition: &Value) -> bool {
     let (requested, accepted) = (&definition["spec"]["names"], &definition["status"]["acceptedNames"]);
     let text = |names: &Value, field: &str| names[field].as_str().unwrap_or_default().to_owned();
     let list = |names: &Value, field: &str| names[field].as_array().cloned().unwrap_or_default();
@@ -208,15 +208,15 @@ fn in_use(name: &str) -> String {
 /// Sets the condition `Terminating` as the first `delete` of a CRD does.
 ///
 /// The condition is written in the same write that sets `deletionTimestamp`.
-pub(crate) fn begin_end(definition: &mut Value, now: &str) {
+pub(crate) fn mark_deletion_pending(definition: &mut Value, now: &str) {
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
     report(definition, now, ["Terminating", "True", "InstanceDeletionPending", message]);
 }
 
 /// Sets the condition `Terminating` to report that the objects of the CRD are being deleted.
 ///
-/// The next step after `begin_end`; the objects are deleted between this and `finish_ending`.
-pub(crate) fn go_on_ending(definition: &mut Value, now: &str) {
+/// The next step after `mark_deletion_pending`; the objects are deleted between this and `mark_deletion_completed`.
+pub(crate) fn mark_deletion_in_progress(definition: &mut Value, now: &str) {
     let message = "CustomResource deletion is in progress";
     report(definition, now, ["Terminating", "True", "InstanceDeletionInProgress", message]);
 }
@@ -224,7 +224,7 @@ pub(crate) fn go_on_ending(definition: &mut Value, now: &str) {
 /// Sets the condition `Terminating` to report that all objects of the CRD are deleted.
 ///
 /// Afterwards the finalizer is removed and the CRD disappears.
-pub(crate) fn finish_ending(definition: &mut Value, now: &str) {
+pub(crate) fn mark_deletion_completed(definition: &mut Value, now: &str) {
     let condition = if is_established(definition) {
         ["Terminating", "False", "InstanceDeletionCompleted", "removed all instances"]
     } else {
@@ -288,6 +288,6 @@ mod tests {
             format!("Established True InitialNamesAccepted the initial names have been accepted {THEN}"),
         ];
         assert_eq!(condition_fields(&object), expected);
-        assert!(is_established(&object) && !has_its_names(&object));
+        assert!(is_established(&object) && !names_accepted(&object));
     }
 }

@@ -9,7 +9,7 @@
 
 use serde_json::Value;
 
-use super::{rule_validation, structural::ALTERNATIVES};
+use super::rule_validation;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
@@ -21,6 +21,9 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 
 /// JSON schema keywords that CRDs do not support (`FieldValueForbidden`).
 const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+
+/// Keywords that hold lists of alternative schemas.
+pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// The position of a schema, which decides the keywords that it may have.
 ///

@@ -45,8 +45,8 @@ mod typed;
 mod validate;
 
 pub(crate) use accepted::{
-    GrantedNames, accept_names, begin_end, establish, finish_ending, go_on_ending, has_its_names, is_ending,
-    is_established, may_be_established, rejects_creates,
+    GrantedNames, accept_names, establish, is_ending, is_established, mark_deletion_completed,
+    mark_deletion_in_progress, mark_deletion_pending, may_be_established, names_accepted, rejects_creates,
 };
 pub(crate) use approved::{has_current_approval_condition, set_approval_condition};
 pub(crate) use default::{default, default_with_nulls};

@@ -60,10 +60,10 @@ fn normalize(schema: &mut Value) {
             "x-kubernetes-validations" => value.as_array_mut().into_iter().flatten().for_each(normalize_rule),
             "not" | "items" | "additionalProperties" | "additionalItems" => normalize(value),
             "properties" | "patternProperties" | "definitions" | "dependencies" => {
-                let is_of_schemas = key != "dependencies";
+                let has_schemas = key != "dependencies";
                 for (_, below) in value.as_object_mut().into_iter().flatten() {
                     // Go decodes `null` in a map of schemas to an empty schema.
-                    if is_of_schemas && below.is_null() {
+                    if has_schemas && below.is_null() {
                         *below = json!({});
                     }
                     normalize(below);

@@ -22,7 +22,7 @@ const EPSILON: f64 = 1e-9;
 /// Returns `true` if a number counts as an integer.
 ///
 /// Every `i64` is an integer. Other numbers, including larger `u64` ones, are integers up to 2^53 - 1.
-pub(super) fn is_whole(value: &Value) -> bool {
+pub(super) fn is_integer(value: &Value) -> bool {
     value.is_i64() || value.as_f64().is_some_and(whole)
 }
 

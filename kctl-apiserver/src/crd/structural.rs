@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{
     default_values,
-    keywords::{self, must_be},
+    keywords::{self, ALTERNATIVES, must_be},
     rule_validation,
 };
 use crate::{
@@ -40,8 +40,6 @@ const NOT_IN_ALTERNATIVES: [&str; 13] = [
     "x-kubernetes-list-map-keys",
     "x-kubernetes-validations",
 ];
-/// Keywords that hold lists of alternative schemas.
-pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// The position of a schema: some keywords are forbidden at the root only.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -86,13 +84,13 @@ pub(super) fn check(schema: &Value, path: &str, unfit: Option<FieldError>, error
 
 /// Returns the first keyword that cannot be converted to a structural schema.
 fn unreadable(schema: &Value) -> Option<&'static str> {
-    let is_there = |key: &str| match &schema[key] {
+    let is_set = |key: &str| match &schema[key] {
         Value::Null => false,
         Value::String(text) => !text.is_empty(),
         Value::Object(fields) => key == "additionalItems" || !fields.is_empty(),
         _ => true,
     };
-    if let Some(key) = UNREADABLE.into_iter().find(|key| is_there(key)) {
+    if let Some(key) = UNREADABLE.into_iter().find(|key| is_set(key)) {
         return Some(key);
     }
     if schema["x-kubernetes-preserve-unknown-fields"] == false {

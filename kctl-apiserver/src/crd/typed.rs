@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use crate::{
-    cel::{Cel, conditions::map, duration, timestamp, to_cel},
+    cel::{Cel, duration, map, timestamp, to_cel},
     evaluate::{Kinds, ListKind},
 };
 

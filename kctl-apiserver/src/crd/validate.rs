@@ -65,9 +65,9 @@ fn by_schema(schema: Schema, value: &Value, old: Option<&Value>) -> Errors {
 
 /// Reports duplicates, unless the old object already had some. Upstream ratchets per object here, not per list.
 fn validate_new_duplicates(schema: Schema, object: &Value, old: Option<&Value>, errors: &mut Errors) {
-    let mut of_old = Errors::default();
-    old.inspect(|old| lists::duplicates(schema, old, "", &mut of_old));
-    if of_old.is_empty() {
+    let mut old_errors = Errors::default();
+    old.inspect(|old| lists::duplicates(schema, old, "", &mut old_errors));
+    if old_errors.is_empty() {
         lists::duplicates(schema, object, "", errors);
     }
 }
@@ -199,7 +199,7 @@ impl<'a> Types<'a> {
         let is_numeric = self.names.contains(&"integer") || self.names.contains(&"number");
         let fits = self.names.contains(&actual)
             || (actual == "integer" && self.names.contains(&"number"))
-            || (actual == "number" && self.names.contains(&"integer") && number::is_whole(value));
+            || (actual == "number" && self.names.contains(&"integer") && number::is_integer(value));
         match (self.format, value) {
             // A list is accepted as a string with a format, because upstream treats it as bytes.
             (Some(_), Value::String(_) | Value::Array(_)) if !is_numeric => return None,

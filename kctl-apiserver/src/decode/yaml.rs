@@ -35,7 +35,7 @@ const EXCESSIVE: &str = "yaml: document contains excessive aliasing";
 
 /// Returns `true` if Go's YAML parser reads this JSON differently or rejects it: escaped slashes, surrogate escapes,
 /// and some characters without escapes.
-pub(crate) fn is_other_in_yaml(text: &str) -> bool {
+pub(crate) fn differs_as_yaml(text: &str) -> bool {
     let is_strange = |char| is_control(char) || char == '\u{85}';
     has_strange_escapes(text)
         || text.bytes().any(|byte| byte == 0x7f)

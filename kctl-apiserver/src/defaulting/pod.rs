@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::{
     amounts::ResourceMap,
     defaulting::{add, fill, image, is_text, items, part},
+    feature_gates::{self, Gate},
     json_path::{at_mut, value_at},
 };
 
@@ -112,9 +113,9 @@ fn pod_spec(spec: &mut Value) {
 /// A limit without a request thus reserves what it allows. Requests of other resources are not changed.
 fn copy_limits(container: &mut Value) {
     let Some(limits) = value_at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
-    let is_asked =
+    let has_request =
         |name: &String| value_at(container, ["resources", "requests", name]).is_some_and(|request| !request.is_null());
-    if limits.keys().all(is_asked) {
+    if limits.keys().all(has_request) {
         return;
     }
     let limits = limits.clone();
@@ -122,8 +123,11 @@ fn copy_limits(container: &mut Value) {
     limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
 }
 
-/// Removes `lifecycle.stopSignal`, because `ContainerStopSignals` is off, and a `lifecycle` without other fields.
+/// Removes `lifecycle.stopSignal` unless `ContainerStopSignals` is on, and a `lifecycle` without other fields.
 fn forget_signal(container: &mut Value) {
+    if feature_gates::is_enabled(Gate::ContainerStopSignals) {
+        return;
+    }
     let Some(fields) = container.as_object_mut() else { return };
     let Some(lifecycle) = fields.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
     if lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty() {

@@ -9,54 +9,28 @@
 
 use kube_cel::cel::Value as Cel;
 
-use super::{EvalResult, EvaluationError, Target, value_size};
+use super::{
+    EvalResult, Target,
+    steps::{CHARS_PER_COST_UNIT, check_items},
+    value_size,
+};
 
-/// Cost limit of one call. Upstream counts all calls of an expression together (`PerCallLimit`); one call above the
-/// limit always exceeds it.
-const COST_MAX: usize = 1_000_000;
-/// Characters per unit of cost of traversing a string: 1 / `StringTraversalCostFactor` (0.1).
-const LETTERS_PER_STEP: usize = 10;
 /// Characters of a regular expression per unit of cost: 1 / `RegexStringLengthCostFactor` (0.25).
-const PATTERN_LETTERS_PER_STEP: usize = 4;
+const PATTERN_CHARS_PER_COST_UNIT: usize = 4;
 
 /// Functions that traverse their arguments completely, where a shared part counts once per occurrence.
-const WALKS: [&str; 8] =
+const TRAVERSING_FUNCTIONS: [&str; 8] =
     ["contains", "distinct", "equivalent", "format", "indexOf", "intersects", "lastIndexOf", "string"];
 
 /// Checks the estimated cost of a call.
 ///
 /// # Errors
-/// Returns [`EvaluationError::CostExceeded`] if the call alone exceeds [`COST_MAX`].
+/// Returns [`super::EvaluationError::CostExceeded`] if the call alone exceeds the limit.
 pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalResult<()> {
-    if WALKS.contains(&name) {
+    if TRAVERSING_FUNCTIONS.contains(&name) {
         value_size::check(target.value().into_iter().chain(arguments))?;
     }
     check_items(cost(name, target, arguments).unwrap_or_default())
-}
-
-/// Checks the cost of creating a string of `len` bytes.
-///
-/// Called before the string is created, since its size is known from its parts.
-///
-/// # Errors
-/// Returns [`EvaluationError::CostExceeded`] if it exceeds [`COST_MAX`].
-pub(super) fn check_text(len: usize) -> EvalResult<()> {
-    check_items(text_steps(len))
-}
-
-/// Returns the cost of traversing a string of `len` bytes.
-///
-/// Rounded down: short strings are free.
-pub(super) fn text_steps(len: usize) -> usize {
-    len / LETTERS_PER_STEP
-}
-
-/// Checks the cost of creating or traversing `n` items. One item costs one unit.
-///
-/// # Errors
-/// Returns [`EvaluationError::CostExceeded`] if it exceeds [`COST_MAX`].
-pub(super) fn check_items(n: usize) -> EvalResult<()> {
-    if n > COST_MAX { Err(EvaluationError::CostExceeded) } else { Ok(()) }
 }
 
 /// Returns the estimated cost of a function; `None` if it is bounded by the size of the arguments. `distinct` compares
@@ -71,17 +45,17 @@ fn cost(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<usize> {
         ("range", Target::Library("lists"), [Cel::Int(n)]) => usize::try_from(*n).ok()?,
         ("replace", Target::Value(Cel::String(text)), [Cel::String(old), Cel::String(new), ..]) => {
             let n_found = if old.is_empty() { text.len() + 1 } else { text.matches(old.as_str()).count() };
-            text.len().saturating_add(n_found.saturating_mul(new.len())) / LETTERS_PER_STEP
+            text.len().saturating_add(n_found.saturating_mul(new.len())) / CHARS_PER_COST_UNIT
         }
         ("join", Target::Value(Cel::List(items)), between) => {
             let length = |value: &Cel| if let Cel::String(text) = value { text.len() } else { 0 };
             let between = between.first().map_or(0, length);
             items.iter().map(|item| length(item).saturating_add(between)).fold(0, usize::saturating_add)
-                / LETTERS_PER_STEP
+                / CHARS_PER_COST_UNIT
         }
         ("matches" | "find" | "findAll", Target::Value(Cel::String(text)), [Cel::String(pattern), ..]) => {
-            let steps = (text.len() + 1).div_ceil(LETTERS_PER_STEP);
-            steps.saturating_mul(pattern.len().div_ceil(PATTERN_LETTERS_PER_STEP))
+            let steps = (text.len() + 1).div_ceil(CHARS_PER_COST_UNIT);
+            steps.saturating_mul(pattern.len().div_ceil(PATTERN_CHARS_PER_COST_UNIT))
         }
         _ => return None,
     })

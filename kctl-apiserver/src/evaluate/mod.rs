@@ -26,6 +26,7 @@ mod optional;
 mod overloads;
 mod patterns;
 mod quantities;
+mod steps;
 mod strings;
 mod times;
 mod urls;
@@ -230,8 +231,8 @@ impl<'a> Evaluator<'a> {
         if let Some(why) = overloads::overload_error(name, &target, &arguments) {
             return Err(why.into());
         }
-        if let Some(said) = call_own(name, &target, &arguments) {
-            return said;
+        if let Some(result) = call_own(name, &target, &arguments) {
+            return result;
         }
         self.call_kube_cel(name, target, arguments)
     }
@@ -263,7 +264,7 @@ impl<'a> Evaluator<'a> {
 /// Returns the result of a function that this module or its submodules implement, or `None` if `kube-cel` has to
 /// evaluate it. Conversions and member functions by the type of the receiver are tried before the libraries.
 fn call_own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalResult> {
-    let of_libraries =
+    let libraries =
         [patterns::call, quantities::call, versions::call, urls::call, formats::call, addresses::call, optional::call];
     let built_in = match (target, arguments) {
         (Target::None, [value]) => convert::to(name, value),
@@ -276,7 +277,7 @@ fn call_own(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<EvalRe
         (Target::Value(Cel::List(items)), _) => lists::call(name, items, arguments),
         _ => None,
     };
-    built_in.or_else(|| of_libraries.into_iter().find_map(|call| call(name, target, arguments)))
+    built_in.or_else(|| libraries.into_iter().find_map(|call| call(name, target, arguments)))
 }
 
 /// Converts a literal of the parser to a value.

@@ -125,8 +125,8 @@ impl<'a> Evaluator<'a> {
     ) -> EvalResult {
         let Expr::Ident(variable) = &variable.expr else { return Err(NO_OVERLOAD.into()) };
         let Some(value) = self.evaluate_optional(target)? else { return Ok(wrap(None)) };
-        let said = self.with(&[(variable.as_str(), value)], |evaluator| evaluator.evaluate(result))?;
-        Ok(if name == "optMap" { wrap(Some(said)) } else { said })
+        let mapped = self.with(&[(variable.as_str(), value)], |evaluator| evaluator.evaluate(result))?;
+        Ok(if name == "optMap" { wrap(Some(mapped)) } else { mapped })
     }
 }
 

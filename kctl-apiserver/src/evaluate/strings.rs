@@ -102,10 +102,10 @@ fn search(letters: &[char], part: &str, from: i64, which: Occurrence) -> EvalRes
     let Some(last) = letters.len().checked_sub(part.len()).filter(|_| from < letters.len()) else {
         return Ok(Cel::Int(-1));
     };
-    let is_there = |position: &usize| letters[*position..].starts_with(&part);
+    let matches_at = |position: &usize| letters[*position..].starts_with(&part);
     let position = match which {
-        Occurrence::First => (from..=last).find(is_there),
-        Occurrence::Last => (0..=from.min(last)).rev().find(is_there),
+        Occurrence::First => (from..=last).find(matches_at),
+        Occurrence::Last => (0..=from.min(last)).rev().find(matches_at),
     };
     Ok(position.map_or(Cel::Int(-1), count))
 }

@@ -125,6 +125,13 @@ impl<'a> Field<'a> {
         }
     }
 
+    /// Requires a kind: a DNS-1035 label, except that it may have uppercase letters.
+    pub(crate) fn kind_name(&self) {
+        if let Some(message) = NameRule::Label1035.check(&self.text().to_lowercase()) {
+            self.invalid(message);
+        }
+    }
+
     /// Requires a name: `Required value` for an empty one.
     pub(crate) fn required_name(&self, rule: NameRule) {
         if self.require_value() {

@@ -41,10 +41,10 @@ pub(crate) mod scheduling;
 pub(crate) mod storage;
 pub(crate) mod storagemigration;
 
-use std::{collections::HashMap, sync::LazyLock};
+use std::sync::LazyLock;
 
 use crate::{
-    registry::{Kind, Registry},
+    registry::{BuiltInKinds, Kind, StoreRoles},
     status::GroupResource,
 };
 
@@ -91,38 +91,25 @@ pub(crate) static ALL: &[&Kind] = all![
     storagemigration::{storage_version_migration},
 ];
 
-/// The registry of the built-in kinds, created on first use. Each server clones it and adds its custom resources.
-static BUILT_IN: LazyLock<Registry> = LazyLock::new(|| Registry::from_kinds(ALL));
-
-/// The built-in kinds by group and plural name.
-static BY_NAME: LazyLock<HashMap<(&str, &str), &Kind>> =
-    LazyLock::new(|| ALL.iter().map(|kind| ((kind.group, kind.resource), *kind)).collect());
-
-/// Returns a built-in kind. Callers that have a `Resource` use the kind in it instead. `None` means that the resource
-/// is custom or unknown. A custom resource with the plural of a built-in kind, such as `services.example.com`, is not
-/// found, because its group differs.
-pub(crate) fn find(resource: &GroupResource) -> Option<&'static Kind> {
-    BY_NAME.get(&(resource.group.as_str(), resource.resource.as_str())).copied()
-}
-
-/// The kinds whose objects are in the table of another kind, each with the resource of that table.
-static IN_OTHER_TABLE: LazyLock<Vec<(&'static Kind, GroupResource)>> = LazyLock::new(|| {
-    let owners = ALL.iter().filter_map(|kind| Some((*kind, kind.shared_table?.owner)));
-    let moved = owners.filter(|(kind, owner)| !std::ptr::eq(*kind, *owner));
-    moved.map(|(kind, owner)| (kind, owner.group_resource())).collect()
+/// The built-in kinds with their registry and their indexes, created on first use.
+static BUILT_IN: LazyLock<BuiltInKinds> = LazyLock::new(|| {
+    let roles = StoreRoles {
+        definition: &apiextensions::custom_resource_definition::KIND,
+        api_service: &apiregistration::api_service::KIND,
+        namespace: &core::namespace::KIND,
+        service: &core::service::KIND,
+    };
+    BuiltInKinds::new(ALL, roles)
 });
 
-/// Returns the resource whose table has the objects of a resource. Events of both groups share one table, as they share
-/// one prefix in etcd.
-///
-/// Every read of the store calls this. It compares names with the few kinds in the list, which is faster than [`find`].
-pub(crate) fn table_of(resource: &GroupResource) -> &GroupResource {
-    IN_OTHER_TABLE.iter().find(|(kind, _)| kind.is_of(resource)).map_or(resource, |(_, table)| table)
+/// Returns the built-in kinds. Each server starts with their registry, and adds its custom resources.
+pub(crate) fn built_in() -> &'static BuiltInKinds {
+    &BUILT_IN
 }
 
-/// Returns the registry of the built-in kinds.
-pub(crate) fn built_in() -> Registry {
-    BUILT_IN.clone()
+/// Returns a built-in kind; see [`BuiltInKinds::find`].
+pub(crate) fn find(resource: &GroupResource) -> Option<&'static Kind> {
+    BUILT_IN.find(resource)
 }
 
 #[cfg(test)]
@@ -163,27 +150,27 @@ mod tests {
         for (plural, kind) in [("services", "Service"), ("events", "Event")] {
             let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
             assert_eq!(send(&server, "POST", definitions, &definition(plural, kind)).await.0, 201, "{plural}");
-            let of_version = |version: &str| format!("/apis/example.com/{version}/namespaces/default/{plural}");
+            let path_of = |version: &str| format!("/apis/example.com/{version}/namespaces/default/{plural}");
             let sent = json!({ "apiVersion": "example.com/v1", "kind": kind, "metadata": { "name": "a" },
                 "spec": { "type": "NodePort", "ports": [{ "port": -1 }] } });
-            let (code, created) = send(&server, "POST", &of_version("v1"), &sent).await;
+            let (code, created) = send(&server, "POST", &path_of("v1"), &sent).await;
             assert_eq!((code, &created["spec"]), (201, &sent["spec"]), "no defaults, no validation: {created}");
-            let mut moved = send(&server, "GET", &format!("{}/a", of_version("v2")), &Value::Null).await.1;
+            let mut moved = send(&server, "GET", &format!("{}/a", path_of("v2")), &Value::Null).await.1;
             assert_eq!((&moved["apiVersion"], &moved["spec"]), (&json!("example.com/v2"), &sent["spec"]));
             moved["spec"] = json!({ "type": "ExternalName", "clusterIP": "None" });
-            let (code, updated) = send(&server, "PUT", &format!("{}/a", of_version("v2")), &moved).await;
+            let (code, updated) = send(&server, "PUT", &format!("{}/a", path_of("v2")), &moved).await;
             assert_eq!((code, &updated["spec"]), (200, &moved["spec"]), "{updated}");
             assert_eq!(updated["metadata"]["generation"], 2, "counted as of any custom kind");
             let built_in = send(&server, "GET", &format!("/api/v1/namespaces/default/{plural}/a"), &Value::Null).await;
             assert_eq!(built_in.0, 404, "another table");
-            let deleted = send(&server, "DELETE", &format!("{}/a", of_version("v1")), &Value::Null).await.1;
+            let deleted = send(&server, "DELETE", &format!("{}/a", path_of("v1")), &Value::Null).await.1;
             assert_eq!((&deleted["kind"], &deleted["status"]), (&json!("Status"), &json!("Success")));
         }
     }
 
     #[test]
     fn resources_and_kinds_match_one_to_one() {
-        let registry = built_in();
+        let registry = &built_in().registry;
         for resource in registry.all() {
             let kind = resource.kind;
             assert_eq!((kind.group, kind.resource), (&*resource.id.group, &*resource.id.resource));

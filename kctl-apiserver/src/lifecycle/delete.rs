@@ -57,7 +57,7 @@ impl Deletion {
             mark(&mut new, propagation, now);
             return Self::Marked(new);
         }
-        if (resource.kind.delete.is_held)(object) {
+        if (resource.kind.delete.has_own_finalizers)(object) {
             return Self::Pending;
         }
         let seconds = match set_grace_period(resource, &mut new, grace, now) {
@@ -223,7 +223,8 @@ mod tests {
 
     /// Deletes a Pod whose grace period of 100 seconds ends at 00:01:00.
     fn check(now: &str, seconds: i64, expected: &Value, over_after: i64) {
-        let pods = crate::kinds::built_in().any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
+        let pods =
+            crate::kinds::built_in().registry.any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
         let mut pod = json!({ "metadata": {
             "generation": 2, "deletionTimestamp": "2026-01-01T00:01:00Z", "deletionGracePeriodSeconds": 100,
         } });

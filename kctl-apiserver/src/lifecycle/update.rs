@@ -70,10 +70,10 @@ fn with_version_of(old: &Value, mut new: Value) -> Value {
 /// spec, too.
 fn is_deletion_complete(resource: &GroupResource, object: &Value) -> bool {
     let meta = &object["metadata"];
-    let is_held = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty())
-        || kinds::find(resource).is_some_and(|kind| (kind.delete.is_held)(object));
+    let has_finalizers = meta["finalizers"].as_array().is_some_and(|all| !all.is_empty())
+        || kinds::find(resource).is_some_and(|kind| (kind.delete.has_own_finalizers)(object));
     let has_no_grace = meta["deletionGracePeriodSeconds"].as_i64().unwrap_or(0) == 0;
-    meta["deletionTimestamp"].is_string() && has_no_grace && !is_held
+    meta["deletionTimestamp"].is_string() && has_no_grace && !has_finalizers
 }
 
 /// Removes an object. `last` is the response to the client. Unlike the response to a delete, it has the resource

@@ -75,7 +75,7 @@ impl DocumentFormat {
         if is_version {
             return Ok(Self::Json);
         }
-        for clause in clauses.into_iter().filter(Clause::is_streamed_rightly) {
+        for clause in clauses.into_iter().filter(Clause::has_valid_stream_parameter) {
             let parameters = ["g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"];
             let is_aggregated = path.len() == 1 && parameters.iter().all(|parameter| clause.has(parameter));
             let is_plain = clause.parameter("as").is_empty();

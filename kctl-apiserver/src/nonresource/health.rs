@@ -92,12 +92,12 @@ pub(super) fn handle(path: &[&str], parts: &Parts, storage: impl FnOnce() -> io:
     let options: Vec<&str> = parts.uri.query().unwrap_or_default().split('&').collect();
     let tells_all = options.iter().any(|option| option.split('=').next() == Some("verbose"));
     let excluded: BTreeSet<&str> = options.iter().filter_map(|option| option.strip_prefix("exclude=")).collect();
-    let is_asked = match path {
+    let is_included = match path {
         ["readyz"] => !excluded.contains(STORAGE),
         ["readyz", check] => *check == STORAGE,
         _ => false,
     };
-    let failure = if is_asked { storage().err() } else { None };
+    let failure = if is_included { storage().err() } else { None };
     match (path, failure) {
         ([root], Some(error)) => {
             tracing::warn!(%error, "not ready: changes cannot be kept");

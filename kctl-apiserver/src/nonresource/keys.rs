@@ -1,6 +1,6 @@
 //! The `OpenID` Connect documents with which other servers verify service account tokens: issuer and public key.
 //!
-//! The paths are `/.well-known/openid-configuration` and `/openid/v1/jwks`. The public key belongs to the state's
+//! The paths are `/.well-known/openid-configuration` and `/openid/v1/jwks`. The public key belongs to the core's
 //! signer, so a server with another key rejects the tokens.
 //!
 //! Upstream: `OpenIDMetadataServer` of `pkg/routes/openidmetadata.go`, and `pkg/serviceaccount/openidmetadata.go`.
@@ -10,7 +10,7 @@ use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use super::{accept, error_response};
 use crate::{
     response::{Body, full, respond},
-    state::State,
+    state::Core,
     status::StatusError,
     tokens::{self, SignerError},
 };
@@ -20,7 +20,7 @@ const KEYS: &str = "application/jwk-set+json";
 
 /// Handles a request for one of these paths. Responses may be cached for an hour by any cache. A signer without a key
 /// causes a 500.
-pub(super) fn handle(state: &State, path: &[&str], parts: &Parts) -> Response<Body> {
+pub(super) fn handle(core: &Core, path: &[&str], parts: &Parts) -> Response<Body> {
     if parts.method != Method::GET {
         return error_response(parts, &StatusError::method_not_allowed());
     }
@@ -29,7 +29,7 @@ pub(super) fn handle(state: &State, path: &[&str], parts: &Parts) -> Response<Bo
         return error_response(parts, &StatusError::not_acceptable(form).with_empty_details());
     }
     let document = match form {
-        KEYS => state.signer.get().map(tokens::Signer::keys),
+        KEYS => core.signer.get().map(tokens::Signer::keys),
         _ => Ok(tokens::configuration(host(parts))),
     };
     let internal =

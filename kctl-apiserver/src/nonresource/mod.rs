@@ -44,7 +44,7 @@ pub(crate) fn handle(state: &State, user: &User, parts: &Parts) -> Response<Body
         let error = authorizer::forbidden_path(user, &verb, path);
         return error_response(parts, &error.because(&authorizer::denial(state, user, "").unwrap_or_default()));
     }
-    let registry = &state.registry;
+    let registry = &state.store.registry;
     if registry.is_remote(path) {
         // The response of kube-aggregator for an unavailable APIService.
         return text(StatusCode::SERVICE_UNAVAILABLE, "service unavailable\n");
@@ -81,18 +81,18 @@ fn respond_beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<
     if path.starts_with("//") || (path.ends_with('/') && is_below) {
         return Some(text(StatusCode::NOT_FOUND, "404 page not found\n"));
     }
-    let registry = &state.registry;
+    let registry = &state.store.registry;
     Some(match names {
-        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => keys::handle(state, names, parts),
+        ["openid", "v1", "jwks"] | [".well-known", "openid-configuration"] => keys::handle(&state.core, names, parts),
         ["openid", "v1", "jwks", ..] | [".well-known", "openid-configuration", ..] => {
             error_response(parts, &StatusError::path_not_found())
         }
-        ["livez" | "readyz" | "healthz", ..] => health::handle(names, parts, || state.check_storage()),
+        ["livez" | "readyz" | "healthz", ..] => health::handle(names, parts, || state.store.check_storage()),
         // Upstream does not check the method of these.
         ["metrics"] if parts.method == Method::DELETE => plain(StatusCode::OK, "metrics reset\n"),
         ["metrics"] | ["metrics", "slis"] => {
             let metrics = match names.len() {
-                1 => metrics::to_text(&state.counts, state.sizes(), parts.extensions.get()),
+                1 => metrics::to_text(&state.core.counts, state.store.sizes(), parts.extensions.get()),
                 _ => health::metrics(),
             };
             let form = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores";
@@ -105,7 +105,7 @@ fn respond_beside_kinds(state: &State, names: &[&str], parts: &Parts) -> Option<
                 ("v3", root) => schemas::v3(registry, root, parts),
                 _ => return None,
             };
-            schemas::as_file(document, state.clock.now())
+            schemas::as_file(document, state.store.clock.now())
         }
         ["api", version] if registry::resources(registry, "", version).is_none() => {
             error_response(parts, &StatusError::path_not_found())

@@ -8,6 +8,7 @@
 
 mod custom;
 mod names;
+mod openapi_version;
 mod operations;
 mod parameters;
 mod protobuf;
@@ -20,7 +21,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::protobuf::{document as protobuf, three as protobuf_three};
-use self::{operations::PathItem, render::OpenApiVersion};
+use self::{openapi_version::OpenApiVersion, operations::PathItem};
 use crate::{
     registry::{Registry, Resource},
     version,
@@ -56,8 +57,8 @@ pub(crate) fn root(group: &str, version: &str) -> String {
 pub(crate) fn discovery_roots<'a>(resources: impl Iterator<Item = &'a Arc<Resource>>) -> impl Iterator<Item = String> {
     resources.flat_map(|resource| {
         let group = &resource.id.group;
-        let of_group = (!group.is_empty()).then(|| format!("apis/{group}"));
-        of_group.into_iter().chain([root(group, &resource.version)])
+        let group_path = (!group.is_empty()).then(|| format!("apis/{group}"));
+        group_path.into_iter().chain([root(group, &resource.version)])
     })
 }
 
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn every_reference_of_a_document_is_in_it() {
-        let document = v3(&crate::kinds::built_in(), &["apis", "apps", "v1"]);
+        let document = v3(&crate::kinds::built_in().registry, &["apis", "apps", "v1"]);
         let mut found = BTreeSet::new();
         types::references(&document, &mut found);
         assert!(found.len() > 50);

@@ -96,13 +96,13 @@ pub(super) fn paths(resource: &Resource) -> Vec<PathItem> {
         "",
         [pick("list", all.list()), pick("create", all.create()), pick("deletecollection", all.delete_collection())],
     ));
-    let of_one = [
+    let single_operations = [
         pick("get", single.read()),
         pick("update", single.replace()),
         pick("delete", single.delete()),
         pick("patch", single.patch()),
     ];
-    paths.push(single.path("", of_one));
+    paths.push(single.path("", single_operations));
     let everywhere = whole(PathScope::AllNamespaces);
     let is_namespaced = resource.listed.namespaced;
     if is_namespaced {

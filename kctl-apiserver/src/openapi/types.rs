@@ -11,7 +11,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{META, custom, render::OpenApiVersion};
+use super::{META, custom, openapi_version::OpenApiVersion};
 use crate::{
     registry::Resource,
     schema::{self, Schema},
@@ -126,9 +126,9 @@ fn complete_for_three(name: &str, shown: &mut Value, group_version: Option<(&str
         fields.insert("oneOf".into(), union.iter().map(|name| json!({ "type": name })).collect());
     }
     // All groups have these types; a document shows only its own.
-    let of_all = ["DeleteOptions", "WatchEvent"].iter().any(|kind| name == format!("{META}.{kind}"));
+    let is_shared_type = ["DeleteOptions", "WatchEvent"].iter().any(|kind| name == format!("{META}.{kind}"));
     let kinds = shown.get_mut("x-kubernetes-group-version-kind").and_then(Value::as_array_mut);
-    if let (true, Some(kinds)) = (of_all, kinds) {
+    if let (true, Some(kinds)) = (is_shared_type, kinds) {
         kinds.retain(|kind| {
             let text = |key: &str| kind[key].as_str().unwrap_or_default();
             let own = |group_version| text("group").is_empty() || (text("group"), text("version")) == group_version;

@@ -89,21 +89,21 @@ pub(super) fn order_items(
     for list in [&items[..], patch, server] {
         by.check(list)?;
     }
-    let (of_patch, of_server): (Vec<_>, Vec<_>) =
+    let (patch_items, server_items): (Vec<_>, Vec<_>) =
         items.into_iter().partition(|item| by.position(item, patch).is_some());
-    let of_patch = sort_by_identity(of_patch, patch, by);
-    let of_server = sort_by_identity(of_server, server, by);
+    let patch_items = sort_by_identity(patch_items, patch, by);
+    let server_items = sort_by_identity(server_items, server, by);
 
-    let mut arranged = Vec::with_capacity(of_patch.len() + of_server.len());
-    let mut of_patch = of_patch.into_iter().peekable();
-    let mut of_server = of_server.into_iter().peekable();
-    while let (Some((ours, _)), Some((_, theirs))) = (of_server.peek(), of_patch.peek()) {
+    let mut arranged = Vec::with_capacity(patch_items.len() + server_items.len());
+    let mut patch_items = patch_items.into_iter().peekable();
+    let mut server_items = server_items.into_iter().peekable();
+    while let (Some((ours, _)), Some((_, theirs))) = (server_items.peek(), patch_items.peek()) {
         let places = ours.zip(by.position(theirs, server));
         let server_first = places.is_some_and(|(ours, theirs)| ours < theirs);
-        arranged.extend(if server_first { of_server.next() } else { of_patch.next() });
+        arranged.extend(if server_first { server_items.next() } else { patch_items.next() });
     }
-    arranged.extend(of_server);
-    arranged.extend(of_patch);
+    arranged.extend(server_items);
+    arranged.extend(patch_items);
     Ok(arranged.into_iter().map(|(_, item)| item).collect())
 }
 

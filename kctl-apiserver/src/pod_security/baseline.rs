@@ -142,8 +142,8 @@ pub(super) fn seccomp(part: &Part<'_>) -> bool {
     if part.pod.minor >= 19 {
         return has_other_profile(part, "seccompProfile");
     }
-    let of_container = format!("{SECCOMP}{}", text(&part["name"]));
-    let key = if part.is_pod_spec() { SECCOMP_OF_POD } else { &of_container };
+    let container_key = format!("{SECCOMP}{}", text(&part["name"]));
+    let key = if part.is_pod_spec() { SECCOMP_OF_POD } else { &container_key };
     let is_allowed =
         |value: &str| ["runtime/default", "docker/default"].contains(&value) || value.starts_with("localhost/");
     part.pod.metadata["annotations"][key].as_str().is_some_and(|value| !is_allowed(value))

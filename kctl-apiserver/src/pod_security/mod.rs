@@ -177,10 +177,10 @@ pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation>
     let parts = pod.parts();
     let is_replaced =
         |check: &&Check| is_restricted && check.until_restricted.is_some_and(|replaced| replaced <= minor);
-    let of_baseline = baseline::CHECKS.iter().filter(|check| !is_replaced(check));
-    let of_restricted = restricted::CHECKS.iter().filter(|_| is_restricted);
-    of_baseline
-        .chain(of_restricted)
+    let baseline_checks = baseline::CHECKS.iter().filter(|check| !is_replaced(check));
+    let restricted_checks = restricted::CHECKS.iter().filter(|_| is_restricted);
+    baseline_checks
+        .chain(restricted_checks)
         .filter(|check| check.since <= minor)
         .map(|check| {
             let places = parts.iter().filter(|part| (check.is_broken)(part)).map(Part::name).collect();

@@ -52,9 +52,9 @@ fn volumes(part: &Part<'_>) -> bool {
 
 /// Checks `runAsNonRoot` (`check_runAsNonRoot.go`). A container without a setting takes the Pod's.
 fn non_root(part: &Part<'_>) -> bool {
-    let (of_part, of_pod) = (&part.context()["runAsNonRoot"], &part.pod.context()["runAsNonRoot"]);
-    let is_unset = !part.is_pod_spec() && !of_part.is_boolean() && !of_pod.is_boolean();
-    !part.pod.is_in_user_namespace() && (of_part == false || is_unset)
+    let (own_value, pod_value) = (&part.context()["runAsNonRoot"], &part.pod.context()["runAsNonRoot"]);
+    let is_unset = !part.is_pod_spec() && !own_value.is_boolean() && !pod_value.is_boolean();
+    !part.pod.is_in_user_namespace() && (own_value == false || is_unset)
 }
 
 /// Checks `runAsUser` (`check_runAsUser.go`).

@@ -109,7 +109,8 @@ mod tests {
 
     #[track_caller]
     fn check(quota: &Value, old: Option<&Value>, new: &Value, expected: Result<Option<&str>, ()>) {
-        let pods = crate::kinds::built_in().any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
+        let pods =
+            crate::kinds::built_in().registry.any_version(&crate::kinds::core::pod::KIND.group_resource()).unwrap();
         let counter = Counter::for_resource(&pods).unwrap();
         let change = QuotaChange { counter: &counter, old, new, is_status: false, now: Timestamp::UNIX_EPOCH };
         let found = charge(quota, &change).map(|after| after.map(|after| amounts_json(&after).to_string()));

@@ -88,8 +88,9 @@ fn resource_of(resource: &Resource) -> Value {
 /// Returns the `responseKind`. Built-in kinds leave out the group and version that the document around them names;
 /// custom kinds repeat them.
 fn response_kind(resource: &Resource, listed: &ApiResource) -> Value {
-    let of_version = || resource.custom.is_some().then(|| (resource.id.group.clone(), resource.version.clone()));
-    let own = listed.group.clone().zip(listed.version.clone()).or_else(of_version);
+    let custom_group_version =
+        || resource.custom.is_some().then(|| (resource.id.group.clone(), resource.version.clone()));
+    let own = listed.group.clone().zip(listed.version.clone()).or_else(custom_group_version);
     let (group, version) = own.unwrap_or_default();
     json!({ "group": group, "version": version, "kind": listed.kind })
 }

@@ -4,6 +4,7 @@
 //! the registry with which it began.
 
 mod api_resource;
+mod built_in_kinds;
 mod custom;
 mod definitions;
 mod discovery;
@@ -23,6 +24,7 @@ use serde_json::Value;
 use self::version_order::version_order;
 pub(crate) use self::{
     api_resource::ApiResource,
+    built_in_kinds::{BuiltInKinds, StoreRoles},
     custom::Custom,
     discovery::{aggregated_apis, aggregated_core, group, groups, resources},
     kind::Kind,

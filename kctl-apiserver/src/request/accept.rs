@@ -45,11 +45,11 @@ impl<'a> Clause<'a> {
     /// prefer them name JSON as the second choice.
     pub(crate) fn is_known(&self) -> bool {
         let is_named = ["application/json", "application/yaml", "application/*", "*/*", "*"].contains(&self.media);
-        is_named && self.is_streamed_rightly()
+        is_named && self.has_valid_stream_parameter()
     }
 
     /// Returns `true` if the clause has no `stream` parameter, or the value for watches.
-    pub(crate) fn is_streamed_rightly(&self) -> bool {
+    pub(crate) fn has_valid_stream_parameter(&self) -> bool {
         ["", "watch"].contains(&self.parameter("stream"))
     }
 

@@ -19,7 +19,7 @@ pub(crate) struct ResourcePath<'a> {
     /// `true` for the deprecated paths of watches, which start with `watch`.
     pub(crate) watches: bool,
     /// `false` if further segments follow the subresource. A proxy may have any.
-    pub(super) is_whole: bool,
+    pub(super) has_valid_length: bool,
 }
 
 /// Splits the path of a resource: `/api/v1/…` or `/apis/GROUP/VERSION/…`. `None` for any other path. A path below a
@@ -60,8 +60,8 @@ pub(crate) fn parse_path(path: &str) -> Option<ResourcePath<'_>> {
     };
     let segment = |index: usize| parts.get(index).copied().unwrap_or_default();
     let (resource, name, subresource) = (segment(0), segment(1), segment(2));
-    let is_whole = parts.len() <= 3 || subresource == "proxy";
-    Some(ResourcePath { group, version, namespace, resource, name, subresource, watches, is_whole })
+    let has_valid_length = parts.len() <= 3 || subresource == "proxy";
+    Some(ResourcePath { group, version, namespace, resource, name, subresource, watches, has_valid_length })
 }
 
 /// Returns the path after `/proxy`, which the proxied endpoint gets; empty for other requests.
@@ -86,8 +86,16 @@ mod tests {
 
     fn check(path: &str, expected: [&str; 6]) {
         let [group, version, namespace, resource, name, subresource] = expected;
-        let expected =
-            ResourcePath { group, version, namespace, resource, name, subresource, watches: false, is_whole: true };
+        let expected = ResourcePath {
+            group,
+            version,
+            namespace,
+            resource,
+            name,
+            subresource,
+            watches: false,
+            has_valid_length: true,
+        };
         assert_eq!(parse_path(path), Some(expected), "{path}");
     }
 
@@ -102,7 +110,7 @@ mod tests {
         assert_eq!(parse_path("/api/v1"), None);
         assert_eq!(parse_path("//api/v1/pods"), None);
         assert_eq!(parse_path("/apis//v1/pods"), None);
-        assert!(!parse_path("/api/v1/namespaces/a/pods/b/log/c").unwrap().is_whole);
+        assert!(!parse_path("/api/v1/namespaces/a/pods/b/log/c").unwrap().has_valid_length);
         assert_eq!(parse_path("/apis/apps/v1"), None);
     }
 }

@@ -37,9 +37,9 @@ pub(super) fn check_allowed(
     }
     let namespaced_wrongly = !resource_path.namespace.is_empty() && !resource.listed.namespaced;
     // Only collections exist across all namespaces. The handler of custom resources ignores further path segments.
-    let is_too_long = !resource_path.is_whole && !is_custom;
-    let is_nowhere = is_too_long || (everywhere && !many) || (everywhere && !resource.allows("", "list"));
-    if namespaced_wrongly || lacks_subresource || is_nowhere {
+    let is_too_long = !resource_path.has_valid_length && !is_custom;
+    let is_unroutable = is_too_long || (everywhere && !many) || (everywhere && !resource.allows("", "list"));
+    if namespaced_wrongly || lacks_subresource || is_unroutable {
         return Err(StatusError::path_not_found());
     }
     // A create has no name in its path, updates and patches have one. Subresources are created by name.

@@ -62,7 +62,7 @@ impl Authenticator {
     /// Returns the response to send: 403 for a `Host` that the server does not have, 401 without valid credentials.
     pub(super) fn decide<B>(&self, request: &Request<B>) -> Result<InProcess, Box<Response<Body>>> {
         let reject = |code, reason, why| Box::new(self.server.reject(request, &StatusError::new(code, reason, why)));
-        if !self.is_named_rightly(request) {
+        if !self.has_allowed_host(request) {
             let why = "Host is not a name of this server: it answers to localhost, to its own addresses and to those of --tls-san";
             return Err(reject(StatusCode::FORBIDDEN, "Forbidden", why));
         }
@@ -71,10 +71,10 @@ impl Authenticator {
             .iter()
             .any(|prefix| path == *prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/')));
         // A request with an invalid token is rejected, even for a public path.
-        let is_nobody = token(request.headers()).is_none();
+        let has_no_token = token(request.headers()).is_none();
         match self.caller(request.headers()) {
             Some(caller) => Ok(self.server.service_of(caller)),
-            None if public && is_nobody => Ok(self.server.service_as(User::anonymous())),
+            None if public && has_no_token => Ok(self.server.service_as(User::anonymous())),
             None => Err(reject(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized")),
         }
     }
@@ -93,7 +93,7 @@ impl Authenticator {
     /// Returns `true` if `Host` is a name of this server. This prevents DNS rebinding: a web page whose name was
     /// rebound to 127.0.0.1 sends its own name. HTTP/2 has the host in the URI (`:authority`), HTTP/1.1 in the header.
     /// A request with neither is rejected. The port is ignored, because forwarding may change it.
-    fn is_named_rightly<B>(&self, request: &Request<B>) -> bool {
+    fn has_allowed_host<B>(&self, request: &Request<B>) -> bool {
         let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = request.uri().authority().map(http::uri::Authority::as_str).or(header) else { return false };
         let has_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());

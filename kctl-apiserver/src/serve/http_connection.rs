@@ -22,18 +22,18 @@ use tokio::{
 
 /// The time from the accept to the head of the first request, or to the end of the HTTP/2 preface: `ReadHeaderTimeout`
 /// of kube-apiserver (`secure_serving.go`). Later, a client of HTTP/2 has to answer a ping within it.
-const HEAD_WITHIN: Duration = Duration::from_secs(32);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 /// A connection without requests is closed after this time: `IdleTimeout` of kube-apiserver (`secure_serving.go`).
 /// Pings do not extend it.
 const IDLE_MAX: Duration = Duration::from_secs(90);
 /// The time for a body. The request itself fails earlier, after 60 s.
-const BODY_WITHIN: Duration = Duration::from_secs(90);
+const BODY_TIMEOUT: Duration = Duration::from_secs(90);
 /// The time that a client of HTTP/2 has to close its connection after GOAWAY.
-const GOAWAY_WITHIN: Duration = Duration::from_secs(1);
+const GOAWAY_TIMEOUT: Duration = Duration::from_secs(1);
 /// The limits of all connections. 768 of them leave some of the 1,024 files that a process may usually open.
 /// kube-apiserver has no such limit.
 pub(super) const LIMITS: Limits =
-    Limits { connections: 768, head_within: HEAD_WITHIN, body_within: BODY_WITHIN, idle_max: IDLE_MAX };
+    Limits { connections: 768, head_within: HEAD_TIMEOUT, body_within: BODY_TIMEOUT, idle_max: IDLE_MAX };
 /// The length of the preface with which each HTTP/2 connection begins (RFC 9113, section 3.4).
 const PREFACE_LEN: usize = 24;
 
@@ -73,7 +73,7 @@ pub(super) async fn serve_http<S, B>(
         return;
     }
     let mut builder = auto::Builder::new(TokioExecutor::new()).http2_only();
-    builder.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD_WITHIN).keep_alive_timeout(HEAD_WITHIN);
+    builder.http2().timer(TokioTimer::new()).keep_alive_interval(HEAD_TIMEOUT).keep_alive_timeout(HEAD_TIMEOUT);
     let (mut reader, writer) = tokio::io::split(stream);
     let mut preface = [0; PREFACE_LEN];
     let began = tokio::select! {
@@ -91,7 +91,7 @@ pub(super) async fn serve_http<S, B>(
         // GOAWAY names the last request that is handled. The client may retry later requests.
         () = client.wait_for_deadline() => served.as_mut().graceful_shutdown(),
     }
-    let _closed = timeout(GOAWAY_WITHIN, served).await;
+    let _closed = timeout(GOAWAY_TIMEOUT, served).await;
 }
 
 /// Removes the body of the response to a HEAD request, and keeps its length in the header. hyper does so for HTTP/1.1
@@ -140,7 +140,7 @@ mod tests {
             let start = Instant::now();
             let mut received = Vec::new();
             client.read_to_end(&mut received).await.unwrap();
-            assert_eq!(start.elapsed().as_secs(), HEAD_WITHIN.as_secs(), "{version:?} {sent:?}");
+            assert_eq!(start.elapsed().as_secs(), HEAD_TIMEOUT.as_secs(), "{version:?} {sent:?}");
         }
     }
 
@@ -151,7 +151,7 @@ mod tests {
         let start = Instant::now();
         let mut received = Vec::new();
         client.read_to_end(&mut received).await.unwrap();
-        assert_eq!(start.elapsed().as_secs(), 2 * HEAD_WITHIN.as_secs());
+        assert_eq!(start.elapsed().as_secs(), 2 * HEAD_TIMEOUT.as_secs());
     }
 
     /// Answers pings until the server closes the connection. Returns `true` if it sent GOAWAY before.

@@ -16,7 +16,7 @@ use crate::{
     clock::Clock,
     request::{Caller, RequestInfo},
     response::bytes_of,
-    state::State,
+    state::{Core, State},
 };
 
 /// The annotation with the time from the request to its response. Upstream adds it to requests that took longer than
@@ -49,10 +49,10 @@ pub(super) struct AuditId(HeaderValue);
 impl AuditId {
     /// Returns the id that the client sent in `Audit-ID`, or else a new one. New ids come from a separate random
     /// sequence, so that logging does not change the uids of objects.
-    pub(super) fn for_request(state: &mut State, headers: &HeaderMap) -> Self {
+    pub(super) fn for_request(core: &mut Core, headers: &HeaderMap) -> Self {
         let chosen = headers.get(AUDIT_ID).filter(|id| !id.is_empty()).cloned();
         Self(chosen.unwrap_or_else(|| {
-            HeaderValue::try_from(state.audit_ids.uid()).unwrap_or_else(|error| unreachable!("a uid is text: {error}"))
+            HeaderValue::try_from(core.audit_ids.uid()).unwrap_or_else(|error| unreachable!("a uid is text: {error}"))
         }))
     }
 
@@ -95,10 +95,10 @@ impl<'a> AuditedRequest<'a> {
 
 /// Writes the event of a parsed request, if the server has an audit log.
 pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: StatusCode) {
-    if state.audit.is_none() {
+    if state.core.audit.is_none() {
         return;
     }
-    let mut event = event(state.clock, &parts.into(), Some(&info.caller), code);
+    let mut event = event(state.store.clock, &parts.into(), Some(&info.caller), code);
     event["verb"] = info.verb.name().into();
     event["objectRef"] = json!({
         "apiGroup": info.resource.id.group,
@@ -111,15 +111,15 @@ pub(super) fn audit(state: &mut State, info: &RequestInfo, parts: &Parts, code: 
     for (name, value) in info.round.annotations() {
         event["annotations"][name] = value.into();
     }
-    write(state, &event);
+    write(&mut state.core, &event);
 }
 
 /// Writes the event of a request that was rejected before it was parsed, or that reads a document. `caller` is `None`
 /// if the client is not authenticated.
 pub(super) fn audit_other(state: &mut State, request: &AuditedRequest<'_>, caller: Option<&Caller>, code: StatusCode) {
-    if state.audit.is_some() {
-        let event = event(state.clock, request, caller, code);
-        write(state, &event);
+    if state.core.audit.is_some() {
+        let event = event(state.store.clock, request, caller, code);
+        write(&mut state.core, &event);
     }
 }
 
@@ -151,10 +151,10 @@ fn duration(time: Duration) -> String {
 
 /// Appends an event to the file. At the first failed write, the server logs an error and closes the audit log. Later
 /// requests are served without being logged: a full disk must not stop the server.
-fn write(state: &mut State, event: &Value) {
-    let Some(file) = &mut state.audit else { return };
+fn write(core: &mut Core, event: &Value) {
+    let Some(file) = &mut core.audit else { return };
     if let Err(error) = file.write_all(&bytes_of(event)) {
         tracing::error!(%error, "requests are no longer audited");
-        state.audit = None;
+        core.audit = None;
     }
 }

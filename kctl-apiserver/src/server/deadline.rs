@@ -18,7 +18,7 @@ use crate::{
 const LONG: [&str; 5] = ["attach", "exec", "proxy", "log", "portforward"];
 /// The time for which kube-apiserver waits for a `resourceVersion` that does not exist yet (`blockTimeout` in
 /// `k8s.io/apiserver/pkg/storage/cacher/watch_cache.go`).
-const VERSION_WITHIN: Duration = Duration::from_secs(3);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Returns the time that a request may take, or `None` if it names none or is long-running. A duration is written as in
 /// Go: `30s`, `1m30s`. Zero and an empty value count as absent.
@@ -55,7 +55,7 @@ fn is_long(path: &str, params: &Params) -> bool {
 /// shorter deadline gets the deadline error instead.
 pub(super) fn within(parts: &Parts, error: StatusError) -> StatusError {
     let waits = error.details["causes"][0]["reason"] == "ResourceVersionTooLarge";
-    if waits && requested_timeout(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_WITHIN) {
+    if waits && requested_timeout(parts).ok().flatten().is_some_and(|allotted| allotted < VERSION_TIMEOUT) {
         return StatusError::timed_out();
     }
     error

@@ -91,7 +91,7 @@ impl ApiServer {
                 "apiVersion": "v1",
                 "metadata": {
                     "name": name,
-                    "uid": state.rng.uid(),
+                    "uid": state.store.rng.uid(),
                     "creationTimestamp": clock.seconds(),
                     "labels": { "kubernetes.io/metadata.name": name },
                     "managedFields": [{
@@ -106,9 +106,9 @@ impl ApiServer {
                 "spec": { "finalizers": ["kubernetes"] },
                 "status": { "phase": "Active" },
             });
-            state.put(&namespace::KIND.group_resource(), (String::new(), name.into()), namespace);
+            state.store.put(&namespace::KIND.group_resource(), (String::new(), name.into()), namespace);
         }
-        bootstrap::objects(&mut state);
+        bootstrap::objects(&mut state.store);
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -186,7 +186,7 @@ impl ApiServer {
     /// # })
     /// ```
     pub fn set_feature_gates(&self, gates: FeatureGates) {
-        self.state.lock().feature_gates = gates;
+        self.state.lock().core.feature_gates = gates;
     }
 
     /// Returns the number of objects that the garbage collector still has to check. Once it is 0, a test can check the
@@ -198,19 +198,19 @@ impl ApiServer {
     /// Returns the answered requests, oldest first; at most the last 100,000 of them. A watch is recorded once, when it
     /// begins. Requests for documents, such as discovery, are not recorded.
     pub fn requests(&self) -> Vec<RequestRecord> {
-        self.state.lock().requests.records().cloned().collect()
+        self.state.lock().core.requests.records().cloned().collect()
     }
 
     /// Adds an observer: `observer` is called for each answered request, in order, after the observers added before
     /// it. It must not use the server: the server's lock is held during the call.
     pub fn observe(&self, observer: impl Fn(&RequestRecord) + Send + 'static) {
-        self.state.lock().requests.observe(observer);
+        self.state.lock().core.requests.observe(observer);
     }
 
     /// Sets the observer of changes, which is called for each change of an object, in order. A later call replaces
     /// it. It must not use the server: the lock is held during the call.
     pub fn observe_changes(&self, observer: impl Fn(&Change) + Send + 'static) {
-        self.state.lock().change_observer = Some(Box::new(observer));
+        self.state.lock().store.change_observer = Some(Box::new(observer));
     }
 
     /// Serves a webhook in this process: `handler` answers the requests to `host`, and no request reaches the
@@ -220,37 +220,37 @@ impl ApiServer {
     where
         F: Future<Output = Response<Bytes>> + Send + 'static,
     {
-        self.state.lock().transport.serve(host, handler);
+        self.state.lock().core.transport.serve(host, handler);
     }
 
     /// Returns the server's current time, which it writes into objects.
     pub fn now(&self) -> jiff::Timestamp {
-        let clock = self.state.lock().clock;
+        let clock = self.state.lock().store.clock;
         clock.now()
     }
 
     /// Returns the revision of the last write. It is 1 more for each write of an object. Requests that change nothing
     /// do not count.
     pub fn revision(&self) -> u64 {
-        self.state.lock().revision
+        self.state.lock().store.revision
     }
 
     /// Returns the revision of the last write to a resource; 0 before the first one.
     pub fn revision_of(&self, group: &str, resource: &str) -> u64 {
-        self.state.lock().table(&GroupResource::new(group, resource)).last_change()
+        self.state.lock().store.table(&GroupResource::new(group, resource)).last_change()
     }
 
     /// Returns an object as it is stored, in the storage version; `None` if it does not exist. The group is empty for
     /// the core group, and the namespace for a cluster-scoped object. RBAC does not apply.
     pub fn object(&self, group: &str, resource: &str, namespace: &str, name: &str) -> Option<Arc<Value>> {
         let key: Key = (namespace.into(), name.into());
-        self.state.lock().get(&GroupResource::new(group, resource), &key)
+        self.state.lock().store.get(&GroupResource::new(group, resource), &key)
     }
 
     /// Returns all objects of a resource as they are stored, sorted by namespace and name.
     pub fn objects(&self, group: &str, resource: &str) -> Vec<Arc<Value>> {
         let group_resource = GroupResource::new(group, resource);
-        self.state.lock().table(&group_resource).values(None).map(|(_, object)| object).collect()
+        self.state.lock().store.table(&group_resource).values(None).map(|(_, object)| object).collect()
     }
 
     /// Returns the user of a service account token that this server issued with the `token` subresource. `None` if
@@ -262,9 +262,9 @@ impl ApiServer {
     /// Returns the caller of a valid token, with the extra values of its claims; see [`Self::authenticate`].
     pub(crate) fn caller_of_token(&self, token: &str) -> Option<Caller> {
         let mut state = self.state.lock();
-        let bearer = tokens::bearer(&state, &state.signer, token, &[]).ok()?;
+        let bearer = tokens::bearer(&state.store, &state.core.signer, token, &[]).ok()?;
         if let Some(secret) = &bearer.secret {
-            controllers::tokens::label_used(&mut state, secret);
+            controllers::tokens::label_used(&mut state.store, secret);
         }
         Some(bearer.caller)
     }
@@ -282,7 +282,7 @@ impl ApiServer {
     /// Returns the folder of [`ApiServer::persist_in`].
     #[cfg(feature = "serve")]
     pub(crate) fn folder(&self) -> Option<std::path::PathBuf> {
-        self.state.lock().folder().map(Path::to_owned)
+        self.state.lock().store.folder().map(Path::to_owned)
     }
 
     /// Appends an audit event for each request to a file, one JSON document per line: `audit.k8s.io/v1` at level
@@ -293,7 +293,7 @@ impl ApiServer {
     /// Fails if the file can't be opened.
     pub fn audit_to(&self, file: &Path) -> io::Result<()> {
         let file = std::fs::OpenOptions::new().append(true).create(true).open(file)?;
-        self.state.lock().audit = Some(file);
+        self.state.lock().core.audit = Some(file);
         Ok(())
     }
 
@@ -305,7 +305,7 @@ impl ApiServer {
         error: &crate::status::StatusError,
     ) -> Response<crate::response::Body> {
         let mut state = self.state.lock();
-        let id = audit::AuditId::for_request(&mut state, request.headers());
+        let id = audit::AuditId::for_request(&mut state.core, request.headers());
         audit::audit_other(&mut state, &audit::AuditedRequest::with_id(request, &id), None, error.code);
         id.add_to(pretty::pretty_print(request.uri(), request.headers(), crate::response::reject(error)))
     }
@@ -313,7 +313,7 @@ impl ApiServer {
     /// Discards the history, as an etcd compaction does: older watches and the remaining pages of older lists fail
     /// with 410.
     pub fn compact(&self) {
-        self.state.lock().compact();
+        self.state.lock().store.compact();
     }
 }
 

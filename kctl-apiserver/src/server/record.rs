@@ -10,7 +10,7 @@ use crate::{
     metrics::CompletedRequest,
     request::{RequestInfo, Verb},
     request_log::RequestRecord,
-    state::State,
+    state::Core,
     verbs::{Payload, VerbResponse, is_dry_run},
 };
 
@@ -23,14 +23,14 @@ pub(super) fn trace(info: &RequestInfo) -> &str {
 /// Counts a completed request, and adds it to the request log. `client` is the client under faults, `None` without a
 /// plan.
 pub(super) fn record(
-    state: &mut State,
+    core: &mut Core,
     info: &RequestInfo,
     client: Option<String>,
     code: StatusCode,
     response: Option<&VerbResponse>,
 ) {
     let dry_run = is_dry_run(info);
-    state.counts.add(CompletedRequest { info, code, dry_run });
+    core.counts.add(CompletedRequest { info, code, dry_run });
     let mut resource = info.resource.id.resource.clone();
     if !info.subresource.is_main() {
         resource += &format!("/{}", info.subresource.as_str());
@@ -57,7 +57,7 @@ pub(super) fn record(
         dry_run,
         trace: trace(info).into(),
     };
-    state.requests.push(record);
+    core.requests.push(record);
 }
 
 /// Returns the name of an object in JSON, or its `generateName` with a `*`. A body in another format has no name here.

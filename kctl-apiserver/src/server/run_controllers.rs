@@ -13,7 +13,7 @@ use crate::state::State;
 /// reacts as late as one behind a watch, so that tests see the intermediate states. Without one, it works until its
 /// queues are empty.
 pub(super) async fn run(state: Arc<Mutex<State>>, delay: Duration) {
-    let mut changes = state.lock().changes();
+    let mut changes = state.lock().store.changes();
     loop {
         changes.borrow_and_update();
         if !delay.is_zero() {

@@ -87,8 +87,8 @@ where
         Box::pin(async move {
             let (clock, id, _handling) = {
                 let mut state = state.lock();
-                let id = AuditId::for_request(&mut state, &parts.headers);
-                (state.clock, id, state.counts.begin(&parts.method))
+                let id = AuditId::for_request(&mut state.core, &parts.headers);
+                (state.store.clock, id, state.core.counts.begin(&parts.method))
             };
             parts.extensions.insert(Received::now(clock));
             parts.extensions.insert(id.clone());
@@ -191,7 +191,7 @@ fn run_once(
     round: &Arc<WebhookRound>,
 ) -> RunOutcome {
     let mut locked = state.lock();
-    let registry = locked.registry.clone();
+    let registry = locked.store.registry.clone();
     // An APIService may forward the path to another server: it is not parsed as a resource of this one.
     let is_own = !registry.is_remote(parts.uri.path());
     let parsed = is_own.then(|| RequestInfo::parse(&registry, caller.clone(), parts, body.clone(), round));
@@ -206,33 +206,33 @@ fn run_once(
             return RunOutcome::Done(reject_audited(&mut locked, caller, parts, &status_error));
         }
     };
-    if !locked.feature_gates.sharded_list_and_watch {
+    if !locked.core.feature_gates.sharded_list_and_watch {
         info.params.remove("shardSelector");
     }
     if info.resource.kind.requests.needs_complete_namespace {
         locked.complete_namespace(&info.namespace);
     }
-    let before = locked.revision;
+    let before = locked.store.revision;
     let connection: Option<&Connection> = parts.extensions.get();
     let by = connection.map_or(caller.user.name.as_str(), Connection::client).into();
-    locked.origin = ChangeOrigin { by, trace: trace(&info).into() };
+    locked.store.origin = ChangeOrigin { by, trace: trace(&info).into() };
     let performed = locked.run_repeatably(round, |state| verbs::perform(state, &info));
-    locked.origin = ChangeOrigin::default();
+    locked.store.origin = ChangeOrigin::default();
     let open = round.take_pending();
     if open.is_empty() {
         locked.after_request();
         return RunOutcome::Done(build_response(state, locked, parts, &info, performed));
     }
-    debug_assert_eq!(locked.revision, before, "a request that waits has written nothing");
-    let with_uids = open.into_iter().map(|call| (call, locked.rng.uid())).collect();
-    RunOutcome::Waits(locked.transport.clone(), with_uids)
+    debug_assert_eq!(locked.store.revision, before, "a request that waits has written nothing");
+    let with_uids = open.into_iter().map(|call| (call, locked.store.rng.uid())).collect();
+    RunOutcome::Waits(locked.core.transport.clone(), with_uids)
 }
 
 /// Runs a request for a path without a resource of this server, such as `/version`, and audits it.
 fn run_nonresource(state: &mut State, caller: &Caller, parts: &Parts) -> Response<Body> {
     // `/readyz` reports whether the disk works, so changes that it rejected earlier are written first.
     if parts.uri.path().starts_with("/readyz") {
-        let _checked_below = state.write_missed();
+        let _checked_below = state.store.write_missed();
     }
     let document = match authorizer::authorize_unknown(&*state, &caller.user, parts) {
         Ok(()) => nonresource::handle(state, &caller.user, parts),
@@ -256,7 +256,7 @@ fn build_response(
     let code = performed.as_ref().map_or_else(|status_error| status_error.code, |response| response.code);
     let connection: Option<&Connection> = parts.extensions.get();
     let client = connection.map(|connection| connection.client().to_owned());
-    record(&mut locked, info, client, code, performed.as_ref().ok());
+    record(&mut locked.core, info, client, code, performed.as_ref().ok());
     audit(&mut locked, info, parts, code);
     drop(locked);
     let mut response = match performed {

@@ -14,7 +14,7 @@ const N_SECONDS: u8 = 16;
 
 /// Returns the address with a number. Repeats after 2^20 numbers. Number 1 is 10.96.0.1, which the Service `kubernetes`
 /// has.
-pub(crate) fn address(n: u32) -> String {
+pub(super) fn address(n: u32) -> String {
     let [.., second, third, fourth] = n.to_be_bytes();
     Ipv4Addr::new(10, SECOND + second % N_SECONDS, third, fourth).to_string()
 }

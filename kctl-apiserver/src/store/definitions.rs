@@ -2,24 +2,21 @@
 //!
 //! `Store::record_event` calls this module for each write of them. The two effects of a CRD are independent: one whose
 //! labels change rebuilds the registry and ends no watch.
-
-use std::sync::LazyLock;
+//!
+//! The effects are applied inside the store, and not by a controller that the store announces the change to, as quotas
+//! and roles are. Controllers observe a change only after the request or the pass that made it, which is too late for
+//! each of these:
+//!
+//! - The registry has to be right before the next write and the next request. `Owners::update` looks up the kinds of
+//!   owners in it at each write, one pass of a controller may write several CRDs, and each request is parsed with it.
+//! - Stored objects are decoded again with the new schema before anyone reads them.
+//! - Watches of the resource end at the revision of the write itself, so that a watch sends all events before it and
+//!   none after it.
 
 use serde_json::Value;
 
 use super::{Event, Object};
-use crate::{
-    crd,
-    kinds::{apiextensions::custom_resource_definition, apiregistration::api_service},
-    status::GroupResource,
-};
-
-/// The resource `customresourcedefinitions`.
-pub(crate) static DEFINITIONS: LazyLock<GroupResource> =
-    LazyLock::new(|| custom_resource_definition::KIND.group_resource());
-
-/// The resource `apiservices`, whose objects may forward a group to another server.
-pub(crate) static API_SERVICES: LazyLock<GroupResource> = LazyLock::new(|| api_service::KIND.group_resource());
+use crate::{crd, status::GroupResource};
 
 /// The effect of a change of a CRD.
 #[derive(Default)]

@@ -13,7 +13,7 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     let configs = "/api/v1/namespaces/default/configmaps";
     let create = async |name: &str| server.send_json("POST", configs, &json!({ "metadata": { "name": name } })).await;
     assert_eq!(create("before").await.0, 201);
-    server.state.lock().journal().fail_writes();
+    server.state.lock().store.journal().fail_writes();
 
     let check_error = |response: &(u16, Value), what: &str| {
         let message = response.1["message"].as_str().unwrap_or_default().to_owned();
@@ -44,7 +44,7 @@ async fn full_disk_rejects_writes_and_keeps_acknowledged_ones() {
     assert_eq!(ready("/readyz?exclude=etcd").await.0, 200);
     assert_eq!(ready("/livez").await.0, 200, "a new start would not help");
 
-    server.state.lock().journal().accept_writes();
+    server.state.lock().store.journal().accept_writes();
     assert_eq!(ready("/readyz").await.0, 200, "without another write");
     assert_eq!(create("second").await.0, 201);
     drop(server);

@@ -27,15 +27,15 @@ use tokio::sync::watch;
 pub(crate) use crate::key::Key;
 use crate::{
     clock::{Clock, Rng},
-    kinds::{self, table_of},
-    registry::{Registry, Resource, kind::Kind},
+    registry::{
+        BuiltInKinds, Registry, Resource, StoreRoles,
+        kind::{Environment, Kind},
+    },
     status::GroupResource,
 };
-pub(crate) use addresses::address;
 pub use change::Change;
 pub(crate) use change::{ChangeObserver, ChangeOrigin};
 use compaction::Compaction;
-pub(crate) use definitions::{API_SERVICES, DEFINITIONS};
 use definitions::{Redefinition, changes_delegation};
 use journal::Journal;
 pub(crate) use object::{EventLines, EventType, Object, event_line, head};
@@ -47,6 +47,8 @@ pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
 /// The objects of a server, as etcd stores them for kube-apiserver: one revision for all writes, tables with bounded
 /// histories, and the journal of a folder. Writes are also announced to controllers ([`Store::take_announced`]).
 pub(crate) struct Store {
+    /// The built-in kinds: their registry and their tables. Passed in, so that the store imports no kind.
+    kinds: &'static BuiltInKinds,
     /// The revision of the newest write. Invariant: each write of an object increments it by one.
     pub(crate) revision: u64,
     /// The history up to this revision is dropped for all resources, even for those without a table. Invariant: at most
@@ -91,13 +93,14 @@ pub(crate) struct AnnouncedChange {
 
 impl Store {
     /// Creates an empty store at revision 1. The seed decides all uids and generated names.
-    pub(crate) fn new(clock: Clock, seed: u64) -> Self {
+    pub(crate) fn new(kinds: &'static BuiltInKinds, clock: Clock, seed: u64) -> Self {
         Self {
+            kinds,
             revision: 1,
             compacted: 1,
             tables: BTreeMap::new(),
-            owners: Owners::default(),
-            registry: Arc::new(kinds::built_in()),
+            owners: Owners::new(kinds),
+            registry: kinds.registry.clone(),
             rng: Rng::new(seed),
             clock,
             n_addresses: 0,
@@ -122,7 +125,7 @@ impl Store {
             changed: watch::Sender::new(self.revision),
             rng: self.rng.fork(seed),
             announced: self.announced.clone(),
-            ..Self::new(clock, seed)
+            ..Self::new(self.kinds, clock, seed)
         }
     }
 
@@ -133,9 +136,10 @@ impl Store {
 
     /// Derives the served resources from the stored CRDs and `APIServices`.
     fn rebuild_registry(&mut self) {
-        let definitions: Vec<_> = self.table(&DEFINITIONS).values(None).map(|(_, definition)| definition).collect();
-        let services: Vec<_> = self.table(&API_SERVICES).values(None).map(|(_, service)| service).collect();
-        let registry = kinds::built_in().with_definitions(definitions.iter().map(AsRef::as_ref));
+        let StoreRoles { definition, api_service, .. } = self.kinds.roles;
+        let definitions: Vec<_> = self.table(&definition.group_resource()).values(None).map(|(_, it)| it).collect();
+        let services: Vec<_> = self.table(&api_service.group_resource()).values(None).map(|(_, it)| it).collect();
+        let registry = Registry::clone(&self.kinds.registry).with_definitions(definitions.iter().map(AsRef::as_ref));
         self.registry = Arc::new(registry.with_services(services.iter().map(AsRef::as_ref)));
         self.owners.requeue_undecided();
     }
@@ -143,17 +147,17 @@ impl Store {
     /// Returns the table of a resource. An empty one is created if it is missing.
     pub(crate) fn table(&mut self, resource: &GroupResource) -> &mut Table {
         let compacted = self.compacted;
-        self.tables.entry(table_of(resource).clone()).or_insert_with(|| Table::new(compacted))
+        self.tables.entry(self.kinds.table_of(resource).clone()).or_insert_with(|| Table::new(compacted))
     }
 
     /// Returns the table of a resource, if it has one already.
     pub(crate) fn known_table(&self, resource: &GroupResource) -> Option<&Table> {
-        self.tables.get(table_of(resource))
+        self.tables.get(self.kinds.table_of(resource))
     }
 
     /// Returns an object, parsed.
     pub(crate) fn get(&self, resource: &GroupResource, key: &Key) -> Option<Arc<Value>> {
-        let table = self.tables.get(table_of(resource))?;
+        let table = self.tables.get(self.kinds.table_of(resource))?;
         table.objects.get(key).map(|object| table.value(object))
     }
 
@@ -164,7 +168,7 @@ impl Store {
 
     /// Returns an object as it is stored: packed JSON with a weak reference to its value.
     pub(crate) fn get_stored(&self, resource: &GroupResource, key: &Key) -> Option<&Arc<Object>> {
-        self.tables.get(table_of(resource))?.objects.get(key)
+        self.tables.get(self.kinds.table_of(resource))?.objects.get(key)
     }
 
     /// Iterates over the tables in the order of group and resource.
@@ -192,7 +196,7 @@ impl Store {
     /// Writes an object. It gets the next revision as its `metadata.resourceVersion`. The observer, the journal and the
     /// watches see the change before this returns.
     pub(crate) fn put(&mut self, resource: &GroupResource, key: Key, mut object: Value) -> Arc<Value> {
-        let resource = table_of(resource);
+        let resource = self.kinds.table_of(resource);
         self.revision += 1;
         object["metadata"]["resourceVersion"] = self.revision.to_string().into();
         let value = Arc::new(object);
@@ -211,15 +215,15 @@ impl Store {
     /// Marks that the object was sent with fields that its schema prunes. The next write then counts as a change even
     /// if it sends exactly what reads return.
     pub(crate) fn mark_unread_fields(&mut self, resource: &GroupResource, key: &Key) {
-        if let Some(object) = self.table(table_of(resource)).objects.get_mut(key) {
+        if let Some(object) = self.table(resource).objects.get_mut(key) {
             *object = Arc::new(object.with_unread_fields());
         }
     }
 
     /// Sets the next cluster IP after the addresses of the loaded Services.
     pub(crate) fn init_addresses(&mut self) {
-        let used =
-            self.objects_of(&kinds::core::service::KIND, None).filter_map(|service| addresses::number_of(&service));
+        let services = self.objects_of(self.kinds.roles.service, None);
+        let used = services.filter_map(|service| addresses::number_of(&service));
         self.n_addresses = used.max().unwrap_or(0);
     }
 
@@ -239,7 +243,7 @@ impl Store {
     /// Removes an object. Returns its last state, with the revision of the removal as its `resourceVersion`, as etcd
     /// does.
     pub(crate) fn remove(&mut self, resource: &GroupResource, key: &Key) -> Option<Arc<Value>> {
-        let resource = table_of(resource);
+        let resource = self.kinds.table_of(resource);
         let before = self.table(resource).objects.remove(key)?;
         self.revision += 1;
         let old = before.value();
@@ -271,9 +275,10 @@ impl Store {
         if let Some(observer) = &self.change_observer {
             observer(&Change::new(&self.origin, group_resource, &event));
         }
-        let is_delegation_changed = *group_resource == *API_SERVICES && changes_delegation(&event);
+        let StoreRoles { definition, api_service, .. } = self.kinds.roles;
+        let is_delegation_changed = api_service.is_of(group_resource) && changes_delegation(&event);
         let redefinition =
-            if *group_resource == *DEFINITIONS { Redefinition::from_event(&event) } else { Redefinition::default() };
+            if definition.is_of(group_resource) { Redefinition::from_event(&event) } else { Redefinition::default() };
         let event = Arc::new(event);
         self.announced.push(AnnouncedChange { resource: group_resource.clone(), event: event.clone() });
         let table = self.table(group_resource);
@@ -355,6 +360,23 @@ impl Store {
         namespace: Option<&str>,
     ) -> impl Iterator<Item = Arc<Value>> {
         values(self.known_table(resource), namespace)
+    }
+}
+
+/// The functions of kinds that prepare an object see the store only through this trait, so they cannot read other
+/// objects.
+impl Environment for Store {
+    fn now(&self) -> String {
+        self.clock.seconds()
+    }
+
+    fn uid(&mut self) -> String {
+        self.rng.uid()
+    }
+
+    fn cluster_ip(&mut self) -> String {
+        self.n_addresses += 1;
+        addresses::address(self.n_addresses)
     }
 }
 

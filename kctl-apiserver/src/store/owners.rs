@@ -14,8 +14,7 @@ use serde_json::Value;
 use super::Key;
 use crate::{
     deletion::{FOREGROUND, ORPHAN, is_being_deleted},
-    kinds::{self, apiextensions::custom_resource_definition, core::namespace},
-    registry::Registry,
+    registry::{BuiltInKinds, Registry, StoreRoles},
     status::GroupResource,
 };
 
@@ -23,8 +22,10 @@ use crate::{
 type ObjectRef = (GroupResource, Key);
 
 /// The graph of owner references.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(crate) struct Owners {
+    /// The built-in kinds. Some are ignored by the garbage collector, and some are emptied before they are removed.
+    kinds: &'static BuiltInKinds,
     /// The object of each uid. A uid is present as long as its object exists.
     objects_by_uid: HashMap<String, ObjectRef>,
     /// The objects that name a uid as an owner. Invariant: no set is empty. Owners need not exist: a missing one is
@@ -34,7 +35,7 @@ pub(crate) struct Owners {
     /// `objects_by_uid`.
     waiting: HashSet<String>,
     /// Objects that may have become garbage, or whose deletion may proceed.
-    suspects: Queue,
+    delete_queue: Queue,
     /// Objects with an owner of a kind that is not served, so it is not known whether the owner exists. They are
     /// checked again when the served kinds change.
     undecided: BTreeSet<ObjectRef>,
@@ -107,12 +108,19 @@ fn starts_deletion_with(finalizer: &str, before: Option<&Value>, after: &Value) 
     is_deleting(after) && !before.is_some_and(is_deleting)
 }
 
-/// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
-fn is_emptied_first(resource: &GroupResource) -> bool {
-    kinds::find(resource).is_some_and(|kind| kind.delete.mark.is_some())
-}
-
 impl Owners {
+    /// Creates the graph of a store without objects.
+    pub(super) fn new(kinds: &'static BuiltInKinds) -> Self {
+        Self {
+            kinds,
+            objects_by_uid: HashMap::new(),
+            dependents: HashMap::new(),
+            waiting: HashSet::new(),
+            delete_queue: Queue::default(),
+            undecided: BTreeSet::new(),
+        }
+    }
+
     /// Updates the graph after a write (`after`) or a removal (`None`) of an object. `before` is `None` for a created
     /// object and after a start. An object whose uid has changed has been replaced; it always counts as changed.
     pub(super) fn update(
@@ -133,12 +141,12 @@ impl Owners {
         if after.is_none() {
             self.queue_containers(resource, key);
         }
-        if kinds::find(resource).is_some_and(|kind| kind.delete.is_ignored_by_gc) {
+        if self.kinds.find(resource).is_some_and(|kind| kind.delete.is_ignored_by_gc) {
             return;
         }
         let object_ref = (resource.clone(), key.clone());
         if self.undecided.remove(&object_ref) {
-            self.suspects.insert(object_ref.clone());
+            self.delete_queue.insert(object_ref.clone());
         }
         for uid in owner_uids(before) {
             if let Some(dependents) = self.dependents.get_mut(uid) {
@@ -169,23 +177,23 @@ impl Owners {
         for reference in references(before).filter(|reference| reference["blockOwnerDeletion"] == true) {
             let owner = reference["uid"].as_str().unwrap_or_default();
             if !references(Some(after)).any(|reference| is_blocked_by(reference, owner)) {
-                self.suspects.extend(self.objects_by_uid.get(owner).cloned());
+                self.delete_queue.extend(self.objects_by_uid.get(owner).cloned());
             }
         }
         let is_new = |reference: &&Value| {
             !references(before).any(|reference_before| reference_before["uid"] == reference["uid"])
         };
         if references(Some(after)).filter(is_new).any(|reference| !self.has_owner(registry, reference, &object_ref.1)) {
-            self.suspects.insert(object_ref.clone());
+            self.delete_queue.insert(object_ref.clone());
         }
         if starts_deletion_with(FOREGROUND, before, after) {
             self.waiting.insert(uid.into());
-            self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
-            self.suspects.insert(object_ref.clone());
+            self.delete_queue.extend(self.dependents.get(uid).into_iter().flatten().cloned());
+            self.delete_queue.insert(object_ref.clone());
         }
-        let is_emptied_first = is_emptied_first(&object_ref.0) && is_being_deleted(after);
+        let is_emptied_first = self.is_emptied_first(&object_ref.0) && is_being_deleted(after);
         if is_emptied_first || starts_deletion_with(ORPHAN, before, after) {
-            self.suspects.insert(object_ref);
+            self.delete_queue.insert(object_ref);
         }
     }
 
@@ -210,19 +218,24 @@ impl Owners {
         let uid = removed["metadata"]["uid"].as_str().unwrap_or_default();
         self.objects_by_uid.remove(uid);
         self.waiting.remove(uid);
-        self.suspects.extend(self.dependents.get(uid).into_iter().flatten().cloned());
+        self.delete_queue.extend(self.dependents.get(uid).into_iter().flatten().cloned());
         // Owners in foreground deletion wait until their last dependent is gone.
         let owners = owner_uids(Some(removed)).filter(|owner| self.waiting.contains(*owner));
         let owners: Vec<_> = owners.filter_map(|owner| self.objects_by_uid.get(owner).cloned()).collect();
-        self.suspects.extend(owners);
+        self.delete_queue.extend(owners);
+    }
+
+    /// Returns `true` for a Namespace and a CRD, whose own controllers complete the deletion.
+    fn is_emptied_first(&self, resource: &GroupResource) -> bool {
+        self.kinds.find(resource).is_some_and(|kind| kind.delete.mark.is_some())
     }
 
     /// Queues the Namespace and the CRD of a removed object, which may wait until they are empty. They are queued even
     /// if they are not being deleted; the collector then leaves them alone.
     fn queue_containers(&mut self, resource: &GroupResource, key: &Key) {
-        self.suspects.insert((namespace::KIND.group_resource(), (String::new(), key.0.clone())));
-        let definitions = custom_resource_definition::KIND.group_resource();
-        self.suspects.insert((definitions, (String::new(), resource.to_string())));
+        let StoreRoles { definition, namespace, .. } = self.kinds.roles;
+        self.delete_queue.insert((namespace.group_resource(), (String::new(), key.0.clone())));
+        self.delete_queue.insert((definition.group_resource(), (String::new(), resource.to_string())));
     }
 
     /// Returns the objects that name this uid as an owner.
@@ -237,27 +250,27 @@ impl Owners {
 
     /// Queues an object for the garbage collector.
     pub(crate) fn enqueue(&mut self, object_ref: ObjectRef) {
-        self.suspects.insert(object_ref);
+        self.delete_queue.insert(object_ref);
     }
 
     /// Removes an object from consideration until it changes, or until other kinds are served. Its owner may belong to
     /// a CRD that is installed later; deleting it would lose data.
-    pub(crate) fn leave_undecided(&mut self, object_ref: ObjectRef) {
+    pub(crate) fn mark_absent_owner(&mut self, object_ref: ObjectRef) {
         self.undecided.insert(object_ref);
     }
 
     /// Queues the undecided objects, because other kinds are served now.
     pub(super) fn requeue_undecided(&mut self) {
-        self.suspects.extend(std::mem::take(&mut self.undecided));
+        self.delete_queue.extend(std::mem::take(&mut self.undecided));
     }
 
     /// Takes the next object that the garbage collector has to check.
     pub(crate) fn next_suspect(&mut self) -> Option<ObjectRef> {
-        self.suspects.pop_first()
+        self.delete_queue.pop_first()
     }
 
     /// Returns the length of the queue.
     pub(crate) fn n_suspects(&self) -> usize {
-        self.suspects.order.len()
+        self.delete_queue.order.len()
     }
 }

@@ -53,7 +53,7 @@ impl Store {
     /// 410. The revision continues from the folder's revision, so resource versions never repeat.
     pub(crate) fn load(&mut self, folder: &mut Folder) {
         self.tables.clear();
-        self.owners = Owners::default();
+        self.owners = Owners::new(self.kinds);
         self.revision = folder.revision;
         self.compacted = folder.revision;
         for ((resource, key), object) in std::mem::take(&mut folder.objects) {

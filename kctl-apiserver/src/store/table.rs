@@ -21,7 +21,7 @@ pub(crate) const HISTORY_LEN_MAX: usize = 10_000;
 
 /// The number of events that are searched one by one from the end of the history, before a binary search. The events of
 /// a watcher are found without a search as long as it is at most this many behind.
-const MISSED_MAX: usize = 64;
+const LINEAR_SCAN_MAX: usize = 64;
 
 /// A change of one object.
 #[derive(Debug)]
@@ -138,9 +138,10 @@ impl Table {
     /// the history may be older than `revision`: then the result is empty.
     pub(crate) fn since(&self, revision: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
         // Most watchers are only a few events behind.
-        let n_last = self.history.iter().rev().take(MISSED_MAX).take_while(|event| event.revision > revision).count();
+        let n_last =
+            self.history.iter().rev().take(LINEAR_SCAN_MAX).take_while(|event| event.revision > revision).count();
         let first = match n_last {
-            MISSED_MAX => self.history.partition_point(|event| event.revision <= revision),
+            LINEAR_SCAN_MAX => self.history.partition_point(|event| event.revision <= revision),
             n_last => self.history.len() - n_last,
         };
         (revision >= self.compacted).then(|| self.history.range(first..))

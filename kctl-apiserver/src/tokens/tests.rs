@@ -32,7 +32,7 @@ fn claims(token: &str) -> Value {
 /// Returns the error for an invalid token.
 fn error(server: &ApiServer, token: &str) -> String {
     let state = server.state.lock();
-    bearer(&state, &state.signer, token, &[]).unwrap_err()
+    bearer(&state.store, &state.core.signer, token, &[]).unwrap_err()
 }
 
 #[tokio::test(start_paused = true)]

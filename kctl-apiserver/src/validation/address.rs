@@ -50,14 +50,14 @@ fn has_zeros(address: &str) -> bool {
 /// multicast ranges. A proxy on any node must be able to forward to the address. Upstream calls this for `Endpoints` and
 /// `EndpointSlice`.
 pub(crate) fn validate_endpoint_ip(address: &Field<'_>) {
-    let is_of_node = |parsed: IpAddr| {
+    let is_node_local = |parsed: IpAddr| {
         let is_link_local = match parsed {
             IpAddr::V4(four) => four.is_link_local() || four.octets()[..3] == [224, 0, 0],
             IpAddr::V6(six) => six.is_unicast_link_local() || six.segments()[0] & 0xff0f == 0xff02,
         };
         is_link_local || parsed.is_unspecified() || parsed.is_loopback()
     };
-    let is_wrong = parse(address.text()).is_none_or(is_of_node);
+    let is_wrong = parse(address.text()).is_none_or(is_node_local);
     let detail = "must be a valid IP address that is not unspecified (0.0.0.0, ::), loopback (127.0.0.0/8, ::1/128), \
                   link-local (169.254.0.0/16, fe80::/10) or link-local multicast (224.0.0.0/24, ff02::/10)";
     address.invalid_if(is_wrong, detail);

@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    feature_gates::{self, Gate},
     field::Field,
     field_errors::{pairs, text},
     json_path::entries,
@@ -37,15 +38,15 @@ const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 /// Required node affinity is one selector, required Pod affinity a list of terms. In preferred terms the node selector
 /// term is in the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
 pub(crate) fn validate_affinity(affinity: &Field<'_>) {
-    let of_nodes = affinity.at("nodeAffinity");
-    of_nodes.at(REQUIRED).when_present(node_selector);
-    for term in of_nodes.at(PREFERRED).items() {
+    let node_affinity = affinity.at("nodeAffinity");
+    node_affinity.at(REQUIRED).when_present(node_selector);
+    for term in node_affinity.at(PREFERRED).items() {
         validate_weight(&term.at("weight"));
         validate_node_term(&term.at("preference"));
     }
-    for of_pods in ["podAffinity", "podAntiAffinity"].map(|name| affinity.at(name)) {
-        of_pods.at(REQUIRED).items().for_each(|term| validate_pod_term(&term));
-        for term in of_pods.at(PREFERRED).items() {
+    for pod_affinity in ["podAffinity", "podAntiAffinity"].map(|name| affinity.at(name)) {
+        pod_affinity.at(REQUIRED).items().for_each(|term| validate_pod_term(&term));
+        for term in pod_affinity.at(PREFERRED).items() {
             validate_weight(&term.at("weight"));
             validate_pod_term(&term.at("podAffinityTerm"));
         }
@@ -187,8 +188,8 @@ pub(crate) fn validate_tolerations(list: &Field<'_>) {
 /// Validates a toleration.
 ///
 /// An empty key needs the operator `Exists`, which takes no value. `tolerationSeconds` needs the effect `NoExecute`. An
-/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, because
-/// the feature gate `TaintTolerationComparisonOperators` is off.
+/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, unless the feature gate
+/// `TaintTolerationComparisonOperators` is on. They compare an integer of 64 bits.
 ///
 /// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
 /// about the value are reported at `operator`, as upstream does.
@@ -204,8 +205,17 @@ fn validate_toleration(toleration: &Field<'_>) {
     match operator.text() {
         "Exists" => operator.invalid_if(!value.is_empty(), "value must be empty when `operator` is 'Exists'"),
         "" | "Equal" => operator.with(&value).label_value(),
+        "Gt" | "Lt" if feature_gates::is_enabled(Gate::TaintTolerationComparisonOperators) => {
+            validate_compared_integer(&value);
+        }
         _ => operator.unsupported(&["Equal", "Exists"]),
     }
+}
+
+/// Validates the value of `Gt` and `Lt`: a decimal integer of 64 bits without a plus sign or leading zeros.
+fn validate_compared_integer(value: &Field<'_>) {
+    let is_integer = value.text().parse::<i64>().is_ok_and(|number| number.to_string() == value.text());
+    value.invalid_if(!is_integer, "must be a decimal integer of 64 bits, such as 8");
 }
 
 /// Validates topology spread constraints.
@@ -244,4 +254,31 @@ pub(crate) fn validate_topology_spread(list: &Field<'_>) {
 /// Reports a number below 1 as `FieldValueInvalid`; an absent one counts as 0.
 fn require_positive(number: &Field<'_>) {
     number.invalid_if(number.as_i64().unwrap_or(0) <= 0, "must be greater than zero");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::validate_compared_integer;
+    use crate::{field::Field, field_errors::Errors};
+
+    #[test]
+    fn compared_value_is_an_integer() {
+        for (text, is_valid) in [
+            ("8", true),
+            ("-8", true),
+            ("9223372036854775807", true),
+            ("9223372036854775808", false),
+            ("08", false),
+            ("+8", false),
+            ("-0", false),
+            ("8.0", false),
+            ("", false),
+        ] {
+            let value = json!(text);
+            let errors = Errors::collect(|errors| validate_compared_integer(&Field::new(&value, "value", errors)));
+            assert_eq!(errors.is_empty(), is_valid, "{text:?}: {errors:?}");
+        }
+    }
 }

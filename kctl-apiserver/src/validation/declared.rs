@@ -223,8 +223,8 @@ impl FieldTags {
 fn validate_unique(keys: &[String], list: &Value, path: &JsonPath<'_>, errors: &mut Errors) {
     let mut seen = HashSet::new();
     for (index, item) in entries(list) {
-        let of_keys = || keys.iter().map(|key| (key.as_str(), text(&item[key]))).collect::<Value>().to_string();
-        if !seen.insert(if keys.is_empty() { item.to_string() } else { of_keys() }) {
+        let key_values = || keys.iter().map(|key| (key.as_str(), text(&item[key]))).collect::<Value>().to_string();
+        if !seen.insert(if keys.is_empty() { item.to_string() } else { key_values() }) {
             errors.duplicate(&JsonPath::Item(path, index).to_string());
         }
     }

@@ -13,7 +13,7 @@ use crate::field::Field;
 ///
 /// Sorted, because the error lists them (`validEnvDownwardAPIFieldPathExpressions`). A single label
 /// is `metadata.labels['key']`.
-pub(crate) const OF_VARIABLES: &[&str] = &[
+pub(crate) const ENV_FIELD_PATHS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
     "metadata.uid",
@@ -29,7 +29,7 @@ pub(crate) const OF_VARIABLES: &[&str] = &[
 ///
 /// Sorted (`validVolumeDownwardAPIFieldPathExpressions`). Labels and annotations as a whole only
 /// work here.
-pub(crate) const OF_FILES: &[&str] =
+pub(crate) const VOLUME_FIELD_PATHS: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
 /// Paths that the API converts (`ConvertDownwardAPIFieldLabel`), although they are allowed nowhere.
@@ -68,7 +68,7 @@ pub(crate) fn validate_field(reference: &Field<'_>, allowed: &[&str]) {
         return;
     }
     let is_v1 = version.text() == "v1";
-    let is_known = || [OF_VARIABLES, OF_FILES, CONVERTED].iter().any(|paths| paths.contains(&path.text()));
+    let is_known = || [ENV_FIELD_PATHS, VOLUME_FIELD_PATHS, CONVERTED].iter().any(|paths| paths.contains(&path.text()));
     let key_is = |key: &str| reference.with(&key.into()).qualified_name();
     match path.text().strip_suffix("']").and_then(|rest| rest.split_once("['")) {
         Some(("metadata.labels", key)) if is_v1 => key_is(key),
@@ -96,15 +96,15 @@ pub(crate) fn validate_amount(reference: &Field<'_>, target: Target) {
     let (container, resource, divisor) =
         (reference.at("containerName"), reference.at("resource"), reference.at("divisor"));
     let name = resource.text();
-    let of_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
+    let is_huge_pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| name.starts_with(prefix));
     let needs_container = target == Target::File;
-    if (!needs_container || container.require_value()) && resource.require_value() && !of_pages {
+    if (!needs_container || container.require_value()) && resource.require_value() && !is_huge_pages {
         resource.one_of(AMOUNTS);
     }
     let units: &[&str] = match name {
         _ if ["", "0"].contains(&divisor.text()) => return,
         "limits.cpu" | "requests.cpu" => &["1m", "1"],
-        _ if of_pages || AMOUNTS.contains(&name) => BYTES,
+        _ if is_huge_pages || AMOUNTS.contains(&name) => BYTES,
         _ => return,
     };
     divisor.invalid_if(!units.contains(&divisor.text()), format_args!("must be one of {units:?} for {name}"));

@@ -47,7 +47,7 @@ fn validate_source(from: &Field<'_>, value: &Value) {
     for kind in &present {
         let reference = from.at(kind);
         match **kind {
-            "fieldRef" => downward::validate_field(&reference, downward::OF_VARIABLES),
+            "fieldRef" => downward::validate_field(&reference, downward::ENV_FIELD_PATHS),
             "resourceFieldRef" => downward::validate_amount(&reference, downward::Target::Variable),
             "fileKeyRef" => validate_file_key(&reference),
             _ => validate_object_key(&reference),

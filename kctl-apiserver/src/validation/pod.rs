@@ -146,3 +146,14 @@ fn validate_host_users(spec: &Field<'_>) {
         devices.forbidden_if(!devices.is_empty(), DETAIL);
     }
 }
+
+/// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no
+/// `activeDeadlineSeconds` (`FieldValueForbidden`).
+///
+/// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
+/// again forever. `kind` is the name in the second message.
+pub(crate) fn validate_restart_always(template: &Field<'_>, kind: &str) {
+    let [policy, deadline] = ["restartPolicy", "activeDeadlineSeconds"].map(|name| template.at("spec").at(name));
+    policy.unsupported_if(!policy.is_empty() && *policy != "Always", &["Always"]);
+    deadline.forbidden_if(deadline.is_number(), format_args!("activeDeadlineSeconds in {kind} is not Supported"));
+}

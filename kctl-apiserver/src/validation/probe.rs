@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::{field::Field, validation::ports};
 
 /// Handler types of a probe, in the order of upstream's checks.
-const OF_PROBES: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
+const PROBE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "grpc"];
 /// Handler types of `postStart` and `preStop`. They include `sleep`, but not `grpc`.
-const OF_LIFECYCLES: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
+const LIFECYCLE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 /// Times and thresholds of a probe; 0 is valid for each of them here.
 const NUMBERS: [&str; 5] =
     ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
@@ -23,14 +23,14 @@ const NUMBERS: [&str; 5] =
 pub(crate) fn validate_probes(container: &Field<'_>, spec: &Value) {
     let (lifecycle, grace) = (container.at("lifecycle"), spec["terminationGracePeriodSeconds"].as_i64());
     for hook in ["postStart", "preStop"].map(|name| lifecycle.at(name)).iter().filter(|hook| hook.is_object()) {
-        validate_handler(hook, OF_LIFECYCLES, grace);
+        validate_handler(hook, LIFECYCLE_HANDLERS, grace);
     }
     for name in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let probe = container.at(name);
         if probe.is_null() {
             continue;
         }
-        validate_handler(&probe, OF_PROBES, None);
+        validate_handler(&probe, PROBE_HANDLERS, None);
         probe.check_children(&NUMBERS, Field::not_negative);
         let (grace, successes) = (probe.at("terminationGracePeriodSeconds"), probe.at("successThreshold"));
         grace.invalid_if(grace.as_i64().is_some_and(|seconds| seconds <= 0), "must be greater than 0");
@@ -44,8 +44,8 @@ pub(crate) fn validate_probes(container: &Field<'_>, spec: &Value) {
 
 /// Returns the handlers of a container which are forbidden because they are not the first of their probe or hook.
 pub(crate) fn surplus_handlers<'a>(container: &Field<'a>) -> Vec<Field<'a>> {
-    let hooks = ["postStart", "preStop"].map(|name| (container.at("lifecycle").at(name), OF_LIFECYCLES));
-    let probes = ["livenessProbe", "readinessProbe", "startupProbe"].map(|name| (container.at(name), OF_PROBES));
+    let hooks = ["postStart", "preStop"].map(|name| (container.at("lifecycle").at(name), LIFECYCLE_HANDLERS));
+    let probes = ["livenessProbe", "readinessProbe", "startupProbe"].map(|name| (container.at(name), PROBE_HANDLERS));
     let surplus = |(handler, kinds): (Field<'a>, &'static [&'static str])| {
         kinds.iter().map(move |kind| handler.at(kind)).filter(|kind| kind.is_object()).skip(1)
     };

@@ -35,7 +35,7 @@ const COUNTED: &[&str] = &[
 ];
 
 /// Standard resources of containers. A quota limits their requests and limits, too: `requests.cpu`, `limits.cpu`.
-const OF_CONTAINERS: &[&str] = &["cpu", "memory", "ephemeral-storage"];
+const STANDARD_CONTAINER_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-storage"];
 
 /// The prefix of huge pages; the page size follows, such as `hugepages-2Mi`.
 const PAGES: &str = "hugepages-";
@@ -65,9 +65,9 @@ pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, 
             let detail = format_args!("must have {name}, which can't be overcommitted");
             limits.required_with_if(!is_overcommitted(name), detail);
         } else {
-            let (asked, most) = (size(&request), size(limit));
+            let (requested, most) = (size(&request), size(limit));
             let how = if is_overcommitted(name) { "less than or equal to" } else { "equal to" };
-            let fits = asked == most || (is_overcommitted(name) && asked < most);
+            let fits = requested == most || (is_overcommitted(name) && requested < most);
             requests.with(&request).invalid_if(!fits, format_args!("must be {how} {name} limit of {}", text(limit)));
         }
     }
@@ -126,7 +126,7 @@ pub(crate) fn validate_container_resource_name(name: &str, amount: &Field<'_>) {
     let is_known = if name.contains('/') {
         is_native(name) || is_extended(name)
     } else {
-        OF_CONTAINERS.contains(&name) || name.starts_with(PAGES)
+        STANDARD_CONTAINER_RESOURCES.contains(&name) || name.starts_with(PAGES)
     };
     let detail = "must be cpu, memory, ephemeral-storage, huge pages such as hugepages-2Mi, or an extended resource \
                   such as example.com/gpu";
@@ -145,13 +145,13 @@ fn validate_pod_resource_name(name: &str, amount: &Field<'_>) {
 /// Returns `true` for names that need no domain (`IsStandardResourceName`), including names of quotas.
 pub(crate) fn is_standard(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").unwrap_or(name);
-    COUNTED.contains(&name) || is_of_containers(name) || plain == "storage" || plain.starts_with(PAGES)
+    COUNTED.contains(&name) || is_standard_container_resource(name) || plain == "storage" || plain.starts_with(PAGES)
 }
 
 /// Returns `true` for a standard resource of containers, and for the name of its requests or limits in a quota.
-pub(crate) fn is_of_containers(name: &str) -> bool {
+pub(crate) fn is_standard_container_resource(name: &str) -> bool {
     let plain = ["requests.", "limits."].into_iter().find_map(|prefix| name.strip_prefix(prefix));
-    OF_CONTAINERS.contains(&plain.unwrap_or(name))
+    STANDARD_CONTAINER_RESOURCES.contains(&plain.unwrap_or(name))
 }
 
 /// Returns `true` for resources of Kubernetes: without a domain, or of `kubernetes.io` (`IsNativeResource`).

@@ -26,9 +26,9 @@ const PARAMETER_LEN_MAX: usize = 253;
 /// zero.
 const PROFILE_LEN_MAX: usize = 4095;
 /// Prefixes of kernel parameters that belong to the network namespace.
-const OF_NETWORK: &[&str] = &["net."];
+const NET_SYSCTLS: &[&str] = &["net."];
 /// Prefixes of kernel parameters that belong to the namespace of inter-process communication.
-const OF_PROCESSES: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
+const IPC_SYSCTLS: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
 /// Validates the security context of a container (`ValidateSecurityContext`). `spec` is the spec of its Pod.
 ///
@@ -92,9 +92,9 @@ fn validate_parameters(list: &Field<'_>, spec: &Value) {
             name.duplicate();
         }
         let plain = name.text().replace('/', ".");
-        for (host, prefixes) in [("hostNetwork", OF_NETWORK), ("hostIPC", OF_PROCESSES)] {
-            let is_of_host = spec[host] == true && prefixes.iter().any(|prefix| plain.starts_with(prefix));
-            name.invalid_if(is_of_host, format_args!("may not be specified when '{host}' is true"));
+        for (host, prefixes) in [("hostNetwork", NET_SYSCTLS), ("hostIPC", IPC_SYSCTLS)] {
+            let uses_host_namespace = spec[host] == true && prefixes.iter().any(|prefix| plain.starts_with(prefix));
+            name.invalid_if(uses_host_namespace, format_args!("may not be specified when '{host}' is true"));
         }
     }
 }
@@ -176,9 +176,9 @@ fn forbid_windows_fields(spec: &Field<'_>) {
 /// Any value is rejected, `false` included, apart from `hostPID: false` and `hostIPC: false`. `hostNetwork` is
 /// not among them, since host process containers need it.
 fn forbid_linux_fields(spec: &Field<'_>) {
-    const OF_PODS: &[&str] = &["hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"];
-    const OF_CONTEXTS: &[&str] = &["appArmorProfile", "seLinuxOptions", "seccompProfile", "runAsUser", "runAsGroup"];
-    const OF_POD_CONTEXTS: &[&str] = &[
+    const POD_FIELDS: &[&str] = &["hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"];
+    const CONTEXT_FIELDS: &[&str] = &["appArmorProfile", "seLinuxOptions", "seccompProfile", "runAsUser", "runAsGroup"];
+    const POD_CONTEXT_FIELDS: &[&str] = &[
         "fsGroup",
         "fsGroupChangePolicy",
         "sysctls",
@@ -186,7 +186,7 @@ fn forbid_linux_fields(spec: &Field<'_>) {
         "supplementalGroupsPolicy",
         "seLinuxChangePolicy",
     ];
-    const OF_CONTAINER_CONTEXTS: &[&str] =
+    const CONTAINER_CONTEXT_FIELDS: &[&str] =
         &["capabilities", "readOnlyRootFilesystem", "privileged", "allowPrivilegeEscalation", "procMount"];
     let none_of = |object: &Field<'_>, names: &[&str]| {
         for field in names.iter().map(|name| object.at(name)) {
@@ -194,10 +194,10 @@ fn forbid_linux_fields(spec: &Field<'_>) {
             field.forbidden_if(!field.is_null() && !is_off, "cannot be set for a windows pod");
         }
     };
-    none_of(spec, OF_PODS);
-    none_of(&spec.at("securityContext"), OF_POD_CONTEXTS);
+    none_of(spec, POD_FIELDS);
+    none_of(&spec.at("securityContext"), POD_CONTEXT_FIELDS);
     for part in iter::once(spec.clone()).chain(all_containers(spec)) {
-        none_of(&part.at("securityContext"), OF_CONTEXTS);
+        none_of(&part.at("securityContext"), CONTEXT_FIELDS);
     }
-    all_containers(spec).for_each(|container| none_of(&container.at("securityContext"), OF_CONTAINER_CONTEXTS));
+    all_containers(spec).for_each(|container| none_of(&container.at("securityContext"), CONTAINER_CONTEXT_FIELDS));
 }

@@ -39,8 +39,8 @@ pub(crate) fn name(name: &Field<'_>) {
 /// Returns the longest lifetime that may be requested from a signer, in seconds.
 pub(crate) fn lifetime_max(signer: &str) -> i64 {
     let domain = signer.split('/').next().unwrap_or_default();
-    let is_of_kubernetes = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
-    if is_of_kubernetes { LIFETIME_MAX_OF_KUBERNETES } else { LIFETIME_MAX }
+    let is_kubernetes_signer = domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
+    if is_kubernetes_signer { LIFETIME_MAX_OF_KUBERNETES } else { LIFETIME_MAX }
 }
 
 /// Returns why a `ClusterTrustBundle` of a signer can't have this name (`ValidateClusterTrustBundleName`). `signer` is

@@ -19,7 +19,7 @@ pub(crate) struct Numbers {
 }
 
 /// The numbers of `ReplicaSet` and `ReplicationController`.
-pub(crate) const OF_REPLICA_SETS: Numbers = Numbers {
+pub(crate) const REPLICA_SET_NUMBERS: Numbers = Numbers {
     counts: &["replicas", "observedGeneration", "terminatingReplicas"],
     subsets: &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
 };

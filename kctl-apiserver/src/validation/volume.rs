@@ -185,7 +185,7 @@ fn validate_file(file: &Field<'_>) {
     file.at("path").check(paths::validate_not_reserved);
     let (field, amount) = (file.at("fieldRef"), file.at("resourceFieldRef"));
     if field.is_object() {
-        downward::validate_field(&field, downward::OF_FILES);
+        downward::validate_field(&field, downward::VOLUME_FIELD_PATHS);
         file.invalid_if(amount.is_object(), "fieldRef and resourceFieldRef can not be specified simultaneously");
     } else if amount.is_object() {
         downward::validate_amount(&amount, downward::Target::File);

@@ -84,8 +84,8 @@ pub(crate) fn old_profile(path: &str) -> String {
 /// `AppArmor`, it is reported if neither the container has the field nor the Pod has an equal profile.
 /// `path` is empty for a Pod, whose `AppArmor` annotations are then not reported here.
 fn warn_about_profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
-    const OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-    const OF_CONTAINER: &str = "container.seccomp.security.alpha.kubernetes.io/";
+    const POD_SECCOMP_ANNOTATION: &str = "seccomp.security.alpha.kubernetes.io/pod";
+    const CONTAINER_SECCOMP_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let (annotations, spec) = (&template["metadata"]["annotations"], &template["spec"]);
     let annotations_path = format!("{path}metadata.annotations");
     let mut seccomp = |context: &Value, key: &str| {
@@ -94,16 +94,16 @@ fn warn_about_profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
             texts.push(format!("{annotations_path}[{key}]: {why}"));
         }
     };
-    seccomp(&spec["securityContext"], OF_POD);
+    seccomp(&spec["securityContext"], POD_SECCOMP_ANNOTATION);
     for (_, _, container) in containers(spec) {
-        seccomp(&container["securityContext"], &format!("{OF_CONTAINER}{}", text(&container["name"])));
+        seccomp(&container["securityContext"], &format!("{CONTAINER_SECCOMP_PREFIX}{}", text(&container["name"])));
     }
-    let of_pod = &spec["securityContext"]["appArmorProfile"];
+    let pod_profile = &spec["securityContext"]["appArmorProfile"];
     for (_, _, container) in containers(spec).filter(|_| !path.is_empty()) {
         let key = format!("{APP_ARMOR}{}", text(&container["name"]));
         let Some(annotation) = annotations[&key].as_str() else { continue };
         let is_named = container["securityContext"]["appArmorProfile"].is_object();
-        if !is_named && (of_pod.is_null() || profile_of(annotation).as_ref() != Some(of_pod)) {
+        if !is_named && (pod_profile.is_null() || profile_of(annotation).as_ref() != Some(pod_profile)) {
             texts.push(old_profile(&format!("{annotations_path}[{key}]")));
         }
     }

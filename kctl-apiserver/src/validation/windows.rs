@@ -69,13 +69,13 @@ fn host_process<'a>(part: &Field<'a>) -> Field<'a> {
 /// container is a process of the host, then all must be, and `hostNetwork` must be true, since such
 /// processes have no network namespace. All errors are `FieldValueInvalid`.
 pub(crate) fn validate_host_processes(spec: &Field<'_>) {
-    let of_pod = host_process(spec).as_bool();
+    let pod_setting = host_process(spec).as_bool();
     let mut are_on_host = Vec::new();
     for container in all_containers(spec) {
         let own = host_process(&container);
-        let is_other = of_pod.is_some() && !own.is_null() && own.as_bool() != of_pod;
+        let is_other = pod_setting.is_some() && !own.is_null() && own.as_bool() != pod_setting;
         own.invalid_if(is_other, "must be identical to hostProcess of the pod if both are specified");
-        are_on_host.push(own.as_bool().or(of_pod) == Some(true));
+        are_on_host.push(own.as_bool().or(pod_setting) == Some(true));
     }
     if are_on_host.contains(&true) {
         let detail = "all containers must be hostProcess containers if one is";

@@ -15,6 +15,7 @@ use crate::{
     request::RequestInfo,
     state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// Handles a request for a process. A connection is admitted before its object is looked up (`ConnectResource` of
@@ -34,7 +35,7 @@ pub(super) fn connect(state: &State, info: &RequestInfo) -> Result<VerbResponse,
     }
     let (name, port) = split_proxy_name(info);
     let key = (info.namespace.clone(), name.to_owned());
-    let object = state.get(resource, &key);
+    let object = state.store.get(resource, &key);
     let target = info.resource.kind.requests.connect_target;
     if target == ConnectTarget::Endpoint && (object.is_some() || port.parse::<i64>().is_err()) {
         // Only a port number is looked up in the Service; endpoints are found by its name.
@@ -47,12 +48,12 @@ pub(super) fn connect(state: &State, info: &RequestInfo) -> Result<VerbResponse,
         Subresource::Proxy if object["status"]["podIP"].is_null() => {
             Err(StatusError::bad_request("address not allowed"))
         }
-        Subresource::Log => log(state, info, &object),
+        Subresource::Log => log(&state.store, info, &object),
         Subresource::Exec | Subresource::Attach => {
             check_container(info, &object, options["container"].as_str().unwrap_or_default())?;
-            Err(connection_error(state, info, &object))
+            Err(connection_error(&state.store, info, &object))
         }
-        _ => Err(connection_error(state, info, &object)),
+        _ => Err(connection_error(&state.store, info, &object)),
     }
 }
 
@@ -117,7 +118,7 @@ fn parse_ports(parameters: &[String]) -> Result<Vec<u16>, StatusError> {
 /// Returns an empty log, after the checks of kube-apiserver. Bounds of the options are validated first: `tailLines`
 /// from 0, `limitBytes` and `sinceSeconds` from 1. A Pod without a node returns 204, one on a known node an empty body
 /// with 200.
-fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<VerbResponse, StatusError> {
+fn log(store: &Store, info: &RequestInfo, pod: &Value) -> Result<VerbResponse, StatusError> {
     let mut errors = Errors::default();
     for (option, least) in [("tailLines", 0), ("limitBytes", 1), ("sinceSeconds", 1)] {
         if let Some(value) = info.params.number(option)?.filter(|value| *value < least) {
@@ -128,8 +129,8 @@ fn log(state: &State, info: &RequestInfo, pod: &Value) -> Result<VerbResponse, S
     check_container(info, pod, info.params.text("container"))?;
     let code = match node_of(pod) {
         None => StatusCode::NO_CONTENT,
-        Some(node) if has_node(state, node) => StatusCode::OK,
-        Some(_) => return Err(connection_error(state, info, pod)),
+        Some(node) if has_node(store, node) => StatusCode::OK,
+        Some(_) => return Err(connection_error(store, info, pod)),
     };
     Ok(VerbResponse { code, payload: Payload::Plain(String::new()) })
 }
@@ -153,16 +154,16 @@ fn node_of(pod: &Value) -> Option<&str> {
 }
 
 /// Returns `true` if the Node object exists.
-fn has_node(state: &State, node: &str) -> bool {
-    state.object(&node::KIND, "", node).is_some()
+fn has_node(store: &Store, node: &str) -> bool {
+    store.object(&node::KIND, "", node).is_some()
 }
 
 /// Returns the error of a connection to a Pod. 400 without a node, 404 if the Node object does not exist, else 500.
-fn connection_error(state: &State, info: &RequestInfo, pod: &Value) -> StatusError {
+fn connection_error(store: &Store, info: &RequestInfo, pod: &Value) -> StatusError {
     match node_of(pod) {
         None => StatusError::bad_request(format!("pod {} does not have a host assigned", info.name)),
         // Upstream names the missing node with the resource of the request.
-        Some(node) if !has_node(state, node) => StatusError::not_found(&info.resource.id, node),
+        Some(node) if !has_node(store, node) => StatusError::not_found(&info.resource.id, node),
         Some(_) => dial_error(),
     }
 }

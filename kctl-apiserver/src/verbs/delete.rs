@@ -43,8 +43,8 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<VerbRespon
     warn(info, &options);
     let object = conversion::get(state, info)?.ok_or_else(|| StatusError::not_found(group_resource, &info.name))?;
     check_preconditions(resource, &object, &options.value)?;
-    let current = state.get(group_resource, &info.key()).unwrap_or_else(|| object.clone());
-    let deletion = Deletion::decide(state, resource, &current, options.propagation, options.grace);
+    let current = state.store.get(group_resource, &info.key()).unwrap_or_else(|| object.clone());
+    let deletion = Deletion::decide(&state.store, resource, &current, options.propagation, options.grace);
     if deletion != Deletion::Pending {
         if let Some(why) = (resource.kind.delete.undeletable)(&info.name) {
             return Err(StatusError::forbidden(group_resource, &info.name, why));
@@ -55,7 +55,7 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<VerbRespon
     let (mut response, is_removed) = if options.is_dry {
         dry_run_response(resource, &object, deletion)
     } else {
-        match deletion.write(state, resource, &info.key(), &current) {
+        match deletion.write(&mut state.store, resource, &info.key(), &current) {
             DeleteOutcome::Kept(present) => (VerbResponse::ok(in_version_of(&object, present)), false),
             DeleteOutcome::Gone(last) => (gone_response(resource, &in_version_of(&object, last)), true),
         }
@@ -159,7 +159,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
     let listed =
         conversion::convert_list(state, info, collection.objects.iter().map(|(_, object)| object.clone()).collect())?;
     // A list of an older version may contain objects that are gone or replaced.
-    let current = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.get(&info.resource.id, key)?));
+    let current = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.store.get(&info.resource.id, key)?));
     let existing: Vec<(Key, Arc<Value>)> = collection.objects.iter().filter_map(current).collect();
     let converted = conversion::convert_list(state, info, existing.iter().map(|(_, object)| object.clone()).collect())?;
     // The first rejected object ends the request; earlier objects remain deleted.
@@ -169,7 +169,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
     }
     if !options.is_dry {
         for (key, object) in &existing[..n_admitted] {
-            lifecycle::delete(state, &info.resource, key, object, options.propagation, options.grace);
+            lifecycle::delete(&mut state.store, &info.resource, key, object, options.propagation, options.grace);
         }
     }
     error.map_or_else(|| Ok(VerbResponse::ok(collection.list(info, &query, &listed))), Err)
@@ -182,7 +182,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
 fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Value>]) -> (usize, Option<StatusError>) {
     let (mut n_admitted, mut n_waiting) = (0, 0);
     for object in all {
-        let deletion = Deletion::decide(state, &info.resource, object, options.propagation, options.grace);
+        let deletion = Deletion::decide(&state.store, &info.resource, object, options.propagation, options.grace);
         let admitted = check_preconditions(&info.resource, object, &options.value).and_then(|()| {
             if deletion == Deletion::Pending {
                 return Ok(());

@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::{
     VerbResponse,
     delete::{Options, check_preconditions},
-    subresources::success,
 };
 use crate::{
     conditions::{is_true, set_condition},
@@ -19,8 +18,8 @@ use crate::{
     lifecycle,
     request::RequestInfo,
     selector::selects,
-    state::State,
     status::{FieldError, GroupResource, StatusError},
+    store::Store,
 };
 
 /// The `Retry-After` of a response if the status of the budget is outdated. It is not set if the status is current,
@@ -45,7 +44,7 @@ const ALLOWED: &str = "DisruptionAllowed";
 /// # Errors
 /// `TooManyRequests` if the budget allows no disruption now, and 500 if several budgets select the Pod.
 pub(super) fn evict(
-    state: &mut State,
+    store: &mut Store,
     info: &RequestInfo,
     pod: &Arc<Value>,
     eviction: &Value,
@@ -53,28 +52,28 @@ pub(super) fn evict(
     let options = &eviction["deleteOptions"];
     let dry = info.dry_run() || options["dryRun"].as_array().is_some_and(|all| !all.is_empty());
     let resource = crate::kinds::policy::pod_disruption_budget::KIND.group_resource();
-    if let Some(budget) = find_budget(state, &resource, info, pod)?.filter(|budget| !needs_no_budget(budget, pod)) {
+    if let Some(budget) = find_budget(store, &resource, info, pod)?.filter(|budget| !needs_no_budget(budget, pod)) {
         check_budget(&budget)?;
         if !dry {
-            let new = charge_budget(&budget, &info.name, &state.clock.seconds());
+            let new = charge_budget(&budget, &info.name, &store.clock.seconds());
             let name = budget["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            lifecycle::update(state, &resource, &(info.namespace.clone(), name), &budget, new);
+            lifecycle::update(store, &resource, &(info.namespace.clone(), name), &budget, new);
         }
     }
     let mut pod = pod.clone();
     if !dry {
         check_preconditions(&info.resource, &pod, options)?;
-        let marked = mark_disrupted(&pod, &state.clock.seconds());
-        pod = lifecycle::update(state, &info.resource.id, &info.key(), &pod, marked);
+        let marked = mark_disrupted(&pod, &store.clock.seconds());
+        pod = lifecycle::update(store, &info.resource.id, &info.key(), &pod, marked);
     }
     // Upstream validates the options only here: an eviction with invalid delete options has marked the Pod already.
     let options = Options::read(options.clone())?;
     if dry {
         check_preconditions(&info.resource, &pod, &options.value)?;
     } else {
-        lifecycle::delete(state, &info.resource, &info.key(), &pod, options.propagation, options.grace);
+        lifecycle::delete(store, &info.resource, &info.key(), &pod, options.propagation, options.grace);
     }
-    Ok(success(StatusCode::CREATED))
+    Ok(VerbResponse::success(StatusCode::CREATED))
 }
 
 /// Checks the options before the budget is charged.
@@ -103,7 +102,7 @@ pub(super) fn check_options(info: &RequestInfo, options: &Value) -> Result<(), S
 /// selector select nothing; an empty selector selects all Pods of the namespace. Fails if several budgets select the
 /// Pod.
 fn find_budget(
-    state: &State,
+    store: &Store,
     resource: &GroupResource,
     info: &RequestInfo,
     pod: &Value,
@@ -113,7 +112,7 @@ fn find_budget(
         return Ok(None);
     }
     let labels = &pod["metadata"]["labels"];
-    let all = state.objects(resource, Some(&info.namespace));
+    let all = store.objects(resource, Some(&info.namespace));
     let mut guards = all.filter(|budget| {
         let selector = &budget["spec"]["selector"];
         !selector.is_null() && selects(selector, labels)

@@ -39,9 +39,9 @@ use crate::{
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
 pub(super) fn list(state: &mut State, info: &RequestInfo, source: ResponseSource) -> Result<VerbResponse, StatusError> {
     let ListQuery { options, selector } = ListQuery::read(info)?;
-    let scope = ListScope::from_options(state, info, &options)?;
-    let revision = state.revision;
-    let table = state.table(&info.resource.id);
+    let scope = ListScope::from_options(&state.store, info, &options)?;
+    let revision = state.store.revision;
+    let table = state.store.table(&info.resource.id);
     let scope = match table.stale(info).filter(|_| scope.revision.is_none()) {
         // A fault makes this server lag: it returns its old state even if that is compacted.
         Some(behind) => ListScope { revision: Some(behind), compacted: 0, ..scope },
@@ -108,9 +108,9 @@ impl CollectionToDelete {
     /// Fails as that list does.
     pub(super) fn select(state: &mut State, info: &RequestInfo, query: &ListQuery) -> Result<Self, StatusError> {
         let ListQuery { options, selector } = query;
-        let scope = ListScope::from_options(state, info, options)?;
-        let revision = state.revision;
-        let table = state.table(&info.resource.id);
+        let scope = ListScope::from_options(&state.store, info, options)?;
+        let revision = state.store.revision;
+        let table = state.store.table(&info.resource.id);
         let past = scope.table_at_revision(info, table, revision)?;
         let table = past.as_ref().unwrap_or(table);
         let start = scope.after.as_ref();

@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use dry_run::is_dry_run;
 pub(crate) use output_form::{OutputForm, wants_yaml};
@@ -50,7 +50,7 @@ use crate::{
     request::{FIELD_MANAGER_LEN_MAX, RequestInfo, Verb},
     state::State,
     status::StatusError,
-    store::head,
+    store::{Store, head},
 };
 
 /// The result of a successful request, before it is written as an HTTP response.
@@ -89,6 +89,13 @@ impl VerbResponse {
     fn created(object: impl Into<Arc<Value>>) -> Self {
         Self { code: StatusCode::CREATED, ..Self::ok(object) }
     }
+
+    /// Returns a `Status` of success. `code` has the HTTP status, as upstream writes it for created subresources.
+    fn success(code: StatusCode) -> Self {
+        let status =
+            json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
+        Self { code, ..Self::ok(status) }
+    }
 }
 
 /// Performs a request. With `--data`, a change is in the journal before the client gets its response. A request that
@@ -98,17 +105,18 @@ impl VerbResponse {
 ///
 /// # Errors
 /// Fails if the request does, and if the disk rejects a change: see
-/// [`Store::write_missed`](crate::store::Store::write_missed).
+/// [`Store::write_missed`].
 pub(crate) fn perform(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     if !may_change(info) {
         return run_verb(state, info);
     }
     state
+        .store
         .write_missed()
         .map_err(|error| StatusError::internal(&format!("{error}: nothing is changed until it can be kept")))?;
     let response = run_verb(state, info)?;
     let lost = "it is done, and lost if the server ends before it can be kept";
-    state.write_missed().map_err(|error| StatusError::internal(&format!("{error}: {lost}")))?;
+    state.store.write_missed().map_err(|error| StatusError::internal(&format!("{error}: {lost}")))?;
     Ok(response)
 }
 
@@ -150,7 +158,7 @@ fn run_verb(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, Statu
         (Verb::Create, _) => subresources::create(state, info),
         (Verb::Get, _) => read::get(state, info, source),
         (Verb::List, _) => list::list(state, info, source),
-        (Verb::Watch, _) => watch::start(state, info, form),
+        (Verb::Watch, _) => watch::start(&mut state.store, info, form),
         (Verb::Update, _) => update::replace(state, info),
         (Verb::Patch, _) => patch::patch(state, info),
         (Verb::Delete, _) => delete::delete(state, info),
@@ -158,9 +166,9 @@ fn run_verb(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, Statu
     }?;
     form.check_verb(info)?;
     let Payload::Json(object) = &mut response.payload else { return Ok(response) };
-    if let Some(text) = stored_payload(state, info, object).filter(|_| source == ResponseSource::StoredText) {
+    if let Some(text) = stored_payload(&state.store, info, object).filter(|_| source == ResponseSource::StoredText) {
         response.payload = text;
-    } else if let Some(shaped) = form.shape(info, object, state.clock.now()) {
+    } else if let Some(shaped) = form.shape(info, object, state.store.clock.now()) {
         *object = shaped.into();
     }
     Ok(response)
@@ -168,9 +176,9 @@ fn run_verb(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, Statu
 
 /// Returns the stored JSON of an object, if the response is exactly that object: it has been serialized already.
 /// Objects in another version than the requested one do not qualify.
-fn stored_payload(state: &State, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
+fn stored_payload(store: &Store, info: &RequestInfo, object: &Arc<Value>) -> Option<Payload> {
     let name = object["metadata"]["name"].as_str()?;
-    let stored = state.get_stored(&info.resource.id, &(info.namespace.clone(), name.into()))?;
+    let stored = store.get_stored(&info.resource.id, &(info.namespace.clone(), name.into()))?;
     (stored.is_same_value(object) && stored.text().starts_with(head(&info.resource).as_bytes()))
         .then(|| Payload::Text { line: stored.line().clone(), name: name.into() })
 }

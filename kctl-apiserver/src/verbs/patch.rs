@@ -252,7 +252,7 @@ pub(super) fn check_type(sent: &TypeMeta, expected: &TypeMeta) -> Result<(), Sta
 /// fields.
 fn parse_plain_json(text: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
-    (!decode::is_other_in_yaml(text) && decode::duplicates(text.as_bytes()).is_empty()).then_some(value)
+    (!decode::differs_as_yaml(text) && decode::duplicates(text.as_bytes()).is_empty()).then_some(value)
 }
 
 /// Returns the error of a failed apply. A conflict has one cause per field, with the reason `FieldManagerConflict`.
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    /// Tests the bounds at which kube-apiserver 1.36 rejects a patch, measured to the byte and to the operation.
+    /// Tests the bounds at which kube-apiserver rejects a patch, measured to the byte and to the operation.
     #[tokio::test(start_paused = true)]
     async fn json_patches_are_bounded_in_operations_and_copies() {
         let server = ApiServer::new();

@@ -21,11 +21,11 @@ pub(super) fn get(state: &State, info: &RequestInfo, source: ResponseSource) -> 
     if !version.is_empty() && strconv::parse_uint(version).is_none() {
         return Err(super::list::malformed_version_error(version));
     }
-    super::list::check_not_in_future(state, version)?;
+    super::list::check_not_in_future(&state.store, version)?;
     let resource = &info.resource.id;
     let key = info.key();
     if source == ResponseSource::StoredText
-        && let Some(stored) = state.get_stored(resource, &key)
+        && let Some(stored) = state.store.get_stored(resource, &key)
         && stored.text().starts_with(head(&info.resource).as_bytes())
     {
         return Ok(VerbResponse::text(stored.line().clone(), key.1));

@@ -33,7 +33,7 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
     write::default(info, &mut review, None);
     apply::update(&FieldManager::from_request(info, state).request(), None, &mut review);
     let mut attributes = admission::Attributes::new(info, Operation::Create, "", review);
-    if admission::may_mutate(state, info) {
+    if admission::may_mutate(&state.store, info) {
         set_zero_status(info, attributes.object.as_mut());
         admission::mutate(state, &mut attributes)?;
     }
@@ -60,7 +60,7 @@ pub(super) fn review(state: &mut State, info: &RequestInfo, mut review: Value) -
             }
         }
         Some(Review::SelfSubject) => {
-            review["metadata"] = json!({ "creationTimestamp": state.clock.seconds() });
+            review["metadata"] = json!({ "creationTimestamp": state.store.clock.seconds() });
             review["status"] = json!({ "userInfo": info.caller.user_info() });
         }
         Some(Review::Token) => {
@@ -121,9 +121,9 @@ fn authenticate(state: &mut State, sent: &str, audiences: Vec<String>) -> Result
         let audiences = if audiences.is_empty() { vec![tokens::ISSUER.to_owned()] } else { audiences };
         return Ok((User::anonymous().into(), audiences));
     }
-    let bearer = tokens::bearer(state, &state.signer, token, &audiences)?;
+    let bearer = tokens::bearer(&state.store, &state.core.signer, token, &audiences)?;
     if let Some(secret) = &bearer.secret {
-        controllers::tokens::label_used(state, secret);
+        controllers::tokens::label_used(&mut state.store, secret);
     }
     Ok((bearer.caller, bearer.audiences))
 }
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    /// Recorded from kube-apiserver 1.36: objects that are not stored have no columns.
+    /// Objects that are not stored have no columns, as in kube-apiserver.
     #[tokio::test(start_paused = true)]
     async fn reviews_are_not_served_as_tables() {
         let server = ApiServer::new();

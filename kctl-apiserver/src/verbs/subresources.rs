@@ -14,6 +14,7 @@ use crate::{
     request::{Operation, RequestInfo},
     state::State,
     status::{GroupResource, StatusError},
+    store::Store,
     verbs::{VerbResponse, evict},
     write::{
         self, FieldManager, body, namespace, ownership,
@@ -28,22 +29,25 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<VerbRespon
     let TypeMeta { kind, api_version } = info.resource.type_at(info.subresource);
     let mut sent = body::read_as(info, &kind, &api_version)?;
     namespace::match_namespace(info, &mut sent)?;
-    namespace::check_namespace(state, info, &sent)?;
+    namespace::check_namespace(&state.store, info, &sent)?;
     let named = sent["metadata"]["name"].as_str().unwrap_or_default();
     if info.subresource != Subresource::Token && named != info.name {
         return Err(StatusError::bad_request(format!("name in URL does not match name in {kind} object")));
     }
-    let find = || state.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name));
+    let find =
+        |store: &Store| store.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name));
     match info.subresource {
         Subresource::Binding => {
             set_binding_managers(state, info, &mut sent);
             let sent = admit_binding(state, info, &info.name, sent)?;
-            bind(state, info, &info.name, &find()?, &sent)
+            let pod = find(&state.store)?;
+            bind(&mut state.store, info, &info.name, &pod, &sent)
         }
         Subresource::Eviction => {
             evict::check_options(info, &sent["deleteOptions"])?;
             let sent = admission::admit_sent(state, info, &info.name, sent)?;
-            evict::evict(state, info, &find()?, &sent)
+            let pod = find(&state.store)?;
+            evict::evict(&mut state.store, info, &pod, &sent)
         }
         Subresource::Token => super::token::create(state, info, sent),
         _ => Err(StatusError::method_not_allowed()),
@@ -67,13 +71,6 @@ fn set_binding_managers(state: &State, info: &RequestInfo, binding: &mut Value) 
     apply::update(&apply::Request { schema, ..manager.request() }, None, binding);
 }
 
-/// Returns a `Status` of success. `code` has the HTTP status, as upstream writes it for created subresources.
-pub(super) fn success(code: StatusCode) -> VerbResponse {
-    let status =
-        json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
-    VerbResponse { code, ..VerbResponse::ok(status) }
-}
-
 /// Performs `POST bindings` (`LegacyBindingREST`): the Binding has the name of the Pod.
 ///
 /// # Errors
@@ -84,7 +81,7 @@ pub(super) fn bind_named(
     info: &RequestInfo,
     mut binding: Value,
 ) -> Result<VerbResponse, StatusError> {
-    namespace::check_namespace(state, info, &binding)?;
+    namespace::check_namespace(&state.store, info, &binding)?;
     ownership::update_managers(state, info, None, &mut binding)?;
     let name = binding["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let binding = &admit_binding(state, info, &name, binding)?;
@@ -92,9 +89,9 @@ pub(super) fn bind_named(
     if name.is_empty() {
         return Err(StatusError::bad_request("Name parameter required."));
     }
-    let pod = state.object(&pod::KIND, &info.namespace, name);
+    let pod = state.store.object(&pod::KIND, &info.namespace, name);
     let pod = pod.ok_or_else(|| StatusError::not_found(&pods(), name))?;
-    bind(state, info, name, &pod, binding)
+    bind(&mut state.store, info, name, &pod, binding)
 }
 
 /// Returns the resource `pods`.
@@ -117,7 +114,7 @@ fn check_binding(binding: &Value) -> Result<(), StatusError> {
 /// are preconditions. Labels and annotations of the binding are added to the Pod, and so are the topology labels of the
 /// Node. The error for a Pod with a Node is `Conflict`.
 fn bind(
-    state: &mut State,
+    store: &mut Store,
     info: &RequestInfo,
     name: &str,
     pod: &Arc<Value>,
@@ -136,21 +133,21 @@ fn bind(
     let mut new = Value::clone(pod);
     new["spec"]["nodeName"] = node.into();
     let is_node = binding["target"]["kind"] == node::KIND.kind;
-    let topology_labels = if is_node { write::topology(state, node) } else { Map::new() };
+    let topology_labels = if is_node { write::topology(store, node) } else { Map::new() };
     for field in ["labels", "annotations"] {
         let sent = binding["metadata"][field].as_object().into_iter().flatten();
         for (key, value) in sent.chain(topology_labels.iter().filter(|_| field == "labels")) {
             new["metadata"][field][key] = value.clone();
         }
     }
-    let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": state.clock.seconds() });
+    let scheduled = json!({ "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": store.clock.seconds() });
     let conditions = new["status"]["conditions"].as_array().cloned().unwrap_or_default();
     let others = conditions.into_iter().filter(|condition| condition["type"] != "PodScheduled");
     new["status"]["conditions"] = others.chain([scheduled]).collect();
     // A bound Pod is no longer nominated for a node.
     new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
     if !info.dry_run() {
-        lifecycle::update(state, &pods(), &(info.namespace.clone(), name.to_owned()), pod, new);
+        lifecycle::update(store, &pods(), &(info.namespace.clone(), name.to_owned()), pod, new);
     }
-    Ok(success(StatusCode::CREATED))
+    Ok(VerbResponse::success(StatusCode::CREATED))
 }

@@ -17,6 +17,7 @@ use crate::{
     request::{Operation, RequestInfo},
     state::State,
     status::{FieldError, GroupResource, StatusError},
+    store::Store,
     tokens::{Claims, ISSUER, Named, TokenClaims},
     write::precondition::{self, Subject},
 };
@@ -50,8 +51,9 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     let mut request = attributes.object.take().unwrap_or_default();
     check_name(info, &request)?;
     let resource = &info.resource.id;
-    let account = &state.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name))?;
-    complete(state, info, account, &mut request)?;
+    let account =
+        &state.store.get(resource, &info.key()).ok_or_else(|| StatusError::not_found(resource, &info.name))?;
+    complete(&state.store, info, account, &mut request)?;
     let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(SECONDS_DEFAULT);
     if !(SECONDS_MIN..=SECONDS_MAX).contains(&seconds) {
         let why = format!("must be between {SECONDS_MIN} and {SECONDS_MAX}, inclusive");
@@ -63,10 +65,10 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
     let mut about = TokenClaims {
         namespace: info.namespace.clone(),
         serviceaccount: Named::from_object(account),
-        ..bound_object(state, info, &request["spec"]["boundObjectRef"])?
+        ..bound_object(&state.store, info, &request["spec"]["boundObjectRef"])?
     };
     let audiences: Vec<String> = serde_json::from_value(request["spec"]["audiences"].clone()).unwrap_or_default();
-    let now = state.clock.now();
+    let now = state.store.clock.now();
     let mut life = seconds;
     if about.pod.is_some() && seconds == SECONDS_OF_MOUNTED && audiences == [ISSUER] {
         about.warnafter = Some(now.as_second() + seconds);
@@ -77,12 +79,12 @@ pub(super) fn create(state: &mut State, info: &RequestInfo, sent: Value) -> Resu
         exp: now.as_second() + life,
         iat: now.as_second(),
         iss: ISSUER.into(),
-        jti: state.rng.uid(),
+        jti: state.store.rng.uid(),
         about,
         nbf: now.as_second(),
         sub: format!("system:serviceaccount:{}:{}", info.namespace, info.name),
     };
-    let token = state.signer.get().and_then(|signer| signer.sign(&claims));
+    let token = state.core.signer.get().and_then(|signer| signer.sign(&claims));
     let token =
         token.map_err(|why| StatusError::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", why.to_string()))?;
     let expires = now.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(now);
@@ -120,14 +122,14 @@ fn check_name(info: &RequestInfo, request: &Value) -> Result<(), StatusError> {
 
 /// Fills in the fields that the request omits from its account, and rejects another uid. The default audience is the
 /// server itself.
-fn complete(state: &State, info: &RequestInfo, account: &Value, request: &mut Value) -> Result<(), StatusError> {
+fn complete(store: &Store, info: &RequestInfo, account: &Value, request: &mut Value) -> Result<(), StatusError> {
     let resource = &GroupResource::new("authentication.k8s.io", "TokenRequest");
     let subject = Subject { resource, name: &info.name };
     precondition::check_uid(subject, &request["metadata"]["uid"], &account["metadata"]["uid"])?;
     for field in ["name", "namespace", "uid"] {
         request["metadata"][field] = account["metadata"][field].clone();
     }
-    request["metadata"]["creationTimestamp"] = state.clock.seconds().into();
+    request["metadata"]["creationTimestamp"] = store.clock.seconds().into();
     if request["spec"]["audiences"].as_array().is_none_or(Vec::is_empty) {
         request["spec"]["audiences"] = json!([ISSUER]);
     }
@@ -162,7 +164,7 @@ impl BoundKind {
 
 /// Returns the object to which a token is bound: the token is valid only while the object exists. A Pod must run as the
 /// account. The bound Pod's node is recorded with it, with an empty uid if the Node does not exist.
-fn bound_object(state: &State, info: &RequestInfo, reference: &Value) -> Result<TokenClaims, StatusError> {
+fn bound_object(store: &Store, info: &RequestInfo, reference: &Value) -> Result<TokenClaims, StatusError> {
     let mut about = TokenClaims::default();
     if reference.is_null() {
         return Ok(about);
@@ -171,7 +173,7 @@ fn bound_object(state: &State, info: &RequestInfo, reference: &Value) -> Result<
     let (kind, api_version, name) = (text("kind"), text("apiVersion"), text("name"));
     let find = |kind: &Kind, namespace: &str, name: &str| -> Result<Arc<Value>, StatusError> {
         let resource = kind.group_resource();
-        state.get(&resource, &(namespace.into(), name.into())).ok_or_else(|| StatusError::not_found(&resource, name))
+        store.get(&resource, &(namespace.into(), name.into())).ok_or_else(|| StatusError::not_found(&resource, name))
     };
     let group = match api_version.split_once('/') {
         // An invalid version counts as absent (`FromAPIVersionAndKind`).

@@ -34,7 +34,7 @@ use crate::{
     stale::FrequentBookmarks,
     state::State,
     status::StatusError,
-    store::{Event, EventLines, EventType, Object, Table, event_line, head},
+    store::{Event, EventLines, EventType, Object, Store, Table, event_line, head},
 };
 
 /// The duration of a watch without a timeout. kube-apiserver chooses 30 to 60 minutes (`ListResource` in
@@ -82,7 +82,7 @@ pub(crate) struct Start {
 ///
 /// # Errors
 /// Fails for invalid options. A version that is too old is reported by an event of the watch.
-pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> Result<VerbResponse, StatusError> {
+pub(super) fn start(store: &mut Store, info: &RequestInfo, form: OutputForm) -> Result<VerbResponse, StatusError> {
     let options = list::ListOptions::read(info)?;
     let life = watch_duration(options.seconds);
     let requested = WatchOptions::from_request(info);
@@ -95,9 +95,9 @@ pub(super) fn start(state: &mut State, info: &RequestInfo, form: OutputForm) -> 
         return Err(StatusError::not_acceptable(streams));
     }
     let sends_initial = requested.begins_with_state();
-    let future_error = list::check_not_in_future(state, requested.version).err().filter(|_| sends_initial);
-    let revision = state.revision;
-    let table = state.table(&info.resource.id);
+    let future_error = list::check_not_in_future(store, requested.version).err().filter(|_| sends_initial);
+    let revision = store.revision;
+    let table = store.table(&info.resource.id);
     let mut start = Start {
         namespace: info.namespace.clone(),
         resource: info.resource.clone(),

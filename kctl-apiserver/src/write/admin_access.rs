@@ -13,7 +13,7 @@ use crate::{
     field_errors::{Errors, FieldError},
     kinds::core::namespace,
     request::RequestInfo,
-    state::State,
+    store::Store,
 };
 
 /// The label of a namespace that allows admin access. The value must be `true`.
@@ -30,7 +30,7 @@ const RESULTS: &str = "status.allocation.devices.results";
 /// Validates a new `ResourceClaim` or `ResourceClaimTemplate`, or the allocation of a `ResourceClaim`. Only the first
 /// device with admin access is reported. An update of a claim's spec is not checked, since the spec is immutable. An
 /// allocation that had admin access before keeps it.
-pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Errors {
+pub(super) fn errors(store: &Store, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Errors {
     let Some(requests) = info.resource.kind.validation.device_requests else { return Errors::default() };
     // Upstream reports the path of a template as the path of a claim.
     let (list, path, field) = match old {
@@ -43,7 +43,7 @@ pub(super) fn errors(state: &State, info: &RequestInfo, old: Option<&Value>, new
     let is_admin = |request: &Value| request.pointer(&format!("{field}/adminAccess")) == Some(&Value::Bool(true));
     let first = list.and_then(Value::as_array).and_then(|list| list.iter().position(is_admin));
     let unmarked = first.filter(|_| {
-        let namespace = state.object(&namespace::KIND, "", &info.namespace);
+        let namespace = store.object(&namespace::KIND, "", &info.namespace);
         namespace.is_none_or(|namespace| namespace["metadata"]["labels"][LABEL] != "true")
     });
     unmarked.map(|index| FieldError::forbidden(&format!("{path}[{index}].adminAccess"), DETAIL)).into_iter().collect()

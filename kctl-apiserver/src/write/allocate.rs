@@ -7,15 +7,15 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::Write;
-use crate::{field_errors::Errors, registry::kind::Allocator, request::RequestInfo, state::State, status::StatusError};
+use crate::{field_errors::Errors, registry::kind::Allocator, request::RequestInfo, status::StatusError, store::Store};
 
 /// Checks the requested values of a new object as it was sent, because upstream's allocator runs before the defaults.
 ///
 /// # Errors
 /// `Invalid` for values that the cluster does not have, and for taken ones.
-pub(super) fn check_new(state: &State, info: &RequestInfo, write: &Write) -> Result<(), StatusError> {
+pub(super) fn check_new(store: &Store, info: &RequestInfo, write: &Write) -> Result<(), StatusError> {
     match &info.resource.kind.strategy.allocator {
-        Some(allocator) if write.is_new() => check(state, info, allocator, write),
+        Some(allocator) if write.is_new() => check(store, info, allocator, write),
         _ => Ok(()),
     }
 }
@@ -25,31 +25,31 @@ pub(super) fn check_new(state: &State, info: &RequestInfo, write: &Write) -> Res
 ///
 /// # Errors
 /// `Invalid` for requested values that can't be allocated.
-pub(super) fn allocate(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
+pub(super) fn allocate(store: &mut Store, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let strategy = &info.resource.kind.strategy;
-    (strategy.allocate)(state, &mut write.object);
+    (strategy.allocate)(store, &mut write.object);
     let Some(allocator) = strategy.allocator.as_ref().filter(|_| write.is_new() || info.subresource.is_main()) else {
         return Ok(());
     };
     if !write.is_new() {
-        check(state, info, allocator, write)?;
+        check(store, info, allocator, write)?;
     }
     let name = name_of(&write.object);
-    let allocated = (allocator.allocate)(&mut write.object, Box::new(other_objects(state, info, &name)));
+    let allocated = (allocator.allocate)(&mut write.object, Box::new(other_objects(store, info, &name)));
     allocated.map_err(|errors| reject(info, &name, &errors))
 }
 
 /// Checks the requested values. A dry run compares them with no other object, as upstream
 /// (`dryRunAllocateService` of `pkg/registry/core/service/ipallocator`).
-fn check(state: &State, info: &RequestInfo, allocator: &Allocator, write: &Write) -> Result<(), StatusError> {
-    let others = other_objects(state, info, &info.name).take_while(|_| !info.dry_run());
+fn check(store: &Store, info: &RequestInfo, allocator: &Allocator, write: &Write) -> Result<(), StatusError> {
+    let others = other_objects(store, info, &info.name).take_while(|_| !info.dry_run());
     let checked = (allocator.check)(write.old(), &write.object, Box::new(others));
     checked.map_err(|errors| reject(info, &name_of(&write.object), &errors))
 }
 
 /// Iterates over the objects of the kind, without the one that has this name in the namespace of the request.
-fn other_objects(state: &State, info: &RequestInfo, name: &str) -> impl Iterator<Item = Arc<Value>> {
-    state.objects(&info.resource.id, None).filter(move |other| {
+fn other_objects(store: &Store, info: &RequestInfo, name: &str) -> impl Iterator<Item = Arc<Value>> {
+    store.objects(&info.resource.id, None).filter(move |other| {
         let meta = &other["metadata"];
         meta["name"] != name || meta["namespace"] != info.namespace.as_str()
     })

@@ -15,7 +15,7 @@ use crate::{request::RequestInfo, state::State, status::StatusError};
 pub(super) fn complete(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     let (kind, object) = (info.resource.kind, &mut write.object);
     if let Some(old) = &write.old {
-        (kind.strategy.finish_update)(state, old, object);
+        (kind.strategy.finish_update)(&state.store, old, object);
         return Ok(());
     }
     (kind.strategy.complete_create)(object);

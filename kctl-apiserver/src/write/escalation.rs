@@ -40,7 +40,7 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
             let (kind, namespace) =
                 if is_of_cluster { (&cluster_role::KIND, "") } else { (&role::KIND, info.namespace.as_str()) };
             let is_exempt = is_allowed(state, info, "bind", kind.resource, name);
-            let Some(role) = state.object(kind, namespace, name) else {
+            let Some(role) = state.store.object(kind, namespace, name) else {
                 // Upstream names the resource of the binding here, not of the role.
                 return if is_exempt { Ok(()) } else { Err(StatusError::not_found(&resource.id, name)) };
             };

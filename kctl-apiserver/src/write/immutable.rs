@@ -9,15 +9,15 @@ use crate::{
     field_errors::{Errors, FieldError},
     registry::kind::Subresource,
     request::RequestInfo,
-    state::State,
+    store::Store,
     validation,
 };
 
 /// Returns the errors of the object as it was sent. They are changes of immutable metadata, which `prepare` restores,
 /// and admin access to devices in a namespace without the label for it. After `prepare`, an attempt to change an
 /// immutable field would look like no change.
-pub(super) fn errors(state: &State, info: &RequestInfo, write: &Write) -> Errors {
-    let mut errors = admin_access::errors(state, info, write.old(), &write.object);
+pub(super) fn errors(store: &Store, info: &RequestInfo, write: &Write) -> Errors {
+    let mut errors = admin_access::errors(store, info, write.old(), &write.object);
     // A custom object's status is written without metadata.
     let has_metadata = info.resource.custom.is_none() || !info.subresource.is_status();
     if let Some(old) = write.old().filter(|_| has_metadata) {

@@ -133,18 +133,18 @@ impl Write {
 /// Fails with the first step that rejects the object, or with [`StatusError::waiting`] if a webhook has not replied
 /// yet.
 pub(crate) fn write(state: &mut State, info: &RequestInfo, mut write: Write) -> Result<Arc<Value>, StatusError> {
-    namespace::check(state, info, &mut write)?;
+    namespace::check(&state.store, info, &mut write)?;
     let source = mutating_admission::run(state, info, &mut write)?;
-    allocate::check_new(state, info, &write)?;
+    allocate::check_new(&state.store, info, &write)?;
     escalation::check(state, info, write.old(), &write.object)?;
     precondition::check(info, &write)?;
     namespace::match_namespace(info, &mut write.object)?;
-    let errors = immutable::errors(state, info, &write);
-    let new = prepare::prepare(state, info, &mut write);
+    let errors = immutable::errors(&state.store, info, &write);
+    let new = prepare::prepare(&mut state.store, info, &mut write);
     complete::complete(state, info, &mut write)?;
-    allocate::allocate(state, info, &mut write)?;
-    let key = name::assign(state, info, new.as_ref(), &mut write);
-    validate::validate(state, info, &write, errors)?;
+    allocate::allocate(&mut state.store, info, &mut write)?;
+    let key = name::assign(&mut state.store, info, new.as_ref(), &mut write);
+    validate::validate(&state.store, info, &write, errors)?;
     signer_authorization::check(state, info, &key.1, &write)?;
     ownership::set(state, info, source, new, &mut write)?;
     let charges = validating_admission::run(state, info, &key, &mut write)?;

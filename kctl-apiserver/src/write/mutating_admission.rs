@@ -19,7 +19,7 @@ use crate::{admission, request::RequestInfo, state::State, status::StatusError};
 /// Fails with the first policy, webhook or plugin that rejects the object, or with [`StatusError::waiting`] if a
 /// webhook has not replied yet.
 pub(super) fn run(state: &mut State, info: &RequestInfo, write: &mut Write) -> Result<OwnershipSource, StatusError> {
-    let source = if write.admission == AdmissionStep::Pending && admission::may_mutate(state, info) {
+    let source = if write.admission == AdmissionStep::Pending && admission::may_mutate(&state.store, info) {
         OwnershipSource::Fields(run_webhooks(state, info, write)?)
     } else {
         ownership::choose_source(info, write)

@@ -7,8 +7,13 @@ use serde_json::{Value, json};
 
 use super::Write;
 use crate::{
-    crd, deletion::is_being_deleted, kinds, metadata, request::RequestInfo, state::State, status::StatusError,
-    store::DEFINITIONS,
+    crd,
+    deletion::is_being_deleted,
+    kinds::{apiextensions::custom_resource_definition::DEFINITIONS, core::namespace},
+    metadata,
+    request::RequestInfo,
+    status::StatusError,
+    store::Store,
 };
 
 /// Checks that a new object may be created in its namespace, and that an existing one has the name and the namespace of
@@ -17,20 +22,20 @@ use crate::{
 /// # Errors
 /// 400 if name or namespace differ from the path. For new objects also `NotFound` without the namespace, and
 /// `Forbidden` if the namespace or the CRD is being deleted.
-pub(super) fn check(state: &State, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
+pub(super) fn check(store: &Store, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if !write.is_new() {
         // The namespace may be gone: an object may remain after it was deleted.
         return match_names(info, &mut write.object);
     }
     match_namespace(info, &mut write.object)?;
-    check_definition(state, info, write.object["metadata"]["name"].as_str().unwrap_or_default())?;
-    check_namespace(state, info, &write.object)
+    check_definition(store, info, write.object["metadata"]["name"].as_str().unwrap_or_default())?;
+    check_namespace(store, info, &write.object)
 }
 
 /// Rejects new objects of a CRD that is being deleted (upstream, `customresource_handler.go`). `Forbidden`. Existing
 /// objects can still be updated and deleted.
-fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(), StatusError> {
-    let definition = state.get(&DEFINITIONS, &(String::new(), info.resource.id.to_string()));
+fn check_definition(store: &Store, info: &RequestInfo, name: &str) -> Result<(), StatusError> {
+    let definition = store.get(&DEFINITIONS, &(String::new(), info.resource.id.to_string()));
     if info.resource.custom.is_none() || definition.is_none_or(|definition| !crd::rejects_creates(&definition)) {
         return Ok(());
     }
@@ -44,12 +49,12 @@ fn check_definition(state: &State, info: &RequestInfo, name: &str) -> Result<(),
 /// # Errors
 /// `NotFound` without the namespace, and `Forbidden` with the cause `NamespaceTerminating` while it is deleted. Clients
 /// rely on that cause to stop retrying.
-pub(crate) fn check_namespace(state: &State, info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
+pub(crate) fn check_namespace(store: &Store, info: &RequestInfo, object: &Value) -> Result<(), StatusError> {
     if info.namespace.is_empty() {
         return Ok(());
     }
-    let kind = &kinds::core::namespace::KIND;
-    let found = state.object(kind, "", &info.namespace);
+    let kind = &namespace::KIND;
+    let found = store.object(kind, "", &info.namespace);
     let found = found.ok_or_else(|| StatusError::not_found(&kind.group_resource(), &info.namespace))?;
     if !is_being_deleted(&found) {
         return Ok(());

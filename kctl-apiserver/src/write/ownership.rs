@@ -4,7 +4,27 @@
 //! and `prepare` keep the state of the object from which the fields are computed, and [`set`] computes them.
 //!
 //! There are three states of an object: as the client sent it, with defaults, and as it is stored. The compared state
-//! decides about the ownership of defaulted fields, and it differs by kind.
+//! decides about the ownership of defaulted fields, and it differs by kind. These types choose the state:
+//!
+//! | type | from | chooses |
+//! |---|---|---|
+//! | [`Ownership`] | the verb | if owners are computed from a state at all, or are given |
+//! | [`OwnedState`] | the kind, or a part of it | the state of an updated object |
+//! | [`OwnershipSource`] | `choose_source` | the state of this update, after rules and exceptions |
+//! | [`NewObjectStates`] | `prepare` | both states of a new object, which always has `OwnershipSource::Stored` |
+//!
+//! Each field of `Kind::managed_fields` is read by one step:
+//!
+//! | step | of | reads |
+//! |---|---|---|
+//! | `choose_source` | update | `owned_state`; then `complete_owned`, which changes the chosen state |
+//! | `omits_filled_in` | update | `filled_in_by_update`: the state is the client's if it left one of them out |
+//! | `remove_unowned` | create | `unowned`: fields that are removed from the state |
+//! | `remove_filled_in` | both | `filled_in`: fields that are removed from the state unless the client sent them |
+//! | `reset_fields` | both | `reset_fields`: fields that the manager never owns |
+//!
+//! `remove_filled_in` compares with the sent object after `complete_sent`. For a list in `extended_lists`, the sent items
+//! replace the stored ones, here and in `omits_filled_in`; an empty list in `absent_when_empty` counts as left out.
 
 use serde_json::Value;
 
@@ -91,7 +111,7 @@ impl<'a> FieldManager<'a> {
     pub(crate) fn from_request(info: &'a RequestInfo, state: &'a State) -> Self {
         let (name, api_version) = (info.field_manager(), info.resource.api_version());
         let versions = conversion::FieldVersions { state, info };
-        Self { info, name, api_version, versions, now: state.clock.seconds() }
+        Self { info, name, api_version, versions, now: state.store.clock.seconds() }
     }
 
     /// Returns the request of the apply engine. `resets` are the fields that this subresource does not write, which the
@@ -154,8 +174,8 @@ pub(super) fn choose_source(info: &RequestInfo, write: &Write) -> OwnershipSourc
     let owned_state = resource.part(info.subresource).map_or(kind.managed_fields.owned_state, |part| part.owned_state);
     // No manager owns the fields that the server fills in or copies within the object, nor those that other clients
     // left out.
-    let is_filled_in =
-        owned_state == OwnedState::SentByClient || (info.subresource.is_main() && omits_filled_in(resource, old, new));
+    let is_filled_in = owned_state == OwnedState::SentWithoutFilledIn
+        || (info.subresource.is_main() && omits_filled_in(resource, old, new));
     // The fields of a custom object of another type are unknown, even if the write resets all of them.
     let is_custom_status = resource.custom.is_some() && info.subresource.is_status();
     if !(is_filled_in || is_custom_status || owned_state == OwnedState::Sent) {
@@ -187,10 +207,10 @@ pub(super) fn managed_fields_before_admission(
         OwnershipSource::State(sent) => sent,
         OwnershipSource::Stored => {
             // The uid of an object that only webhooks see must not advance the random sequence.
-            let random_state = (state.rng.clone(), state.n_addresses);
+            let random_state = (state.store.rng.clone(), state.store.n_addresses);
             let mut object = write.object.clone();
-            prepare::prepare_object(state, info, write.old.as_ref(), &mut object);
-            (state.rng, state.n_addresses) = random_state;
+            prepare::prepare_object(&mut state.store, info, write.old.as_ref(), &mut object);
+            (state.store.rng, state.store.n_addresses) = random_state;
             if write.is_new() {
                 remove_unowned(&info.resource, &write.object, &mut object);
             }

@@ -82,15 +82,15 @@ pub(super) fn admit(state: &mut State, mut mutation: Mutation<'_>) -> Result<(),
 /// Changes the object of a write by one plugin, or rejects it (`MutationInterface.Admit`).
 fn admit_by(plugin: Plugin, state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     match plugin {
-        Plugin::LimitRangerForPods => limit_ranger::admit(state, mutation),
+        Plugin::LimitRangerForPods => limit_ranger::admit(&state.store, mutation),
         Plugin::ServiceAccount => service_account::admit(state, mutation),
         Plugin::TaintNodesByCondition => taint_nodes_by_condition::admit(mutation),
-        Plugin::PriorityForPods => priority::admit(state, mutation),
-        Plugin::DefaultStorageClass => default_class::set_storage_class(state, mutation),
+        Plugin::PriorityForPods => priority::admit(&state.store, mutation),
+        Plugin::DefaultStorageClass => default_class::set_storage_class(&state.store, mutation),
         Plugin::StorageObjectInUseProtection(finalizer) => storage_object_in_use_protection::admit(mutation, finalizer),
-        Plugin::RuntimeClass => runtime_class::admit(state, mutation),
-        Plugin::DefaultIngressClass => default_class::set_ingress_class(state, mutation),
-        Plugin::PodTopologyLabels => pod_topology_labels::admit(state, mutation),
+        Plugin::RuntimeClass => runtime_class::admit(&state.store, mutation),
+        Plugin::DefaultIngressClass => default_class::set_ingress_class(&state.store, mutation),
+        Plugin::PodTopologyLabels => pod_topology_labels::admit(&state.store, mutation),
         // These only validate.
         Plugin::LimitRangerForClaims
         | Plugin::PodSecurityForPods
@@ -119,21 +119,23 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
 /// Rejects the object of a write if one plugin does (`ValidationInterface.Validate`).
 fn validate_by(plugin: Plugin, state: &State, attributes: &Attributes<'_>, object: &Value) -> Result<(), StatusError> {
     match plugin {
-        Plugin::LimitRangerForPods => limit_ranger::validate_pod(state, attributes, object),
-        Plugin::LimitRangerForClaims => limit_ranger::validate_claim(state, attributes, object),
-        Plugin::PodSecurityForPods => pod_security::validate_pod(state, attributes, object),
-        Plugin::PodSecurityForNamespaces => pod_security::validate_namespace(state, attributes, object),
+        Plugin::LimitRangerForPods => limit_ranger::validate_pod(&state.store, attributes, object),
+        Plugin::LimitRangerForClaims => limit_ranger::validate_claim(&state.store, attributes, object),
+        Plugin::PodSecurityForPods => pod_security::validate_pod(&state.store, attributes, object),
+        Plugin::PodSecurityForNamespaces => pod_security::validate_namespace(&state.store, attributes, object),
         Plugin::PodSecurityForTemplates(pointer) => {
-            pod_security::validate_template(state, attributes, object.pointer(pointer))
+            pod_security::validate_template(&state.store, attributes, object.pointer(pointer))
         }
-        Plugin::PriorityForClasses => priority::validate(state, attributes, object),
-        Plugin::PersistentVolumeClaimResize => persistent_volume_claim_resize::validate(state, attributes, object),
-        Plugin::RuntimeClass => runtime_class::validate(state, attributes, object),
+        Plugin::PriorityForClasses => priority::validate(&state.store, attributes, object),
+        Plugin::PersistentVolumeClaimResize => {
+            persistent_volume_claim_resize::validate(&state.store, attributes, object)
+        }
+        Plugin::RuntimeClass => runtime_class::validate(&state.store, attributes, object),
         Plugin::CertificateApproval => certificates::authorize_approval(state, attributes),
         Plugin::CertificateSigning => certificates::authorize_signing(state, attributes, object),
         Plugin::ClusterTrustBundleAttest => certificates::authorize_attest(state, attributes, object),
         Plugin::CertificateSubjectRestriction => certificates::restrict_subject(attributes, object),
-        Plugin::PodResizeValidator => pod_resize_validator::validate(state, attributes, object),
+        Plugin::PodResizeValidator => pod_resize_validator::validate(&state.store, attributes, object),
         // These only change objects.
         Plugin::ServiceAccount
         | Plugin::TaintNodesByCondition

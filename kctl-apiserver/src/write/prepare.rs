@@ -24,7 +24,7 @@ use crate::{
         kind::{NewStatus, Subresource},
     },
     request::RequestInfo,
-    state::State,
+    store::Store,
 };
 
 /// The states of a new object from which its field ownership is computed.
@@ -37,9 +37,9 @@ pub(super) struct NewObjectStates {
 
 /// Applies defaults and the strategy of the kind. `None` for an update. An apply with fields that are not persisted
 /// increments the generation even if nothing else changed.
-pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) -> Option<NewObjectStates> {
+pub(super) fn prepare(store: &mut Store, info: &RequestInfo, write: &mut Write) -> Option<NewObjectStates> {
     let sent = write.is_new().then(|| write.object.clone());
-    prepare_object(state, info, write.old.as_ref(), &mut write.object);
+    prepare_object(store, info, write.old.as_ref(), &mut write.object);
     if let Some(old) = write.old.as_ref().filter(|_| write.unpersisted == Unpersisted::Counted) {
         increment_generation(&mut write.object, metadata::generation(old));
     }
@@ -47,30 +47,30 @@ pub(super) fn prepare(state: &mut State, info: &RequestInfo, write: &mut Write) 
 }
 
 /// Applies defaults and the strategy to an object that need not be stored.
-pub(super) fn prepare_object(state: &mut State, info: &RequestInfo, old: Option<&Arc<Value>>, object: &mut Value) {
+pub(super) fn prepare_object(store: &mut Store, info: &RequestInfo, old: Option<&Arc<Value>>, object: &mut Value) {
     match old {
         // The strategy runs before the defaults: fields that it resets get defaults too.
         None => {
-            in_storage_version(&info.resource, object, |object| prepare_create(state, &info.resource, object));
+            in_storage_version(&info.resource, object, |object| prepare_create(store, &info.resource, object));
             default(info, object, None);
-            (info.resource.kind.strategy.set_times)(state, None, object);
+            (info.resource.kind.strategy.set_times)(store, None, object);
         }
-        Some(old) => prepare_change(state, info, old, object),
+        Some(old) => prepare_change(store, info, old, object),
     }
 }
 
 /// Prepares an updated object. The defaults come before the strategy: values that they fill in do not count as a
 /// change. Times are set before the comparison that decides about the generation.
-fn prepare_change(state: &State, info: &RequestInfo, old: &Arc<Value>, new: &mut Value) {
+fn prepare_change(store: &Store, info: &RequestInfo, old: &Arc<Value>, new: &mut Value) {
     default(info, new, Some(old));
     let kind = info.resource.kind;
     (kind.metadata.default)(new);
-    (kind.strategy.set_times)(state, Some(old), new);
+    (kind.strategy.set_times)(store, Some(old), new);
     if info.subresource.is_status() {
-        (kind.strategy.set_status_times)(state, old, new);
+        (kind.strategy.set_status_times)(store, old, new);
     }
     if kind.storage.is_some_and(|storage| new["apiVersion"] != storage.api_version) {
-        let stored = state.get(&info.resource.id, &info.key()).unwrap_or_else(|| old.clone());
+        let stored = store.get(&info.resource.id, &info.key()).unwrap_or_else(|| old.clone());
         let prepare = |new: &mut Value| prepare_update(&info.resource, info.subresource, &stored, new);
         return in_storage_version(&info.resource, new, prepare);
     }
@@ -91,7 +91,7 @@ fn in_storage_version(resource: &Resource, object: &mut Value, change: impl FnOn
 
 /// Runs `PrepareForCreate` of the kind's strategy, and sets the server's metadata. The client's status is dropped for
 /// kinds with the subresource `status`. The uid and the time are new.
-fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
+fn prepare_create(store: &mut Store, resource: &Resource, object: &mut Value) {
     let kind = resource.kind;
     if let Value::Object(map) = object {
         if resource.has_status() && kind.strategy.new_status != NewStatus::AsSent {
@@ -99,8 +99,8 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
         }
         let Some(Value::Object(meta)) = map.get_mut("metadata") else { return };
         meta.retain(|field, _| !SYSTEM_FIELDS.contains(&field.as_str()));
-        meta.insert("uid".into(), state.rng.uid().into());
-        meta.insert("creationTimestamp".into(), state.clock.seconds().into());
+        meta.insert("uid".into(), store.rng.uid().into());
+        meta.insert("creationTimestamp".into(), store.clock.seconds().into());
         if has_generation(resource) {
             meta.insert("generation".into(), 1.into());
         }
@@ -108,7 +108,7 @@ fn prepare_create(state: &mut State, resource: &Resource, object: &mut Value) {
     if kind.strategy.new_status == NewStatus::Empty {
         object["status"] = json!({});
     }
-    (kind.strategy.prepare_create)(state, object);
+    (kind.strategy.prepare_create)(store, object);
     (kind.strategy.drop_unstored)(object);
 }
 

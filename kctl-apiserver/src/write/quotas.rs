@@ -13,8 +13,8 @@ use crate::{
     lifecycle::Writer,
     quota::{Counter, QuotaChange, amounts_json, charge},
     registry::kind::Subresource,
-    state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// The field manager of the usage in the status of quotas.
@@ -30,7 +30,7 @@ pub(super) struct ChargedQuotas(Vec<(Arc<Value>, Value)>);
 ///
 /// # Errors
 /// `Forbidden` if a quota is exceeded, or if the object lacks a value that the quota counts.
-pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<ChargedQuotas, StatusError> {
+pub(super) fn check(store: &Store, attributes: &Attributes<'_>) -> Result<ChargedQuotas, StatusError> {
     let info = attributes.info;
     let mut charges = Vec::new();
     let (Some(counter), Some(new)) = (Counter::for_resource(&info.resource), &attributes.object) else {
@@ -41,8 +41,8 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
         return Ok(ChargedQuotas(charges));
     }
     let is_status = info.subresource.is_status();
-    let change = QuotaChange { counter: &counter, old, new, is_status, now: state.clock.now() };
-    for quota in state.objects_of(&kinds::core::resource_quota::KIND, Some(&info.namespace)) {
+    let change = QuotaChange { counter: &counter, old, new, is_status, now: store.clock.now() };
+    for quota in store.objects_of(&kinds::core::resource_quota::KIND, Some(&info.namespace)) {
         let after = charge(&quota, &change).map_err(|why| rejection(attributes, &why))?;
         charges.extend(after.map(|after| (quota, amounts_json(&after))));
     }
@@ -51,12 +51,12 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>) -> Result<Charge
 
 impl ChargedQuotas {
     /// Writes the usage into the quotas.
-    pub(super) fn write(self, state: &mut State) {
+    pub(super) fn write(self, store: &mut Store) {
         let resource = kinds::core::resource_quota::KIND.group_resource();
         for (quota, used) in self.0 {
             let mut new = Value::clone(&quota);
             new["status"]["used"] = used;
-            WRITER.write(state, &resource, &key::object_key(&quota), &quota, new);
+            WRITER.write(store, &resource, &key::object_key(&quota), &quota, new);
         }
     }
 }

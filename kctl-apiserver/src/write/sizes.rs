@@ -5,7 +5,11 @@
 
 use serde_json::Value;
 
-use crate::{request::RequestInfo, state::State, status::StatusError, store::Key};
+use crate::{
+    request::RequestInfo,
+    status::StatusError,
+    store::{Key, Store},
+};
 
 /// The largest request that etcd accepts: the default of its `--max-request-bytes`. 1.5 MiB.
 const REQUEST_BYTES_MAX: usize = 1536 * 1024;
@@ -17,10 +21,10 @@ const REQUEST_BYTES_REST: usize = 43;
 ///
 /// # Errors
 /// Fails with 500, as a request that etcd rejects.
-pub(super) fn check(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
+pub(super) fn check(store: &Store, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     let resource = &info.resource.id;
     // A cheap upper bound first: most objects are far from the limit and need not be encoded.
-    let n_stored = state.get_stored(resource, key).map_or(0, |stored| stored.text().len());
+    let n_stored = store.get_stored(resource, key).map_or(0, |stored| stored.text().len());
     let is_small = n_stored + 2 * info.body.len() < REQUEST_BYTES_MAX / 2;
     // Defaults may make a custom object larger than the body.
     let has_large_defaults = || info.resource.custom.is_some() && values_len(object) > REQUEST_BYTES_MAX / 4;

@@ -11,11 +11,13 @@ use crate::{
     controllers::definitions,
     conversion, crd,
     deletion::is_being_deleted,
-    go, lifecycle,
+    go,
+    kinds::apiextensions::custom_resource_definition::DEFINITIONS,
+    lifecycle,
     request::{RequestInfo, Verb},
     state::State,
     status::StatusError,
-    store::{DEFINITIONS, Key},
+    store::{Key, Store},
 };
 
 /// Stores an object, unless the request is a dry run. Returns it in the version of the request. The conversion to the
@@ -34,19 +36,19 @@ pub(super) fn store(
 ) -> Result<Arc<Value>, StatusError> {
     normalize(info, &mut write.object);
     if write.is_new() {
-        check_new(state, info, key, &write.object)?;
+        check_new(&state.store, info, key, &write.object)?;
     }
     let mut converted = conversion::convert_for_storage(state, info, write.object)?;
     if info.dry_run() {
         return Ok(dry_run_response(write.old.as_deref(), converted.into_object()));
     }
-    sizes::check(state, info, key, &converted.stored)?;
-    charges.write(state);
+    sizes::check(&state.store, info, key, &converted.stored)?;
+    charges.write(&mut state.store);
     let stored = std::mem::take(&mut converted.stored);
-    let written = commit(state, info, key, write.old, stored, write.unpersisted);
+    let written = commit(&mut state.store, info, key, write.old, stored, write.unpersisted);
     if info.resource.id == *DEFINITIONS {
         // As upstream, the response to a new CRD has no accepted names yet; the next request finds the CRD served.
-        definitions::name(state, key);
+        definitions::name(&mut state.store, key);
     }
     Ok(converted.into_response_object(written))
 }
@@ -69,7 +71,7 @@ fn normalize(info: &RequestInfo, object: &mut Value) {
 
 /// Checks that a new object has no `resourceVersion` and that its name is free. An object that is being deleted still
 /// occupies its name.
-fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
+fn check_new(store: &Store, info: &RequestInfo, key: &Key, object: &Value) -> Result<(), StatusError> {
     // The storage checks the version, and a dry run does not reach it.
     let version = object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
     let has_version = version.parse::<u64>().is_ok_and(|version| version > 0);
@@ -78,7 +80,7 @@ fn check_new(state: &State, info: &RequestInfo, key: &Key, object: &Value) -> Re
         return Err(StatusError::server_error(message));
     }
     let resource = &info.resource.id;
-    let Some(existing) = state.get(resource, key) else { return Ok(()) };
+    let Some(existing) = store.get(resource, key) else { return Ok(()) };
     let mut error = StatusError::already_exists(resource, &key.1);
     if is_being_deleted(&existing) {
         error.message += "; it is being deleted: wait until its finalizers are removed";
@@ -99,7 +101,7 @@ fn dry_run_response(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
 /// Writes the object to the store. An update that changes nothing writes nothing and keeps the version, unless
 /// unpersisted fields count as a change.
 fn commit(
-    state: &mut State,
+    store: &mut Store,
     info: &RequestInfo,
     key: &Key,
     old: Option<Arc<Value>>,
@@ -109,16 +111,16 @@ fn commit(
     let resource = &info.resource.id;
     let is_whole = unpersisted == Unpersisted::Nothing;
     let Some(old) = old else {
-        let put = state.put(resource, key.clone(), object);
+        let put = store.put(resource, key.clone(), object);
         if !is_whole {
-            state.mark_unread_fields(resource, key);
+            store.mark_unread_fields(resource, key);
         }
         return put;
     };
-    let before = state.get(resource, key).unwrap_or(old);
+    let before = store.get(resource, key).unwrap_or(old);
     if is_whole {
-        lifecycle::update(state, resource, key, &before, object)
+        lifecycle::update(store, resource, key, &before, object)
     } else {
-        lifecycle::update_with_unread_fields(state, resource, key, &before, object)
+        lifecycle::update_with_unread_fields(store, resource, key, &before, object)
     }
 }

@@ -2,6 +2,20 @@
 //!
 //! Errors come from four places: metadata, the schema and rules of a CRD, declarative tags (`declared`), and the
 //! functions of the kind. All of them are collected into one response.
+//!
+//! The metadata comes first, or after the rest with `validates_metadata_last`. Then a write of a built-in kind runs these
+//! functions, in this order. Those without `declared` are fields of `Kind::validation`:
+//!
+//! | write of | functions |
+//! |---|---|
+//! | a new object | `declared::validate`, `validate`, `validate_create` |
+//! | an object | `declared::validate`, `validate`, `validate_update`, `validate_subresource` |
+//! | `status` | `declared::validate_status`, `validate_status`, `validate_status_at` |
+//! | another subresource, with a row in `Strategy::parts` | `declared::validate`, and `Part::validate` |
+//! | another subresource | none |
+//!
+//! With `validates_subresources`, writes of `status` and of other subresources also run the functions of an object, before
+//! their own. With `validates_spec_only`, an update that changes neither name nor spec skips the functions of an object.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -14,8 +28,8 @@ use crate::{
     metadata::has_domain,
     registry::{Custom, Resource, kind::Part},
     request::RequestInfo,
-    state::State,
     status::StatusError,
+    store::Store,
     validation::{self, declared},
     write::Write,
 };
@@ -26,12 +40,12 @@ use crate::{
 ///
 /// # Errors
 /// Fails with `Invalid` and all field errors.
-pub(super) fn validate(state: &State, info: &RequestInfo, write: &Write, errors: Errors) -> Result<(), StatusError> {
+pub(super) fn validate(store: &Store, info: &RequestInfo, write: &Write, errors: Errors) -> Result<(), StatusError> {
     let (old, object) = (write.old(), &write.object);
     if let Some(error) = type_mismatch_error(&info.resource, object) {
         return Err(error);
     }
-    validate_own(state.clock.now(), info, write, errors)?;
+    validate_own(store.clock.now(), info, write, errors)?;
     // Upstream has no warnings for a write of the status.
     if write.is_new() || !info.subresource.is_status() {
         info.round.warn_all(validation::warnings::warnings(&info.resource, old, object));

@@ -35,7 +35,7 @@ pub(super) fn run(
     let attributes = write.attributes(info, &key.1);
     plugins::validate(state, &attributes)?;
     admission::validate(state, &attributes)?;
-    let charges = quotas::check(state, &attributes)?;
+    let charges = quotas::check(&state.store, &attributes)?;
     write.object = attributes.object.unwrap_or(Value::Null);
     Ok(charges)
 }

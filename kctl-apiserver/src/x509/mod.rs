@@ -141,11 +141,11 @@ impl<'a> Request<'a> {
     /// verify are accepted without a check: those with SHA-512, or on other curves than P-256 and P-384. RSA keys under
     /// 2048 bits and ECDSA with SHA-1 are rejected, although Go accepts them.
     pub(crate) fn is_signed(&self) -> bool {
-        let of_ecdsa = [OID_SIG_ECDSA_WITH_SHA256, OID_SIG_ECDSA_WITH_SHA384, OID_SIG_ECDSA_WITH_SHA512];
+        let ecdsa_algorithms = [OID_SIG_ECDSA_WITH_SHA256, OID_SIG_ECDSA_WITH_SHA384, OID_SIG_ECDSA_WITH_SHA512];
         match self.parsed.verify_signature() {
             Err(X509Error::SignatureUnsupportedAlgorithm) => {
                 *self.key.0.algorithm.oid() == OID_KEY_TYPE_EC_PUBLIC_KEY
-                    && of_ecdsa.contains(self.parsed.signature_algorithm.oid())
+                    && ecdsa_algorithms.contains(self.parsed.signature_algorithm.oid())
             }
             verdict => verdict.is_ok(),
         }

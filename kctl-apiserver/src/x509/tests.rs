@@ -7,7 +7,7 @@ use super::*;
 const P256: &str = "MIG6MGICAQAwADBZMBMGByqGSM49AgEGCCqGSM49AwEHA0IABH8bAMXkd13ypA1XkR3vMdZ7AtPiG8usjsGQd61EOQlMztrJxBUCTSaYdQp+Gz/OMPft8X8YoQoy26wTEZxbKe+gADAKBggqhkjOPQQDAgNIADBFAiEAutjQlbLjpy4axC1vosWWIzPVIUmL3IzFv0getzz29agCIENPZl+LtVPUS119HHAwxQ+d3wkkFNAKOTtQ5ZGq10Yq";
 const P224: &str = "MIGnMFcCAQAwADBOMBAGByqGSM49AgEGBSuBBAAhAzoABOSlvcr6vMxSEg8GDg1pD0XnzRLGcfMRmKv+QG6DccvueH5eBKEJnItQ8EUvhtAdYxjU0b2bjOrZoAAwCgYIKoZIzj0EAwIDQAAwPQIdALah4ASHSlpd2SrclZdnurRxawnVafMdRoBLYUkCHASQSyDCZL1G352Oxuu6SLhLeJq2DqaMGDKnfVM=";
 const ED25519: &str = "MH8wMwIBADAAMCowBQYDK2VwAyEA92vNNI2IIP5mUzhMlTWubsXnsixZTYBxXqR/8gn+tWWgADAFBgMrZXADQQBu8sRNvZ+llvcNOLaZBHrhy/dEdWuI5Ihh18TthTd8wdFPLCoZF9wPp8W7eeX8Q0LZBZdiVxZPyKbbcdBib3kO";
-const OF_ADMINISTRATOR: &str = "MIHxMIGZAgEAMDcxDTALBgNVBAoMBHRlYW0xFzAVBgNVBAoMDnN5c3RlbTptYXN0ZXJzMQ0wCwYDVQQDDARqYW5lMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEfxsAxeR3XfKkDVeRHe8x1nsC0+Iby6yOwZB3rUQ5CUzO2snEFQJNJph1Cn4bP84w9+3xfxihCjLbrBMRnFsp76AAMAoGCCqGSM49BAMCA0cAMEQCIH8tLyT64tjlNv81YUUp5qj46zXJ31ahjSsyjfuh6I22AiBiVU0U/pSfFCXCofw5EUCbjeSnCsqL5p5ilgDsQ/+/PQ==";
+const ADMINISTRATOR_REQUEST: &str = "MIHxMIGZAgEAMDcxDTALBgNVBAoMBHRlYW0xFzAVBgNVBAoMDnN5c3RlbTptYXN0ZXJzMQ0wCwYDVQQDDARqYW5lMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEfxsAxeR3XfKkDVeRHe8x1nsC0+Iby6yOwZB3rUQ5CUzO2snEFQJNJph1Cn4bP84w9+3xfxihCjLbrBMRnFsp76AAMAoGCCqGSM49BAMCA0cAMEQCIH8tLyT64tjlNv81YUUp5qj46zXJ31ahjSsyjfuh6I22AiBiVU0U/pSfFCXCofw5EUCbjeSnCsqL5p5ilgDsQ/+/PQ==";
 const LEAF: &str = include_str!("leaf.pem");
 
 fn der(base64: &str) -> Vec<u8> {
@@ -46,7 +46,7 @@ fn truncated_or_extended_request_is_rejected() {
 
 #[test]
 fn subject_has_organizations() {
-    assert_eq!(Request::read(&der(OF_ADMINISTRATOR)).unwrap().organizations(), ["team", "system:masters"]);
+    assert_eq!(Request::read(&der(ADMINISTRATOR_REQUEST)).unwrap().organizations(), ["team", "system:masters"]);
     assert!(Request::read(&der(P256)).unwrap().organizations().is_empty());
 }
 

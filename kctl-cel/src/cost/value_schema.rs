@@ -106,18 +106,18 @@ impl<'a> ValueSchema<'a> {
             return if matches!(self, Self::Text) { VALUE_BYTES_MAX } else { 0 };
         };
         // A negative bound counts as 0, as upstream converts it.
-        let said = |key: &str| schema[key].as_i64().map(|said| u64::try_from(said).unwrap_or(0));
-        let characters = said("maxLength").map(|length| length.saturating_mul(4));
+        let bound = |key: &str| schema[key].as_i64().map(|bound| u64::try_from(bound).unwrap_or(0));
+        let characters = bound("maxLength").map(|length| length.saturating_mul(4));
         if schema["x-kubernetes-int-or-string"] == true {
             return characters.unwrap_or(VALUE_BYTES_MAX);
         }
         match schema["type"].as_str().unwrap_or_default() {
-            "array" => said("maxItems").unwrap_or_else(|| VALUE_BYTES_MAX / (items_schema(schema).bytes_min() + 1)),
+            "array" => bound("maxItems").unwrap_or_else(|| VALUE_BYTES_MAX / (items_schema(schema).bytes_min() + 1)),
             "object" if schema["additionalProperties"].is_object() => {
-                said("maxProperties").unwrap_or_else(|| VALUE_BYTES_MAX / (values_schema(schema).bytes_min() + 6))
+                bound("maxProperties").unwrap_or_else(|| VALUE_BYTES_MAX / (values_schema(schema).bytes_min() + 6))
             }
             "string" => match schema["format"].as_str().unwrap_or_default() {
-                "byte" => said("maxLength").unwrap_or(VALUE_BYTES_MAX),
+                "byte" => bound("maxLength").unwrap_or(VALUE_BYTES_MAX),
                 "duration" | "date-time" => 32,
                 "date" => 12,
                 _ => characters.or_else(|| longest(&schema["enum"])).unwrap_or(VALUE_BYTES_MAX),

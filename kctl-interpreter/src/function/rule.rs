@@ -17,9 +17,10 @@ use serde_json::Value;
 
 use super::{call_inputs::CallInputs, error::FunctionError, function_info::FunctionInfo, item::StatusItem};
 use crate::{
+    canonical,
     chain::{LayerError, LayerFuture},
     kind::Gvk,
-    operation::{Inputs, field},
+    operation::{Inputs, InterpretComponent, Op, Operation, field},
 };
 
 /// A kind that functions can take: a custom resource, or a type of k8s-openapi. Every
@@ -119,7 +120,12 @@ impl Rule {
     {
         Self::new::<K>(about, move |inputs| {
             let called = CallInputs { about, inputs }.object::<K>().map(&call);
-            Box::pin(async move { called?.await })
+            Box::pin(async move {
+                canonicalize_answer(about.operation, called?.await?).map_err(|problem| {
+                    let (function, operation, object) = (about, about.operation, inputs.object_name());
+                    FunctionError::AnswerInvalid { function, operation, object, problem }.into()
+                })
+            })
         })
     }
 
@@ -149,7 +155,7 @@ impl Rule {
         F: Fn(K) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<K, LayerError>> + Send + 'static,
     {
-        Self::mutating(about, move |object, _asked| Ok(call(object)))
+        Self::mutating(about, move |object, _request| Ok(call(object)))
     }
 
     /// Creates a rule for a function that sets the number of replicas, for `ReviseReplica`.
@@ -337,6 +343,27 @@ impl Rule {
             Err(panic) => Box::pin(ready(Err(panic_error(about, inputs, panic.as_ref()).into()))),
         }
     }
+}
+
+/// Returns an answer whose requirements are as Karmada's types write them, such as `1Gi` for `1024Mi`: the other layers
+/// return that form, and Karmada compares results as a whole.
+///
+/// # Errors
+/// A field of the requirements has another type in Karmada, for example a quantity that is not one.
+fn canonicalize_answer(operation: Operation, mut answer: Value) -> Result<Value, String> {
+    let field = match operation {
+        Operation::InterpretReplica => "requires",
+        Operation::InterpretComponent => InterpretComponent::FIELD,
+        _ => return Ok(answer),
+    };
+    if let Some(output) = answer.get_mut(field).filter(|output| !output.is_null()) {
+        *output = if operation == Operation::InterpretReplica {
+            canonical::write(&canonical::read::<canonical::ReplicaRequirements>(output.take())?)?
+        } else {
+            canonical::write(&canonical::read_list::<canonical::Component>(output.take())?)?
+        };
+    }
+    Ok(answer)
 }
 
 /// Returns the error for a function that panicked, and logs it.

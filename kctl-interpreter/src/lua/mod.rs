@@ -37,6 +37,7 @@
 //! # Ok::<(), kctl_interpreter::lua::ScriptError>(())
 //! ```
 
+mod compile;
 mod concat;
 mod customization;
 mod error;

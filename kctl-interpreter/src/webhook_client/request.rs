@@ -126,20 +126,20 @@ mod tests {
             |status| AggregatedStatusItem { cluster_name: "m".into(), status, ..AggregatedStatusItem::default() };
         let start =
             r#"{"kind":"ResourceInterpreterContext","apiVersion":"config.karmada.io/v1alpha1","request":{"uid":"u","#;
-        let of_pod = r#""kind":{"group":"","version":"v1","kind":"Pod"},"name":"a","namespace":"d","operation":"#;
+        let pod_fields = r#""kind":{"group":"","version":"v1","kind":"Pod"},"name":"a","namespace":"d","operation":"#;
         let object = r#""object":{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a","namespace":"d"}}"#;
         let cases = [
             (
                 written(Operation::InterpretHealth, Object(pod.clone())),
-                format!("{start}{of_pod}\"InterpretHealth\",{object},\"replicas\":0}}}}\n"),
+                format!("{start}{pod_fields}\"InterpretHealth\",{object},\"replicas\":0}}}}\n"),
             ),
             (
                 written(Operation::ReviseReplica, Revision { object: pod.clone(), replicas: 3 }),
-                format!("{start}{of_pod}\"ReviseReplica\",{object},\"replicas\":3}}}}\n"),
+                format!("{start}{pod_fields}\"ReviseReplica\",{object},\"replicas\":3}}}}\n"),
             ),
             (
                 written(Operation::Retain, Retention { desired: pod.clone(), observed: json!({}) }),
-                format!("{start}{of_pod}\"Retain\",{object},\"observedObject\":{{}},\"replicas\":0}}}}\n"),
+                format!("{start}{pod_fields}\"Retain\",{object},\"observedObject\":{{}},\"replicas\":0}}}}\n"),
             ),
             (
                 written(
@@ -147,12 +147,12 @@ mod tests {
                     Aggregation { object: pod.clone(), items: vec![item(Some(json!(1)))] },
                 ),
                 format!(
-                    "{start}{of_pod}\"AggregateStatus\",{object},\"replicas\":0,\"aggregatedStatus\":[{{\"clusterName\":\"m\",\"status\":1}}]}}}}\n"
+                    "{start}{pod_fields}\"AggregateStatus\",{object},\"replicas\":0,\"aggregatedStatus\":[{{\"clusterName\":\"m\",\"status\":1}}]}}}}\n"
                 ),
             ),
             (
                 written(Operation::AggregateStatus, Aggregation { object: pod, items: Vec::new() }),
-                format!("{start}{of_pod}\"AggregateStatus\",{object},\"replicas\":0}}}}\n"),
+                format!("{start}{pod_fields}\"AggregateStatus\",{object},\"replicas\":0}}}}\n"),
             ),
             (
                 written(Operation::InterpretStatus, Object(node)),

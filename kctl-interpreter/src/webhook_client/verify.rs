@@ -157,7 +157,7 @@ impl Response {
             },
             Operation::InterpretDependency => match self.dependencies {
                 Some(dependencies) => {
-                    dependency::verify(&dependencies)?;
+                    let dependencies = dependency::verify_and_canonicalize(dependencies)?;
                     canonical::write(&dependencies).map_err(CallError::Request)?
                 }
                 None => Value::Null,

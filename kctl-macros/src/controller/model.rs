@@ -247,12 +247,12 @@ impl Verb {
     }
 
     /// Returns `true` if `cx.owned` has an operation with this verb, or its cache needs it.
-    pub(super) fn is_of_owned(self) -> bool {
+    pub(super) fn applies_to_owned(self) -> bool {
         !matches!(self, Self::Binding | Self::DeleteCollection | Self::Token)
     }
 
     /// Returns `true` if a `Context` has an operation on the primary with this verb, or its cache needs it.
-    pub(super) fn is_of_primary(self) -> bool {
+    pub(super) fn applies_to_primary(self) -> bool {
         matches!(self, Self::Get | Self::List | Self::Watch | Self::Patch | Self::Delete | Self::Status | Self::Scale)
     }
 }

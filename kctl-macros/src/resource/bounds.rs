@@ -4,7 +4,7 @@
 //! Only literals are compared. Bounds of a number are compared as `f64`, which is exact up to 2^53; larger bounds
 //! that differ by less are not reported.
 
-use super::{json::Json, markers::Markers};
+use super::{json::Json, marker::Markers};
 use crate::{codes, diagnostics::Errors};
 
 /// Names of a lower and an upper bound. The flag is `true` if equal bounds leave no value, because one of them is
@@ -21,7 +21,7 @@ const PAIRS: [(&str, &str, bool); 7] = [
 
 /// Markers that exclude each other: at most one may be given. `schemaless` removes the schema that the other markers
 /// would extend.
-const OPPOSITES: [(&str, &str); 6] = [
+const MUTUALLY_EXCLUSIVE: [(&str, &str); 6] = [
     ("minimum", "exclusive_minimum"),
     ("maximum", "exclusive_maximum"),
     ("schemaless", "type_"),
@@ -44,7 +44,7 @@ pub(super) fn check(markers: &Markers, errors: &mut Errors) {
             );
         }
     }
-    for (one, other) in OPPOSITES {
+    for (one, other) in MUTUALLY_EXCLUSIVE {
         if markers.has(one) && markers.has(other) {
             let what = format!("`{one}` and `{other}` contradict each other");
             let help = format!("write `{one}` or `{other}`");

@@ -7,8 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::{Ident, LitInt, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream};
 
 use super::{
-    json::{Json, parse_comma},
-    markers::up_to_comma,
+    json::{Json, parse_comma, up_to_comma},
     option_values,
 };
 use crate::{

@@ -5,9 +5,9 @@
 //! the derive is still above the attribute.
 
 use proc_macro2::Span;
-use syn::{Attribute, DeriveInput, Ident, Item};
+use syn::{Attribute, DeriveInput, Ident, Item, punctuated::Punctuated};
 
-use super::{check::derived_traits, model::Derive};
+use super::model::Derive;
 use crate::{
     codes,
     diagnostics::Errors,
@@ -24,7 +24,7 @@ pub(super) fn check(input: &DeriveInput, attribute: &str, file: Option<&str>, er
     // Two types of one name in two modules: only one of them may have the mistake.
     let (Some(names), None) = (found.next(), found.next()) else { return Vec::new() };
     let is_above = |derive: &Derive| names.iter().any(|name| name == derive.name());
-    let twice: Vec<Derive> = Derive::OF_SCHEMA.into_iter().filter(is_above).collect();
+    let twice: Vec<Derive> = Derive::SCHEMA_DERIVES.into_iter().filter(is_above).collect();
     if !twice.is_empty() {
         let names: Vec<_> = twice.iter().map(|derive| format!("`{}`", derive.name())).collect();
         let verb = if names.len() == 1 { "is" } else { "are" };
@@ -58,6 +58,15 @@ fn above(item: &Item, name: &Ident, attribute: &str) -> Option<Vec<String>> {
     };
     let at = attributes.iter().position(|candidate| has_name(candidate, &[attribute]))?;
     (ident == name).then(|| derived_traits(&attributes[..at]))
+}
+
+/// Returns the names of the traits that an item derives: deriving one twice would be an error in code that the user can't see.
+pub(crate) fn derived_traits(attributes: &[Attribute]) -> Vec<String> {
+    let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
+    let parse =
+        |attribute: &Attribute| attribute.parse_args_with(Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);
+    let paths = derives.filter_map(|attribute| parse(attribute).ok()).flatten();
+    paths.filter_map(|path| path.segments.last().map(|segment| segment.ident.to_string())).collect()
 }
 
 #[cfg(test)]

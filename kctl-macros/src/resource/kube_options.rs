@@ -25,8 +25,8 @@ use syn::{
 };
 
 use super::{
-    json::parse_comma,
-    markers::{snake_case, up_to_comma},
+    json::{parse_comma, up_to_comma},
+    markers::snake_case,
     model::{KubeOption, SchemaSource},
     nested_options, nested_values, option_values,
 };

@@ -5,7 +5,7 @@
 
 use syn::{Attribute, Field};
 
-use super::{markers::Markers, meta_option::MetaOption};
+use super::{marker::Markers, meta_option::MetaOption};
 use crate::{codes, diagnostics::Errors, function::generic_argument};
 
 /// Options of serde that accept a missing field, or leave the field out of the JSON.
@@ -22,8 +22,8 @@ pub(super) fn check(field: &Field, container: &[Attribute], markers: &Markers, e
     if is_conditional(&field.attrs) || is_conditional(container) || markers.has("default") {
         return;
     }
-    let of_container = MetaOption::collect(container, "serde");
-    if of_container.iter().any(|option| ["default", "transparent"].contains(&option.name.as_str())) {
+    let container_options = MetaOption::collect(container, "serde");
+    if container_options.iter().any(|option| ["default", "transparent"].contains(&option.name.as_str())) {
         return;
     }
     let options = MetaOption::collect(&field.attrs, "serde");

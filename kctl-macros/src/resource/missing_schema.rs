@@ -10,7 +10,7 @@ use syn::{
     Attribute, Data, DeriveInput, Fields, GenericArgument, Generics, Ident, Item, ItemImpl, PathArguments, Type,
 };
 
-use super::{check::derived_traits, model::Stub};
+use super::{derive_order::derived_traits, model::Stub};
 use crate::{
     codes,
     diagnostics::Errors,

@@ -3,7 +3,7 @@
 use proc_macro2::TokenTree;
 use syn::{DeriveInput, Error, Field, Ident};
 
-use super::{json::Json, markers::Markers, none::NonePolicy};
+use super::{marker::Markers, none::NonePolicy};
 use crate::crate_path::CratePath;
 
 /// A struct or an enum with everything that the attribute adds to it.
@@ -80,7 +80,7 @@ pub(super) enum Derive {
 
 impl Derive {
     /// The derives of a part of a kind.
-    pub(super) const OF_SCHEMA: [Self; 6] =
+    pub(super) const SCHEMA_DERIVES: [Self; 6] =
         [Self::Clone, Self::Debug, Self::PartialEq, Self::Serialize, Self::Deserialize, Self::JsonSchema];
 
     /// Returns the last segment of the derive's path.
@@ -150,15 +150,4 @@ pub(super) struct Stub {
     pub(super) name: Ident,
     /// The derives that the type has.
     pub(super) derives: Vec<String>,
-}
-
-/// One marker: `min_length = 1` is `minLength` of the schema later on.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Marker {
-    /// The name with its span: an error about the marker points there.
-    pub(super) written: Ident,
-    /// The name as users write it.
-    pub(super) name: String,
-    /// The value in the form of the marker: `true` for a flag, a list for `allowed`, an object for `rule`.
-    pub(super) value: Json,
 }

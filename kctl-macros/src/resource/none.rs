@@ -15,7 +15,7 @@
 
 use syn::{Attribute, Field, Type};
 
-use super::{json::Json, markers::Markers, meta_option::MetaOption};
+use super::{json::Json, marker::Markers, meta_option::MetaOption};
 use crate::function::generic_argument;
 
 /// Types whose schema has no list of allowed values. Any other type may be an enum.

@@ -15,10 +15,10 @@ const TIME: &str = "kctl::k8s::apimachinery::pkg::apis::meta::v1::Time";
 
 /// Reports each such field, and changes it so that the derives accept it.
 pub(super) fn check(input: &mut DeriveInput, krate: &CratePath, errors: &mut Errors) {
-    let mut of_fields = |fields: &mut Fields| fields.iter_mut().for_each(|field| check_field(field, krate, errors));
+    let mut check_fields = |fields: &mut Fields| fields.iter_mut().for_each(|field| check_field(field, krate, errors));
     match &mut input.data {
-        Data::Struct(data) => of_fields(&mut data.fields),
-        Data::Enum(data) => data.variants.iter_mut().for_each(|variant| of_fields(&mut variant.fields)),
+        Data::Struct(data) => check_fields(&mut data.fields),
+        Data::Enum(data) => data.variants.iter_mut().for_each(|variant| check_fields(&mut variant.fields)),
         Data::Union(_) => {}
     }
 }

@@ -4,7 +4,7 @@
 //!
 //! kube's connector has three timeouts: connect, read and write. A read timeout would also close a watch that is
 //! merely quiet, so only the first is used here. A dead HTTP/2 connection is found by pings, a dead HTTP/1.1 one by
-//! [`Limits::first_byte_within`](super::router::Limits::first_byte_within).
+//! [`Limits::first_byte_within`](super::limits::Limits::first_byte_within).
 
 use std::{
     io,
@@ -55,7 +55,7 @@ impl Connector {
     ///
     /// # Errors
     /// Certificates, keys, the server name or the proxy cannot be read.
-    pub(super) fn from_config(config: &Config, speaks: Alpn) -> kube::Result<Self> {
+    pub(super) fn from_config(config: &Config, alpn: Alpn) -> kube::Result<Self> {
         let dial = Dial::from_config(config)?;
         let tls = trust::with_serving_certificates(config, config.rustls_client_config()?);
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
@@ -69,7 +69,7 @@ impl Connector {
             }
             None => builder,
         };
-        let https = match speaks {
+        let https = match alpn {
             Alpn::Http1 => builder.enable_http1().wrap_connector(dial),
             Alpn::Both => builder.enable_all_versions().wrap_connector(dial),
         };

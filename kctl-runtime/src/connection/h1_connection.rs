@@ -81,7 +81,7 @@ impl H1Connection {
 
     /// Alternates between response and connection until one of them is done, or both wait.
     ///
-    /// A wake-up that arrives during a turn sets `heard` and causes one more turn, without going through the
+    /// A wake-up that arrives during a turn sets `woken` and causes one more turn, without going through the
     /// runtime. After [`TURNS_MAX`] turns the task yields, so a long list does not starve its neighbours.
     fn poll_alternately<T>(
         &mut self,
@@ -89,7 +89,7 @@ impl H1Connection {
         what: &mut impl FnMut(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
         for _ in 0..TURNS_MAX {
-            self.signal.heard.store(false, Ordering::SeqCst);
+            self.signal.woken.store(false, Ordering::SeqCst);
             let polled = what(context);
             if polled.is_ready() {
                 return polled;
@@ -98,7 +98,7 @@ impl H1Connection {
             if connection.is_some_and(|connection| Pin::new(connection).poll(context).is_ready()) {
                 // The sender and the body return the error of a connection that has ended.
                 self.connection = None;
-            } else if !self.signal.heard.load(Ordering::SeqCst) {
+            } else if !self.signal.woken.load(Ordering::SeqCst) {
                 return Poll::Pending;
             }
         }
@@ -118,7 +118,7 @@ impl H1Connection {
 struct Signal {
     driver: AtomicWaker,
     is_inside: AtomicBool,
-    heard: AtomicBool,
+    woken: AtomicBool,
 }
 
 impl Signal {
@@ -137,7 +137,7 @@ impl Signal {
     /// otherwise.
     fn leave_waiting(&self) {
         self.is_inside.store(false, Ordering::SeqCst);
-        if self.heard.load(Ordering::SeqCst) {
+        if self.woken.load(Ordering::SeqCst) {
             self.driver.wake();
         }
     }
@@ -149,7 +149,7 @@ impl Wake for Signal {
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        self.heard.store(true, Ordering::SeqCst);
+        self.woken.store(true, Ordering::SeqCst);
         if !self.is_inside.load(Ordering::SeqCst) {
             self.driver.wake();
         }
@@ -182,7 +182,7 @@ mod tests {
         signal.leave_waiting();
         assert_eq!(n_woken(), 1, "what came after it looked");
         signal.enter(&driver);
-        signal.heard.store(false, Ordering::SeqCst);
+        signal.woken.store(false, Ordering::SeqCst);
         signal.leave_waiting();
         assert_eq!(n_woken(), 0);
         wakes.wake_by_ref();

@@ -5,7 +5,10 @@
 //! own connection. The pool learns only from the first handshake that HTTP/2 is spoken.
 
 use std::{
-    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -16,16 +19,19 @@ use hyper_util::{
     rt::{TokioExecutor, TokioTimer},
 };
 use kube::client::Body;
-use tokio::{sync::Mutex, time::timeout};
+use tokio::{
+    sync::Mutex,
+    time::{Instant, timeout},
+};
 
-use super::{connector::Connector, router::Limits};
+use super::{connector::Connector, limits::Limits};
 
 /// Flow-control window of a stream, in bytes. A connection has one of this size for each of its streams, so
 /// an unread stream never stops the others.
 const WINDOW: u32 = 256 << 10;
 /// Longest time for which the first request of a connection is alone, so that others find the connection
 /// instead of opening their own.
-const FIRST_WITHIN: Duration = Duration::from_secs(1);
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of idle HTTP/1.1 connections, for servers without HTTP/2. Further ones are closed.
 const IDLE_MAX: usize = 4;
 
@@ -41,9 +47,23 @@ pub(super) struct H2Connection {
     /// Streams with a response.
     pub(super) n_responded: AtomicUsize,
     /// `true` once a request was answered, until a connection error.
-    is_there: AtomicBool,
+    is_established: AtomicBool,
     /// Held by the request that opens the connection.
     first: Mutex<()>,
+    /// The last bound that was learned on this connection, to take it back if the connection was dead.
+    learned: parking_lot::Mutex<Option<LearnedLimit>>,
+    /// Longest time until pings have closed a dead connection, with a margin for a busy process.
+    dead_within: Duration,
+}
+
+/// A bound on streams that was lowered.
+struct LearnedLimit {
+    since: Instant,
+    /// The bound before.
+    before: usize,
+    n_responded: usize,
+    /// The bound, shared with the pool.
+    n_max: Arc<AtomicUsize>,
 }
 
 impl H2Connection {
@@ -66,8 +86,10 @@ impl H2Connection {
             pool: builder.build(connector.clone()),
             n_open: AtomicUsize::default(),
             n_responded: AtomicUsize::default(),
-            is_there: AtomicBool::default(),
+            is_established: AtomicBool::default(),
             first: Mutex::default(),
+            learned: parking_lot::Mutex::default(),
+            dead_within: 2 * (limits.ping_every + limits.ping_within),
         }
     }
 
@@ -83,12 +105,12 @@ impl H2Connection {
     /// # Cancel safety
     /// Safe: dropping the future resets the stream, and other streams of the connection are unaffected.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, legacy::Error> {
-        if !self.is_there.load(Ordering::Acquire)
-            && let Ok(_alone) = timeout(FIRST_WITHIN, self.first.lock()).await
-            && !self.is_there.load(Ordering::Acquire)
+        if !self.is_established.load(Ordering::Acquire)
+            && let Ok(_alone) = timeout(FIRST_REQUEST_TIMEOUT, self.first.lock()).await
+            && !self.is_established.load(Ordering::Acquire)
         {
             let response = self.pool.request(request).await?;
-            self.is_there.store(true, Ordering::Release);
+            self.is_established.store(true, Ordering::Release);
             return Ok(response);
         }
         let response = self.pool.request(request).await;
@@ -98,8 +120,35 @@ impl H2Connection {
         response
     }
 
-    /// Marks the connection as lost: the next request opens one first.
+    /// Marks the connection as lost: the next request opens one first. Takes back a bound that was learned just before,
+    /// because a dead connection leaves each stream without a response.
     pub(super) fn mark_lost(&self) {
-        self.is_there.store(false, Ordering::Release);
+        self.is_established.store(false, Ordering::Release);
+        let learned = self.learned.lock().take();
+        if let Some(learned) = learned.filter(|learned| learned.since.elapsed() <= self.dead_within) {
+            let LearnedLimit { before, n_responded, n_max, .. } = learned;
+            let _changed_meanwhile = n_max.compare_exchange(n_responded, before, Ordering::Relaxed, Ordering::Relaxed);
+        }
+    }
+
+    /// Lowers the bound to the streams that the server responded to: it did not respond to one more.
+    pub(super) fn lower_limit(&self, n_max: &Arc<AtomicUsize>) {
+        let n_responded = self.n_responded.load(Ordering::Relaxed);
+        if n_responded == 0 {
+            return;
+        }
+        let mut learned = self.learned.lock();
+        let before = n_max.fetch_min(n_responded, Ordering::Relaxed);
+        if n_responded >= before {
+            return;
+        }
+        // Several streams of a dead connection may lower it one after the other.
+        let recent = learned.take().filter(|earlier| earlier.since.elapsed() <= self.dead_within);
+        let before = recent.map_or(before, |earlier| earlier.before.max(before));
+        *learned = Some(LearnedLimit { since: Instant::now(), before, n_responded, n_max: n_max.clone() });
+        tracing::info!(
+            streams = n_responded,
+            "watch timed out on a shared HTTP/2 connection; lowering streams per connection"
+        );
     }
 }

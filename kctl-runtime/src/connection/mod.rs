@@ -65,11 +65,14 @@ mod agent;
 mod connector;
 mod dial;
 mod h1_connection;
+mod h1_idle;
 mod h1_pool;
 mod h2_connection;
 mod h2_pool;
+mod h2_stream;
 mod is_streaming;
 pub mod kubeconfig;
+mod limits;
 mod plugin;
 mod plugin_auth;
 mod plugin_process;
@@ -93,10 +96,11 @@ pub use agent::name;
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use dial::UNACKNOWLEDGED_MAX;
 pub use is_streaming::is_streaming;
+use limits::Limits;
 use plugin::Plugin;
 use plugin_auth::PluginAuth;
 pub(crate) use router::LongResponse;
-use router::{Limits, Router};
+use router::Router;
 
 /// The HTTP service below a client of [`builder`]: boxed, so that layers have a name for it.
 ///

@@ -20,7 +20,7 @@
 //! | server answers 401 | the response is passed on; the next request runs the plugin first |
 //! | plugin fails | warning; requests continue to use the last credential |
 //! | plugin failed or ran less than 5 s ago | it is not run again |
-//! | plugin runs for more than [`ALONE_MAX`], or [`WITH_USER_MAX`] at a terminal | it is killed, and counts as failed |
+//! | plugin exceeds [`NON_INTERACTIVE_TIMEOUT`], or [`INTERACTIVE_TIMEOUT`] at a terminal | it is killed, and has failed |
 //!
 //! client-go has no such limit. Here all requests wait for the plugin, so one that hangs would stop the program without
 //! an error.
@@ -52,9 +52,9 @@ use super::plugin_process::PluginProcess;
 /// A credential that expires within this time is renewed, because a request takes its time.
 const BEFORE_END: Duration = Duration::from_secs(10);
 /// Time limit of a plugin without a terminal, as in a Pod. It only has to request a token from a server.
-const ALONE_MAX: Duration = Duration::from_secs(60);
+const NON_INTERACTIVE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time limit of a plugin that may ask the user. Logging in by a browser takes minutes.
-const WITH_USER_MAX: Duration = Duration::from_secs(600);
+const INTERACTIVE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time after which the log says that the start waits for the plugin.
 const SLOW_AFTER: Duration = Duration::from_secs(5);
 
@@ -76,7 +76,7 @@ pub(super) enum PluginError {
     /// The exit status is not zero. The plugin's stderr is inherited, so its own message is on the terminal.
     #[error("the plugin `{command}` of the kubeconfig ended with {status}")]
     Failed { command: String, status: ExitStatus },
-    /// It ran longer than [`ALONE_MAX`] or [`WITH_USER_MAX`], and was killed.
+    /// It ran longer than [`NON_INTERACTIVE_TIMEOUT`] or [`INTERACTIVE_TIMEOUT`], and was killed.
     #[error(
         "the plugin `{command}` of the kubeconfig did not end within {limit:?} and was killed; run it by hand to see what it waits for"
     )]
@@ -327,9 +327,9 @@ struct ExecCredentialStatus {
 
 /// Runs the plugin and reads its credential.
 ///
-/// Blocks until the plugin ends, at most for [`ALONE_MAX`], or [`WITH_USER_MAX`] at a terminal.
+/// Blocks until the plugin ends, at most for [`NON_INTERACTIVE_TIMEOUT`], or [`INTERACTIVE_TIMEOUT`] at a terminal.
 fn run_plugin(exec: &ExecConfig, process: &PluginProcess) -> Result<Credential, PluginError> {
-    run_plugin_within(exec, process, if uses_terminal(exec)? { WITH_USER_MAX } else { ALONE_MAX })
+    run_plugin_within(exec, process, if uses_terminal(exec)? { INTERACTIVE_TIMEOUT } else { NON_INTERACTIVE_TIMEOUT })
 }
 
 /// Runs a plugin like [`run_plugin`], with the given time limit.

@@ -18,9 +18,10 @@ use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
 use super::{
+    limits::Limits,
     plugin::{Credential, Plugin},
     response_body::ResponseBody,
-    router::{Limits, Router},
+    router::Router,
 };
 
 /// A service that authenticates with a plugin. Clones share the state.

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 /// Maximum output of a plugin in bytes. A longer one is cut, and then is not an `ExecCredential`.
 const OUTPUT_LEN_MAX: u64 = 1 << 20;
 /// Time between two checks of a plugin that has closed its stdout and has not ended.
-const ENDS_EVERY: Duration = Duration::from_millis(5);
+const EXIT_POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The process of one run. Its lock is never held while a thread waits for the process.
 #[derive(Default)]
@@ -96,7 +96,7 @@ impl PluginProcess {
             if left().is_zero() {
                 return Ok(None);
             }
-            std::thread::sleep(ENDS_EVERY.min(left()));
+            std::thread::sleep(EXIT_POLL_INTERVAL.min(left()));
         }
     }
 }

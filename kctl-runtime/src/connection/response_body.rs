@@ -15,7 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{h1_pool::UsedConnection, h2_pool::Stream};
+use super::{h1_idle::UsedConnection, h2_stream::Stream};
 
 /// The body of a response.
 ///

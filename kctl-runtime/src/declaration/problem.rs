@@ -233,11 +233,11 @@ mod tests {
         let owned = || builder().owns::<Secret>("owns = Secret");
         let valid = owned().selector("app in (web)").fields("metadata.name!=a").build();
         check(&valid, None);
-        let of_primary = "`app in web` in `selector` of the primary is not a selector";
-        check(&builder().primary_selector("app in web").build(), Some(of_primary));
-        let of_owned = "`app=web,` in `selector` of `owns = Secret` is not a selector";
-        check(&owned().selector("app=web,").build(), Some(of_owned));
-        let of_fields = "`spec.nodeName` in `fields` of `owns = Secret` is not a selector";
-        check(&owned().fields("spec.nodeName").build(), Some(of_fields));
+        let primary_message = "`app in web` in `selector` of the primary is not a selector";
+        check(&builder().primary_selector("app in web").build(), Some(primary_message));
+        let owned_message = "`app=web,` in `selector` of `owns = Secret` is not a selector";
+        check(&owned().selector("app=web,").build(), Some(owned_message));
+        let fields_message = "`spec.nodeName` in `fields` of `owns = Secret` is not a selector";
+        check(&owned().fields("spec.nodeName").build(), Some(fields_message));
     }
 }

@@ -68,7 +68,7 @@ struct Merged {
     after: Option<Arc<Stored>>,
     /// The newest state, or the last one before the deletion.
     last: Arc<Stored>,
-    /// [`Origin::Live`] if any of the changes is.
+    /// The latest origin of the changes: [`Origin::Live`] if any of them is.
     origin: Origin,
     since: Instant,
 }
@@ -160,9 +160,7 @@ impl Waiting {
         let (last, key) = (change.latest(), change.latest().key());
         if let Some(merged) = self.merged.get_mut(key) {
             (merged.after, merged.last) = (after.cloned(), last.clone());
-            if origin == Origin::Live {
-                merged.origin = Origin::Live;
-            }
+            merged.origin = merged.origin.max(origin);
             self.skipped = true;
         } else {
             let (before, after, last) = (before.cloned(), after.cloned(), last.clone());

@@ -140,6 +140,9 @@ pub fn for_relation(
     let (relation, kind, namespaced) = (relation.clone(), primary.kind.clone(), primary.namespaced);
     Arc::new(move |change, origin| {
         if !passes(&relation, change) {
+            if let (RelationKind::Primary, Change::Deleted { last }) = (relation.declared_as, change) {
+                free_entry(&queue, change, last.key(), origin);
+            }
             return;
         }
         for (key, effects) in affected_primaries(&relation, change, PrimaryKind { kind: &kind, namespaced }, &primaries)
@@ -240,19 +243,28 @@ fn add(
     queue.add(Add::new(key).priority(priority(origin)).tags(tag(index, origin)).event(event));
 }
 
+/// Enqueues the key of a deleted primary whose predicate drops the deletion, if the queue has an entry of it. The run
+/// finds no object and frees the entry; without it, a key that was given up would count as failing indefinitely.
+fn free_entry(queue: &WorkQueue<ObjectKey>, change: &Change<Stored>, key: &ObjectKey, origin: Origin) {
+    if queue.has_entry(key) {
+        add(queue, change, key.clone(), Effects::on_primary(change), (0, origin));
+    }
+}
+
 /// Returns the priority of a key: objects of the initial list wait behind fresh changes.
 fn priority(origin: Origin) -> i32 {
     match origin {
-        Origin::InitialList => PRIORITY_INITIAL,
+        Origin::InitialList | Origin::LateList => PRIORITY_INITIAL,
         Origin::Live => 0,
     }
 }
 
-/// Returns the tag that records why a key was queued.
+/// Returns the tag that records why a key was queued. Objects that other relations list after the start are changes for
+/// primaries that were there before: `converged` must not skip these, whose wait for a requeue ends as well.
 fn tag(index: usize, origin: Origin) -> u32 {
-    match origin {
-        Origin::InitialList => TAG_INITIAL,
-        Origin::Live => relation_tag(index),
+    match (origin, index) {
+        (Origin::InitialList, _) | (Origin::LateList, 0) => TAG_INITIAL,
+        (Origin::LateList | Origin::Live, _) => relation_tag(index),
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) const HANDLED_AT_ONCE: usize = 16;
 
 /// A handler that cannot keep up enqueues all objects of its controller once per this many changes, or when it has
 /// caught up.
-const CAUGHT_UP_EVERY: usize = CHANGES_WAITING_MAX;
+const REQUEUE_ALL_INTERVAL: usize = CHANGES_WAITING_MAX;
 
 /// A handler with its own task, separate from the writer of its store. It is at most [`CHANGES_WAITING_MAX`] changes
 /// plus one per object behind.
@@ -79,7 +79,7 @@ impl SpawnedHandler {
             };
             n_behind += run_user_code(run_batch);
             let (n_put, n_taken) = self.mailbox.counts();
-            if n_put == n_taken || n_behind >= CAUGHT_UP_EVERY {
+            if n_put == n_taken || n_behind >= REQUEUE_ALL_INTERVAL {
                 n_behind = 0;
                 self.catch_up(&all);
             }

@@ -117,7 +117,7 @@ impl Manager {
     /// };
     ///
     /// let leases = ElectionConfig::new("settings.example.com", "shop", &identity());
-    /// let config = ShardConfig::new(leases, 16, ShardBy::Object)?;
+    /// let config = ShardConfig::new(leases, 24, ShardBy::Object)?;
     /// let manager = Manager::new(client.clone(), "settings.example.com", Arc::new(|_report| {})).shard(client, config)?;
     /// assert_eq!(manager.view().shards().map(|shards| shards.n_owned()), Some(0));
     /// # Ok::<_, kctl_runtime::manager::shards::ShardError>(())

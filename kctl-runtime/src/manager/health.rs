@@ -145,9 +145,9 @@ impl Health {
         let mut checks = Vec::new();
         let sources = self.view.sources();
         let opened = self.runtime_caches();
-        let of_controllers = cache_paths(sources).into_iter().map(|name| format!("store-{name}")).zip(sources);
+        let controller_caches = cache_paths(sources).into_iter().map(|name| format!("store-{name}")).zip(sources);
         let at_run_time = cache_paths(&opened).into_iter().map(|name| format!("store-watch-{name}")).zip(&opened);
-        for (name, source) in of_controllers.chain(at_run_time) {
+        for (name, source) in controller_caches.chain(at_run_time) {
             let store = source.store();
             let stuck = self.stuck_for(&name, (store.backlog() > 0).then(|| store.n_applied()));
             checks.push((name, "deltas wait and none is taken", stuck));
@@ -175,6 +175,8 @@ impl Health {
             checks.push(Check { name: "leader-election".into(), result });
         }
         checks.push(Check { name: "ping".into(), result: Ok(String::new()) });
+        // A cache that was closed while it looked stuck may be opened again under the same name.
+        self.suspects.lock().retain(|name, _progress| checks.iter().any(|check| check.name == *name));
         checks
     }
 
@@ -342,9 +344,10 @@ fn in_ring(leadership: &Leadership, ring: &RingView) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+    use kube::{Client, Config};
 
     use super::*;
-    use crate::queue::QueueConfig;
+    use crate::{manager::Manager, queue::QueueConfig};
 
     #[test]
     fn checks_of_caches_name_the_cluster() {
@@ -358,6 +361,20 @@ mod tests {
         ];
         let names = number_repeated(&configs.each_ref().map(cache_name));
         assert_eq!(names, ["pods", "pods-member2", "pods-2", "pods-member2-2", "deployments.apps-member1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closed_cache_is_no_suspect_when_reopened() {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let manager = Manager::new(client, "test", Arc::new(|_report| {}));
+        let health = Health::new(manager.view(), manager.metrics().clone());
+        let name = "store-watch-pods";
+        assert_eq!(health.stuck_for(name, Some(7)), None);
+        assert!(health.live().iter().all(|check| check.name != name), "the cache is closed");
+        tokio::time::advance(STUCK_AFTER).await;
+        assert_eq!(health.stuck_for(name, Some(7)), None);
+        tokio::time::advance(STUCK_AFTER).await;
+        assert_eq!(health.stuck_for(name, Some(7)), Some(STUCK_AFTER));
     }
 
     #[tokio::test(start_paused = true)]

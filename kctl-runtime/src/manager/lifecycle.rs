@@ -59,19 +59,19 @@ use crate::{
 /// Time to send waiting events after all work is done; the rest is dropped.
 ///
 /// The events about a failing stop are often the ones that people look for.
-const FLUSH_WITHIN: Duration = Duration::from_secs(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Time for idle workers to end, however short the graceful timeout is: they only need to be polled.
-const IDLE_ENDS_WITHIN: Duration = Duration::from_secs(1);
+const IDLE_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Maximum number of keys per controller that the error of a late stop names.
 const BUSY_KEYS_MAX: usize = 3;
 
 /// Time to release slots without in-flight writes, however short the graceful timeout is: two requests per Lease.
-const LEAVES_WITHIN: Duration = Duration::from_secs(5);
+const SLOT_RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A reconcile or handler that takes longer than this is logged.
-const HANGING_AFTER: Duration = Duration::from_secs(60);
+const HUNG_RECONCILE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The error of a manager that ended on its own, or could not stop cleanly. End the process in each case.
 #[derive(Debug, thiserror::Error)]
@@ -115,7 +115,7 @@ struct Running {
     leave: Option<oneshot::Sender<()>>,
     /// One task per controller, which holds its pool of workers.
     workers: JoinSet<()>,
-    /// The senders of events, which outlive the workers by [`FLUSH_WITHIN`].
+    /// The senders of events, which outlive the workers by [`FLUSH_TIMEOUT`].
     recorders: JoinSet<()>,
     /// Servers and tasks of the user, which may end at any time.
     _background: JoinSet<()>,
@@ -147,7 +147,8 @@ impl Manager {
             error = running.wait_for_failure() => return Err(error),
         }
         stopping.send_replace(true);
-        let begun = Instant::now();
+        // A timeout beyond the range of the clock is no limit.
+        let limit = graceful.and_then(|period| Instant::now().checked_add(period));
         for (_, queue) in &queues {
             queue.shut_down();
         }
@@ -162,14 +163,13 @@ impl Manager {
         // Reconciles that still run are dropped. Their writes may be on the way, so the Lease is not released but expires.
         running.workers.shutdown().await;
         recorders.iter().for_each(RecorderView::close);
-        let _late = timeout(FLUSH_WITHIN, async { while running.recorders.join_next().await.is_some() {} }).await;
+        let _late = timeout(FLUSH_TIMEOUT, async { while running.recorders.join_next().await.is_some() {} }).await;
         running.recorders.shutdown().await;
         if drained.is_ok() {
-            running.hand_over_slots(graceful.map(|period| begun + period)).await;
+            running.hand_over_slots(limit).await;
         }
         if let Some(resign) = running.resign.take() {
-            let quiet =
-                drained.is_ok() && running.wait_for_writes(&permit, graceful.map(|period| begun + period)).await?;
+            let quiet = drained.is_ok() && running.wait_for_writes(&permit, limit).await?;
             let _ended = resign.send(quiet);
             while running.election.join_next().await.is_some() {}
         }
@@ -316,7 +316,7 @@ impl Running {
         let Self { shards, election, .. } = self;
         let limit = async {
             match limit {
-                Some(limit) => sleep_until(limit.max(Instant::now() + LEAVES_WITHIN)).await,
+                Some(limit) => sleep_until(limit.max(Instant::now() + SLOT_RELEASE_TIMEOUT)).await,
                 None => pending().await,
             }
         };
@@ -357,7 +357,7 @@ impl Running {
                 biased;
                 () = done => return Ok(()),
                 Some(end) = election.join_next() => return Err(unexpected_end(end)),
-                () = sleep(IDLE_ENDS_WITHIN) => {}
+                () = sleep(IDLE_STOP_TIMEOUT) => {}
             }
         }
         Err(ManagerError::NotDrained { period: graceful.unwrap_or_default(), controllers: busy_controllers(queues) })
@@ -400,7 +400,7 @@ async fn run_controller(
     leadership: Option<Leadership>,
     tenures: Option<Arc<Tenures>>,
 ) {
-    let Registered { env, queue, workers, handlers } = controller;
+    let Registered { env, queue, workers, handlers, history } = controller;
     // The subscriptions of the handlers end when `alive` is dropped.
     let (alive, mut tasks) = (Arc::new(()), JoinSet::new());
     log_sources(&env);
@@ -428,7 +428,7 @@ async fn run_controller(
     };
     let serve_slots = async {
         match &tenures {
-            Some(tenures) => serve_new_slots(tenures, &env, &queue).await,
+            Some(tenures) => serve_new_slots(tenures, &env, &queue, &history).await,
             None => pending().await,
         }
     };
@@ -488,9 +488,9 @@ fn log_workers(env: &Env) {
 /// shows that: the process is alive and ready.
 async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Handlers) {
     loop {
-        tokio::time::sleep(HANGING_AFTER).await;
+        tokio::time::sleep(HUNG_RECONCILE_TIMEOUT).await;
         report_hanging_handlers(handlers);
-        let hanging = queue.processing_for(HANGING_AFTER);
+        let hanging = queue.processing_for(HUNG_RECONCILE_TIMEOUT);
         let Some((key, since)) = hanging.first() else { continue };
         let ends =
             if env.spec.timeout.is_none() { "; `timeout = \"…\"` in its declaration would end it" } else { "" };
@@ -504,10 +504,10 @@ async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Hand
     }
 }
 
-/// Logs handlers that have worked on one change for longer than [`HANGING_AFTER`].
+/// Logs handlers that have worked on one change for longer than [`HUNG_RECONCILE_TIMEOUT`].
 fn report_hanging_handlers(handlers: &Handlers) {
     for spawned in handlers.spawned_handlers() {
-        let Some(busy) = spawned.busy_for().filter(|busy| *busy >= HANGING_AFTER) else { continue };
+        let Some(busy) = spawned.busy_for().filter(|busy| *busy >= HUNG_RECONCILE_TIMEOUT) else { continue };
         tracing::warn!(
             controller = spawned.controller(),
             relation = spawned.relation(),

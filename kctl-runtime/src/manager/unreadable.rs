@@ -81,8 +81,8 @@ async fn report_of(env: &Env, source: &Arc<Source>, queue: &WorkQueue<ObjectKey>
 /// Returns `true` if this replica is the one that reports an object. In a cache that all replicas have, that is the owner
 /// of the object's slot, or the shard for which the object is labelled.
 fn reports(env: &Env, source: &Source, one: &Unreadable) -> bool {
-    let is_of_another_shard = || env.gate.ring().is_some_and(|ring| ring.labels().is_assigned_elsewhere(&one.stored));
-    source.part().is_some() || (env.gate.owns(one.stored.key()) && !is_of_another_shard())
+    let is_assigned_elsewhere = || env.gate.ring().is_some_and(|ring| ring.labels().is_assigned_elsewhere(&one.stored));
+    source.part().is_some() || (env.gate.owns(one.stored.key()) && !is_assigned_elsewhere())
 }
 
 /// Records the `Warning` event on an unreadable object, with the field and the consequence.

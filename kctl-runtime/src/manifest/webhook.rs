@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{Manifest, Permission, PermissionScope, PermissionTarget, RbacOptions, rbac::bound_roles};
 
 /// The reason, as roles and log lines name it.
-const BECAUSE: &str = "kctl: the certificate of webhooks";
+const CERTIFICATE_REASON: &str = "kctl: the certificate of webhooks";
 
 /// Returns the permissions to keep the certificate in a Secret of the program's namespace, and to write its
 /// CA into webhook configurations and CRDs.
@@ -39,7 +39,7 @@ pub fn webhook_permissions(
 ) -> Vec<Permission> {
     let permissions = |scope: PermissionScope, group: &str, resource: String, name: &str, verbs: &[&'static str]| {
         let target = PermissionTarget::Resource { group: group.into(), resource, name: name.into() };
-        let because = BTreeSet::from([BECAUSE.to_owned()]);
+        let because = BTreeSet::from([CERTIFICATE_REASON.to_owned()]);
         let permission = |verb: &&str| Permission {
             scope: scope.clone(),
             target: target.clone(),

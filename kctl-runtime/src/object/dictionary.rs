@@ -23,7 +23,7 @@ const SAMPLE_LEN_MAX: usize = 16 << 10;
 /// Shorter JSON, in bytes, is never compressed.
 const COMPRESSED_LEN_MIN: usize = 64;
 /// A dictionary suits an object that it makes at least this many times smaller.
-const GOOD: usize = 3;
+const COMPRESSION_RATIO_MIN: usize = 3;
 /// A new dictionary is allowed for this many well compressed objects …
 const COMPRESSED_PER_DICTIONARY: usize = 16;
 /// … or for this many tried ones, so that dictionaries never take more memory than they save.
@@ -81,7 +81,7 @@ impl Compressed {
     }
 
     fn is_effective(&self) -> bool {
-        self.bytes.len() * GOOD <= self.len as usize
+        self.bytes.len() * COMPRESSION_RATIO_MIN <= self.len as usize
     }
 }
 
@@ -138,7 +138,7 @@ struct Dictionaries {
 
 impl Dictionaries {
     fn compress(&mut self, text: &str) -> Option<Compressed> {
-        if self.are_of_little_use() && self.n_left < UNLIKE_PER_TRIED {
+        if self.compress_poorly() && self.n_left < UNLIKE_PER_TRIED {
             self.n_left += 1;
             return None;
         }
@@ -152,7 +152,7 @@ impl Dictionaries {
     }
 
     /// Returns `true` if compression saved less than a quarter of the recent strings.
-    fn are_of_little_use(&self) -> bool {
+    fn compress_poorly(&self) -> bool {
         let (before, after) = self.judged;
         before >= JUDGED_BYTES && after * 4 > before * 3
     }

@@ -161,6 +161,11 @@ impl Stored {
         self
     }
 
+    /// Returns `true` if this process received the other state later than this one.
+    pub(crate) fn was_received_before(&self, other: &Self) -> bool {
+        self.id < other.id
+    }
+
     /// Returns namespace and name.
     pub fn key(&self) -> &ObjectKey {
         &self.meta.key

@@ -305,6 +305,11 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         wait
     }
 
+    /// Returns `true` if the key waits, is ready, is processed, or has failed since its last success.
+    pub(crate) fn has_entry(&self, key: &K) -> bool {
+        self.shared.state.lock().has_entry(key)
+    }
+
     /// Returns the number of conflicts of the key in a row, since it was last forgotten or changed.
     pub fn num_conflicts(&self, key: &K) -> u32 {
         self.shared.state.lock().conflicts(key)
@@ -399,7 +404,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// Ends the processing of a key. If the key was added during the processing, it is ready again. Does nothing for a
     /// key that is not being processed.
     pub fn done(&self, key: &K) {
-        let done = self.shared.state.lock().done(key, Instant::now());
+        let done = self.shared.state.lock().finish_processing(key, Instant::now());
         let Some((worked, wake)) = done else { return };
         self.shared.wake(wake);
         self.shared.done.notify_waiters();

@@ -98,10 +98,10 @@ fn any_schedule_keeps_wakeups_of_dropped_workers() {
             let (gone, adding) = (queue.clone(), queue.clone());
             // A `get` that is dropped, before or after it was woken. Another worker must get the key.
             let leaves = spawn(async move {
-                let mut asks = Box::pin(gone.get());
-                let at_once = (&mut asks).now_or_never().flatten();
+                let mut next_key = Box::pin(gone.get());
+                let at_once = (&mut next_key).now_or_never().flatten();
                 yield_now().await;
-                drop(asks);
+                drop(next_key);
                 if let Some(item) = at_once {
                     gone.done(&item.key);
                     gone.add(item.key);

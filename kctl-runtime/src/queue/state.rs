@@ -177,6 +177,10 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         self.remove_if_empty(id);
     }
 
+    pub(super) fn has_entry(&self, key: &K) -> bool {
+        self.keys.find(key).is_some()
+    }
+
     /// Removes an entry that holds no information.
     fn remove_if_empty(&mut self, id: KeyId) {
         if self.keys.value(id).is_empty() {

@@ -7,7 +7,9 @@ use std::{
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 
+use super::noop_writes::NOOP_AGAIN_AFTER;
 use crate::{key::ObjectKey, object::Uid, source::WatchConfig};
 
 /// Maximum number of remembered objects. Beyond it all are forgotten: each then costs one request.
@@ -43,9 +45,27 @@ pub(super) type AppliedStates = HashMap<Uid, AppliedState>;
 pub(super) struct AppliedState {
     /// A hash of the desired object.
     pub(super) desired: u64,
-    /// A hash of the object as the API server stored it, if it is known. It detects an apply that would change nothing
-    /// although the stored state differs from the applied one.
-    pub(super) left: Option<u64>,
+    /// The object as the API server stored it, if it is known. It detects an apply that would change nothing although the
+    /// stored state differs from the applied one.
+    pub(super) left: Option<LeftState>,
+}
+
+/// The state in which an apply left an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LeftState {
+    hash: u64,
+    since: Instant,
+}
+
+impl LeftState {
+    pub(super) fn new(hash: u64) -> Self {
+        Self { hash, since: Instant::now() }
+    }
+
+    /// Returns `true` if an object with this hash is still as the apply left it. It holds for [`NOOP_AGAIN_AFTER`] at most.
+    pub(super) fn still_holds(self, hash: u64) -> bool {
+        self.hash == hash && self.since.elapsed() < NOOP_AGAIN_AFTER
+    }
 }
 
 impl Applied {

@@ -98,9 +98,10 @@ impl Error {
         self.terminal || self.api().is_some_and(ApiError::is_terminal)
     }
 
-    /// Returns the wait before the next retry, if the error or the API server named one.
+    /// Returns the wait before the next retry, if the error or the API server named one. A wait
+    /// of the API server counts up to a minute, so that one wrong response does not freeze the key.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after.or_else(|| self.api()?.retry_after())
+        self.retry_after.or_else(|| self.api()?.followed_retry_after())
     }
 }
 
@@ -252,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_said_once() {
+    fn causes_are_reported_once() {
         let check =
             |texts: &[&'static str], expected: &str| assert_eq!(Error::from(layers(texts)).to_string(), expected);
         check(&["a", "b", "c"], "a: b: c");
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn path_of_unreadable_kubeconfig_is_said_once() {
+    fn path_of_unreadable_kubeconfig_is_reported_once() {
         let error = || {
             let source = io::Error::new(ErrorKind::NotFound, "no such file");
             Err::<(), _>(KubeconfigError::ReadConfig(source, "/a/config".into()))
@@ -291,6 +292,15 @@ mod tests {
         let plugin = io::Error::new(ErrorKind::NotFound, "no such plugin");
         assert_eq!(service(plugin.into()), "no such plugin");
         assert_eq!(service("no token".into()), "no token");
+    }
+
+    #[test]
+    fn servers_wait_is_capped_but_not_the_users() {
+        let day = Duration::from_secs(86_400);
+        let busy = || ApiError::rejected("create Pod shop/web-0", 429, Some(day), "{}");
+        assert_eq!(Error::from(busy()).retry_after(), Some(Duration::from_secs(60)));
+        let named = Err::<(), _>(busy()).retry_after(day).unwrap_err();
+        assert_eq!(named.retry_after(), Some(day));
     }
 
     #[test]

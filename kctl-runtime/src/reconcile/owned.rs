@@ -357,7 +357,7 @@ impl<K: Object> CreateRequest<K> {
         let sent = {
             let (env, primary, source) = (env.clone(), primary.clone(), source.clone());
             ApiRequest::new(async move {
-                let object = adopt(object, &env, &primary)?;
+                let object = adopt(object, &env, &primary, &source)?;
                 let (name, namespace) = (object.name_any(), object.namespace());
                 let target =
                     Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };

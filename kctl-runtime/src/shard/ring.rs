@@ -193,6 +193,28 @@ impl RingLabels {
         object.meta().labels.get(&self.drain_label).is_some()
     }
 
+    /// Returns `true` if this shard keeps the object: the sharder has not requested its return either.
+    pub(crate) fn keeps(&self, object: &Stored) -> bool {
+        self.belongs_to_shard(object) && !self.is_drained(object)
+    }
+
+    /// Returns `true` if an object with these labels is assigned to a shard.
+    pub(crate) fn are_assigned(&self, labels: &BTreeMap<String, String>) -> bool {
+        labels.contains_key(&self.shard_label)
+    }
+
+    /// Assigns an object to this shard before it is created. The webhook skips objects that have the label.
+    pub(crate) fn assign(&self, labels: &mut BTreeMap<String, String>) {
+        labels.insert(self.shard_label.clone(), self.shard.clone());
+    }
+
+    /// Returns the merge patch that assigns an existing object to this shard. It fails if the object has changed since.
+    pub(crate) fn assign_patch(&self, uid: Option<&str>, resource_version: Option<&str>) -> Value {
+        json!({ "metadata": {
+            "uid": uid, "resourceVersion": resource_version, "labels": { &self.shard_label: &self.shard },
+        } })
+    }
+
     /// Returns `true` for a change with which the sharder requests the return of the object, or withdraws that request.
     ///
     /// The same shard may get an object back at once. Changes during the hand-over have then queued nothing.
@@ -478,6 +500,19 @@ mod tests {
         let tenure = begin(&ring, &web).tenure();
         assert!(matches!(ring.next_step(&kind, &object("web", 2, &json!({ "shard": "b" }))), NextStep::Forget));
         assert!(!is_present(tenure), "another shard has it");
+    }
+
+    #[test]
+    fn drained_or_foreign_object_is_not_kept() {
+        let (_election, _permit, ring) = shard(60);
+        for (labels, is_kept) in [
+            (json!({ "shard": "a" }), true),
+            (json!({ "shard": "a", "drain": "true" }), false),
+            (json!({ "shard": "b" }), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(ring.labels().keeps(&object("web", 1, &labels)), is_kept, "{labels}");
+        }
     }
 
     /// Two controllers of one kind have caches with other selectors, and their `owns` queue the same owners.

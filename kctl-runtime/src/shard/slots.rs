@@ -7,11 +7,14 @@ use kctl_apimachinery::fnv::hash64a;
 use super::hash::hash_string;
 use crate::key::ObjectKey;
 
-/// The version of the division of keys into slots. Each change of the hash, or of what is hashed, increases it.
+/// The version of the division of keys into slots, and of slots among replicas. Each change of the hash, of what is hashed, or
+/// of the seats that should own slots increases it.
 ///
 /// It is one of the settings on which replicas have to agree. So two releases with different divisions never work at the
 /// same time, not even during a rolling update.
-pub(crate) const DIVISION: u32 = 1;
+///
+/// Version 2: each seat gets its share of the slots, rounded down, or one more.
+pub(crate) const DIVISION: u32 = 2;
 
 /// Greatest number of slots. Each held slot costs one Lease write per renewal, and the printed role names each Lease.
 pub const SLOTS_MAX: u32 = 256;
@@ -25,7 +28,7 @@ const RANGES_MAX: usize = 48;
 /// ```
 /// use kctl_runtime::{key::ObjectKey, shard::{ShardBy, Slots}};
 ///
-/// let by_namespace = Slots::new(16, ShardBy::Namespace);
+/// let by_namespace = Slots::new(24, ShardBy::Namespace);
 /// let [web, api] = ["web", "api"].map(|name| by_namespace.slot_for(&ObjectKey::new(Some("shop"), name)));
 /// assert_eq!(web, api);
 /// ```
@@ -214,7 +217,7 @@ mod tests {
             keys.map(|(namespace, name)| slots.slot_for(&ObjectKey::new(namespace, name)))
         };
         let (by_object, by_namespace) = ([32, 15, 188, 108], [241, 241, 108, 108]);
-        assert_eq!((DIVISION, slots_by(ShardBy::Object), slots_by(ShardBy::Namespace)), (1, by_object, by_namespace));
+        assert_eq!((DIVISION, slots_by(ShardBy::Object), slots_by(ShardBy::Namespace)), (2, by_object, by_namespace));
         assert_eq!(slots_by(ShardBy::NamespaceRange), [235, 235, 70, 70]);
     }
 

@@ -25,8 +25,10 @@ use crate::{
     transport::ApiError,
 };
 
-/// First and longest wait after a failure. The wait doubles, and gets up to a quarter more as jitter.
-const AGAIN: (Duration, Duration) = (Duration::from_millis(100), Duration::from_secs(5));
+/// First wait after a failure. The wait doubles up to [`RETRY_MAX`], and gets up to a quarter more as jitter.
+const RETRY_MIN: Duration = Duration::from_millis(100);
+/// Longest wait after a failure, without the jitter.
+const RETRY_MAX: Duration = Duration::from_secs(5);
 /// Number of comparisons of versions that are not numbers, before the objects are listed again: the watch gets this
 /// long to bring the newest state.
 const OPAQUE_TRIES: u32 = 12;
@@ -87,17 +89,32 @@ impl Source {
         self.compared.get_or_init(|| self.compare()).await;
     }
 
+    /// Returns once the store has everything that existed at this call.
+    pub(crate) async fn compare(&self) {
+        let _one_at_a_time = self.moving.lock().await;
+        self.compare_scopes(0).await;
+    }
+
+    /// Returns once the store has everything that existed when the last of `n_begun` tenures began.
+    ///
+    /// Controllers that share the cache wait for one comparison: the others find it done, if it was begun after that tenure.
+    pub(crate) async fn compare_since(&self, n_begun: u64) {
+        let _one_at_a_time = self.moving.lock().await;
+        if self.listed_gains.load(Ordering::Relaxed) < n_begun {
+            self.compare_scopes(n_begun).await;
+        }
+    }
+
     /// Compares scope by scope, and retries each indefinitely. A scope that is removed during the comparison counts as
     /// done.
     ///
     /// A filtered cache lacks the objects of slots that were gained since the last comparison, so it lists all.
-    pub(crate) async fn compare(&self) {
-        let _one_at_a_time = self.moving.lock().await;
-        let (gained, n_moves) = (self.n_gained(), self.n_moves());
-        let has_gained = self.listed_gains.load(Ordering::Relaxed) != gained;
+    async fn compare_scopes(&self, n_begun: u64) {
+        let (gained, n_moves) = (self.n_gained().max(n_begun), self.n_moves());
+        let has_gained = self.filter().is_some() && self.listed_gains.load(Ordering::Relaxed) != gained;
         'scopes: for scope in self.scopes().all() {
             let mut jitter = Jitter::new((self.config(), &scope, "current"));
-            let (mut wait, mut n_opaque) = (AGAIN.0, 0);
+            let (mut wait, mut n_opaque) = (RETRY_MIN, 0);
             // Retries end when the namespace is removed from the scopes; its deletion may be why the list fails.
             while self.scopes().has(&scope) {
                 if has_gained && !self.reopen_watch(&scope, n_moves).await {
@@ -121,11 +138,11 @@ impl Source {
                     Err(error) => self.condition.record_failure(self.config(), &scope, Activity::Compare, &error),
                 }
                 tokio::time::sleep(jitter.wait(wait)).await;
-                wait = (wait * 2).min(AGAIN.1);
+                wait = (wait * 2).min(RETRY_MAX);
             }
             self.condition.record_success(self.config(), &scope, Activity::Compare);
         }
-        self.listed_gains.store(gained, Ordering::Relaxed);
+        self.listed_gains.fetch_max(gained, Ordering::Relaxed);
     }
 
     /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache cannot know what its
@@ -345,6 +362,20 @@ mod tests {
         for (millis, n_lists) in [(0, 1), (100, 1), (300, 2)] {
             assert_eq!(n_lists_if_event_comes_after(Duration::from_millis(millis)).await, n_lists, "{millis} ms");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn controllers_of_one_cache_share_a_comparison() {
+        let (client, n_lists) = listing("");
+        let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
+        tokio::spawn(source.store().clone().write());
+        source.store().push_and_wait(Delta::Replace(None, Vec::new(), "10".into())).await;
+        for (n_begun, n_expected) in [(4, 1), (4, 1), (3, 1), (5, 2)] {
+            tokio::join!(source.compare_since(n_begun), source.compare_since(n_begun));
+            assert_eq!(n_lists.load(Ordering::Relaxed), n_expected, "{n_begun} tenures have begun");
+        }
+        source.compare().await;
+        assert_eq!(n_lists.load(Ordering::Relaxed), 3, "without tenures it compares at each call");
     }
 
     #[tokio::test(start_paused = true)]

@@ -19,7 +19,7 @@ use super::WatchConfig;
 use crate::{store::NamespaceScope, transport::ApiError};
 
 /// An unchanged failure is logged once in this time. A different error is logged at once.
-const REPORT_AGAIN: Duration = Duration::from_secs(60);
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
 /// Longest `Retry-After` of a first error that is not logged. A longer wait leaves the cache stale for as long.
 const QUIET_RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of unknown event types of a source that are logged, one line each. Further ones are ignored silently.
@@ -61,8 +61,8 @@ pub(super) struct Condition {
     /// Is `true` if the API server does not serve the kind, which is optional.
     absent: AtomicBool,
     /// The moment at which the API server last sent anything.
-    heard: Mutex<Option<Instant>>,
-    /// The options of `generate-rbac` that print the role of this source, such as ` --shards 16`. Unset for kinds of
+    last_received: Mutex<Option<Instant>>,
+    /// The options of `generate-rbac` that print the role of this source, such as ` --shards 24`. Unset for kinds of
     /// controllers, which need none.
     role: OnceLock<String>,
 }
@@ -101,12 +101,12 @@ impl Condition {
 
     /// Returns the time since the API server last sent anything.
     pub(super) fn time_since_message(&self) -> Option<Duration> {
-        self.heard.lock().map(|heard| heard.elapsed())
+        self.last_received.lock().map(|last_received| last_received.elapsed())
     }
 
     /// Records that the API server sent something.
     pub(super) fn record_response(&self) {
-        *self.heard.lock() = Some(Instant::now());
+        *self.last_received.lock() = Some(Instant::now());
     }
 
     /// Counts an object that could not be decoded.
@@ -183,10 +183,10 @@ impl Condition {
     /// It does not end the failure of a watch. With an API server that serves only lists, each retry would log
     /// `works again`, and then the failure again.
     pub(super) fn record_list(&self, config: &WatchConfig, scope: &NamespaceScope) {
-        let is_of_watch = |failure: &Failure| {
+        let is_watch_failure = |failure: &Failure| {
             failure.is_of(scope, Activity::Follow) && *failure.error.operation() == config.operation("watch")
         };
-        if self.failures.lock().iter().any(is_of_watch) {
+        if self.failures.lock().iter().any(is_watch_failure) {
             return self.record_served(config);
         }
         self.record_success(config, scope, Activity::Follow);
@@ -229,7 +229,7 @@ impl Failure {
 /// Errors of a server that is down differ in nothing, so an hour of downtime is 60 lines per source.
 fn report(error: &ApiError, advice: &str, last: Option<(String, Instant)>) -> (String, Instant) {
     let text = format!("{error}{advice}");
-    let same = last.filter(|(reported, when)| *reported == text && when.elapsed() < REPORT_AGAIN);
+    let same = last.filter(|(reported, when)| *reported == text && when.elapsed() < LOG_INTERVAL);
     same.unwrap_or_else(|| {
         tracing::warn!("{text}; the cache is not updated until this works again");
         (text, Instant::now())

@@ -113,7 +113,7 @@ pub struct Source {
     pub(super) moving: tokio::sync::Mutex<()>,
     /// Number of concurrent lists in progress ([`Delta::Listing`](crate::store::Delta::Listing)).
     pub(super) n_lists: AtomicU32,
-    /// The number of moves at the last list that was requested because of them.
+    /// The number of tenures that had begun before the last comparison with the newest state.
     pub(super) listed_gains: Arc<AtomicU64>,
 }
 
@@ -178,7 +178,7 @@ impl Source {
         self.streams.store(true, Ordering::Relaxed);
     }
 
-    /// Sets the options of `generate-rbac` that print the permissions for this source, for the log: ` --shards 16`.
+    /// Sets the options of `generate-rbac` that print the permissions for this source, for the log: ` --shards 24`.
     #[must_use]
     pub(crate) fn with_role(self, options: &str) -> Self {
         self.condition.set_role(options);

@@ -21,7 +21,7 @@ use serde::{
     de::{self, IgnoredAny, MapAccess, Visitor},
 };
 
-use super::server_selection::ServerSelection;
+use super::selection_state::ServerSelection;
 use crate::{
     key::ObjectKey,
     object::{Kind, Stored},

@@ -75,6 +75,7 @@ mod reflector;
 mod reflector_model;
 mod refresh;
 mod scopes;
+mod selection_state;
 mod server_selection;
 mod unreadable;
 

@@ -7,7 +7,7 @@ use kube::client::Body;
 use super::items::{Items, ListMeta};
 use crate::transport::{self, ApiError, Operation};
 
-/// Passes each item of a list to `take`, and returns the metadata of the list. `heard` is called for each chunk.
+/// Passes each item of a list to `take`, and returns the metadata of the list. `on_data` is called for each chunk.
 ///
 /// A list may take minutes, as long as bytes keep coming: the limit of 60 s holds for the time between two chunks.
 ///
@@ -17,7 +17,7 @@ use crate::transport::{self, ApiError, Operation};
 pub(super) async fn each_item(
     operation: &Operation,
     body: Body,
-    heard: impl Fn(),
+    on_data: impl Fn(),
     mut take: impl FnMut(&str) -> Result<(), serde_json::Error>,
 ) -> Result<ListMeta, ApiError> {
     let unreadable = |cause: String| ApiError::Unreadable { operation: operation.into(), cause };
@@ -28,7 +28,7 @@ pub(super) async fn each_item(
             Some(chunk) => items.push(&chunk.map_err(|error| unreadable(error.to_string()))?),
             None => break,
         }
-        heard();
+        on_data();
         while let Some(item) = items.next().map_err(|error| unreadable(error.to_string()))? {
             let item = std::str::from_utf8(item).map_err(|error| unreadable(error.to_string()))?;
             take(item).map_err(|error| unreadable(error.to_string()))?;

@@ -51,7 +51,7 @@ pub use protocol::{Effect, Input, Request};
 
 /// Number of lists of the newest state in a row that are older than a known version. At this number the API server's
 /// state counts as restored from a backup.
-const BEHIND_LISTS: u32 = 2;
+const STALE_LISTS_MAX: u32 = 2;
 /// Number of truncated lists in a row after which lists are paged: the server, or a proxy, does not send so much at
 /// once.
 const BROKEN_LISTS: u32 = 2;
@@ -89,7 +89,8 @@ pub struct Reflector {
     backoff: Backoff,
     /// Number of 404s in a row.
     absent: u32,
-    /// Number of lists in a row that are older than a known version. Invariant: below [`BEHIND_LISTS`] between inputs.
+    /// Number of lists in a row that are older than a known version. Invariant: below [`STALE_LISTS_MAX`] between
+    /// inputs.
     behind: u32,
     /// Number of watches in a row that expired before their first event.
     expired: u32,
@@ -216,14 +217,14 @@ impl Reflector {
 
     /// Checks the invariants of the fields between two inputs.
     fn check(&self) {
-        let is_whole = matches!(self.request, Request::Whole { .. });
+        let is_whole_list = matches!(self.request, Request::Whole { .. });
         let collects = matches!(self.request, Request::Stream | Request::List { token: Some(_), .. });
         debug_assert!(self.objects.is_empty() || collects, "objects of two lists never become one state");
-        let lists = is_whole || matches!(self.request, Request::List { .. });
+        let lists = is_whole_list || matches!(self.request, Request::List { .. });
         debug_assert!(!self.streams || !lists, "a state that is streamed is not listed as well");
-        debug_assert!(!self.pages || !is_whole, "a list that broke off is not requested whole again");
+        debug_assert!(!self.pages || !is_whole_list, "a list that broke off is not requested whole again");
         debug_assert!(self.broken <= BROKEN_LISTS, "lists are paged from this number on");
-        debug_assert!(self.behind < BEHIND_LISTS, "the cache follows a server whose state went back");
+        debug_assert!(self.behind < STALE_LISTS_MAX, "the cache follows a server whose state went back");
     }
 
     fn advance(&mut self, input: Input) -> Vec<Effect> {
@@ -314,7 +315,7 @@ impl Reflector {
             return vec![Effect::Emit(Delta::Replace(scope, objects, version))];
         }
         self.behind += 1;
-        if self.behind < BEHIND_LISTS {
+        if self.behind < STALE_LISTS_MAX {
             // One such list may come from a stale API server behind a load balancer.
             self.relist(None);
             return vec![Effect::Wait(BACKOFF_MIN)];

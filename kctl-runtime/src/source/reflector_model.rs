@@ -37,7 +37,7 @@ const KEPT: usize = 2;
 
 /// One step of a sequence: a change in the server, or a response to one of the reflectors.
 #[derive(Debug, Clone, Copy)]
-enum Step {
+enum ModelStep {
     /// An object is made or changed, so that the selector selects it or not. The process does that itself, or another
     /// client.
     Write {
@@ -75,23 +75,23 @@ enum Step {
 }
 
 /// Draws a step. The weights keep answers frequent, so that most sequences get beyond the first list.
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ModelStep> {
     let name = 0..NAMES;
     let codes = prop::sample::select(vec![404_u16, 410, 410, 422, 429, 500, 504]);
     let errors = prop::sample::select(vec![None, Some(410_u16), Some(500)]);
     let of = 0_usize..2;
     prop_oneof![
         6 => (name.clone(), prop::bool::weighted(0.8), any::<bool>())
-            .prop_map(|(name, selected, own)| Step::Write { name, selected, own }),
-        3 => (name, any::<bool>()).prop_map(|(name, own)| Step::Delete { name, own }),
-        1 => Just(Step::Compact),
-        16 => (of.clone(), 0_usize..4).prop_map(|(of, back)| Step::Respond { of, back }),
-        1 => (of.clone(), 0_usize..4).prop_map(|(of, back)| Step::Repeat { of, back }),
-        1 => of.clone().prop_map(Step::Close),
-        2 => (of.clone(), codes).prop_map(|(of, code)| Step::Fail(of, code)),
-        1 => of.clone().prop_map(Step::Lose),
-        3 => of.clone().prop_map(Step::Cut),
-        1 => (of, errors).prop_map(|(of, code)| Step::Break(of, code)),
+            .prop_map(|(name, selected, own)| ModelStep::Write { name, selected, own }),
+        3 => (name, any::<bool>()).prop_map(|(name, own)| ModelStep::Delete { name, own }),
+        1 => Just(ModelStep::Compact),
+        16 => (of.clone(), 0_usize..4).prop_map(|(of, back)| ModelStep::Respond { of, back }),
+        1 => (of.clone(), 0_usize..4).prop_map(|(of, back)| ModelStep::Repeat { of, back }),
+        1 => of.clone().prop_map(ModelStep::Close),
+        2 => (of.clone(), codes).prop_map(|(of, code)| ModelStep::Fail(of, code)),
+        1 => of.clone().prop_map(ModelStep::Lose),
+        3 => of.clone().prop_map(ModelStep::Cut),
+        1 => (of, errors).prop_map(|(of, code)| ModelStep::Break(of, code)),
     ]
 }
 
@@ -149,7 +149,7 @@ impl Event {
 
 /// The model: a state, a log of changes, and the revision up to which the log was compacted.
 #[derive(Default)]
-struct Server {
+struct ModelServer {
     state: State,
     log: Vec<Event>,
     revision: u64,
@@ -158,7 +158,7 @@ struct Server {
     n_uids: u64,
 }
 
-impl Server {
+impl ModelServer {
     /// Applies a change at the present revision and logs it.
     fn change(&mut self, name: u8, after: Option<Known>) {
         let before = self.state.remove(&name);
@@ -218,7 +218,7 @@ struct Watcher {
     /// The cache under test, fed with the deltas of all reflectors.
     cache: Cache,
     /// The state according to the reported changes alone.
-    told: BTreeMap<ObjectKey, Arc<Stored>>,
+    delivered: BTreeMap<ObjectKey, Arc<Stored>>,
     /// The newest version of each name that was ever reported.
     newest: BTreeMap<ObjectKey, u64>,
     /// The uids that the process itself deleted.
@@ -244,7 +244,12 @@ impl Watcher {
         let versions = |objects: &BTreeMap<ObjectKey, Arc<Stored>>| -> Vec<_> {
             objects.iter().map(|(key, object)| (key.clone(), object.meta().revision())).collect()
         };
-        prop_assert_eq!(versions(&cached), versions(&self.told), "the changes are not what is cached, by {}", text);
+        prop_assert_eq!(
+            versions(&cached),
+            versions(&self.delivered),
+            "the changes are not what is cached, by {}",
+            text
+        );
         Ok(())
     }
 
@@ -252,20 +257,20 @@ impl Watcher {
     fn hear(&mut self, change: &Change<Stored>) -> Result<(), TestCaseError> {
         let latest = change.latest();
         let (key, revision) = (latest.key().clone(), latest.meta().revision().unwrap());
-        let known = self.told.get(&key);
+        let known = self.delivered.get(&key);
         match change {
             Change::Added(new) => {
                 prop_assert!(known.is_none(), "{} is added twice", key);
                 prop_assert!(!self.gone.contains(&new.meta().uid.to_string()), "{} is back after its own delete", key);
-                self.told.insert(key.clone(), new.clone());
+                self.delivered.insert(key.clone(), new.clone());
             }
             Change::Updated { old, new } => {
                 prop_assert!(known.is_some_and(|known| Arc::ptr_eq(known, old)), "{} was another state", key);
                 prop_assert_eq!(&old.meta().uid, &new.meta().uid);
-                self.told.insert(key.clone(), new.clone());
+                self.delivered.insert(key.clone(), new.clone());
             }
             Change::Deleted { last } => {
-                let known = self.told.remove(&key);
+                let known = self.delivered.remove(&key);
                 let same = known.is_some_and(|known| {
                     known.meta().uid == last.meta().uid && known.meta().revision() <= last.meta().revision()
                 });
@@ -294,7 +299,7 @@ struct Follower {
 }
 
 struct Run {
-    server: Server,
+    server: ModelServer,
     followers: Vec<Follower>,
     watcher: Watcher,
 }
@@ -302,9 +307,9 @@ struct Run {
 impl Run {
     /// Starts a run with a reflector of each scope, which `reflector` creates.
     fn new(reflector: fn(NamespaceScope) -> Reflector, scopes: Vec<NamespaceScope>) -> Self {
-        let server = Server { revision: 10, ..Server::default() };
+        let server = ModelServer { revision: 10, ..ModelServer::default() };
         let cache = Cache::new(scopes.clone());
-        let watcher = Watcher { cache, told: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
+        let watcher = Watcher { cache, delivered: BTreeMap::new(), newest: BTreeMap::new(), gone: BTreeSet::new() };
         let followers = scopes.into_iter().map(|scope| {
             let reflector = reflector(scope.clone());
             Follower { scope, reflector, stream: None }
@@ -316,14 +321,14 @@ impl Run {
         self.followers[of % self.followers.len()].reflector.request()
     }
 
-    fn step(&mut self, step: Step) -> Result<(), TestCaseError> {
+    fn step(&mut self, step: ModelStep) -> Result<(), TestCaseError> {
         let unanswered = || ApiError::NoResponse { operation: "watch pods".into(), cause: "connection refused".into() };
         match step {
-            Step::Write { name, selected, own } => {
+            ModelStep::Write { name, selected, own } => {
                 let written = self.server.write(name, selected);
                 if own { self.watcher.take(Delta::Written(written)) } else { Ok(()) }
             }
-            Step::Delete { name, own } => {
+            ModelStep::Delete { name, own } => {
                 let Some(known) = self.server.delete(name) else { return Ok(()) };
                 if !own {
                     return Ok(());
@@ -332,15 +337,15 @@ impl Run {
                 self.watcher.gone.insert(uid.clone());
                 self.watcher.take(Delta::Gone(object.key().clone(), (*uid).into()))
             }
-            Step::Compact => {
+            ModelStep::Compact => {
                 self.server.compact();
                 Ok(())
             }
-            Step::Respond { of, back } => {
+            ModelStep::Respond { of, back } => {
                 let response = self.respond(of, back);
                 self.deliver(of, response)
             }
-            Step::Repeat { of, back } => {
+            ModelStep::Repeat { of, back } => {
                 let Request::Watch { version } = self.request(of) else { return Ok(()) };
                 let passed: u64 = version.parse().unwrap();
                 let scope = &self.followers[of % self.followers.len()].scope;
@@ -348,22 +353,22 @@ impl Run {
                 let again = known.nth(back).and_then(|event| event.watch_input(scope));
                 again.map_or(Ok(()), |again| self.deliver(of, again))
             }
-            Step::Close(of) => self.deliver(of, Input::Closed { lasted: Duration::from_secs(30), any: true }),
-            Step::Fail(of, code) => {
+            ModelStep::Close(of) => self.deliver(of, Input::Closed { lasted: Duration::from_secs(30), any: true }),
+            ModelStep::Fail(of, code) => {
                 let message =
                     if code == 504 { r#"{"details":{"causes":[{"reason":"ResourceVersionTooLarge"}]}}"# } else { "{}" };
                 self.deliver(of, Input::Failed(ApiError::rejected("list pods", code, None, message)))
             }
-            Step::Lose(of) => self.deliver(of, Input::Failed(unanswered())),
-            Step::Cut(of) if matches!(self.request(of), Request::Whole { .. } | Request::List { .. }) => {
+            ModelStep::Lose(of) => self.deliver(of, Input::Failed(unanswered())),
+            ModelStep::Cut(of) if matches!(self.request(of), Request::Whole { .. } | Request::List { .. }) => {
                 self.deliver(of, Input::ListInterrupted(unanswered()))
             }
-            Step::Break(of, code) if matches!(self.request(of), Request::Watch { .. } | Request::Stream) => {
+            ModelStep::Break(of, code) if matches!(self.request(of), Request::Watch { .. } | Request::Stream) => {
                 let rejected = |code| ApiError::rejected("watch pods", code, None, "{}");
                 let error = code.map_or_else(unanswered, rejected);
                 self.deliver(of, Input::WatchFailed { error, lasted: Duration::from_secs(30) })
             }
-            Step::Cut(_) | Step::Break(..) => Ok(()),
+            ModelStep::Cut(_) | ModelStep::Break(..) => Ok(()),
         }
     }
 
@@ -431,14 +436,14 @@ impl Run {
             objects.iter().map(|object| (object.key().clone(), object.meta().resource_version.clone())).collect()
         };
         let cached = state(self.watcher.cache.all().cloned().collect());
-        let of_all = self.followers.iter().flat_map(|of| self.server.at(self.server.revision, &of.scope));
-        prop_assert_eq!(cached, state(of_all.collect()), "not what the server has");
+        let in_all_scopes = self.followers.iter().flat_map(|of| self.server.at(self.server.revision, &of.scope));
+        prop_assert_eq!(cached, state(in_all_scopes.collect()), "not what the server has");
         prop_assert_eq!(self.watcher.cache.n_tombstones(), 0, "what was deleted is remembered for ever");
         Ok(())
     }
 }
 
-fn page(server: &Server, scope: &NamespaceScope, revision: u64, start: usize) -> Input {
+fn page(server: &ModelServer, scope: &NamespaceScope, revision: u64, start: usize) -> Input {
     let all = server.at(revision, scope);
     let end = (start + PAGE_LEN).min(all.len());
     let token = (end < all.len()).then(|| format!("{revision}/{end}"));
@@ -461,8 +466,8 @@ proptest! {
         if pages {
             // A server that rejects both a stream of the initial state and a whole list.
             for of in 0..n_followers {
-                run.step(Step::Fail(of, 422))?;
-                run.step(Step::Fail(of, 422))?;
+                run.step(ModelStep::Fail(of, 422))?;
+                run.step(ModelStep::Fail(of, 422))?;
             }
         }
         for step in steps {

@@ -77,14 +77,14 @@ impl Source {
         }
         // An unreadable object is in the list, and not among the accepted ones.
         let is_unreadable = self.unreadable(&key).is_some_and(|one| {
-            let is_of_this_list = unreadable_before.is_none_or(|before| !Arc::ptr_eq(&before, &one));
-            is_of_this_list && one.stored.meta().uid == *uid
+            let was_in_list = unreadable_before.is_none_or(|before| !Arc::ptr_eq(&before, &one));
+            was_in_list && one.stored.meta().uid == *uid
         });
-        let is_there = is_unreadable || objects.iter().any(|object| object.meta().uid == *uid);
+        let exists = is_unreadable || objects.iter().any(|object| object.meta().uid == *uid);
         for object in objects {
             self.store().push_and_wait(Delta::Written(object)).await;
         }
-        if !is_there {
+        if !exists {
             self.store().push_and_wait(Delta::Gone(key, uid.into())).await;
         }
         Ok(())

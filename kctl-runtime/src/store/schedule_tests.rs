@@ -42,8 +42,8 @@ async fn report(store: Arc<SharedStore>) {
     store.push(Delta::Apply(pod(2))).await;
     yield_now().await;
     store.push(Delta::Replace(None, vec![pod(2)], "2".into())).await;
-    for told in 3..=LAST {
-        store.push(Delta::Apply(pod(told))).await;
+    for number in 3..=LAST {
+        store.push(Delta::Apply(pod(number))).await;
     }
 }
 
@@ -75,17 +75,17 @@ fn any_schedule_keeps_versions_monotonic_for_readers() {
 }
 
 /// The versions that follow from the changes that a subscriber got.
-type Told = Arc<Mutex<BTreeMap<ObjectKey, u64>>>;
+type DeliveredVersions = Arc<Mutex<BTreeMap<ObjectKey, u64>>>;
 
-fn notify(told: &Told, change: &Change<Stored>) {
-    let mut told = told.lock().unwrap();
+fn notify(versions: &DeliveredVersions, change: &Change<Stored>) {
+    let mut versions = versions.lock().unwrap();
     let key = change.latest().key().clone();
     match change {
-        Change::Added(new) => assert_eq!(told.insert(key, version(new)), None, "added twice"),
+        Change::Added(new) => assert_eq!(versions.insert(key, version(new)), None, "added twice"),
         Change::Updated { old, new } => {
-            assert_eq!(told.insert(key, version(new)), Some(version(old)), "another state came before");
+            assert_eq!(versions.insert(key, version(new)), Some(version(old)), "another state came before");
         }
-        Change::Deleted { .. } => drop(told.remove(&key).expect("deleted, but never added")),
+        Change::Deleted { .. } => drop(versions.remove(&key).expect("deleted, but never added")),
     }
 }
 
@@ -97,16 +97,16 @@ fn any_schedule_gives_late_subscribers_each_change_once() {
             drop(spawn(store.clone().write()));
             let tasks = [spawn(report(store.clone())), spawn(write(store.clone()))];
             yield_now().await;
-            let told = Told::default();
-            let hears = told.clone();
-            let subscription = store.subscribe(Arc::new(move |change, _| notify(&hears, change))).await;
+            let versions = DeliveredVersions::default();
+            let recorded = versions.clone();
+            let subscription = store.subscribe(Arc::new(move |change, _| notify(&recorded, change))).await;
             subscription.wait_until_delivered().await;
             for task in tasks {
                 task.await.unwrap();
             }
             // All earlier deltas are applied when this returns.
             store.push_and_wait(Delta::Bookmark(None, LAST.to_string())).await;
-            assert_eq!(told.lock().unwrap().values().copied().collect::<Vec<_>>(), [LAST]);
+            assert_eq!(versions.lock().unwrap().values().copied().collect::<Vec<_>>(), [LAST]);
         });
     });
 }

@@ -36,14 +36,14 @@ async fn leaves_at(store: &SharedStore, name: &'static str, log: &Arc<Mutex<Vec<
     let watched = Arc::downgrade(&alive);
     drop(alive);
     let handler: Handler = Arc::new(move |change, _origin| {
-        let told = change.latest().key().name.to_string();
-        all.lock().push(told.clone());
-        own.lock().push(told.clone());
-        if told == name {
+        let name_of_change = change.latest().key().name.to_string();
+        all.lock().push(name_of_change.clone());
+        own.lock().push(name_of_change.clone());
+        if name_of_change == name {
             *held.lock() = None;
         }
     });
-    let _told = store.subscribe_while(handler, watched).await;
+    let _subscription = store.subscribe_while(handler, watched).await;
     kept
 }
 

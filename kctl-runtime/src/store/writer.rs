@@ -30,11 +30,14 @@ use crate::{
 pub const DELTAS_MAX: usize = 1024;
 
 /// The origin of a change, as client-go's `isInInitialList`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Origin {
     /// The object belongs to the initial list of its kind or of its namespace, so the change may be old.
     InitialList,
+    /// The object belongs to the initial list of a namespace or a kind that was added after the store was complete. It may
+    /// concern keys that have been reconciled without it.
+    LateList,
     /// The object has changed, also if that was found by a later list.
     Live,
 }
@@ -131,6 +134,8 @@ struct Subscribers {
     all: Vec<Subscriber>,
     /// Subscriptions from before the first list: they are notified once its objects were delivered.
     waiting: Vec<oneshot::Sender<()>>,
+    /// `true` once the store was complete, even if a scope was added since.
+    was_synced: bool,
 }
 
 /// The handle of a new subscription, which reports when the handler has seen all initial objects. Dropping it does not
@@ -234,11 +239,16 @@ impl SharedStore {
     }
 
     fn apply(&self, delta: Delta, subscribers: &mut Subscribers) {
+        subscribers.was_synced |= self.is_synced();
         // The source has logged that it follows an older list.
         let (is_logged, n_restores) = (matches!(delta, Delta::Restore(..)), self.n_restores());
         let (origin, changes, complete, served) = {
             let mut cache = self.cache.write();
-            let origin = if cache.is_initial(&delta) { Origin::InitialList } else { Origin::Live };
+            let origin = match (cache.is_initial(&delta), subscribers.was_synced) {
+                (true, false) => Origin::InitialList,
+                (true, true) => Origin::LateList,
+                (false, _) => Origin::Live,
+            };
             (origin, cache.apply(delta), cache.is_complete(), cache.is_served())
         };
         if !is_logged && self.n_restores() != n_restores {
@@ -412,15 +422,15 @@ impl SharedStore {
 
     /// Returns once the store has this state of an object or a newer one, or the object has left the store.
     pub(crate) async fn wait_for(&self, key: &ObjectKey, uid: &Uid, version: &Version) {
-        let mut was_there = false;
+        let mut was_cached = false;
         loop {
             let mut advances = std::pin::pin!(self.advances.notified());
             advances.as_mut().enable();
-            let is_there = self.get(key).is_some_and(|cached| cached.meta().uid == *uid);
-            if self.has(key, uid, version) || (was_there && !is_there) {
+            let is_cached = self.get(key).is_some_and(|cached| cached.meta().uid == *uid);
+            if self.has(key, uid, version) || (was_cached && !is_cached) {
                 return;
             }
-            was_there = is_there;
+            was_cached = is_cached;
             advances.await;
         }
     }

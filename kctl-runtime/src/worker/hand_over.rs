@@ -16,9 +16,9 @@ use crate::{
 };
 
 /// Wait before the next check of a key whose writes have no response yet.
-const WRITES_AGAIN_AFTER: Duration = Duration::from_millis(100);
+const WRITE_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Wait before the next check of a key that another controller reconciles.
-const RECONCILE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+const RECONCILE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Wait before a hand-over is tried again that met a conflict. The watch usually delivers the newer state before.
 const CONFLICT_RETRY_DELAY: Duration = Duration::from_secs(1);
 
@@ -43,7 +43,7 @@ impl<C: Reconcile> Pool<C> {
         match ring.next_step(kind, &stored) {
             NextStep::Reconcile(busy) => return Some(ReconcileGuard::Counted(busy)),
             NextStep::Forget => self.forget(key),
-            NextStep::Wait => self.enter_later(key, RECONCILE_AGAIN_AFTER),
+            NextStep::Wait => self.enter_later(key, RECONCILE_RETRY_DELAY),
             NextStep::HandOver => self.hand_over(ring, key, &stored).await,
         }
         None
@@ -62,7 +62,7 @@ impl<C: Reconcile> Pool<C> {
     /// Removes the labels of an object that the sharder wants back, once no write of its key can be on its way.
     async fn hand_over(&self, ring: &Ring, key: &ObjectKey, stored: &Stored) {
         if let Some(deadline) = ring.unresolved_until(key) {
-            let wait = deadline.saturating_duration_since(Instant::now()).min(WRITES_AGAIN_AFTER);
+            let wait = deadline.saturating_duration_since(Instant::now()).min(WRITE_RETRY_DELAY);
             return self.enter_later(key, wait);
         }
         let (source, meta) = (&self.env.primary, stored.meta());

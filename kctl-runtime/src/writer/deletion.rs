@@ -51,10 +51,10 @@ impl Deletion {
         let Response { metadata, spec } = serde_json::from_str(text).ok()?;
         metadata.deletion_timestamp?;
         let has_any = |list: Option<Vec<IgnoredAny>>| list.is_some_and(|all| !all.is_empty());
-        let is_held = metadata.deletion_grace_period_seconds.unwrap_or(0) > 0
+        let is_blocked = metadata.deletion_grace_period_seconds.unwrap_or(0) > 0
             || has_any(metadata.finalizers)
             || has_any(spec.and_then(|spec| finalizers_of_spec(kind, spec)));
-        let stage = if is_held { Stage::Terminating } else { Stage::Ended };
+        let stage = if is_blocked { Stage::Terminating } else { Stage::Ended };
         Some(Self { uid: metadata.uid, stage })
     }
 }

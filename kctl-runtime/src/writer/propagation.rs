@@ -13,7 +13,7 @@ pub(crate) enum Propagation {
 
 /// Finalizers that the garbage collector sets on an object. Each implements a policy (`k8s.io/apimachinery`,
 /// `FinalizerDeleteDependents` and `FinalizerOrphanDependents`).
-const OF_COLLECTOR: [&str; 2] = ["foregroundDeletion", "orphan"];
+const GC_FINALIZERS: [&str; 2] = ["foregroundDeletion", "orphan"];
 
 impl Propagation {
     /// Returns the default policy of a delete: background, as in `kubectl delete`. API servers orphan the dependents of
@@ -22,7 +22,7 @@ impl Propagation {
     /// Returns `None` if the object has a finalizer of the garbage collector, which leaves the policy to the API
     /// server. A foreground deletion under way would otherwise become a background one.
     pub(crate) fn by_default(finalizers: &[String]) -> Option<Self> {
-        let has_policy = finalizers.iter().any(|finalizer| OF_COLLECTOR.contains(&finalizer.as_str()));
+        let has_policy = finalizers.iter().any(|finalizer| GC_FINALIZERS.contains(&finalizer.as_str()));
         (!has_policy).then_some(Self::Background)
     }
 

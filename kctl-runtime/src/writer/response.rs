@@ -18,7 +18,7 @@ use crate::{
 
 /// Longest wait for the watch event of a write on a server whose resourceVersions cannot be compared. After it the
 /// key's next reconcile waits for a list.
-const OPAQUE_WITHIN: Duration = Duration::from_secs(10);
+const OPAQUE_VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Stores the object in a response and returns it decoded.
 pub(super) async fn store_response<K: Readable>(
@@ -93,7 +93,7 @@ pub(super) fn decode_written<K: Readable>(
 /// Brings a written state into the cache, and waits until it is there.
 ///
 /// A state is ordered by its resourceVersion. If versions cannot be compared, storing the state might undo
-/// a later one, so this waits for the watch instead, at most [`OPAQUE_WITHIN`].
+/// a later one, so this waits for the watch instead, at most [`OPAQUE_VERSION_TIMEOUT`].
 ///
 /// A dry run returns an object without a `resourceVersion`. It is not stored.
 pub(super) async fn store_written(
@@ -111,13 +111,17 @@ pub(super) async fn store_written(
     } else if meta.resource_version.is_none() {
         // A stored object has a version. This is the response to a dry run, which no watch reports.
         uncertain.mark_resolved();
-    } else if target.source.wait_for_version(object.key(), &meta.uid, &meta.resource_version, OPAQUE_WITHIN).await {
+    } else if target
+        .source
+        .wait_for_version(object.key(), &meta.uid, &meta.resource_version, OPAQUE_VERSION_TIMEOUT)
+        .await
+    {
         uncertain.mark_resolved();
     } else {
         tracing::warn!(
             %operation,
-            "the watch has not delivered this write within {OPAQUE_WITHIN:?}, and the resource versions of this API server \
-             cannot be compared; listing its objects before the next reconcile"
+            "the watch has not delivered this write within {OPAQUE_VERSION_TIMEOUT:?}, and the resource versions of \
+             this API server cannot be compared; listing its objects before the next reconcile"
         );
     }
 }

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Longest wait for the watch event of an object that was scaled; after it the object is read.
-const WATCH_WITHIN: Duration = Duration::from_secs(1);
+const WATCH_EVENT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The part of a `Scale` that identifies the state of the scaled object.
 ///
@@ -46,7 +46,7 @@ impl Writer {
     /// The response has no object. The watch usually delivers the new state within a second; otherwise the object is read
     /// once.
     pub(crate) async fn scale(&self, target: &Target<'_>, uid: &str, replicas: i32) -> Result<(), ApiError> {
-        let operation = target.operation("scale");
+        let operation = target.operation("scale").on_subresource();
         let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
         let path = self.path(target, "/scale", "");
         let SentWrite { text, uncertain } =
@@ -56,7 +56,7 @@ impl Writer {
             .map_err(|error| ApiError::Unreadable { operation: operation.clone(), cause: error.to_string() })?;
         let (uid, version) = (scale.metadata.uid, Version::from(&*scale.metadata.resource_version));
         own_writes::record_write(&uid, &version, BackoffEffect::Reset);
-        if target.source.wait_for_version(&target.key(), &uid, &version, WATCH_WITHIN).await
+        if target.source.wait_for_version(&target.key(), &uid, &version, WATCH_EVENT_TIMEOUT).await
             || self.refresh_object(target, &uid.to_string()).await
         {
             uncertain.mark_resolved();
@@ -120,7 +120,7 @@ impl Writer {
         subresource: &str,
         body: &Value,
     ) -> Result<(Operation, SentWrite), ApiError> {
-        let operation = target.operation(format!("create {subresource} of"));
+        let operation = target.operation(format!("create {subresource} of")).on_subresource();
         let body = encode(&operation, body)?;
         let path = self.path(target, &format!("/{subresource}"), "");
         let sent = Some(("application/json", body));

@@ -7,7 +7,7 @@ use futures::{StreamExt, stream};
 use http::{Request, Response};
 use http_body_util::{BodyExt, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
-use kube::{Client, client::Body as Asked};
+use kube::{Client, client::Body as RequestBody};
 use tokio::sync::watch;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
@@ -35,7 +35,7 @@ impl Fake {
     pub(crate) fn client(&self) -> Client {
         let Self { n_objects, make, counts } = self;
         let (n_objects, make, counts) = (*n_objects, *make, counts.clone());
-        let service = tower::service_fn(move |request: Request<Asked>| {
+        let service = tower::service_fn(move |request: Request<RequestBody>| {
             let query = request.uri().query().unwrap_or_default();
             let response = if query.contains("sendInitialEvents") {
                 Response::builder().status(422).body(body(stream::empty()))

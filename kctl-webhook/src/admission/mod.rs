@@ -34,13 +34,15 @@ mod options;
 mod request;
 mod respond;
 mod review;
+mod user;
 mod webhook;
 
 pub use self::{
     configuration::{ClientConfig, Configurations},
     denial::{Denial, Invalid},
     options::{Action, FailurePolicy, MatchPolicy, Operation, Options, Reinvocation, SideEffects},
-    request::{AUDIT_LEN_MAX, Admission, User, WARNINGS_LEN_MAX},
+    request::{AUDIT_LEN_MAX, Admission, WARNINGS_LEN_MAX},
+    user::User,
     webhook::{Decision, RegistrationError, Webhook},
 };
 pub(crate) use respond::{BODY_LEN_MAX, failed_response, respond};

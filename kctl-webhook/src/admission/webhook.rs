@@ -264,20 +264,20 @@ pub enum RegistrationError {
         second: String,
     },
     /// A label selector is invalid.
-    #[error("{place}: {problem}\ncode: K0105")]
+    #[error("{function}: {problem}\ncode: K0105")]
     #[non_exhaustive]
     Selector {
         /// The function.
-        place: String,
+        function: String,
         /// The reason why the selector is invalid.
         problem: String,
     },
     /// A kind has no such subresource, so no request would call the function.
-    #[error("{place}: {kind:?} has no subresource `{name}`; {remedy}\ncode: K0106")]
+    #[error("{function}: {kind:?} has no subresource `{name}`; {remedy}\ncode: K0106")]
     #[non_exhaustive]
     Subresource {
         /// The function.
-        place: String,
+        function: String,
         /// The kind that the function is for.
         kind: String,
         /// The subresource.
@@ -330,8 +330,8 @@ fn check_subresources(webhook: &Webhook) -> Result<(), RegistrationError> {
         [] => "add it to `#[resource]`, or remove `subresources`".to_owned(),
         known => format!("write one of {}", known.join(", ")),
     };
-    let (place, kind) = (webhook.about.named_location(), format_kind(&webhook.kind));
-    Err(RegistrationError::Subresource { place, kind, name: name.clone(), remedy })
+    let (function, kind) = (webhook.about.named_location(), format_kind(&webhook.kind));
+    Err(RegistrationError::Subresource { function, kind, name: name.clone(), remedy })
 }
 
 /// Checks that each function has its own path, that selectors are valid, and that subresources exist.
@@ -340,7 +340,7 @@ pub(crate) fn check(webhooks: &[Webhook]) -> Result<(), RegistrationError> {
     for webhook in webhooks {
         for text in [&webhook.options.namespace_selector, &webhook.options.object_selector] {
             let location = webhook.about.named_location();
-            selector(text).map_err(|problem| RegistrationError::Selector { place: location, problem })?;
+            selector(text).map_err(|problem| RegistrationError::Selector { function: location, problem })?;
         }
         check_subresources(webhook)?;
         if let Some(first) = paths.insert(webhook.path(), webhook) {

@@ -14,9 +14,9 @@ const ERROR_SHOWN_MAX: usize = 512;
 /// Returns the wait in `Retry-After` of a 429 or a server error, in whole seconds.
 pub(super) fn retry_after<B>(response: &Response<B>) -> Option<Duration> {
     let status = response.status();
-    let is_asked_again = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
+    let is_retryable = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
     let seconds = text(response.headers(), header::RETRY_AFTER).parse().ok();
-    seconds.filter(|_| is_asked_again).map(Duration::from_secs)
+    seconds.filter(|_| is_retryable).map(Duration::from_secs)
 }
 
 /// Returns the body of a successful response. The media type is not checked: decoding the body
@@ -143,8 +143,8 @@ fn problem_of_media_type(content: &str) -> Option<&'static str> {
 
 /// Returns the length of the token at the start (RFC 2045).
 fn token_len(text: &str) -> usize {
-    let is_of_one = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c);
-    text.find(|c| !is_of_one(c)).unwrap_or(text.len())
+    let is_token_char = |c: char| c.is_ascii_graphic() && !"()<>@,;:\\\"/[]?=".contains(c);
+    text.find(|c| !is_token_char(c)).unwrap_or(text.len())
 }
 
 /// Returns `true` for `name=value` between semicolons; values may be quoted.

@@ -24,6 +24,7 @@
 
 mod accept;
 mod connect;
+mod patch_form;
 mod patch_limits;
 mod redirect;
 #[cfg(test)]
@@ -52,6 +53,7 @@ use self::connect::Connect;
 pub use self::{
     accept::{ResponseError, check_response},
     connect::Resolve,
+    patch_form::normalize_operation,
     patch_limits::{CopyBudget, CopyLimitError, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
 };
 use crate::{
@@ -67,7 +69,7 @@ const RETRIES_MAX: u32 = 10;
 const IDLE_CONNECTIONS_MAX: usize = 8;
 /// Lifetime of an idle connection. Servers close theirs later: a request on a connection that is
 /// being closed fails.
-const IDLE_CONNECTION_FOR: Duration = Duration::from_secs(30);
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A client of one webhook, with a pool of connections to it.
 pub struct Client {
@@ -129,7 +131,7 @@ impl Client {
             .wrap_connector(Connect::new(resolve));
         let http = legacy::Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_CONNECTION_FOR)
+            .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .build(connector);
         Ok(Self { uri, user_agent: HeaderValue::from_static(user_agent), http })

@@ -26,21 +26,23 @@ pub enum ConversionError {
     },
     /// A function returns the version that it takes, under another name.
     #[error(
-        "{place} takes and returns {kind}; write another version as its result, or remove the function\ncode: K0114"
+        "{function} takes and returns {kind}; write another version as its result, or remove the function\ncode: K0114"
     )]
     #[non_exhaustive]
     SameVersion {
         /// The function.
-        place: String,
+        function: String,
         /// The kind with its version.
         kind: String,
     },
     /// A function returns another kind.
-    #[error("{place} makes {to} of {from}; write another version of the kind that it takes as its result\ncode: K0114")]
+    #[error(
+        "{function} makes {to} of {from}; write another version of the kind that it takes as its result\ncode: K0114"
+    )]
     #[non_exhaustive]
     OtherKind {
         /// The function.
-        place: String,
+        function: String,
         /// The kind that it takes.
         from: String,
         /// The kind that it makes.
@@ -108,17 +110,17 @@ impl Conversions {
         for rule in &rules {
             let ([from, to], location) = ([&rule.from, &rule.to].map(format_kind), rule.about.named_location());
             if from == to {
-                return Err(ConversionError::SameVersion { place: location, kind: from });
+                return Err(ConversionError::SameVersion { function: location, kind: from });
             }
             if (&rule.from.group, &rule.from.kind) != (&rule.to.group, &rule.to.kind) {
-                return Err(ConversionError::OtherKind { place: location, from, to });
+                return Err(ConversionError::OtherKind { function: location, from, to });
             }
-            let of_kind = kinds.entry((rule.from.group.clone(), rule.from.kind.clone())).or_default();
-            of_kind.extend([rule.from.version.clone(), rule.to.version.clone()]);
+            let versions_of_kind = kinds.entry((rule.from.group.clone(), rule.from.kind.clone())).or_default();
+            versions_of_kind.extend([rule.from.version.clone(), rule.to.version.clone()]);
         }
         for (group, kind, version) in versions {
-            if let Some(of_kind) = kinds.get_mut(&(group.clone(), kind.clone())) {
-                of_kind.insert(version.clone());
+            if let Some(versions_of_kind) = kinds.get_mut(&(group.clone(), kind.clone())) {
+                versions_of_kind.insert(version.clone());
             }
         }
         let mut paths = BTreeMap::new();
@@ -154,7 +156,7 @@ fn conversion_paths(
     short: &str,
     versions: &BTreeSet<String>,
 ) -> Result<ConversionPaths, ConversionError> {
-    let of_group = || format!("{short}.{group}");
+    let kind_in_group = || format!("{short}.{group}");
     let mut edges: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (idx, rule) in rules
         .iter()
@@ -164,7 +166,13 @@ fn conversion_paths(
         let (from, to) = (rule.from.version.as_str(), rule.to.version.as_str());
         if let Some(first) = edges.insert((from, to), idx) {
             let (first, second) = (rules[first].about.named_location(), rule.about.named_location());
-            return Err(ConversionError::Twice { kind: of_group(), from: from.into(), to: to.into(), first, second });
+            return Err(ConversionError::Twice {
+                kind: kind_in_group(),
+                from: from.into(),
+                to: to.into(),
+                first,
+                second,
+            });
         }
     }
     let mut paths = ConversionPaths::new();
@@ -173,7 +181,7 @@ fn conversion_paths(
         for to in versions {
             let Some(path) = reached.get(to.as_str()) else {
                 let (from, to) = (from.clone(), to.clone());
-                return Err(ConversionError::Missing { kind: of_group(), short: short.to_owned(), from, to });
+                return Err(ConversionError::Missing { kind: kind_in_group(), short: short.to_owned(), from, to });
             };
             paths.insert((from.clone(), to.clone()), path.clone());
         }

@@ -32,7 +32,7 @@ use crate::{error_chain::error_chain, private_file};
 
 /// Interval at which the files are read: the kubelet takes about a minute to update a mounted
 /// Secret.
-const RELOAD_EVERY: Duration = Duration::from_secs(10);
+const RELOAD_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The source of the certificate.
 ///
@@ -269,7 +269,7 @@ impl Identity {
     pub(super) async fn reload(&self) {
         let Some(files) = &self.files else { return std::future::pending().await };
         loop {
-            tokio::time::sleep(RELOAD_EVERY).await;
+            tokio::time::sleep(RELOAD_INTERVAL).await;
             match files.read_into(&self.current) {
                 Ok(true) => {
                     tracing::info!(file = %files.certificate.display(), "the webhook uses a new certificate");
@@ -480,20 +480,20 @@ mod tests {
         let reloading = identity.clone();
         let reload = tokio::spawn(async move { reloading.reload().await });
         // Moves the clock between two reloads.
-        tokio::time::sleep(RELOAD_EVERY / 2).await;
+        tokio::time::sleep(RELOAD_INTERVAL / 2).await;
         fs::write(folder.join("tls.key"), "half").unwrap();
-        tokio::time::sleep(RELOAD_EVERY * 2).await;
+        tokio::time::sleep(RELOAD_INTERVAL * 2).await;
         assert_eq!(served(&identity), first);
 
         let second = write(&folder);
-        tokio::time::sleep(RELOAD_EVERY * 2).await;
+        tokio::time::sleep(RELOAD_INTERVAL * 2).await;
         assert_eq!(served(&identity), second);
         assert_eq!(identity.current.reads(), (1 + 4, 2), "the start, and four looks of which two found half a key");
         fs::write(folder.join("ca.crt"), "no PEM").unwrap();
         let error = Identity::new(&Certificate::in_folder(&folder), &[]).err().unwrap().to_string();
         assert!(error.ends_with("ca.crt: contains no PEM certificate"), "{error}");
         fs::remove_file(folder.join("tls.crt")).unwrap();
-        tokio::time::sleep(RELOAD_EVERY).await;
+        tokio::time::sleep(RELOAD_INTERVAL).await;
         assert_eq!(identity.current.reads(), (6, 3));
         reload.abort();
         fs::remove_dir_all(&folder).unwrap();
@@ -513,7 +513,7 @@ mod tests {
         let reloading = identity.clone();
         let reload = tokio::spawn(async move { reloading.reload().await });
         write_for(&folder, "web.system.svc");
-        tokio::time::sleep(RELOAD_EVERY * 2).await;
+        tokio::time::sleep(RELOAD_INTERVAL * 2).await;
         assert!(logged().is_empty());
         reload.abort();
         fs::remove_dir_all(&folder).unwrap();

@@ -23,10 +23,10 @@ use crate::connections::{Connection, Connections, Limits, accept};
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that a handshake in progress has after the stop. A port probe that opens connections and sends nothing must not
 /// delay the end of the process.
-const HANDSHAKE_AFTER_STOP: Duration = Duration::from_secs(1);
+const HANDSHAKE_TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(1);
 /// Time from the accept to the complete head of the first request (controller-runtime,
 /// `ReadHeaderTimeout` in `pkg/internal/httpserver/server.go`).
-const HEAD_WITHIN: Duration = Duration::from_secs(32);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(32);
 /// Longest idle time of a connection. Go's clients close theirs after 90 s (`IdleConnTimeout` of `DefaultTransport` in
 /// `net/http/transport.go`), so the client closes first.
 const IDLE_MAX: Duration = Duration::from_secs(120);
@@ -41,7 +41,7 @@ pub(super) async fn serve(
     let acceptor = TlsAcceptor::from(tls);
     let connections = Connections::new(Limits {
         connections: options.connections_max,
-        head_within: HEAD_WITHIN,
+        head_within: HEAD_TIMEOUT,
         // API servers wait for a response no longer than this.
         body_within: TIMEOUT_MAX,
         idle_max: IDLE_MAX,
@@ -85,7 +85,7 @@ async fn serve_http(
     let too_late = async {
         // No value is ever sent: this returns once the sender is dropped.
         let _stopped = stopping.changed().await;
-        tokio::time::sleep(HANDSHAKE_AFTER_STOP).await;
+        tokio::time::sleep(HANDSHAKE_TIMEOUT_AFTER_STOP).await;
     };
     let stream = tokio::select! {
         stream = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(socket)) => stream,

@@ -36,9 +36,9 @@ const PART: usize = 4;
 /// Longest wait for room.
 const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Wait for room until the first body gives way, and wait for the next bytes of a body until it may give way.
-const GIVE_WAY_AFTER: Duration = Duration::from_secs(1);
+const EVICT_AFTER: Duration = Duration::from_secs(1);
 /// Time between two bodies that give way to one that waits.
-const GIVE_WAY_EVERY: Duration = Duration::from_millis(100);
+const EVICT_INTERVAL: Duration = Duration::from_millis(100);
 /// The memory limit of a container, with cgroups of version 2 and 1.
 const LIMIT_FILES: [&str; 2] = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
 
@@ -106,14 +106,14 @@ impl Memory {
     /// Waits for room, and makes other bodies give way.
     async fn wait(&self, len: u32, limiter: &ClientLimiter) -> OwnedSemaphorePermit {
         let mut room = pin!(self.free.clone().acquire_many_owned(len));
-        let mut patience = GIVE_WAY_AFTER;
+        let mut wait = EVICT_AFTER;
         loop {
             tokio::select! {
                 biased;
                 Ok(permit) = &mut room => return permit,
-                () = sleep(patience) => limiter.evict_oldest(GIVE_WAY_AFTER),
+                () = sleep(wait) => limiter.evict_oldest(EVICT_AFTER),
             }
-            patience = GIVE_WAY_EVERY;
+            wait = EVICT_INTERVAL;
         }
     }
 }

@@ -270,9 +270,9 @@ impl Kubelet {
     /// Lists Pods and then watches, until a watch ends or the node is lost or found.
     async fn work(&self, plan: &mut Plan) -> kube::Result<()> {
         let version = self.look_at_node().await?;
-        let of_node = WatchParams::default().fields(&format!("metadata.name={}", self.node));
+        let own_node = WatchParams::default().fields(&format!("metadata.name={}", self.node));
         let nodes = Api::<Node>::all(self.client.clone());
-        let mut nodes = nodes.watch(&of_node, &version).await?.boxed();
+        let mut nodes = nodes.watch(&own_node, &version).await?.boxed();
         let pods = Api::<Pod>::all(self.client.clone());
         let list = pods.list(&ListParams::default()).await?;
         let listed: BTreeSet<_> = list.items.iter().map(PodKey::from_pod).collect();
@@ -440,9 +440,9 @@ impl Kubelet {
     /// Writes the status of a running Pod.
     async fn start(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
         let pod = self.pods(&key.namespace).get(&key.name).await?;
-        let (asked, now) = (StageRequest::from_pod(&pod), self.clock.seconds());
-        let ready = asked.stage != Some(Stage::Unready);
-        let mut status = status::status(&pod, &asked, Event::Runs { ready }, &now);
+        let (request, now) = (StageRequest::from_pod(&pod), self.clock.seconds());
+        let ready = request.stage != Some(Stage::Unready);
+        let mut status = status::status(&pod, &request, Event::Runs { ready }, &now);
         let address = format!("10.244.0.{}", 2 + self.observed_revision() % 250);
         status["startTime"] = now.into();
         status["hostIP"] = "127.0.0.1".into();
@@ -491,8 +491,8 @@ impl Kubelet {
 
 /// Returns the next step of a Pod with a node that does not run.
 fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
-    let asked = StageRequest::from_pod(pod);
-    let holds = match asked.stage {
+    let request = StageRequest::from_pod(pod);
+    let holds = match request.stage {
         Some(Stage::Unpullable) => "ImagePullBackOff",
         Some(Stage::Slow) => "ContainerCreating",
         _ => return Some((Step::Start, STARTS_AFTER)),
@@ -500,22 +500,22 @@ fn pending_step(pod: &Pod) -> Option<(Step, Duration)> {
     if waiting_for(pod) != Some(holds) {
         return Some((Step::Hold(holds), Duration::ZERO));
     }
-    (asked.stage == Some(Stage::Slow)).then(|| (Step::Start, asked.starts_after(STARTS_AFTER)))
+    (request.stage == Some(Stage::Slow)).then(|| (Step::Start, request.starts_after(STARTS_AFTER)))
 }
 
 /// Returns the next step of a running Pod; most have none.
 fn running_step(pod: &Pod) -> Option<(Step, Duration)> {
-    let asked = StageRequest::from_pod(pod);
+    let request = StageRequest::from_pod(pod);
     if waiting_for(pod) == Some("CrashLoopBackOff") {
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
         let n_restarts = statuses.into_iter().flatten().map(|status| status.restart_count).max().unwrap_or(0);
         return Some((Step::Restart, stage::back_off(n_restarts)));
     }
-    match asked.stage {
-        Some(Stage::CrashLooping) => Some((Step::Crash, asked.runs_for())),
-        Some(Stage::Succeeding | Stage::Failing) => Some((Step::Finish, asked.runs_for())),
+    match request.stage {
+        Some(Stage::CrashLooping) => Some((Step::Crash, request.runs_for())),
+        Some(Stage::Succeeding | Stage::Failing) => Some((Step::Finish, request.runs_for())),
         Some(Stage::Unready) if not_ready_because(pod).is_some() => {
-            asked.ready_after().map(|delay| (Step::Ready, delay))
+            request.ready_after().map(|delay| (Step::Ready, delay))
         }
         // The node is back: the Pod becomes ready again.
         _ if not_ready_because(pod) == Some(node::REASON) => Some((Step::Ready, Duration::ZERO)),

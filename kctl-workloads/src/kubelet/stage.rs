@@ -21,9 +21,9 @@ const DOMAIN: &str = "kubelet.kctl.dev";
 /// The longest delay. Longer ones are reduced to it.
 const DELAY_MAX: Duration = Duration::from_secs(24 * 3_600);
 /// The time that a `slow` Pod takes to start, without a delay.
-const SLOW_START: Duration = Duration::from_secs(30);
+const SLOW_START_DELAY: Duration = Duration::from_secs(30);
 /// The time that containers run before they end, without a delay.
-const RUNS_FOR: Duration = Duration::from_secs(1);
+const RUN_DURATION: Duration = Duration::from_secs(1);
 /// The first pause before a restart, as in a real kubelet. It doubles with each restart.
 const BACK_OFF_MIN: Duration = Duration::from_secs(10);
 /// The longest pause before a restart.
@@ -82,7 +82,8 @@ impl StageRequest {
     /// Reads the behaviour of a Pod. A Pod that is not restarted after success is `succeeding` by default.
     pub(super) fn from_pod(pod: &Pod) -> Self {
         let policy = pod.spec.as_ref().and_then(|spec| spec.restart_policy.as_deref());
-        let ends = is_of_job(&pod.metadata) || policy.is_some_and(|policy| ["Never", "OnFailure"].contains(&policy));
+        let ends =
+            belongs_to_job(&pod.metadata) || policy.is_some_and(|policy| ["Never", "OnFailure"].contains(&policy));
         Self::from_metadata(&pod.metadata, ends.then_some(Stage::Succeeding))
     }
 
@@ -110,12 +111,12 @@ impl StageRequest {
 
     /// Returns the time from scheduling to running.
     pub(super) fn starts_after(&self, usually: Duration) -> Duration {
-        if self.stage == Some(Stage::Slow) { self.delay.unwrap_or(SLOW_START) } else { usually }
+        if self.stage == Some(Stage::Slow) { self.delay.unwrap_or(SLOW_START_DELAY) } else { usually }
     }
 
     /// Returns the time that containers run before they end.
     pub(super) fn runs_for(&self) -> Duration {
-        self.delay.unwrap_or(RUNS_FOR)
+        self.delay.unwrap_or(RUN_DURATION)
     }
 
     /// Returns the time after which an `unready` Pod becomes ready, or `None` if it never does.
@@ -130,7 +131,7 @@ impl StageRequest {
 }
 
 /// Returns `true` if a Job controls the Pod.
-fn is_of_job(metadata: &ObjectMeta) -> bool {
+fn belongs_to_job(metadata: &ObjectMeta) -> bool {
     let is_job = |owner: &OwnerReference| owner.controller == Some(true) && owner.kind == "Job";
     metadata.owner_references.iter().flatten().any(|owner| is_job(owner) && owner.api_version.starts_with("batch/"))
 }
@@ -188,8 +189,8 @@ mod tests {
             (&[("stage", "failing")], &[("stage", "succeeding")], Some(Stage::Succeeding), 0),
             (&[("stage", "dancing")], &[], None, 1),
         ] {
-            let asked = StageRequest::from_metadata(&metadata(labels, annotations), None);
-            assert_eq!((asked.stage, asked.exit_code), (stage, code), "{labels:?} {annotations:?}");
+            let request = StageRequest::from_metadata(&metadata(labels, annotations), None);
+            assert_eq!((request.stage, request.exit_code), (stage, code), "{labels:?} {annotations:?}");
         }
         assert!(is_lost(&metadata(&[("stage", "lost")], &[])));
     }

@@ -33,9 +33,9 @@ pub(super) enum Event {
 
 /// Returns the status of a Pod after an event.
 ///
-/// `asked` contains the exit code, reason and message of containers that end, and may name a single container. Init
+/// `request` contains the exit code, reason and message of containers that end, and may name a single container. Init
 /// containers have no status: they are not simulated.
-pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -> Value {
+pub(super) fn status(pod: &Pod, request: &StageRequest, event: Event, now: &str) -> Value {
     let known = |name: &str| {
         let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
         statuses.into_iter().flatten().find(|status| status.name == name)
@@ -44,14 +44,14 @@ pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -
     let statuses: Vec<Value> = containers
         .map(|container| {
             let image = container.image.clone().unwrap_or_default();
-            let about = asked.is_about(&container.name);
-            container_status(&container.name, &image, known(&container.name), about.then_some(asked), event, now)
+            let about = request.is_about(&container.name);
+            container_status(&container.name, &image, known(&container.name), about.then_some(request), event, now)
         })
         .collect();
     let phase = match event {
         Event::Waits(_) => "Pending",
         Event::Runs { .. } | Event::Crashed => "Running",
-        Event::Ended if asked.exit_code == 0 => "Succeeded",
+        Event::Ended if request.exit_code == 0 => "Succeeded",
         Event::Ended => "Failed",
     };
     json!({
@@ -63,13 +63,13 @@ pub(super) fn status(pod: &Pod, asked: &StageRequest, event: Event, now: &str) -
 
 /// Returns the status of one container.
 ///
-/// `known` is the stored status, from which start time, last state and restarts are kept. `asked`
+/// `known` is the stored status, from which start time, last state and restarts are kept. `request`
 /// is `None` for a container that the event does not affect.
 fn container_status(
     name: &str,
     image: &str,
     known: Option<&ContainerStatus>,
-    asked: Option<&StageRequest>,
+    request: Option<&StageRequest>,
     event: Event,
     now: &str,
 ) -> Value {
@@ -78,24 +78,24 @@ fn container_status(
     let started = started.map_or_else(|| now.to_owned(), |time| time.0.to_string());
     let running = json!({ "running": { "startedAt": now } });
     let last = known.and_then(|known| serde_json::to_value(&known.last_state).ok()).unwrap_or_default();
-    let ended = |asked: &StageRequest| {
+    let ended = |request: &StageRequest| {
         let mut ended = json!({
-            "exitCode": asked.exit_code, "reason": asked.reason, "startedAt": started, "finishedAt": now,
+            "exitCode": request.exit_code, "reason": request.reason, "startedAt": started, "finishedAt": now,
         });
-        if !asked.message.is_empty() {
-            ended["message"] = asked.message.clone().into();
+        if !request.message.is_empty() {
+            ended["message"] = request.message.clone().into();
         }
         json!({ "terminated": ended })
     };
-    let (state, last, n_restarts, ready) = match (event, asked) {
+    let (state, last, n_restarts, ready) = match (event, request) {
         (Event::Waits(reason), _) => (json!({ "waiting": { "reason": reason } }), Value::Null, 0, false),
         (Event::Runs { ready }, _) => (running, last, n_restarts, ready),
-        (Event::Crashed, Some(asked)) => {
+        (Event::Crashed, Some(request)) => {
             let message = format!("back-off restarting failed container {name}");
             let waiting = json!({ "waiting": { "reason": "CrashLoopBackOff", "message": message } });
-            (waiting, ended(asked), n_restarts.saturating_add(1), false)
+            (waiting, ended(request), n_restarts.saturating_add(1), false)
         }
-        (Event::Ended, Some(asked)) => (ended(asked), last, n_restarts, false),
+        (Event::Ended, Some(request)) => (ended(request), last, n_restarts, false),
         // Other containers keep running, and end with the Pod.
         (Event::Crashed, None) => (json!({ "running": { "startedAt": started } }), last, n_restarts, true),
         (Event::Ended, None) => {
@@ -120,7 +120,7 @@ fn container_status(
 /// reason.
 fn conditions(pod: &Pod, phase: &str, event: Event, now: &str) -> Vec<Value> {
     /// Conditions that depend on the containers.
-    const OF_CONTAINERS: &[&str] = &["Ready", "ContainersReady"];
+    const CONTAINER_CONDITIONS: &[&str] = &["Ready", "ContainersReady"];
     let begun = !matches!(event, Event::Waits(_));
     let reason = match phase {
         "Succeeded" => Some("PodCompleted"),
@@ -140,7 +140,7 @@ fn conditions(pod: &Pod, phase: &str, event: Event, now: &str) -> Vec<Value> {
             .find_map(|known| known.last_transition_time.as_ref().map(|time| time.0.to_string()));
         let mut condition =
             json!({ "type": kind, "status": value, "lastTransitionTime": since.unwrap_or_else(|| now.to_owned()) });
-        if !holds && OF_CONTAINERS.contains(&kind) {
+        if !holds && CONTAINER_CONDITIONS.contains(&kind) {
             condition["reason"] = reason.into();
         }
         condition

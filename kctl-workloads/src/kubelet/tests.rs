@@ -51,7 +51,7 @@ async fn deleted_pod_ends_after_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn deleted_pod_is_removed_after_a_second() {
-    let world = World::new();
+    let world = KubeletWorld::new();
     for (name, policy, stage) in [
         ("always", "Always", None),
         ("never", "Never", None),
@@ -80,26 +80,26 @@ async fn deleted_pod_is_removed_after_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn ready_node_loses_not_ready_taint() {
-    let world = World::new();
+    let world = KubeletWorld::new();
     after(0).await;
     let node = world.nodes.get("kctl-node").await.unwrap();
     assert_eq!(node.spec.unwrap_or_default().taints.unwrap_or_default(), []);
 }
 
-struct World {
+struct KubeletWorld {
     server: ApiServer,
     pods: Api<Pod>,
     nodes: Api<Node>,
     task: tokio::task::JoinHandle<()>,
 }
 
-impl Drop for World {
+impl Drop for KubeletWorld {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-impl World {
+impl KubeletWorld {
     fn new() -> Self {
         let server = ApiServer::new();
         let client = Client::new(server.service(), "default");
@@ -146,13 +146,13 @@ async fn after(seconds: u64) {
 }
 
 /// The expected state after a number of seconds.
-type Told = (u64, &'static str);
+type PhaseAt = (u64, &'static str);
 
 /// Checks the states of Pods with these annotations, at times in seconds after their creation.
 #[tokio::test(start_paused = true)]
 async fn pods_follow_their_stages() {
     const PREFIX: &str = "kubelet.kctl.dev/";
-    let cases: &[(&str, Value, &[Told])] = &[
+    let cases: &[(&str, Value, &[PhaseAt])] = &[
         ("usual", json!({}), &[(0, "Pending not ready "), (1, "Running ready runs/0 runs/0")]),
         (
             "slow",
@@ -193,14 +193,14 @@ async fn pods_follow_their_stages() {
             ],
         ),
     ];
-    for (name, annotations, told) in cases {
-        let world = World::new();
+    for (name, annotations, expected_phases) in cases {
+        let world = KubeletWorld::new();
         let annotations = annotations.as_object().unwrap().iter();
         let annotations: serde_json::Map<String, Value> =
             annotations.map(|(name, value)| (format!("{PREFIX}{name}"), value.clone())).collect();
         world.create(name, annotations.into()).await;
         let made = Instant::now();
-        for (seconds, expected) in *told {
+        for (seconds, expected) in *expected_phases {
             tokio::time::sleep_until(made + Duration::from_millis(seconds * 1000 + 500)).await;
             assert_eq!(world.describe_pod(name).await, *expected, "{name} after {seconds} seconds");
         }
@@ -209,7 +209,7 @@ async fn pods_follow_their_stages() {
 
 #[tokio::test(start_paused = true)]
 async fn crash_looping_pods_are_not_pending() {
-    let world = World::new();
+    let world = KubeletWorld::new();
     let kubelet = Kubelet::for_server(&world.server);
     tokio::spawn(kubelet.clone().run());
     world.create("a", json!({ "kubelet.kctl.dev/stage": "crash-looping" })).await;
@@ -219,7 +219,7 @@ async fn crash_looping_pods_are_not_pending() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_of_lost_node_are_deleted_but_stay() {
-    let world = World::new();
+    let world = KubeletWorld::new();
     world.create("a", json!({})).await;
     after(2).await;
     let stage = |stage: Value| Patch::Merge(json!({ "metadata": { "labels": { "kubelet.kctl.dev/stage": stage } } }));
@@ -251,7 +251,7 @@ async fn pods_of_lost_node_are_deleted_but_stay() {
 
 #[tokio::test(start_paused = true)]
 async fn pods_are_ready_again_when_their_node_returns() {
-    let world = World::new();
+    let world = KubeletWorld::new();
     world.create("a", json!({})).await;
     after(2).await;
     let stage =
@@ -266,7 +266,7 @@ async fn pods_are_ready_again_when_their_node_returns() {
 
 #[tokio::test(start_paused = true)]
 async fn kubelet_survives_a_compacted_history() {
-    let world = World::new();
+    let world = KubeletWorld::new();
     after(2).await;
     world.create("a", json!({})).await;
     after(2).await;
@@ -275,13 +275,13 @@ async fn kubelet_survives_a_compacted_history() {
     after(900).await;
     world.create("b", json!({})).await;
     after(3).await;
-    let told = [world.describe_pod("a").await, world.describe_pod("b").await];
-    assert_eq!(told[0], told[1], "it runs, too");
+    let pods = [world.describe_pod("a").await, world.describe_pod("b").await];
+    assert_eq!(pods[0], pods[1], "it runs, too");
 }
 
 #[tokio::test(start_paused = true)]
 async fn kubelet_survives_an_endless_grace_period() {
-    let world = World::new();
+    let world = KubeletWorld::new();
     world.create("a", json!({ "kubelet.kctl.dev/ignore-sigterm": "true" })).await;
     after(3).await;
     let long = http::Request::delete(format!("/api/v1/namespaces/default/pods/a?gracePeriodSeconds={}", i64::MAX));

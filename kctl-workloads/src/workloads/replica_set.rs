@@ -32,8 +32,8 @@ pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists)
         conditions: conditions(set, pods.len(), managed.as_ref().err(), Time(workloads.clock.now())),
         ..calculate_status(set, &pods, count_ending(set, &lists.pods))
     };
-    let n_told = update_status(workloads, set, status).await?;
-    Ok(managed? + n_told)
+    let n_status_writes = update_status(workloads, set, status).await?;
+    Ok(managed? + n_status_writes)
 }
 
 /// Creates missing Pods and deletes surplus ones, which it removes from `pods`. Returns the number of writes.

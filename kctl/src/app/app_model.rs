@@ -76,12 +76,12 @@ impl App {
     /// first run without them.
     #[cfg(feature = "testing")]
     fn related_kinds(&self, listed: &[KindSpec]) -> Vec<KindSpec> {
-        let of_kind = |kind: &KindSpec| (kind.kind.group.clone(), kind.kind.kind.clone());
+        let group_kind = |kind: &KindSpec| (kind.kind.group.clone(), kind.kind.kind.clone());
         let mut related: Vec<KindSpec> = Vec::new();
         for spec in self.controllers.iter().map(|controller| &controller.spec) {
             let required = spec.relations.iter().filter(|relation| relation.presence == Presence::Required);
             for kind in required.filter_map(|relation| KindSpec::from_relation(spec, relation)) {
-                let is_known = listed.iter().any(|listed| of_kind(listed) == of_kind(&kind))
+                let is_known = listed.iter().any(|listed| group_kind(listed) == group_kind(&kind))
                     || related.iter().any(|other| other.kind == kind.kind);
                 // A Rust type may describe only a part of a kind. If its CRD would be invalid, it is not installed.
                 if !is_known && derived::definitions(std::slice::from_ref(&kind)).is_ok() {

@@ -6,16 +6,16 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// Interval of the checks; shorter stalls may go unseen.
-const EVERY: Duration = Duration::from_secs(2);
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Minimum delay that is reported. A process with a CPU limit is throttled for a tenth of a second
 /// at a time.
 const LATE_MIN: Duration = Duration::from_secs(1);
 /// Minimum time between two warnings.
-const SAID_EVERY: Duration = Duration::from_secs(60);
+const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Checks as long as the runtime lives.
 pub(super) async fn watch() {
-    check_stalls(EVERY).await;
+    check_stalls(CHECK_INTERVAL).await;
 }
 
 async fn check_stalls(every: Duration) {
@@ -24,7 +24,7 @@ async fn check_stalls(every: Duration) {
         let asleep = Instant::now();
         tokio::time::sleep(every).await;
         let late = asleep.elapsed().saturating_sub(every);
-        if late >= LATE_MIN && reported_at.is_none_or(|reported_at| reported_at.elapsed() >= SAID_EVERY) {
+        if late >= LATE_MIN && reported_at.is_none_or(|reported_at| reported_at.elapsed() >= WARNING_INTERVAL) {
             reported_at = Some(Instant::now());
             tracing::warn!(
                 "no task ran for {:.1} s: something blocks the threads (make long work `async`, or move it to \

@@ -30,9 +30,9 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 /// Interval at which the Secret and the configurations are read.
-pub(super) const READ_EVERY: Duration = Duration::from_secs(10);
+pub(super) const READ_INTERVAL: Duration = Duration::from_secs(10);
 /// Wait after a conflict: another replica has written a certificate that should be served soon.
-const READ_AGAIN_AFTER: Duration = Duration::from_millis(500);
+const REREAD_DELAY: Duration = Duration::from_millis(500);
 
 /// Timeout of a request; the next pass sends it again. A leader's write has the time that its Lease
 /// allows.
@@ -92,7 +92,7 @@ impl Certificates {
                 Ok(()) => reported.clear(),
                 Err(error) if error.is_conflict() => {
                     tracing::debug!("{error}");
-                    wait = wait.min(READ_AGAIN_AFTER);
+                    wait = wait.min(REREAD_DELAY);
                 }
                 Err(error) => {
                     let text = error.to_string();

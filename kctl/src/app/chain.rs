@@ -46,9 +46,9 @@ pub(super) const FOLLOWED_LAYERS: [LayerKind; 2] = [LayerKind::Configurable, Lay
 
 /// After this time of 404s the kind counts as not installed, rather than as a control plane that is
 /// still starting.
-const ABSENT_FOR: Duration = Duration::from_secs(12);
+const ABSENT_TIMEOUT: Duration = Duration::from_secs(12);
 /// Interval between two checks for a missing kind.
-const LOOKED_AT_EVERY: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns the rules that the chain adds to the app's role.
 pub(super) fn rules() -> Vec<ExtraRule> {
@@ -84,10 +84,10 @@ pub(super) fn check(registry: &Registry) -> Result<()> {
 pub(super) async fn follow(client: Client, registry: Arc<Registry>) {
     registry.wait_for(FOLLOWED_LAYERS);
     let source = |kind| Arc::new(Source::new(client.clone(), WatchConfig::new(kind), Arc::default()));
-    let of_group = |KindNames { kind, plural }: KindNames| {
+    let source_of = |KindNames { kind, plural }: KindNames| {
         source(Kind { group: GROUP.into(), version: "v1alpha1".into(), kind: kind.into(), plural: plural.into() })
     };
-    let (customizations, configurations) = (of_group(CUSTOMIZATION), of_group(CONFIGURATION));
+    let (customizations, configurations) = (source_of(CUSTOMIZATION), source_of(CONFIGURATION));
     let services = source(Kind::of::<Service>());
     let cached = services.store().clone();
     let mut layer = Configurable::new(Scripts::default(), Pool::new(Limits::default()));
@@ -169,12 +169,12 @@ async fn follow_source(source: &Arc<Source>, also: Option<&Arc<SharedStore>>, mu
 /// Waits for the first list. Returns `true` if the kind is not installed.
 async fn is_absent(source: &Source) -> bool {
     let mut absent_for = Duration::ZERO;
-    while absent_for < ABSENT_FOR {
-        if tokio::time::timeout(LOOKED_AT_EVERY, source.store().wait_until_synced()).await.is_ok() {
+    while absent_for < ABSENT_TIMEOUT {
+        if tokio::time::timeout(CHECK_INTERVAL, source.store().wait_until_synced()).await.is_ok() {
             return false;
         }
         let is_missing = source.health().failure.is_some_and(|failure| failure.is_not_found());
-        absent_for = if is_missing { absent_for + LOOKED_AT_EVERY } else { Duration::ZERO };
+        absent_for = if is_missing { absent_for + CHECK_INTERVAL } else { Duration::ZERO };
     }
     true
 }

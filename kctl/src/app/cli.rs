@@ -1,9 +1,7 @@
 //! The command line of every app.
 
-mod dev_options;
 mod generate;
 mod manifest_options;
-mod run_options;
 #[cfg(test)]
 mod tests;
 
@@ -19,19 +17,20 @@ use self::{
     generate::{generate_manifests, generate_rbac},
     manifest_options::{GenerateRbacOptions, ManifestOptions},
 };
+#[cfg(feature = "dev")]
+use super::dev_options::DevOptions;
 use super::{
     App, log,
     output::{BreakingOptions, OWN_SUFFIXES, OutputOptions, Owned, reject_breaking, write_manifests},
-    run, settings,
+    run,
+    run_options::RunOptions,
+    settings,
     signals::BLOCKED_HELP,
+    stdout::print,
 };
 
-#[cfg(feature = "dev")]
-pub(super) use self::dev_options::{DevOptions, Format};
-pub(super) use self::run_options::RunOptions;
-
 /// Grace of a failed run before the process exits by force.
-const ENDS_WITHIN: std::time::Duration = std::time::Duration::from_secs(2);
+const EXIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
 
 #[derive(Parser)]
 // The usage line shows `[COMMAND]`: `run` is the default.
@@ -93,8 +92,8 @@ fn version(app: &App) -> String {
     let (arch, os) = (std::env::consts::ARCH, std::env::consts::OS);
     let commit = app.commit.as_deref().map_or(String::new(), |commit| format!("commit {commit}"));
     let versions: Vec<_> = app.version.iter().chain(Some(&commit)).filter(|text| !text.is_empty()).cloned().collect();
-    let of_the_app = if versions.is_empty() { String::new() } else { format!("{}\n", versions.join(", ")) };
-    format!("{of_the_app}kctl {}, {build} build for {arch} {os}", env!("CARGO_PKG_VERSION"))
+    let app_line = if versions.is_empty() { String::new() } else { format!("{}\n", versions.join(", ")) };
+    format!("{app_line}kctl {}, {build} build for {arch} {os}", env!("CARGO_PKG_VERSION"))
 }
 
 /// Parses the arguments, and checks what clap can't express.
@@ -243,27 +242,18 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
     ran
 }
 
-/// Ends the process by force if it still exists after [`ENDS_WITHIN`].
+/// Ends the process by force if it still exists after [`EXIT_TIMEOUT`].
 ///
 /// A reconcile or interpreter that blocks its thread can't be cancelled. Dropping the runtime would wait for it, and a
 /// program that no longer leads must exit.
 fn force_exit(error: String) {
     let wait = move || {
         #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]
-        std::thread::sleep(ENDS_WITHIN);
+        std::thread::sleep(EXIT_TIMEOUT);
         log::print_or_log_error(&error);
         print_or_log!("{BLOCKED_HELP}");
         std::process::exit(1);
     };
     // If the thread can't be started, the program waits for its blocked threads without a limit.
     let _waits = std::thread::Builder::new().name("end".into()).spawn(wait);
-}
-
-/// Writes to standard output. A closed pipe is not an error.
-pub(super) fn print(text: &str) -> Result<()> {
-    use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

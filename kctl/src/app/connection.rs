@@ -70,7 +70,7 @@ impl Connection {
 }
 
 /// Longest time from the first request of a command that only reads to its last response.
-const READ_WITHIN: Duration = Duration::from_secs(60);
+const READ_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A cluster for a command that only reads.
 pub(super) struct ReadCluster {
@@ -83,12 +83,13 @@ impl ReadCluster {
     /// Runs the requests of the command.
     ///
     /// # Errors
-    /// They fail, or don't end within [`READ_WITHIN`]: the client waits for a response without a limit.
+    /// They fail, or don't end within [`READ_TIMEOUT`]: the client waits for a response without a limit.
     pub(super) async fn read<T>(&self, requests: impl Future<Output = Result<T>>) -> Result<T> {
         let server = &self.server;
-        timeout(READ_WITHIN, requests).await.unwrap_or_else(|_elapsed| {
+        timeout(READ_TIMEOUT, requests).await.unwrap_or_else(|_elapsed| {
             Err(Error::from(format!(
-                "no response from {server} within {READ_WITHIN:?}\nhelp: check that the context's server is a healthy API server"
+                "no response from {server} within {READ_TIMEOUT:?}\n\
+                 help: check that the context's server is a healthy API server"
             )))
         })
     }

@@ -18,12 +18,13 @@ use tokio::task::JoinSet;
 
 use super::{
     App,
-    cli::{DevOptions, Format, print},
+    dev_options::{DevOptions, Format},
     files::{self, FromFile},
     input,
     log::{self, LogFormat},
     required_kinds::Remedy,
     signals::{INTERRUPTED, Signals},
+    stdout::print,
     table::{Row, table},
     world::{World, other_servers, user_of},
 };
@@ -314,7 +315,7 @@ impl World {
             let config = source.config();
             for object in source.store().all() {
                 let mut object: Value = serde_json::from_str(&object.json())?;
-                if is_of_server(&object) {
+                if is_server_object(&object) {
                     continue;
                 }
                 // A cache that keeps a part of the fields leaves out `apiVersion` and `kind`.
@@ -365,7 +366,7 @@ async fn get(client: &Client, object: &Value) -> Result<Option<Value>> {
 
 /// Returns `true` for what each cluster has from its start: the namespaces `kube-…` with their objects, and the
 /// `ConfigMap` `kube-root-ca.crt`. Kubernetes reserves the prefix. An object with an owner is never one of them.
-fn is_of_server(object: &Value) -> bool {
+fn is_server_object(object: &Value) -> bool {
     let metadata = &object["metadata"];
     let is_reserved = |field: &str| metadata[field].as_str().is_some_and(|text| text.starts_with("kube-"));
     metadata["ownerReferences"].is_null() && (is_reserved("name") || is_reserved("namespace"))
@@ -391,7 +392,7 @@ mod tests {
             [("kube-root-ca.crt", "shop", true), ("a", "kube-system", true), ("web", "shop", false), ("a", "", false)]
         {
             let object = serde_json::json!({ "metadata": { "name": name, "namespace": namespace } });
-            assert_eq!(is_of_server(&object), is_left_out, "{object}");
+            assert_eq!(is_server_object(&object), is_left_out, "{object}");
         }
     }
 

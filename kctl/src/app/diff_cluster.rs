@@ -12,7 +12,7 @@ use kctl_runtime::{
 use kube::Client;
 use serde_json::Value;
 
-use super::cli::print;
+use super::stdout::print;
 
 /// Compares the generated objects with those in a cluster, and prints the differences.
 ///
@@ -81,12 +81,12 @@ async fn extra_permissions(
         for binding in list(client, kind).await.context(format!("{kind}s of the cluster"))? {
             let text = |path: &str| binding.pointer(path).and_then(Value::as_str);
             let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name").unwrap_or_default());
-            let is_it = |desired: &Value| {
+            let is_desired_binding = |desired: &Value| {
                 desired["kind"] == kind
                     && desired["metadata"]["name"] == binding["metadata"]["name"]
                     && desired["metadata"]["namespace"] == binding["metadata"]["namespace"]
             };
-            if !binds(&binding, options) || manifests.iter().any(|manifest| is_it(&manifest.object)) {
+            if !binds(&binding, options) || manifests.iter().any(|manifest| is_desired_binding(&manifest.object)) {
                 continue;
             }
             let whole =

@@ -127,8 +127,8 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
         }
         served => served.context(root.clone())?,
     };
-    let mut of_kind = served.resources.iter().filter(|resource| resource.kind == kind && !resource.name.contains('/'));
-    let Some(resource) = of_kind.next() else {
+    let mut matching = served.resources.iter().filter(|resource| resource.kind == kind && !resource.name.contains('/'));
+    let Some(resource) = matching.next() else {
         return Err(Error::from(format!("no kind {kind} in {api}: is its CustomResourceDefinition missing?")));
     };
     if !resource.namespaced {

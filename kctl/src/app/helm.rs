@@ -331,14 +331,14 @@ impl Parts {
             #[cfg(not(feature = "webhook"))]
             let _ = cert_manager;
             let mut webhooks = all.split_off(n_others);
-            webhooks.retain(|manifest| !is_of_karmada(manifest) && !manifest.file.starts_with("rbac/"));
+            webhooks.retain(|manifest| !is_karmada_object(manifest) && !manifest.file.starts_with("rbac/"));
             let deployment = all.pop().map(|manifest| manifest.object).unwrap_or_default();
             Ok::<_, kctl_runtime::reconcile::Error>((all, webhooks, deployment["spec"]["template"]["spec"].clone()))
         };
         let (_, _, own_pod) = generated(false)?;
         let (definitions, webhooks, pod) = generated(true)?;
         Ok(Self {
-            definitions: definitions.into_iter().filter(|manifest| !is_of_karmada(manifest)).collect(),
+            definitions: definitions.into_iter().filter(|manifest| !is_karmada_object(manifest)).collect(),
             webhooks,
             own: Issuance::from_container(&own_pod["containers"][0], &own_pod),
             by_cert_manager: Issuance::from_container(&pod["containers"][0], &pod),
@@ -350,7 +350,7 @@ impl Parts {
 /// Returns `true` for objects of Karmada's API groups, which belong to another API server.
 ///
 /// A release installs into one cluster, and these objects would be rejected there.
-fn is_of_karmada(manifest: &Manifest) -> bool {
+fn is_karmada_object(manifest: &Manifest) -> bool {
     manifest.object["apiVersion"].as_str().is_some_and(|api| api.contains(".karmada.io/"))
 }
 

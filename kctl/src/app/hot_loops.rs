@@ -25,7 +25,7 @@ const REQUESTS_NAMED_MAX: usize = 5;
 /// Maximum number of other keys that the error names.
 const OTHERS_NAMED_MAX: usize = 5;
 /// Minimum number of reconciles for a key to be reported with a hot loop.
-const OTHERS_LEAST: u32 = 100;
+const OTHER_RECONCILES_MIN: u32 = 100;
 
 /// Counts reconciles and requests of an app at each moment of Tokio's clock.
 ///
@@ -185,7 +185,7 @@ impl Counts {
     /// Adds other keys that may be part of the loop, for example of a second controller that
     /// overwrites the same field.
     fn add_others(&self, found: &ReconcileKey, text: &mut String) {
-        let often = self.keys.iter().filter(|(id, count)| *id != found && count.n_amid_writes >= OTHERS_LEAST);
+        let often = self.keys.iter().filter(|(id, count)| *id != found && count.n_amid_writes >= OTHER_RECONCILES_MIN);
         let mut others: Vec<_> = often.collect();
         let name = |id: &ReconcileKey| (id.controller.clone(), id.key.to_string());
         others.sort_by_cached_key(|(id, count)| (std::cmp::Reverse(count.n_amid_writes), name(id)));

@@ -36,6 +36,8 @@ mod debug;
 mod derived;
 #[cfg(feature = "dev")]
 mod dev;
+#[cfg(feature = "dev")]
+mod dev_options;
 mod diff_cluster;
 #[cfg(feature = "dev")]
 mod environment;
@@ -63,12 +65,14 @@ mod reconciles;
 mod required_kinds;
 mod ring;
 mod run;
+mod run_options;
 mod settings;
 mod sharding;
 mod shards;
 mod signals;
 #[cfg(feature = "testing")]
 mod simulation;
+mod stdout;
 #[cfg(feature = "dev")]
 mod table;
 mod trigger;

@@ -30,10 +30,10 @@ use super::{debug::DebugOptions, rbac_check::ExtraRole};
 
 /// The number of slots of `--shards` without a number.
 ///
-/// These are four slots per replica for up to four replicas. With fewer slots per replica the shares differ by more, and a
-/// rolling update moves each slot more often. Each slot costs 0.5 Lease writes per second, so all 16 cost 8. Up to 16
-/// replicas have a slot; a larger program sets a number.
-pub(super) const SLOTS_DEFAULT: &str = "16";
+/// The shares of two, three, four and six replicas are equal, and five replicas have nearly equal ones. With fewer slots
+/// per replica the shares differ by more, and a rolling update moves each slot more often. Each slot costs 0.5 Lease writes per second, so
+/// all 24 cost 12. Up to 24 replicas have a slot; a larger program sets a number.
+pub(super) const SLOTS_DEFAULT: &str = "24";
 
 /// The settings of the manager.
 #[derive(clap::Args, Default)]
@@ -59,7 +59,7 @@ pub(super) struct ManagerOptions {
     /// The time between two attempts to acquire or renew the Lease [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
-    /// Split the objects into N slots (1–256; 16 without N) that all replicas share; 0 disables sharding [default: the value of
+    /// Split the objects into N slots (1–256; 24 without N) that all replicas share; 0 disables sharding [default: the value of
     /// `App::sharded`, or 0]
     #[arg(
         long,
@@ -150,8 +150,8 @@ impl ManagerOptions {
     /// program sets.
     pub(super) fn slots(&self) -> Option<u32> {
         let is_off = self.leader_elect || self.controller_ring.is_some();
-        let of_app = self.slots_of_app.filter(|_| !is_off).map(|(n, _by)| n);
-        self.shards.or(of_app).filter(|n| *n > 0)
+        let declared_slots = self.slots_of_app.filter(|_| !is_off).map(|(n, _by)| n);
+        self.shards.or(declared_slots).filter(|n| *n > 0)
     }
 
     /// Finds mistakes that don't need a cluster.
@@ -466,9 +466,9 @@ mod tests {
             (&[], None, None),
             (&["--shards=16"], None, Some(16)),
             (&["--shards", "4"], None, Some(4)),
-            (&["--shards"], None, Some(16)),
-            (&["--shards", "--watch-list"], None, Some(16)),
-            (&["--shards"], Some(8), Some(16)),
+            (&["--shards"], None, Some(24)),
+            (&["--shards", "--watch-list"], None, Some(24)),
+            (&["--shards"], Some(8), Some(24)),
             (&[], Some(8), Some(8)),
             (&["--shards=16"], Some(8), Some(16)),
             (&["--shards=0"], Some(8), None),
@@ -536,9 +536,9 @@ mod tests {
         let permissions =
             parse(&["--leader-elect"]).unwrap().lease_role("podset", "here").unwrap().unwrap().permissions;
         let texts: Vec<_> = permissions.iter().map(ToString::to_string).collect();
-        let of_the_name = |verb: &str| format!("{verb} leases.coordination.k8s.io podset in namespace here");
+        let named_lease = |verb: &str| format!("{verb} leases.coordination.k8s.io podset in namespace here");
         assert!(texts.contains(&"create leases.coordination.k8s.io in namespace here".to_owned()), "{texts:?}");
-        assert!(texts.contains(&of_the_name("update")), "{texts:?}");
+        assert!(texts.contains(&named_lease("update")), "{texts:?}");
     }
 
     #[cfg(feature = "webhook")]

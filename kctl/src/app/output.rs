@@ -106,7 +106,7 @@ pub(super) struct Owned<'a> {
 /// A file cannot be written, or with `--check` files differ, are missing or are stale. All are reported at once.
 pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, owned: &Owned<'_>) -> Result<()> {
     hint_at_size(manifests);
-    let Some(folder) = options.folder() else { return super::cli::print(&manifest::stream(manifests)) };
+    let Some(folder) = options.folder() else { return super::stdout::print(&manifest::stream(manifests)) };
     if options.is_check() {
         check_folder("--check", folder)?;
         return compare_files(manifests, folder, owned);
@@ -198,10 +198,10 @@ fn stale_files(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Resu
         let object = name.split_once('-').map_or("", |(_kind, object)| object);
         // The name of an app can have a dot.
         let whole = stem.split_once('-').map_or("", |(_kind, object)| object);
-        let is_of_ring = owned.folders.contains(&RING_FOLDER)
+        let is_ring_manifest = owned.folders.contains(&RING_FOLDER)
             && file.parent() == Some(&folder.join(RING_FOLDER))
             && RING_KINDS.iter().any(|kind| stem.strip_prefix(kind).is_some_and(|name| name.starts_with('-')));
-        is_of_ring || names.iter().any(|name| name == object || name == whole)
+        is_ring_manifest || names.iter().any(|name| name == object || name == whole)
     };
     let mut left = Vec::new();
     for parent in folders {
@@ -327,8 +327,8 @@ fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>> {
 /// # Errors
 /// git is not installed, the folder is in no repository, or the revision is unknown.
 fn read_revision(folder: &Path, revision: &str) -> Result<Vec<(String, String)>> {
-    let is_there = |folder: &&Path| folder.as_os_str().is_empty() || folder.is_dir();
-    let existing = folder.ancestors().find(is_there).unwrap_or(folder);
+    let exists = |folder: &&Path| folder.as_os_str().is_empty() || folder.is_dir();
+    let existing = folder.ancestors().find(exists).unwrap_or(folder);
     let below = folder.strip_prefix(existing).unwrap_or(Path::new(""));
     let existing = if existing.as_os_str().is_empty() { Path::new(".") } else { existing };
     let prefix = below.join("");
@@ -516,13 +516,13 @@ mod tests {
             ("rbac-edge/clusterrole-web.yaml", false),
             ("role-web.a.yaml", false),
         ];
-        for (file, is_told) in cases {
+        for (file, is_reported) in cases {
             let path = folder.0.join(file);
             write_manifests(&now, &folder.out(), &OWNED).unwrap();
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, "kind: Role\n").unwrap();
             let checked = write_manifests(&now, &folder.check(), &OWNED);
-            assert_eq!(checked.is_err(), is_told, "{file}");
+            assert_eq!(checked.is_err(), is_reported, "{file}");
             if let Err(error) = checked {
                 let expected = format!("left over: {}\nhelp: remove them", path.display());
                 assert!(error.to_string().starts_with(&expected), "{error}");

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 /// Longest wait for the reviews. After it the check gives up silently: a request that lacks a permission
 /// is rejected and logged anyway.
-const WITHIN: Duration = Duration::from_secs(10);
+const REVIEW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest response to a review in bytes: the rules of a user with thousands of roles.
 const REVIEW_LEN_MAX: usize = 16 << 20;
 /// A namespace name that can't exist: a review in it lists what is allowed in all namespaces.
@@ -64,7 +64,7 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<ExtraRole>) 
         let user = if missing.is_empty() { String::new() } else { user(&client).await.unwrap_or_default() };
         Ok::<_, kctl_runtime::reconcile::Error>((missing, user))
     };
-    match tokio::time::timeout(WITHIN, review).await {
+    match tokio::time::timeout(REVIEW_TIMEOUT, review).await {
         Ok(Ok((missing, _))) if missing.is_empty() => tracing::debug!(cluster, "all declared permissions are granted"),
         Ok(Ok((missing, user))) => {
             for line in describe(&missing, cluster) {
@@ -73,7 +73,9 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<ExtraRole>) 
             tracing::error!("{}", repair(&about, &user, &extra));
         }
         Ok(Err(error)) => tracing::debug!(cluster, %error, "the cluster did not answer the permission review"),
-        Err(_elapsed) => tracing::debug!(cluster, "the cluster did not answer the permission review within {WITHIN:?}"),
+        Err(_elapsed) => {
+            tracing::debug!(cluster, "the cluster did not answer the permission review within {REVIEW_TIMEOUT:?}");
+        }
     }
 }
 
@@ -496,7 +498,7 @@ mod tests {
 
     /// Returns a client of a server that answers each request after a time, or never.
     fn slow(after: Option<Duration>) -> Client {
-        let service = tower::service_fn(move |_asked: http::Request<kube::client::Body>| async move {
+        let service = tower::service_fn(move |_request: http::Request<kube::client::Body>| async move {
             match after {
                 Some(after) => tokio::time::sleep(after).await,
                 None => std::future::pending().await,
@@ -510,7 +512,7 @@ mod tests {
     #[tokio::test]
     async fn long_review_is_read_up_to_its_bound() {
         for code in [200_u16, 500] {
-            let service = tower::service_fn(move |_asked: http::Request<Body>| async move {
+            let service = tower::service_fn(move |_request: http::Request<Body>| async move {
                 let body = Body::from(vec![b' '; REVIEW_LEN_MAX + 1]);
                 Ok::<_, std::convert::Infallible>(http::Response::builder().status(code).body(body).unwrap())
             });
@@ -522,9 +524,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn rbac_report_ends_at_deadline_despite_slow_server() {
         let [everywhere, _] = scopes();
-        for (after, expected) in
-            [(None, WITHIN), (Some(WITHIN * 3), WITHIN), (Some(Duration::from_secs(2)), Duration::from_secs(2))]
-        {
+        for (after, expected) in [
+            (None, REVIEW_TIMEOUT),
+            (Some(REVIEW_TIMEOUT * 3), REVIEW_TIMEOUT),
+            (Some(Duration::from_secs(2)), Duration::from_secs(2)),
+        ] {
             let begin = tokio::time::Instant::now();
             report(slow(after), about(&everywhere), vec![certificate("ops", "keeper")]).await;
             let took = begin.elapsed();

@@ -23,16 +23,16 @@ use tower::util::option_layer;
 
 use super::{
     App, blocked_runtime,
-    cli::RunOptions,
     client_layers::ClientOptions,
     connection::{Connection, ReadCluster},
     rbac_check,
+    run_options::RunOptions,
     signals::{INTERRUPTED, Signals},
 };
 
 /// Maximum time that the start waits for the permission check, so that its log lines precede the failures that they
 /// explain. A slower check continues in the background.
-const PERMISSIONS_FIRST_FOR: Duration = Duration::from_secs(1);
+const PERMISSION_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Version in the `User-Agent` of a program that sets none.
 const UNVERSIONED: &str = "0.0.0";
@@ -124,7 +124,7 @@ fn ended_unready(signals: &Signals) {
 /// Connects, checks permissions for a limited time, and creates the manager.
 ///
 /// The order matters. Permission checks start as soon as there is a client, so that their log lines precede the errors
-/// that missing permissions cause. They never delay the start for longer than [`PERMISSIONS_FIRST_FOR`]. Elections run
+/// that missing permissions cause. They never delay the start for longer than [`PERMISSION_CHECK_TIMEOUT`]. Elections run
 /// on the signal thread, so that a reconcile that blocks its thread does not delay the renewal of a Lease. The Lease
 /// has a client without the rate limit of `--kube-api-qps`, and so have the `TokenReview`s for metrics scrapes.
 ///
@@ -158,8 +158,8 @@ async fn start(
         client_of(&unlimited).map(|client| (runtime.clone(), client))
     });
     let elections = elections.transpose()?;
-    let of_ring = ring.as_ref().map(|ring| app.ring_role(ring.ring(), ring.namespace()));
-    let extra = options.lease_role(&app.name, &namespace)?.into_iter().chain(of_ring);
+    let ring_role = ring.as_ref().map(|ring| app.ring_role(ring.ring(), ring.namespace()));
+    let extra = options.lease_role(&app.name, &namespace)?.into_iter().chain(ring_role);
     #[cfg(feature = "webhook")]
     let extra = extra.chain(app.certificate_role(&webhook, &namespace)?);
     let about =
@@ -208,12 +208,12 @@ async fn connect(app: &App, options: &RunOptions) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Waits for the permission checks, at most for [`PERMISSIONS_FIRST_FOR`]. They continue in the background after that.
+/// Waits for the permission checks, at most for [`PERMISSION_CHECK_TIMEOUT`]. They continue in the background after that.
 ///
 /// The wait is short: a Pod that its liveness probe restarts every few seconds would otherwise never get past the check.
 async fn wait_for_checks(mut checks: JoinSet<()>) {
     let all = async { while checks.join_next().await.is_some() {} };
-    let _later = tokio::time::timeout(PERMISSIONS_FIRST_FOR, all).await;
+    let _later = tokio::time::timeout(PERMISSION_CHECK_TIMEOUT, all).await;
     checks.detach_all();
 }
 

@@ -97,8 +97,8 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments.remove(1);
     }
     let is_command = |first: &OsString| !first.as_encoded_bytes().starts_with(b"-");
-    let is_of_program = |first: &OsString| ["-h", "--help", "-V", "--version"].iter().any(|option| first == option);
-    let is_complete = arguments.get(1).is_some_and(|first| is_command(first) || is_of_program(first));
+    let is_program_option = |first: &OsString| ["-h", "--help", "-V", "--version"].iter().any(|option| first == option);
+    let is_complete = arguments.get(1).is_some_and(|first| is_command(first) || is_program_option(first));
     if !is_complete {
         arguments.insert(arguments.len().min(1), RUN.into());
     }
@@ -106,7 +106,7 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 /// Variables of `#[kctl::test]`, which programs that a test starts see as well.
-const OF_TESTS: [&str; 3] = ["KCTL_SEED", "KCTL_SEEDS", "KCTL_TWICE"];
+const TEST_VARIABLES: [&str; 4] = ["KCTL_SEED", "KCTL_SEEDS", "KCTL_SIM_SECONDS", "KCTL_TWICE"];
 
 /// Returns a line for each variable with our prefix that is not an option of `run`: otherwise a
 /// typo would go unnoticed.
@@ -115,10 +115,11 @@ const OF_TESTS: [&str; 3] = ["KCTL_SEED", "KCTL_SEEDS", "KCTL_TWICE"];
 pub(super) fn misspelt(command: &Command, variables: impl Iterator<Item = String>) -> Vec<String> {
     let Some(run) = command.find_subcommand(RUN) else { return Vec::new() };
     let known_variables: Vec<String> = run.get_arguments().filter_map(Arg::get_long).map(variable).collect();
-    let of_services = |name: &str| ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|part| name.contains(part));
+    let is_service_variable =
+        |name: &str| ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|part| name.contains(part));
     let mut unknown: Vec<String> = variables
         .filter(|name| name.starts_with(PREFIX) && !known_variables.contains(name))
-        .filter(|name| !of_services(name) && !OF_TESTS.contains(&name.as_str()))
+        .filter(|name| !is_service_variable(name) && !TEST_VARIABLES.contains(&name.as_str()))
         .map(|name| {
             let meant = closest_name(&name, known_variables.iter().map(String::as_str));
             let meant = meant.map_or("see `run --help`".into(), |meant| format!("is {meant} meant?"));
@@ -197,10 +198,10 @@ pub(super) fn set_elsewhere(
         let names = run.get_arguments().filter_map(Arg::get_long).filter(|name| *name != "config");
         names.filter(move |name| !is_typed(run, typed, name))
     };
-    let of_environment = names().map(variable).filter(|name| is_set(name));
-    let of_file =
+    let environment_variables = names().map(variable).filter(|name| is_set(name));
+    let file_keys =
         names().filter(|name| is_typed(run, all, name)).map(|name| format!("`{name}:` in the file of --config"));
-    let set: Vec<String> = of_environment.chain(of_file).collect();
+    let set: Vec<String> = environment_variables.chain(file_keys).collect();
     (!set.is_empty()).then(|| format!("help: options that are set elsewhere: {}", set.join(", ")))
 }
 
@@ -485,6 +486,7 @@ mod tests {
             "KCTL_NAMESPACES",
             "KCTL_SOMETHING",
             "KCTL_SEEDS",
+            "KCTL_SIM_SECONDS",
             "KCTL_TWICE",
             "KCTL_ADDRESS_SERVICE_HOST",
             "KCTL_WEB_PORT_443_TCP",

@@ -55,7 +55,7 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
         })
         .await?;
     let settings = settings.and_then(|lease| lease.spec?.holder_identity).unwrap_or_default();
-    if listed.items.is_empty() && is_of_leader(&settings) {
+    if listed.items.is_empty() && is_leader_identity(&settings) {
         return Err(format!(
             "no Lease of a slot of {name} in namespace {namespace}: Lease {name} is held by {settings}, which runs with --leader-elect"
         )
@@ -77,7 +77,7 @@ pub(super) async fn shards(app: &App, options: ShardsOptions) -> Result<String> 
 }
 
 /// Returns `true` if a holder of the Lease of the settings is the leader of replicas with leader election.
-fn is_of_leader(settings: &str) -> bool {
+fn is_leader_identity(settings: &str) -> bool {
     // Settings of another version of kctl look like this, and can't be parsed.
     let is_sharded = settings.starts_with("shards-") && settings.contains("-by-");
     let slots = ShardConfig::slots_of_settings(settings);
@@ -102,7 +102,7 @@ fn overview(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> Stri
             };
         }
         Err(_) if settings.is_empty() => "it is missing or has no holder".to_owned(),
-        Err(_) if is_of_leader(settings) => format!("it is held by {settings}, which runs with --leader-elect"),
+        Err(_) if is_leader_identity(settings) => format!("it is held by {settings}, which runs with --leader-elect"),
         Err(error) => error.to_string(),
     };
     let table = table(app, leases, existing, now);
@@ -159,8 +159,8 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
 fn is_expired(spec: &LeaseSpec, now: Timestamp) -> bool {
     let duration = Duration::from_secs(spec.lease_duration_seconds.and_then(|n| n.try_into().ok()).unwrap_or_default());
     let renewed = spec.renew_time.as_ref().map(|time| time.0).unwrap_or_default();
-    let is_held = spec.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty());
-    is_held && renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now)
+    let has_holder = spec.holder_identity.as_ref().is_some_and(|holder| !holder.is_empty());
+    has_holder && renewed.saturating_add(duration).is_ok_and(|expiry| expiry < now)
 }
 
 /// Returns one line per slot: its number, its owner, the seat of the owner, and the last renewal.
@@ -174,8 +174,8 @@ fn table(app: &str, leases: &[Lease], slots: impl IntoIterator<Item = u32>, now:
         };
         let expired = if is_expired(&spec, now) { " expired" } else { "" };
         let owner = spec.holder_identity.unwrap_or_default();
-        let of_owner = |(_, seat): &(&u32, &LeaseSpec)| seat.holder_identity.as_deref() == Some(&*owner);
-        let seat = seats.iter().filter(|_| !owner.is_empty()).find(of_owner).map(|(seat, _)| seat.to_string());
+        let is_owners_seat = |(_, seat): &(&u32, &LeaseSpec)| seat.holder_identity.as_deref() == Some(&*owner);
+        let seat = seats.iter().filter(|_| !owner.is_empty()).find(is_owners_seat).map(|(seat, _)| seat.to_string());
         let renewed = spec.renew_time.map(|time| kctl_apimachinery::time::seconds(time.0) + expired);
         let moves = spec.lease_transitions.unwrap_or_default().to_string();
         let owner = if owner.is_empty() { "-".to_owned() } else { owner };
@@ -227,14 +227,14 @@ SLOT  OWNER       SEAT  RENEWED               MOVES
 
 2 Leases of other slots are left over: 9, 10
 ";
-        assert_eq!(overview("web", "shards-2-by-object", &leases, at(1)), missing);
+        assert_eq!(overview("web", "shards-2-by-object-v2", &leases, at(1)), missing);
         let all = [lease("web-slot-0", "a"), lease("web-slot-1", "")];
         let expired = "\
 SLOT  OWNER  SEAT  RENEWED                       MOVES
 0     a      -     2026-01-01T00:00:00Z expired  2
 1     -      -     2026-01-01T00:00:00Z          2
 ";
-        assert_eq!(overview("web", "shards-2-by-object", &all, at(16)), expired);
+        assert_eq!(overview("web", "shards-2-by-object-v2", &all, at(16)), expired);
     }
 
     #[test]
@@ -270,14 +270,14 @@ SLOT  OWNER  SEAT  RENEWED               MOVES
 
 default/web is in slot 32. Its owner is a, and no other replica reconciles the key.
 ";
-        assert_eq!(explained("shards-256-by-object", "default/web"), by_object);
+        assert_eq!(explained("shards-256-by-object-v2", "default/web"), by_object);
         let by_namespace = "\
 SLOT  OWNER  SEAT  RENEWED               MOVES
 241   b      1     2026-01-01T00:00:00Z  2
 
 default/web is in slot 241. Its owner is b, and no other replica reconciles the key.
 ";
-        assert_eq!(explained("shards-256-by-namespace-for-60s", "default/web"), by_namespace);
+        assert_eq!(explained("shards-256-by-namespace-v2-for-60s", "default/web"), by_namespace);
     }
 
     #[test]
@@ -288,16 +288,16 @@ SLOT  OWNER  SEAT  RENEWED               MOVES
 
 shop is in slot 108. It has no owner: no replica reconciles the key until one takes the slot.
 ";
-        assert_eq!(explained("shards-256-by-object", "shop"), free);
+        assert_eq!(explained("shards-256-by-object-v2", "shop"), free);
         let missing = "\
 default/api is in slot 15. Its Lease web-slot-15 is missing; if an owner runs, it creates the Lease again within seconds.
 ";
-        assert_eq!(explained("shards-256-by-object", "default/api"), missing);
+        assert_eq!(explained("shards-256-by-object-v2", "default/api"), missing);
     }
 
     #[test]
     fn key_outside_watched_namespaces_is_explained() {
-        let settings = "shards-256-by-object-in-blog,shop";
+        let settings = "shards-256-by-object-v2-in-blog,shop";
         assert!(!explained(settings, "shop/web").contains("is not watched"));
         let unwatched = "default/web is in slot 32. No replica reconciles it: namespace default is not watched by the replicas, \
                          which run with --namespace blog --namespace shop.\n";
@@ -309,7 +309,7 @@ default/api is in slot 15. Its Lease web-slot-15 is missing; if an owner runs, i
     fn owner_with_expired_lease_may_have_crashed() {
         let explained = |second: u32| {
             let (key, leases) = ("default/web".parse().unwrap(), [lease("web-slot-32", "a")]);
-            explain("web", &key, "shards-256-by-object", &leases, at(second)).unwrap()
+            explain("web", &key, "shards-256-by-object-v2", &leases, at(second)).unwrap()
         };
         assert!(explained(15).contains("Its owner is a, and no other"));
         let expired =

@@ -14,7 +14,7 @@ const ENDED: i32 = 1;
 pub(super) const INTERRUPTED: i32 = 130;
 
 /// Signals within this time count as one: `timeout` and shells may signal a program twice at once.
-const SAME_GESTURE: Duration = Duration::from_millis(250);
+const SIGNAL_DEBOUNCE: Duration = Duration::from_millis(250);
 
 /// After the grace period, a runtime that is not blocked ends within this time.
 const AFTER_GRACE: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ const TASK_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Number of times in a row that the runtime runs no task within [`TASK_TIMEOUT`] before a replica ends: a minute. A
 /// process that was frozen misses only one when it continues.
-const MISSED_MAX: u32 = 20;
+const MISSED_TASKS_MAX: u32 = 20;
 
 /// Help for a program whose threads are blocked.
 pub(super) const BLOCKED_HELP: &str =
@@ -93,7 +93,7 @@ impl Signals {
             tokio::select! {
                 () = signals.wait_for_stop() => {}
                 () = wait_until_blocked(&watched) => {
-                    let limit = TASK_TIMEOUT * MISSED_MAX;
+                    let limit = TASK_TIMEOUT * MISSED_TASKS_MAX;
                     print_or_log_error(&format!("all threads were blocked for {limit:?}: other replicas take over when the Lease has expired"));
                     print_or_log!("{BLOCKED_HELP}");
                     std::process::exit(ENDED);
@@ -123,10 +123,10 @@ async fn is_responsive(runtime: &Handle) -> bool {
     tokio::time::timeout(TASK_TIMEOUT, runtime.spawn(async {})).await.is_ok()
 }
 
-/// Waits until a runtime has run no task [`MISSED_MAX`] times in a row.
+/// Waits until a runtime has run no task [`MISSED_TASKS_MAX`] times in a row.
 async fn wait_until_blocked(runtime: &Handle) {
     let mut n_missed = 0;
-    while n_missed < MISSED_MAX {
+    while n_missed < MISSED_TASKS_MAX {
         if is_responsive(runtime).await {
             n_missed = 0;
             tokio::time::sleep(TASK_TIMEOUT).await;
@@ -158,7 +158,7 @@ async fn handle_signals(mut source: SignalSource, ask: &watch::Sender<Option<Sto
     let first = source.next().await;
     tracing::info!("shutting down: waiting for running reconciles");
     ask.send_replace(Some(first));
-    let same_gesture = tokio::time::Instant::now() + SAME_GESTURE;
+    let same_gesture = tokio::time::Instant::now() + SIGNAL_DEBOUNCE;
     while tokio::time::timeout_at(same_gesture, source.next()).await.is_ok() {}
     tracing::info!("still shutting down; another signal ends the process at once");
     tokio::select! {

@@ -136,8 +136,8 @@ fn other(object: &Value) -> (Option<String>, Option<String>) {
 fn conditions(object: &Value) -> (Option<String>, Option<String>) {
     let conditions = object.pointer("/status/conditions").and_then(Value::as_array);
     let conditions = conditions.map_or(&[][..], Vec::as_slice);
-    let of_type = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
-    let Some(ready) = of_type("Ready") else {
+    let find_condition = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
+    let Some(ready) = find_condition("Ready") else {
         let is_true = |condition: &&Value| condition["status"] == "True";
         let shown = conditions.iter().filter(is_true).find_map(|condition| text(condition, "/type"));
         return (None, shown.map(ToOwned::to_owned));

@@ -31,7 +31,7 @@ use self::manifests::secret_name;
 pub(super) use self::manifests::{CertificateIssuer, Named, RegisterOptions};
 use super::{
     App,
-    certificates::{Certificates, READ_EVERY, trusting_paths},
+    certificates::{Certificates, READ_INTERVAL, trusting_paths},
     names,
     rbac_check::ExtraRole,
     webhook_functions::{check_service, hosts},
@@ -145,7 +145,7 @@ impl ServeOptions {
 }
 
 /// Time within which functions of cancelled requests end: they stop at their next `.await`.
-const ENDED_WITHIN: Duration = Duration::from_secs(1);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Webhooks that listen on an address.
 pub(super) struct Serving {
@@ -174,7 +174,7 @@ impl Functions {
     /// # Errors
     /// A function blocks its thread, so only the end of the process can stop it.
     pub(super) async fn wait_until_idle(&self) -> Result<()> {
-        let until = tokio::time::Instant::now() + ENDED_WITHIN;
+        let until = tokio::time::Instant::now() + CANCEL_TIMEOUT;
         loop {
             let running: Vec<String> = self.0.iter().flat_map(|running| running()).collect();
             if running.is_empty() {
@@ -183,7 +183,7 @@ impl Functions {
             if tokio::time::Instant::now() >= until {
                 return Err(still_running(&running));
             }
-            tokio::time::sleep(ENDED_WITHIN / 20).await;
+            tokio::time::sleep(CANCEL_TIMEOUT / 20).await;
         }
     }
 }
@@ -297,9 +297,9 @@ impl App {
         let in_cluster = options.webhook_cert_dir.is_some() || options.webhook_secret.is_some();
         let (routes, functions) = self.routes()?;
         let server = Server::listen(routes, server).await;
-        let is_of_folder = options.webhook_cert_dir.is_some() && matches!(server, Err(ServerError::Certificate(_)));
+        let is_folder_error = options.webhook_cert_dir.is_some() && matches!(server, Err(ServerError::Certificate(_)));
         let server = server.map_err(not_started);
-        let server = if is_of_folder { server.context("--webhook-cert-dir")? } else { server? };
+        let server = if is_folder_error { server.context("--webhook-cert-dir")? } else { server? };
         let url_of = |address: SocketAddr| options.webhook_url.clone().unwrap_or_else(|| format!("https://{address}"));
         let client = ClientConfig::Url(url_of(loopback_if_unspecified(server.address())));
         // Without `--write-webhook-config` too, because Karmada may reject the address.
@@ -390,7 +390,7 @@ impl App {
             trusting: trusting_paths(&configurations, self.converted_crd_names()?),
             manager: format!("{}-webhook", self.name),
             clock: Arc::new(Timestamp::now),
-            read_every: READ_EVERY,
+            read_every: READ_INTERVAL,
         })
     }
 
@@ -516,8 +516,8 @@ mod option_tests {
         }
         let by_url = ServeOptions { webhook_url: url, ..service.clone() };
         assert_eq!(by_url.called_hosts(address, Some("system")), ["::1"]);
-        let of_dev = ServeOptions { is_registered: true, ..plain };
-        assert_eq!(of_dev.called_hosts(address, None), ["127.0.0.1"]);
+        let dev_options = ServeOptions { is_registered: true, ..plain };
+        assert_eq!(dev_options.called_hosts(address, None), ["127.0.0.1"]);
     }
 
     #[test]

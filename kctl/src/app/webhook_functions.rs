@@ -49,8 +49,8 @@ impl WebhookFunctions {
             .iter()
             .filter_map(|rule| spec(rule.function_info().location(), rule.kind(), rule.definition()));
         let converted = self.conversion.iter().flat_map(|rule| {
-            let of_each = [rule.from(), rule.to()].into_iter().zip(rule.definitions());
-            of_each.filter_map(|(kind, definition)| spec(rule.function_info().location(), kind, definition))
+            let both_versions = [rule.from(), rule.to()].into_iter().zip(rule.definitions());
+            both_versions.filter_map(|(kind, definition)| spec(rule.function_info().location(), kind, definition))
         });
         admitted.chain(converted).collect()
     }

@@ -27,7 +27,7 @@ use super::{
 use crate::rejection::Rejections;
 
 /// Interval between two checks for idleness.
-const IDLE_POLL: Duration = Duration::from_millis(20);
+const IDLE_POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Number of consecutive idle checks after which the app counts as idle: an event may be on its way between server and
 /// cache.
 const IDLE_POLLS: u32 = 5;
@@ -211,7 +211,7 @@ impl World {
         let quiet = async {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
-                tokio::time::sleep(IDLE_POLL).await;
+                tokio::time::sleep(IDLE_POLL_INTERVAL).await;
                 let others = self.others.iter().map(|other| &other.simulation);
                 let simulated = std::iter::once(&self.simulation).chain(others).all(Simulation::is_idle);
                 let idle = self.view.is_idle() && simulated;

@@ -79,7 +79,7 @@ fn is_request(metadata: &Metadata<'_>) -> bool {
 }
 
 /// Returns `true` for events about a kubeconfig.
-fn is_of_configs(metadata: &Metadata<'_>) -> bool {
+fn is_kubeconfig_event(metadata: &Metadata<'_>) -> bool {
     metadata.is_event() && metadata.target() == CONFIGS
 }
 
@@ -90,7 +90,7 @@ impl Subscriber for BypassSubscriber {
     }
 
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        is_request(metadata) || is_of_configs(metadata) || self.inner.enabled(metadata)
+        is_request(metadata) || is_kubeconfig_event(metadata) || self.inner.enabled(metadata)
     }
 
     fn new_span(&self, span: &Attributes<'_>) -> Id {
@@ -118,7 +118,7 @@ impl Subscriber for BypassSubscriber {
     }
 
     fn event(&self, event: &Event<'_>) {
-        if is_of_configs(event.metadata()) {
+        if is_kubeconfig_event(event.metadata()) {
             let mut fields = Fields::default();
             event.record(&mut fields);
             if fields.message.contains("no local config found") {

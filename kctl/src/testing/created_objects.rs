@@ -16,9 +16,9 @@ use super::cleanup;
 /// an error, because the later ones would remain in the cluster.
 const CREATED_MAX: usize = 10_000;
 /// Wait between two checks whether a deleted object is gone.
-const POLL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Wait for each further object after one was not removed: a cluster that removes nothing would delay the end for long.
-const WAIT_AFTER_ONE_STAYED: Duration = Duration::from_secs(1);
+const TIMEOUT_AFTER_STUCK_OBJECT: Duration = Duration::from_secs(1);
 
 /// The paths of objects that some clients created, oldest first. Clones share one record.
 #[derive(Clone, Default)]
@@ -92,7 +92,7 @@ impl CreatedObjects {
         for path in deleted.into_iter().rev() {
             let gone = wait_until_gone(client, path, within).await;
             if gone.is_err() {
-                within = within.min(WAIT_AFTER_ONE_STAYED);
+                within = within.min(TIMEOUT_AFTER_STUCK_OBJECT);
             }
             ends.push(gone);
         }
@@ -108,7 +108,7 @@ impl CreatedObjects {
 async fn wait_until_gone(client: &Client, path: &str, within: Duration) -> Result<()> {
     let gone = async {
         while read(client, path).await?.is_some() {
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     };

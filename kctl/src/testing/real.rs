@@ -33,9 +33,9 @@ use crate::{
 };
 
 /// Longest wait until a server knows new CRDs and roles, and until a created object is gone.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+const READY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Wait between two polls of a server.
-pub(super) const POLL: Duration = Duration::from_millis(50);
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// One API server of a trial.
 pub(super) struct RealServer {
@@ -133,7 +133,7 @@ impl Footprint {
         let Self { bare, created, name } = self;
         let whole = DeleteParams::default();
         let ends = [
-            created.remove(&bare, READY_WITHIN).await,
+            created.remove(&bare, READY_TIMEOUT).await,
             ignore_missing(Api::<Namespace>::all(bare.clone()).delete(&name, &whole).await, "namespace", &name),
             ignore_missing(Api::<ClusterRole>::all(bare.clone()).delete(&name, &whole).await, "ClusterRole", &name),
             ignore_missing(
@@ -205,15 +205,15 @@ async fn wait_for_kind(client: &Client, kind: &Kind) -> Result<()> {
     let served = async {
         while let Err(error) = client.request::<Value>(Request::get(&path).body(Vec::new())?).await {
             last = Some(error);
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     };
-    if let Ok(served) = tokio::time::timeout(READY_WITHIN, served).await {
+    if let Ok(served) = tokio::time::timeout(READY_TIMEOUT, served).await {
         return served;
     }
     let why = last.map_or_else(|| "no response".to_owned(), |error| error.to_string());
-    Err(Error::from(format!("{kind} is not served after {READY_WITHIN:?}: {why}")))
+    Err(Error::from(format!("{kind} is not served after {READY_TIMEOUT:?}: {why}")))
 }
 
 /// Waits until the authorizer of a server knows the role. It watches roles, so a new one takes
@@ -221,12 +221,12 @@ async fn wait_for_kind(client: &Client, kind: &Kind) -> Result<()> {
 async fn wait_for(client: &Client, permissions: &[Permission]) -> Result<()> {
     let served = async {
         while !app::missing(client, permissions).await?.is_empty() {
-            tokio::time::sleep(POLL).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(())
     };
-    tokio::time::timeout(READY_WITHIN, served).await.unwrap_or_else(|_elapsed| {
-        Err(Error::from(format!("the server does not know the role after {READY_WITHIN:?}")))
+    tokio::time::timeout(READY_TIMEOUT, served).await.unwrap_or_else(|_elapsed| {
+        Err(Error::from(format!("the server does not know the role after {READY_TIMEOUT:?}")))
     })
 }
 

@@ -21,7 +21,12 @@ use kctl_runtime::{
 };
 use kube::Config;
 
-use super::{Trial, bypass::Bypasses, cleanup, trial::WatchedNamespaces};
+use super::{
+    Trial,
+    bypass::Bypasses,
+    cleanup,
+    trial::{WatchedNamespaces, role_without},
+};
 use crate::{
     App,
     app::{Permissions, names_a_file},
@@ -139,7 +144,7 @@ pub fn names_a_real_server() -> bool {
 pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     let role = app().permissions();
     let bypasses = Bypasses::watch();
-    let whole = Trial::embedded(&app(), &role).await?;
+    let whole = Trial::start_embedded(&app(), &role).await?;
     let outcome = run_under_full_role(&whole, &scenario).await;
     // A client that bypasses the role comes first: the other results prove nothing then.
     if let Some(report) = bypasses.report() {
@@ -154,9 +159,9 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
         let mut rest = role.clone();
         rest.insert(
             part.cluster.clone(),
-            without(&part.permission, parts.get(&part.cluster).map_or(&[], Vec::as_slice)),
+            role_without(&part.permission, parts.get(&part.cluster).map_or(&[], Vec::as_slice)),
         );
-        let trial = Trial::embedded(&app(), &rest).await?;
+        let trial = Trial::start_embedded(&app(), &rest).await?;
         check_part(&trial, &scenario, part, &mut superfluous).await?;
     }
     report(&superfluous, unused)
@@ -220,18 +225,6 @@ async fn check_on_clusters(
         cleanup::append_error(checked, trial.end().await)?;
     }
     report(&superfluous, unused)
-}
-
-/// Returns the role without one permission.
-///
-/// The role merges permissions: a larger one, such as one for all namespaces, hides smaller ones.
-/// `parts` has all that the declarations ask for, so removing the larger one brings the smaller
-/// ones back.
-pub(super) fn without(permission: &Permission, parts: &[Permission]) -> Vec<Permission> {
-    let is_it = |other: &&Permission| {
-        other.scope == permission.scope && other.target == permission.target && other.verb == permission.verb
-    };
-    parts.iter().filter(|other| !is_it(other)).cloned().collect()
 }
 
 /// A permission of the role on a cluster, which one run leaves out.

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 
 use super::{
     cleanup,
-    real::{POLL, RealServer},
+    real::{POLL_INTERVAL, RealServer},
 };
 use crate::{
     App,
@@ -25,12 +25,24 @@ use crate::{
 };
 
 /// Longest wait of [`Trial::idle`].
-const IDLE_WITHIN: Duration = Duration::from_secs(60);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Number of quiet polls in a row that count as idle on a real server.
 ///
 /// One is not enough: the simulated kubelet learns of a change from its watch, a moment after the
 /// app wrote it.
 const IDLE_POLLS: u32 = 20;
+
+/// Returns the role without one permission.
+///
+/// The role merges permissions: a larger one, such as one for all namespaces, hides smaller ones.
+/// `parts` has all that the declarations ask for, so removing the larger one brings the smaller
+/// ones back.
+pub(super) fn role_without(permission: &Permission, parts: &[Permission]) -> Vec<Permission> {
+    let is_same_permission = |other: &&Permission| {
+        other.scope == permission.scope && other.target == permission.target && other.verb == permission.verb
+    };
+    parts.iter().filter(|other| !is_same_permission(other)).cloned().collect()
+}
 
 /// An app that runs under a role: the argument of a scenario of [`check_role`](super::check_role).
 ///
@@ -97,7 +109,7 @@ pub(super) enum WatchedNamespaces {
 
 impl Trial {
     /// Starts an app under `role` on a new embedded API server.
-    pub(super) async fn embedded(app: &App, role: &Permissions) -> Result<Self> {
+    pub(super) async fn start_embedded(app: &App, role: &Permissions) -> Result<Self> {
         let world = World::with_role(app, role).await?;
         Ok(Self {
             client: world.client.clone(),
@@ -125,7 +137,7 @@ impl Trial {
         let mut role = app.permissions();
         if let Some((cluster, index)) = without {
             let parts = app.all_permissions().remove(cluster).unwrap_or_default();
-            let rest = super::role::without(&role[cluster][index], &parts);
+            let rest = role_without(&role[cluster][index], &parts);
             role.insert(cluster.into(), rest);
         }
         let mut clients = vec![(String::new(), connection::client(config.clone())?)];
@@ -177,7 +189,7 @@ impl Trial {
     /// [`TestServer::idle`](super::TestServer::idle)).
     pub async fn idle(&self) -> Result<()> {
         match &self.server {
-            Server::Embedded(world) => world.idle(IDLE_WITHIN).await,
+            Server::Embedded(world) => world.idle(IDLE_TIMEOUT).await,
             Server::Real(real) => real.idle().await,
         }
     }
@@ -252,17 +264,17 @@ impl RealServers {
         let quiet = async {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
-                tokio::time::sleep(POLL).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
                 quiet = if self.is_quiet() { quiet + 1 } else { 0 };
                 if quiet == IDLE_POLLS && !self.is_still().await {
                     quiet = 0;
                 }
             }
         };
-        let timed = tokio::time::timeout(IDLE_WITHIN, quiet).await;
+        let timed = tokio::time::timeout(IDLE_TIMEOUT, quiet).await;
         timed.map_err(|_elapsed| {
             let lines = self.view.unfinished_work();
-            Error::from(format!("not idle after {IDLE_WITHIN:?}\n  {}", lines.join("\n  ")))
+            Error::from(format!("not idle after {IDLE_TIMEOUT:?}\n  {}", lines.join("\n  ")))
         })
     }
 

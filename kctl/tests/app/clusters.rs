@@ -129,8 +129,8 @@ async fn owned_objects_and_events_use_primary_cluster() {
     assert_eq!(names(&Api::default_namespaced(edge.clone())).await, ["builder-of-0"]);
     assert!(names(&Api::default_namespaced(server.client())).await.is_empty());
     let events = Api::<kctl::k8s::api::events::v1::Event>::default_namespaced(edge);
-    let told = events.list(&ListParams::default()).await.unwrap().items;
-    assert_eq!(told.iter().filter_map(|event| event.reason.as_deref()).collect::<Vec<_>>(), ["Created"]);
+    let recorded = events.list(&ListParams::default()).await.unwrap().items;
+    assert_eq!(recorded.iter().filter_map(|event| event.reason.as_deref()).collect::<Vec<_>>(), ["Created"]);
 }
 
 #[test]
@@ -217,11 +217,11 @@ async fn unreadable_object_is_reported_in_its_primarys_cluster() {
     }
     server.idle().await.unwrap();
     tokio::time::sleep(Duration::from_secs(5)).await;
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     for client in clients {
         let events = Api::<kctl::k8s::api::events::v1::Event>::default_namespaced(client);
         let events = events.list(&ListParams::default()).await.unwrap().items;
-        told.push(events.into_iter().filter_map(|event| event.regarding?.name).collect::<Vec<_>>());
+        recorded.push(events.into_iter().filter_map(|event| event.regarding?.name).collect::<Vec<_>>());
     }
-    assert_eq!(told, [vec![], vec!["there".to_owned()]]);
+    assert_eq!(recorded, [vec![], vec!["there".to_owned()]]);
 }

@@ -92,11 +92,11 @@ async fn works_without(_config: Arc<ConfigMap>, cx: Context<works_without>) -> R
 #[tokio::test(start_paused = true)]
 async fn test_server_installs_optional_kind_only_when_defined() {
     let app = || App::new("works").controller::<works_without>();
-    for (app, is_there) in [(app(), false), (app().kind::<Zone>(), true)] {
+    for (app, is_installed) in [(app(), false), (app().kind::<Zone>(), true)] {
         let server = TestServer::start(app).await.unwrap();
         create_config(&server).await;
         server.idle().await.unwrap();
         let zones = Api::<Zone>::default_namespaced(server.client());
-        assert_eq!(zones.list(&ListParams::default()).await.is_ok(), is_there);
+        assert_eq!(zones.list(&ListParams::default()).await.is_ok(), is_installed);
     }
 }

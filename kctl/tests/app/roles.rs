@@ -358,7 +358,10 @@ fn rules_without_effect_are_reported_with_a_fix() {
         match expected {
             None => assert_eq!(problem, None, "{rule:?}"),
             Some(what) => {
-                assert!(problem.is_some_and(|(said, help)| said.starts_with(what) && !help.is_empty()), "{rule:?}");
+                assert!(
+                    problem.is_some_and(|(message, help)| message.starts_with(what) && !help.is_empty()),
+                    "{rule:?}"
+                );
             }
         }
     }

@@ -168,10 +168,10 @@ pub(crate) fn value(rng: &mut Rng, schema: &Value) -> Value {
         "boolean" => rng.one_in(2).into(),
         "array" => (0..rng.below(5)).map(|_| value(rng, &schema["items"])).collect(),
         _ => {
-            let of_all = schema.get("additionalProperties");
+            let additional = schema.get("additionalProperties");
             let mut object = Map::new();
             for name in ["x", "y", "z"] {
-                if let Some(schema) = of_all.or_else(|| schema["properties"].get(name)).filter(|_| !rng.one_in(3)) {
+                if let Some(schema) = additional.or_else(|| schema["properties"].get(name)).filter(|_| !rng.one_in(3)) {
                     object.insert(name.into(), value(rng, schema));
                 }
             }

@@ -96,8 +96,8 @@ fn make_items(rng: &mut Rng, list: &Map<String, Value>, used: Use) -> Value {
     while !left.is_empty() && (made.is_empty() || !rng.one_in(3)) {
         let index = rng.below(left.len());
         // Lists without merge keys are replaced as a whole, so their items have no directives.
-        let is_whole = used == Use::Strategic && !list.contains_key("$keys");
-        let mut item = make(rng, left.remove(index), if is_whole { Use::Merged } else { used });
+        let replaces_item = used == Use::Strategic && !list.contains_key("$keys");
+        let mut item = make(rng, left.remove(index), if replaces_item { Use::Merged } else { used });
         if used == Use::Strategic && list.contains_key("$keys") && rng.one_in(6) {
             item = keys_of(list, &item);
             item["$patch"] = "delete".into();

@@ -62,8 +62,8 @@ fn random_writes_match_real_server() {
     } else {
         failures_beside_real(grammar, &seeds, &kubeconfig, &ours)
     };
-    let told: Vec<String> = failures.into_values().collect();
-    assert!(told.is_empty(), "{} sequences get another response:\n{}", told.len(), told.join("\n"));
+    let messages: Vec<String> = failures.into_values().collect();
+    assert!(messages.is_empty(), "{} sequences get another response:\n{}", messages.len(), messages.join("\n"));
 }
 
 /// Returns the sequences in which the real server differs from its recording, or the embedded server from the real one.
@@ -83,8 +83,8 @@ fn failures_beside_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str, ours
         if failures.is_empty() {
             break;
         }
-        let (again, told): (Vec<u64>, Vec<String>) = failures.into_iter().unzip();
-        eprintln!("attempt {attempt} of {TRIES_MAX} got another response:\n{}", told.join("\n"));
+        let (again, messages): (Vec<u64>, Vec<String>) = failures.into_iter().unzip();
+        eprintln!("attempt {attempt} of {TRIES_MAX} got another response:\n{}", messages.join("\n"));
         real.extend(run_on_real(grammar, &again, kubeconfig));
     }
     failures(grammar, seeds, &recorded, &real, ours)
@@ -98,15 +98,15 @@ fn failures(
     real: &Responses,
     ours: &Responses,
 ) -> BTreeMap<u64, String> {
-    let of_seed = |seed: &u64| {
+    let compare_seed = |seed: &u64| {
         let (name, writes) = (name_of(grammar, *seed), writes_of(grammar.kind_of(*seed), *seed));
         let known = recorded.get(&name).filter(|_| *seed < RECORDED).map(|known| (known, &real[&name]));
         let pairs = known.into_iter().chain([(&real[&name], &ours[&name])]);
-        let told: Vec<String> =
+        let differences: Vec<String> =
             pairs.filter_map(|(expected, found)| first_difference(expected, found, &writes)).collect();
-        (!told.is_empty()).then(|| (*seed, format!("{name}: {}", told.join("\n"))))
+        (!differences.is_empty()).then(|| (*seed, format!("{name}: {}", differences.join("\n"))))
     };
-    seeds.iter().filter_map(of_seed).collect()
+    seeds.iter().filter_map(compare_seed).collect()
 }
 
 fn run_on_real(grammar: &Grammar, seeds: &[u64], kubeconfig: &str) -> Responses {
@@ -203,14 +203,14 @@ fn first_difference(expected: &[Value], found: &[Value], writes: &[Write]) -> Op
     let client = ClientStrings::collect(writes.iter().map(Write::step));
     let pairs = expected.iter().zip(found).zip(writes).enumerate();
     for (index, ((expected, found), write)) in pairs {
-        let told = tiers::compare(std::slice::from_ref(expected), std::slice::from_ref(found), &client).asserted;
-        if !told.is_empty() {
+        let differences = tiers::compare(std::slice::from_ref(expected), std::slice::from_ref(found), &client).asserted;
+        if !differences.is_empty() {
             let before: Vec<String> = writes[..index].iter().map(|write| format!("    {}", write.text())).collect();
             return Some(format!(
                 "after\n{}\n  {}\n  gets another response:\n    {}",
                 before.join("\n"),
                 write.text(),
-                told.join("\n    ")
+                differences.join("\n    ")
             ));
         }
     }

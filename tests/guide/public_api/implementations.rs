@@ -31,10 +31,10 @@ impl Crate {
                 let Some(at) = self.recorded_at(module, block, implemented) else { continue };
                 let public = self.public.borrow();
                 let (shown, of_type) = (&public[&at], &self.modules[&at.0].cfgs);
-                let of_module: String =
+                let module_cfgs: String =
                     found.cfgs.iter().filter(|cfg| !of_type.contains(cfg)).map(String::as_str).collect();
                 let written = implementation_head(block, implemented);
-                out.insert(format!("{shown}: {of_module}{own}{written}"));
+                out.insert(format!("{shown}: {module_cfgs}{own}{written}"));
             }
         }
     }
@@ -53,8 +53,8 @@ impl Crate {
         if !named.iter().all(|item| public.contains_key(item)) {
             return None;
         }
-        let of_type = subject(&block.self_ty).and_then(|path| defined(&segments(path)));
-        of_type.or_else(|| defined(&segments(implemented))).or_else(|| named.into_iter().next())
+        let type_definition = subject(&block.self_ty).and_then(|path| defined(&segments(path)));
+        type_definition.or_else(|| defined(&segments(implemented))).or_else(|| named.into_iter().next())
     }
 }
 

@@ -424,18 +424,18 @@ impl Crate {
         let near = &module[..module.len().saturating_sub(1)];
         let (of_type, defined) = (&self.modules[module].cfgs, (module.clone(), name.to_owned()));
         for (module, found) in self.modules.iter().filter(|(path, _)| path.starts_with(near)) {
-            let of_module: String =
+            let module_cfgs: String =
                 found.cfgs.iter().filter(|cfg| !of_type.contains(cfg)).map(String::as_str).collect();
             for item in &found.items {
                 let Item::Impl(block) = item else { continue };
                 let syn::Type::Path(of) = &*block.self_ty else { continue };
                 let path: Vec<String> = of.path.segments.iter().map(|segment| segment.ident.to_string()).collect();
-                let is_of_type = || self.definition(module, &path, DEFINITION_DEPTH).as_ref() == Some(&defined);
-                if block.trait_.is_some() || path.last().is_none_or(|last| last != name) || !is_of_type() {
+                let implements_type = || self.definition(module, &path, DEFINITION_DEPTH).as_ref() == Some(&defined);
+                if block.trait_.is_some() || path.last().is_none_or(|last| last != name) || !implements_type() {
                     continue;
                 }
                 let Some(prefix) = attributes(&block.attrs) else { continue };
-                let prefix = of_module.clone() + &prefix;
+                let prefix = module_cfgs.clone() + &prefix;
                 for inner in &block.items {
                     match inner {
                         ImplItem::Fn(method) if is_public(&method.vis) => {

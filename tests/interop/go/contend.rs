@@ -26,7 +26,7 @@ const TERMS_MIN: usize = 3;
 /// Longer than the duration of the Lease plus the time in which the other side notices that it expired.
 const ABSENT: Duration = Duration::from_secs(6);
 /// Interval at which a candidate's leadership is recorded.
-const LOOK_EVERY: Duration = Duration::from_millis(2);
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 const LEASE: &str = "contended";
 
 /// A term of one side, in microseconds since 1970.
@@ -42,10 +42,10 @@ fn now() -> i64 {
 }
 
 /// Parses the terms that the Go program prints as `… leads` and `… ends`.
-fn terms(told: &str) -> Vec<Term> {
+fn terms(output: &str) -> Vec<Term> {
     let mut terms = Vec::new();
     let mut began = None;
-    for line in told.lines() {
+    for line in output.lines() {
         let (time, what) = line.split_once(' ').unwrap();
         let time = time.parse().unwrap();
         match what {
@@ -53,7 +53,7 @@ fn terms(told: &str) -> Vec<Term> {
             _ => terms.push(Term { begins: began.take().unwrap(), ends: time, who: "go" }),
         }
     }
-    assert_eq!(began, None, "{told}");
+    assert_eq!(began, None, "{output}");
     terms
 }
 
@@ -72,7 +72,7 @@ async fn watch(leadership: Leadership) -> Vec<Term> {
             }
             _ => {}
         }
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
     terms.extend(began.map(|begins| Term { begins, ends: now(), who: "kctl" }));
     terms
@@ -116,9 +116,9 @@ async fn never_both(kubeconfig: PathBuf) {
 
     let mut go = program("election").await;
     go.arg(kubeconfig).args([&namespace, LEASE, &LASTS.as_secs().to_string()]);
-    let (told, ours) = tokio::join!(run_and_read(&mut go), run_candidates(client.clone(), namespace.clone()));
+    let (output, ours) = tokio::join!(run_and_read(&mut go), run_candidates(client.clone(), namespace.clone()));
     Api::<Namespace>::all(client).delete(&namespace, &DeleteParams::default()).await.unwrap();
-    let theirs = terms(&told);
+    let theirs = terms(&output);
     eprintln!("{} terms of client-go, {} of kctl", theirs.len(), ours.len());
     assert!(theirs.len().min(ours.len()) >= TERMS_MIN, "{theirs:?} {ours:?}");
     let mut all = [theirs, ours].concat();

@@ -54,10 +54,12 @@ fn merged_otherwise(here: &Value, there: &Value) -> Vec<String> {
     let places: BTreeSet<_> = one.keys().chain(other.keys()).filter(|place| !place.0.contains(".metadata")).collect();
     let differ = places.into_iter().filter(|place| one.get(*place) != other.get(*place));
     let null = Value::Null;
-    let said =
+    let json_of =
         |marks: &BTreeMap<FieldMarker, Value>, place: &FieldMarker| marks.get(place).unwrap_or(&null).to_string();
     differ
-        .map(|place| format!("{}: {} {} here, {} there", place.0, place.1, said(&one, place), said(&other, place)))
+        .map(|place| {
+            format!("{}: {} {} here, {} there", place.0, place.1, json_of(&one, place), json_of(&other, place))
+        })
         .collect()
 }
 

@@ -84,9 +84,9 @@ const NAMES: [(&str, &str); 38] = [
 ];
 
 /// Groups the program's output lines by their first word.
-fn by_word(told: &str) -> BTreeMap<&str, BTreeSet<&str>> {
+fn by_word(output: &str) -> BTreeMap<&str, BTreeSet<&str>> {
     let mut words = BTreeMap::<_, BTreeSet<_>>::new();
-    for (word, rest) in told.lines().filter_map(|line| line.split_once(' ')) {
+    for (word, rest) in output.lines().filter_map(|line| line.split_once(' ')) {
         words.entry(word).or_default().insert(rest);
     }
     words
@@ -158,20 +158,20 @@ async fn prometheus_parsers_accept_both_formats_with_every_name() {
     let folder = Folder::new("scrape");
     let (_server, kubeconfig) = start_server(&folder).await;
     let scraped = Scraped::start(kubeconfig).await;
-    let told = run_and_read(program("prometheus").await.arg(scraped.url)).await;
+    let output = run_and_read(program("prometheus").await.arg(scraped.url)).await;
     drop(scraped.running);
-    let words = by_word(&told);
+    let words = by_word(&output);
     assert_eq!(words["text"], words["openmetrics"], "both formats have the same series");
     let types: BTreeMap<_, _> = words["type"].iter().filter_map(|line| line.split_once(' ')).collect();
     let lacking: Vec<_> = NAMES.iter().filter(|(name, kind)| types.get(name) != Some(kind)).collect();
-    assert!(lacking.is_empty(), "{lacking:?}\n{told}");
+    assert!(lacking.is_empty(), "{lacking:?}\n{output}");
     assert_eq!(words.get("lint"), None, "what promtool would complain of");
 
     let queries = run_and_read(program("prometheus").await.args(monitoring(&folder))).await;
-    let asked = by_word(&queries);
-    assert!(asked["alert"].len() > 10 && asked["panel"].len() > 10, "{queries}");
+    let queried = by_word(&queries);
+    assert!(queried["alert"].len() > 10 && queried["panel"].len() > 10, "{queries}");
     // Prometheus itself creates `up`.
     let unknown: Vec<_> =
-        asked["asks"].iter().filter(|name| **name != "up" && !words["text"].contains(*name)).collect();
-    assert!(unknown.is_empty(), "{unknown:?}\n{told}");
+        queried["asks"].iter().filter(|name| **name != "up" && !words["text"].contains(*name)).collect();
+    assert!(unknown.is_empty(), "{unknown:?}\n{output}");
 }

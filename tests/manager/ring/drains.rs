@@ -7,14 +7,14 @@ use kctl_runtime::manager::metrics::Format;
 use kctl_tests::{Fault, RequestSummary};
 
 use super::{
-    N_KEYS, World,
+    N_KEYS, RingWorld,
     sharder::{self, DRAIN_LABEL, RING},
 };
-use crate::contest::advance_seconds;
+use crate::lease_candidates::advance_seconds;
 
 #[tokio::test(start_paused = true)]
 async fn shard_that_joins_gets_its_part_by_drains() {
-    let (world, a) = World::with_shard(Duration::from_millis(20)).await;
+    let (world, a) = RingWorld::with_shard(Duration::from_millis(20)).await;
     assert_eq!((a.n_cached("configmaps"), a.n_cached("secrets")), (N_KEYS, N_KEYS));
     assert_eq!(a.ready_in_ring(), Ok("shard a of the ring podset".into()));
     let b = world.start("b").await;
@@ -35,7 +35,7 @@ async fn shard_that_joins_gets_its_part_by_drains() {
 
 #[tokio::test(start_paused = true)]
 async fn server_side_apply_never_owns_sharding_labels() {
-    let (world, _a) = World::with_shard(Duration::from_millis(20)).await;
+    let (world, _a) = RingWorld::with_shard(Duration::from_millis(20)).await;
     let _b = world.start("b").await;
     advance_seconds(5).await;
     world.change(1).await;
@@ -50,7 +50,7 @@ async fn server_side_apply_never_owns_sharding_labels() {
 
 #[tokio::test(start_paused = true)]
 async fn drained_key_is_handed_over_after_its_reconcile() {
-    let (world, a) = World::with_shard(Duration::from_secs(8)).await;
+    let (world, a) = RingWorld::with_shard(Duration::from_secs(8)).await;
     // Wait for the reconciles that the written Secrets trigger.
     advance_seconds(100).await;
     world.sharder_task.abort();
@@ -64,14 +64,14 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
     advance_seconds(2).await;
     world.sharder.step().await;
     advance_seconds(2).await;
-    let of_b = || {
+    let assigned_to_b = || {
         let assigned = world.shard_by_object("configmaps").into_iter();
         assigned.filter(|(_, shard)| shard == "b").map(|(name, _)| name).collect::<BTreeSet<_>>()
     };
-    assert_eq!(of_b(), moves.difference(&busy).cloned().collect(), "idle keys are handed over at once");
+    assert_eq!(assigned_to_b(), moves.difference(&busy).cloned().collect(), "idle keys are handed over at once");
     assert_eq!((drained_objects(&world), a.n_handed_over()), (busy, (moves.len() - 3) as u64));
     advance_seconds(5).await;
-    assert_eq!(of_b(), moves);
+    assert_eq!(assigned_to_b(), moves);
     advance_seconds(60).await;
     assert_eq!(world.reconciled_at(1), (3, ["b"].into()), "the next shard reconciles them once more");
     world.check_nothing_ran_twice();
@@ -80,7 +80,7 @@ async fn drained_key_is_handed_over_after_its_reconcile() {
 
 #[tokio::test(start_paused = true)]
 async fn change_during_a_drain_is_reconciled_again() {
-    let (world, _a) = World::with_shard(Duration::from_secs(8)).await;
+    let (world, _a) = RingWorld::with_shard(Duration::from_secs(8)).await;
     advance_seconds(100).await;
     world.sharder_task.abort();
     let name = (0..N_KEYS).map(|number| format!("config-{number}")).find(|name| moves_to_b(name)).unwrap();
@@ -109,7 +109,7 @@ fn moves_to_b(name: &str) -> bool {
 }
 
 /// Returns the objects with the drain label.
-fn drained_objects(world: &World) -> BTreeSet<String> {
+fn drained_objects(world: &RingWorld) -> BTreeSet<String> {
     let objects = world.server.objects("", "configmaps");
     let drained = objects.iter().filter(|object| !object["metadata"]["labels"][DRAIN_LABEL].is_null());
     drained.map(|object| object["metadata"]["name"].as_str().unwrap().to_owned()).collect()
@@ -117,7 +117,7 @@ fn drained_objects(world: &World) -> BTreeSet<String> {
 
 #[tokio::test(start_paused = true)]
 async fn hand_over_waits_for_all_controllers_of_kind() {
-    let mut world = World::new(Duration::from_millis(20)).await;
+    let mut world = RingWorld::new(Duration::from_millis(20)).await;
     world.slow = Some(Duration::from_secs(10));
     let a = world.start("a").await;
     world.wait_until_reconciled_at(0).await;
@@ -132,7 +132,7 @@ async fn hand_over_waits_for_all_controllers_of_kind() {
 
 #[tokio::test(start_paused = true)]
 async fn unanswered_write_delays_the_hand_over() {
-    let (world, a) = World::with_shard(Duration::from_millis(20)).await;
+    let (world, a) = RingWorld::with_shard(Duration::from_millis(20)).await;
     // The response to the last write of each key is lost.
     a.faults.add(Fault::LoseResponse, |request: &RequestSummary| {
         request.path.contains("/secrets") && request.method == "PATCH"

@@ -12,8 +12,8 @@ use kctl::{
 use kctl_tests::{Fault, Faults, RequestSummary};
 use serde_json::json;
 
-use super::{World, config, sharder::DRAIN_LABEL};
-use crate::{contest::advance_seconds, replicas::Replica};
+use super::{RingWorld, config, sharder::DRAIN_LABEL};
+use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 /// Writes one primary, and fails the first time. Meanwhile the sharder requests the return of the object, and the watch is late.
 #[controller(of = ConfigMap, name = "failing", primary(patch))]
@@ -40,7 +40,7 @@ impl Reconcile for Failing {
 
 #[tokio::test(start_paused = true)]
 async fn object_is_handed_over_after_a_terminal_error() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = RingWorld::new(Duration::from_millis(20)).await;
     let (faults, sharder) = (Faults::default(), world.client.clone());
     let injected = faults.clone();
     let app = App::new("podset").controller_with(move |_env| {

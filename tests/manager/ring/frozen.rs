@@ -8,7 +8,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{N_KEYS, World, sharder::TAKEN};
+use super::{N_KEYS, RingWorld, sharder::TAKEN};
 
 const STEP: Duration = Duration::from_millis(50);
 
@@ -27,7 +27,7 @@ fn drive(runtimes: &[&Runtime], time: Duration) {
 #[test]
 fn frozen_shard_with_a_taken_lease_writes_nothing() {
     let (ours, theirs) = (runtime(), runtime());
-    let world = ours.block_on(World::new(Duration::from_secs(2)));
+    let world = ours.block_on(RingWorld::new(Duration::from_secs(2)));
     let a = theirs.block_on(world.start("a"));
     let _b = ours.block_on(world.start("b"));
     let both = [&ours, &theirs];
@@ -40,7 +40,7 @@ fn frozen_shard_with_a_taken_lease_writes_nothing() {
     drive(&[&ours], Duration::from_secs(40));
     assert_eq!(ours.block_on(world.holder("a")), TAKEN);
     assert_eq!(world.shard_by_object("configmaps").into_values().collect::<BTreeSet<_>>(), ["b".to_owned()].into());
-    let written_by_a = |world: &World| {
+    let written_by_a = |world: &RingWorld| {
         let secrets = world.server.objects("", "secrets");
         // `YQ==` is `a`.
         secrets.iter().filter(|secret| secret["data"]["by"] == "YQ==").count()

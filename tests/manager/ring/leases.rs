@@ -3,14 +3,14 @@
 use kctl::{json, manager::ManagerError, prelude::*};
 
 use super::{
-    N_KEYS, World,
+    N_KEYS, RingWorld,
     sharder::{RING, STATE_LABEL, TAKEN},
 };
-use crate::contest::advance_seconds;
+use crate::lease_candidates::advance_seconds;
 
 #[tokio::test(start_paused = true)]
 async fn shard_lease_keeps_the_sharders_label() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = RingWorld::new(Duration::from_millis(20)).await;
     let _a = world.start("a").await;
     advance_seconds(30).await;
     let lease = world.lease("a").await;
@@ -21,7 +21,7 @@ async fn shard_lease_keeps_the_sharders_label() {
 
 #[tokio::test(start_paused = true)]
 async fn crashed_shards_keys_move_with_its_taken_lease() {
-    let (world, a, _b) = World::with_two_shards(Duration::from_millis(20)).await;
+    let (world, a, _b) = RingWorld::with_two_shards(Duration::from_millis(20)).await;
     a.crash().await;
     world.change(1).await;
     let took = world.wait_until_reconciled_at(1).await;
@@ -32,7 +32,7 @@ async fn crashed_shards_keys_move_with_its_taken_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn stopped_shard_keys_move_within_a_second() {
-    let (world, a, _b) = World::with_two_shards(Duration::from_millis(20)).await;
+    let (world, a, _b) = RingWorld::with_two_shards(Duration::from_millis(20)).await;
     world.change(1).await;
     a.stop().await.unwrap();
     assert_eq!(world.holder("a").await, "", "it has given its Lease back");
@@ -43,7 +43,7 @@ async fn stopped_shard_keys_move_within_a_second() {
 
 #[tokio::test(start_paused = true)]
 async fn shard_whose_lease_was_taken_ends() {
-    let (world, a) = World::with_shard(Duration::from_secs(1)).await;
+    let (world, a) = RingWorld::with_shard(Duration::from_secs(1)).await;
     world.sharder_task.abort();
     world.change_lease("a", json!({ "holderIdentity": TAKEN })).await;
     let lost = tokio::time::timeout(Duration::from_secs(3), a.running).await.expect("it ends by itself");
@@ -57,7 +57,7 @@ async fn shard_whose_lease_was_taken_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn same_named_shards_never_reconcile_concurrently() {
-    let (world, a) = World::with_shard(Duration::from_millis(200)).await;
+    let (world, a) = RingWorld::with_shard(Duration::from_millis(200)).await;
     let namesake = world.start_as("namesake", "a", 2).await;
     for state in 1..=30 {
         world.change(state).await;

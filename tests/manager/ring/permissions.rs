@@ -23,7 +23,7 @@ use super::{
     sharder::{RING, SHARD_LABEL, Sharder},
 };
 use crate::{
-    contest::advance_seconds,
+    lease_candidates::advance_seconds,
     replicas::{Replica, create_configs},
 };
 
@@ -106,13 +106,13 @@ async fn rejected_under(manifests: &[Manifest]) -> Vec<String> {
 async fn each_permission_of_a_shard_is_needed() {
     let app = App::new("podset").controller::<curious>();
     let all = ring_rbac(&app.specs(), &names(), RING).unwrap();
-    let of_shard: Vec<Manifest> = all.into_iter().filter(|manifest| manifest.file.starts_with("rbac/")).collect();
-    assert_eq!(rejected_under(&of_shard).await, [""; 0], "the whole role is enough");
+    let shard_role: Vec<Manifest> = all.into_iter().filter(|manifest| manifest.file.starts_with("rbac/")).collect();
+    assert_eq!(rejected_under(&shard_role).await, [""; 0], "the whole role is enough");
     let mut n_dropped = 0;
-    for (index, manifest) in of_shard.iter().enumerate() {
+    for (index, manifest) in shard_role.iter().enumerate() {
         for (rule, object) in manifest.object["rules"].as_array().into_iter().flatten().enumerate() {
             for verb in 0..object["verbs"].as_array().unwrap().len() {
-                let mut fewer = of_shard.clone();
+                let mut fewer = shard_role.clone();
                 let verbs = fewer[index].object["rules"][rule]["verbs"].as_array_mut().unwrap();
                 let dropped = verbs.remove(verb);
                 if verbs.is_empty() {

@@ -7,13 +7,13 @@ use kctl::{
 };
 use kctl_tests::{Fault, RequestSummary};
 
-use super::{N_KEYS, World, sharder::RING};
-use crate::contest::advance_seconds;
+use super::{N_KEYS, RingWorld, sharder::RING};
+use crate::lease_candidates::advance_seconds;
 
 /// The versions of the backup are lower than those at which the objects were handed over.
 #[tokio::test(start_paused = true)]
 async fn objects_handed_over_since_backup_are_reconciled() {
-    let (mut world, a) = World::with_shard(Duration::from_millis(20)).await;
+    let (mut world, a) = RingWorld::with_shard(Duration::from_millis(20)).await;
     advance_seconds(5).await;
     let backup = world.server.fork(2);
     for state in 1..=5 {

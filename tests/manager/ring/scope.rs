@@ -12,7 +12,7 @@ use kctl_runtime::worker::Outcome;
 use parking_lot::Mutex;
 
 use super::{config, curious, sharder::Sharder};
-use crate::contest::advance_seconds;
+use crate::lease_candidates::advance_seconds;
 
 #[tokio::test(start_paused = true)]
 async fn read_beyond_the_shard_panics() {

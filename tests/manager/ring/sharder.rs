@@ -117,9 +117,9 @@ impl Sharder {
 
     fn shards(&self) -> Vec<(String, &'static str)> {
         let leases = self.server.objects("coordination.k8s.io", "leases");
-        let of_ring = leases.iter().filter(|lease| lease["metadata"]["labels"][RING_LABEL] == RING);
+        let ring_leases = leases.iter().filter(|lease| lease["metadata"]["labels"][RING_LABEL] == RING);
         let now = self.server.now();
-        let shards = of_ring.map(|lease| {
+        let shards = ring_leases.map(|lease| {
             let name = lease["metadata"]["name"].as_str().unwrap();
             (name.to_owned(), state(name, lease, now))
         });

@@ -12,9 +12,9 @@ use kctl_tests::Faults;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 
-use super::{N_KEYS, World, config, sharder::DRAIN_LABEL};
+use super::{N_KEYS, RingWorld, config, sharder::DRAIN_LABEL};
 use crate::{
-    contest::advance_seconds,
+    lease_candidates::advance_seconds,
     replicas::{Replica, state_of},
     shard_tenures::{Spawning, Tasks},
 };
@@ -24,7 +24,7 @@ const BUSY: &str = "config-0";
 
 #[tokio::test(start_paused = true)]
 async fn spawned_task_writes_nothing_once_its_key_moved() {
-    let world = World::new(Duration::ZERO).await;
+    let world = RingWorld::new(Duration::ZERO).await;
     let (release, may_write) = watch::channel(false);
     let tasks = Arc::<Mutex<Tasks>>::default();
     let start = async |shard: &'static str| {
@@ -73,7 +73,7 @@ async fn idle(_config: Arc<ConfigMap>, _cx: Context<idle>) -> Result<Action> {
 /// The key `config-1` is handed over and comes back while the only worker of `applying` is busy with another key.
 #[tokio::test(start_paused = true)]
 async fn controller_that_missed_a_move_applies_again() {
-    let world = World::new(Duration::ZERO).await;
+    let world = RingWorld::new(Duration::ZERO).await;
     let app = App::new("podset").controller::<applying>().controller::<idle>();
     let manager = app.manager_in_ring(world.client.clone(), world.client.clone(), config("a", 1)).await.unwrap();
     let server = world.server.clone();

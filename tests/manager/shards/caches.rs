@@ -18,16 +18,16 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::{N_KEYS, N_SLOTS, World, shards};
+use super::{N_KEYS, N_SLOTS, ShardWorld, shards};
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     replicas::Replica,
 };
 
 /// The list of a large kind takes long. Its response arrives after newer watch events.
 #[tokio::test(start_paused = true)]
 async fn list_overtaken_by_the_watch_fills_gained_slots() {
-    let world = World::new(Duration::from_millis(5)).await;
+    let world = ShardWorld::new(Duration::from_millis(5)).await;
     let a = world.start("a").await;
     world.wait_until_reconciled_at(0).await;
     let faults = Faults::default();
@@ -60,7 +60,7 @@ fn cached_shares(replicas: &[&Replica]) -> Vec<BTreeSet<String>> {
 
 #[tokio::test(start_paused = true)]
 async fn replica_caches_its_share_of_primaries_and_children() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     world.wait_until_reconciled_at(0).await;
     assert_eq!(cached_shares(&[&a])[0].len(), N_KEYS);
@@ -86,7 +86,7 @@ async fn replica_caches_its_share_of_primaries_and_children() {
 
 #[tokio::test(start_paused = true)]
 async fn metrics_keep_share_and_whole_cache_apart() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let mut watches = None;
     let a = world.start_by("a", |manager, client| {
         watches = Some(manager.watches());

@@ -9,7 +9,7 @@ use tokio::{
     time::sleep,
 };
 
-use super::{N_KEYS, World};
+use super::{N_KEYS, ShardWorld};
 
 fn runtime() -> Runtime {
     Builder::new_current_thread().enable_all().start_paused(true).build().unwrap()
@@ -29,7 +29,7 @@ fn drive(runtimes: &[&Runtime], time: Duration) {
 #[test]
 fn frozen_replica_with_expired_leases_writes_nothing() {
     let (ours, theirs) = (runtime(), runtime());
-    let world = ours.block_on(World::new(Duration::from_secs(2)));
+    let world = ours.block_on(ShardWorld::new(Duration::from_secs(2)));
     let a = theirs.block_on(world.start("a"));
     let both = [&ours, &theirs];
     let b = ours.block_on(world.start("b"));
@@ -39,13 +39,13 @@ fn frozen_replica_with_expired_leases_writes_nothing() {
     drive(&both, Duration::from_secs(1));
     let busy = world.seen.lock().busy.len();
     assert!(busy > 4, "both are at work: {busy}");
-    let by_a = |world: &World| world.seen.lock().last.n_reconciled_by("a");
+    let by_a = |world: &ShardWorld| world.seen.lock().last.n_reconciled_by("a");
     let before = by_a(&world);
     assert!(before > 0);
     // SIGSTOP for 20 s, then SIGCONT.
     drive(&[&ours], Duration::from_secs(20));
     assert_eq!(b.n_owned(), 8);
-    let n_written = |world: &World| {
+    let n_written = |world: &ShardWorld| {
         let written = ours.block_on(async {
             Api::<Secret>::default_namespaced(world.contest.client.clone()).list(&ListParams::default()).await
         });

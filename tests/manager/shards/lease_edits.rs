@@ -9,8 +9,8 @@ use kctl_runtime::manager::shards::LABEL;
 use kctl_tests::{Fault, RequestSummary};
 use serde_json::json;
 
-use super::{N_SLOTS, World};
-use crate::{contest::advance_seconds, replicas::Replica};
+use super::{N_SLOTS, ShardWorld};
+use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 /// Returns how many slots each replica has gained so far.
 fn gained(replicas: [&Replica; 2]) -> [u64; 2] {
@@ -18,7 +18,7 @@ fn gained(replicas: [&Replica; 2]) -> [u64; 2] {
 }
 
 /// Creates a Lease with the label of the app.
-async fn create(world: &World, name: &str, annotations: Json, spec: Json) {
+async fn create(world: &ShardWorld, name: &str, annotations: Json, spec: Json) {
     let metadata = json!({ "name": name, "labels": { LABEL: "podset" }, "annotations": annotations });
     let lease = kctl::from_json(json!({ "metadata": metadata, "spec": spec })).unwrap();
     world.contest.leases().create(&PostParams::default(), &lease).await.unwrap();
@@ -27,7 +27,7 @@ async fn create(world: &World, name: &str, annotations: Json, spec: Json) {
 /// A seat whose holder does not exist, a slot without a record, and Leases of neither.
 #[tokio::test(start_paused = true)]
 async fn garbled_leases_delay_slots_by_one_duration() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let held = || json!({ "holderIdentity": "gone", "leaseDurationSeconds": 15 });
     create(&world, "podset-seat-5", json!({ "kctl.dev/live-seats": "9,x" }), held()).await;
     create(&world, "podset-slot-3", json!({ "kctl.dev/process": "garbled" }), json!({})).await;
@@ -49,7 +49,7 @@ async fn garbled_leases_delay_slots_by_one_duration() {
 /// The replicas watch the Leases by this label, so they see a deletion.
 #[tokio::test(start_paused = true)]
 async fn owners_restore_removed_labels_of_leases() {
-    let world = World::new(Duration::from_millis(200)).await;
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(10).await;
     let (before, n_gained) = (world.leases().await, gained([&a, &b]));
@@ -75,7 +75,7 @@ async fn owners_restore_removed_labels_of_leases() {
 /// A write needs 9.55 s of the Leases, and waits for their renewal.
 #[tokio::test(start_paused = true)]
 async fn slow_renewals_keep_slots_with_their_owners() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(5).await;
     let (before, n_gained) = (world.leases().await, gained([&a, &b]));

@@ -8,12 +8,12 @@ use kctl_tests::{Fault, Faults, RequestSummary};
 use parking_lot::Mutex;
 use tokio::time::sleep;
 
-use super::{N_KEYS, N_SLOTS, World, shards};
-use crate::{contest::advance_seconds, replicas::change_config};
+use super::{N_KEYS, N_SLOTS, ShardWorld, shards};
+use crate::{lease_candidates::advance_seconds, replicas::change_config};
 
 #[tokio::test(start_paused = true)]
 async fn one_shard_leads_and_another_succeeds_it() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     assert!(a.leads() != b.leads());
@@ -25,7 +25,7 @@ async fn one_shard_leads_and_another_succeeds_it() {
 
 #[tokio::test(start_paused = true)]
 async fn replica_without_lease_permission_is_not_ready() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     assert!(a.ready().is_ok() && b.ready().is_ok());
@@ -48,7 +48,7 @@ async fn replica_without_lease_permission_is_not_ready() {
 
 #[tokio::test(start_paused = true)]
 async fn slots_return_after_a_minute_without_api_server() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     for replica in [&a, &b] {
@@ -70,7 +70,7 @@ async fn slots_return_after_a_minute_without_api_server() {
 
 #[tokio::test(start_paused = true)]
 async fn crashed_replicas_keys_run_within_lease_and_second() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     assert!(a.n_owned() > 0 && b.n_owned() > 0);
@@ -86,7 +86,7 @@ async fn crashed_replicas_keys_run_within_lease_and_second() {
 #[tokio::test(start_paused = true)]
 async fn awaited_slots_of_crashed_replica_run_within_lease() {
     for crash_after in [2, 3, 4, 5, 6] {
-        let mut world = World::new(Duration::from_secs(8)).await;
+        let mut world = ShardWorld::new(Duration::from_secs(8)).await;
         let a = world.start("a").await;
         advance_seconds(100).await;
         world.takes = Duration::from_millis(20);
@@ -112,7 +112,7 @@ async fn awaited_slots_of_crashed_replica_run_within_lease() {
 }
 
 /// Returns the slots that a second replica takes. It has stopped again, and the first one has reconciled all keys.
-async fn slots_that_join_moves(world: &World) -> BTreeSet<u32> {
+async fn slots_that_join_moves(world: &ShardWorld) -> BTreeSet<u32> {
     let b = world.start("b").await;
     advance_seconds(20).await;
     let slots = b.view.shards().unwrap().slots();
@@ -124,7 +124,7 @@ async fn slots_that_join_moves(world: &World) -> BTreeSet<u32> {
 
 #[tokio::test(start_paused = true)]
 async fn replica_that_loses_its_leases_writes_nothing_more() {
-    let world = World::new(Duration::from_secs(8)).await;
+    let world = ShardWorld::new(Duration::from_secs(8)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     a.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
@@ -141,7 +141,7 @@ async fn replica_that_loses_its_leases_writes_nothing_more() {
 /// The key's next owner does the work, so the rejected write is logged at debug level and counted as a conflict.
 #[tokio::test(start_paused = true)]
 async fn write_under_a_lost_slot_counts_as_conflict() {
-    let world = World::new(Duration::from_secs(3)).await;
+    let world = ShardWorld::new(Duration::from_secs(3)).await;
     let not_sent = Arc::<Mutex<Vec<Outcome>>>::default();
     let noted = not_sent.clone();
     let a = world.start_by("a", move |manager, client| {
@@ -168,7 +168,7 @@ async fn write_under_a_lost_slot_counts_as_conflict() {
 
 #[tokio::test(start_paused = true)]
 async fn slot_with_a_deleted_lease_keeps_one_owner() {
-    let world = World::new(Duration::from_millis(200)).await;
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(10).await;
     let before = world.leases().await;
@@ -188,7 +188,7 @@ async fn slot_with_a_deleted_lease_keeps_one_owner() {
 /// The owner can't reach its Leases, so it does not recreate them. It works until its write permit ends.
 #[tokio::test(start_paused = true)]
 async fn new_replica_waits_before_taking_deleted_lease() {
-    let world = World::new(Duration::from_millis(200)).await;
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     advance_seconds(10).await;
     a.faults.add(Fault::Break, |request: &RequestSummary| request.path.contains("/leases"));
@@ -212,7 +212,7 @@ async fn new_replica_waits_before_taking_deleted_lease() {
 
 #[tokio::test(start_paused = true)]
 async fn owner_recreates_a_deleted_lease_before_others_start() {
-    let world = World::new(Duration::from_millis(200)).await;
+    let world = ShardWorld::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     advance_seconds(10).await;
     for slot in 0..N_SLOTS {

@@ -4,12 +4,12 @@ use kctl::{manager::Manager, prelude::*};
 use kctl_tests::{Fault, RequestSummary};
 use tokio::time::sleep;
 
-use super::{World, shards};
-use crate::{contest::advance_seconds, replicas::Replica};
+use super::{ShardWorld, shards};
+use crate::{lease_candidates::advance_seconds, replicas::Replica};
 
 #[tokio::test(start_paused = true)]
 async fn replicas_share_keys_and_slots_move_on_join() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     world.wait_until_reconciled_at(0).await;
     assert_eq!((a.n_owned(), a.ready()), (8, Ok("owns 8 of 8 slots, in seat 0".into())));
@@ -30,7 +30,7 @@ async fn replicas_share_keys_and_slots_move_on_join() {
 
 #[tokio::test(start_paused = true)]
 async fn metrics_sum_up_to_all_slots() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
     advance_seconds(5).await;
     let sum = |metric: &str| replicas.iter().map(|replica| replica.metric(metric)).sum::<usize>();
@@ -40,7 +40,7 @@ async fn metrics_sum_up_to_all_slots() {
 
 #[tokio::test(start_paused = true)]
 async fn replicas_starting_together_take_only_their_shares() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let before = world.contest.server.requests().len();
     let (a, b, c) = (world.start("a").await, world.start("b").await, world.start("c").await);
     sleep(Duration::from_millis(1500)).await;
@@ -48,10 +48,11 @@ async fn replicas_starting_together_take_only_their_shares() {
     owned.sort_unstable();
     assert_eq!(owned, [2, 3, 3]);
     let requests = world.contest.server.requests().split_off(before);
-    let of_slots = || requests.iter().filter(|request| request.resource == "leases" && request.name.contains("-slot-"));
+    let slot_requests =
+        || requests.iter().filter(|request| request.resource == "leases" && request.name.contains("-slot-"));
     // No Lease was due for its renewal yet, so each update would be a release.
-    assert_eq!(of_slots().filter(|request| request.verb == "update").count(), 0, "no slot has moved");
-    assert!(of_slots().any(|request| request.verb == "get"));
+    assert_eq!(slot_requests().filter(|request| request.verb == "update").count(), 0, "no slot has moved");
+    assert!(slot_requests().any(|request| request.verb == "get"));
     let lists = requests.iter().filter(|request| request.resource == "configmaps" && request.verb == "list");
     assert_eq!(lists.count(), 6, "each replica lists one item for its watch, and all of them once for its slots");
     world.wait_until_reconciled_at(0).await;
@@ -60,7 +61,7 @@ async fn replicas_starting_together_take_only_their_shares() {
 
 #[tokio::test(start_paused = true)]
 async fn stopped_replica_keys_move_within_a_second() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     assert!(a.n_owned() > 0 && b.n_owned() > 0);
@@ -75,7 +76,7 @@ async fn stopped_replica_keys_move_within_a_second() {
 /// A stop that polls without waiting would hold up the simulated time, and this test would not end.
 #[tokio::test(start_paused = true)]
 async fn replica_that_waits_for_other_seats_stops() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     sleep(Duration::from_millis(100)).await;
     assert_eq!((world.leases().await["podset-seat-0"].as_str(), a.n_owned()), ("a", 0), "it asks for no slot yet");
@@ -86,7 +87,7 @@ async fn replica_that_waits_for_other_seats_stops() {
 
 #[tokio::test(start_paused = true)]
 async fn replica_taking_released_seat_takes_its_slots() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     let before = b.n_owned();
@@ -99,7 +100,7 @@ async fn replica_taking_released_seat_takes_its_slots() {
 
 #[tokio::test(start_paused = true)]
 async fn replica_beyond_the_slots_is_ready_and_waits() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let one =
         |identity: &'static str| move |manager: Manager, client| manager.shard(client, shards(identity, 1)).unwrap();
     let a = world.start_by("a", one("a")).await;

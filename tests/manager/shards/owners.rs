@@ -14,15 +14,15 @@ use kctl_runtime::{manager::shards::ShardConfig, shard::ShardBy};
 use parking_lot::Mutex;
 use serde_json::json;
 
-use super::{N_SLOTS, World};
+use super::{N_SLOTS, ShardWorld};
 use crate::{
-    contest::{Contest, advance_seconds, config},
+    lease_candidates::{Contest, advance_seconds, config},
     replicas::Replica,
 };
 
 #[tokio::test(start_paused = true)]
 async fn child_that_changes_its_owner_changes_the_cache() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     let [from, to] = [&a, &b].map(|replica| replica.cached_names("configmaps").pop_first().unwrap());
@@ -51,7 +51,7 @@ async fn child_that_changes_its_owner_changes_the_cache() {
 }
 
 /// Creates a `Secret`, optionally with this `ConfigMap` as its controller.
-async fn create_secret(world: &World, name: &str, owner: Option<&str>) {
+async fn create_secret(world: &ShardWorld, name: &str, owner: Option<&str>) {
     let mut metadata = json!({ "name": name });
     if let Some(owner) = owner {
         let uid = world.configs().get(owner).await.unwrap().metadata.uid;
@@ -65,14 +65,14 @@ async fn create_secret(world: &World, name: &str, owner: Option<&str>) {
         .unwrap();
 }
 
-async fn create_config(world: &World, name: &str) {
+async fn create_config(world: &ShardWorld, name: &str) {
     let config = json!({ "metadata": { "name": name }, "data": { "state": "0" } });
     world.configs().create(&PostParams::default(), &kctl::from_json(config).unwrap()).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
 async fn orphan_is_adopted_by_its_new_owners_replica() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     for number in 0..8 {
@@ -99,7 +99,7 @@ async fn orphan_is_adopted_by_its_new_owners_replica() {
 
 #[tokio::test(start_paused = true)]
 async fn child_of_another_replicas_primary_is_not_adopted() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, b) = (world.start("a").await, world.start("b").await);
     advance_seconds(3).await;
     let owner = a.cached_names("configmaps").pop_first().unwrap();
@@ -109,8 +109,8 @@ async fn child_of_another_replicas_primary_is_not_adopted() {
         create_config(&world, name).await;
     }
     advance_seconds(1).await;
-    let of_b: Vec<_> = names.iter().filter(|name| b.cached_names("configmaps").contains(*name)).collect();
-    assert!(!of_b.is_empty() && of_b.len() < 8, "{of_b:?}");
+    let cached_by_b: Vec<_> = names.iter().filter(|name| b.cached_names("configmaps").contains(*name)).collect();
+    assert!(!cached_by_b.is_empty() && cached_by_b.len() < 8, "{cached_by_b:?}");
     // The replica that caches the child knows its controller. The other replica gets the error from the API server.
     let expected =
         |by| if by == "a" { "is not controlled by ConfigMap" } else { "only one owner may be the controller" };

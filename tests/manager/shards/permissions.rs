@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::shards;
-use crate::contest::advance_seconds;
+use crate::lease_candidates::advance_seconds;
 
 /// Runs two replicas with a role, stops one of them, and returns the requests for Leases that were rejected.
 async fn rejected_under(rules: &kctl::Json) -> Vec<String> {

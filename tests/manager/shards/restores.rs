@@ -8,14 +8,14 @@ use kctl::{
 };
 use kctl_tests::{Fault, RequestSummary};
 
-use super::{World, shards};
+use super::{ShardWorld, shards};
 use crate::{
-    contest::{Contest, advance_seconds},
+    lease_candidates::{Contest, advance_seconds},
     replicas::{Replica, change_config},
 };
 
 /// Replaces the API server by a backup of it, after an outage of a second.
-async fn restore(world: &mut World, backup: ApiServer, replicas: &[&Replica]) {
+async fn restore(world: &mut ShardWorld, backup: ApiServer, replicas: &[&Replica]) {
     for replica in replicas {
         replica.faults.add(Fault::Break, |_: &RequestSummary| true);
         replica.faults.cut_watches();
@@ -31,7 +31,7 @@ async fn restore(world: &mut World, backup: ApiServer, replicas: &[&Replica]) {
 /// In the backup, the first replica has all slots, and the second one has not started yet.
 #[tokio::test(start_paused = true)]
 async fn replica_missing_in_backup_gets_slots_back() {
-    let mut world = World::new(Duration::from_millis(200)).await;
+    let mut world = ShardWorld::new(Duration::from_millis(200)).await;
     let a = world.start("a").await;
     advance_seconds(10).await;
     let backup = world.contest.server.fork(2);
@@ -55,7 +55,7 @@ async fn replica_missing_in_backup_gets_slots_back() {
 /// the second one at once, and finds its name in their Leases. The second one does not reach the Leases, and works on.
 #[tokio::test(start_paused = true)]
 async fn owner_before_restore_works_on_alone() {
-    let mut world = World::new(Duration::from_millis(20)).await;
+    let mut world = ShardWorld::new(Duration::from_millis(20)).await;
     let (a, former) = (world.start("a").await, world.start("former").await);
     advance_seconds(5).await;
     former.stop().await.unwrap();
@@ -84,7 +84,7 @@ async fn owner_before_restore_works_on_alone() {
 /// The replica of the backup ran with four slots, and has stopped since.
 #[tokio::test(start_paused = true)]
 async fn replicas_end_when_backup_has_other_settings() {
-    let mut world = World::new(Duration::from_millis(20)).await;
+    let mut world = ShardWorld::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("former", 4)).unwrap();
     let former = world.start_by("former", four).await;
     advance_seconds(10).await;

@@ -3,15 +3,15 @@
 use kctl::{manager::Manager, prelude::*};
 use tokio::time::sleep;
 
-use super::{N_SLOTS, World, shards};
+use super::{N_SLOTS, ShardWorld, shards};
 use crate::{
-    contest::{advance_seconds, config},
+    lease_candidates::{advance_seconds, config},
     replicas::Replica,
 };
 
 #[tokio::test(start_paused = true)]
 async fn one_replica_renews_settings_lease_without_conflicts() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let replicas = [world.start("a").await, world.start("b").await, world.start("c").await];
     advance_seconds(10).await;
     let before = world.contest.server.requests().len();
@@ -27,7 +27,7 @@ async fn one_replica_renews_settings_lease_without_conflicts() {
 
 #[tokio::test(start_paused = true)]
 async fn added_slots_are_taken_once_settings_lease_expires() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
     let a = world.start_by("a", four).await;
     advance_seconds(10).await;
@@ -42,7 +42,7 @@ async fn added_slots_are_taken_once_settings_lease_expires() {
 /// Each reads the Lease of the settings every 2 to 4.4 s, and counts its validity from another time.
 #[tokio::test(start_paused = true)]
 async fn replicas_with_new_settings_begin_together() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let four = |manager: Manager, client| manager.shard(client, shards("a", 4)).unwrap();
     let a = world.start_by("a", four).await;
     advance_seconds(10).await;
@@ -62,15 +62,14 @@ async fn replicas_with_new_settings_begin_together() {
 
 #[tokio::test(start_paused = true)]
 async fn replica_with_another_number_of_slots_is_rejected() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let a = world.start("a").await;
     advance_seconds(3).await;
     let other = |manager: Manager, client| manager.shard(client, shards("b", 4)).unwrap();
     let b = world.start_by("b", other).await;
     advance_seconds(60).await;
     assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
-    let text =
-        "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards in all";
+    let text = "other replicas run as `shards-8-by-object-v2` and this one as `shards-4-by-object-v2`: use the same --shards in all";
     assert_eq!(b.ready().unwrap_err(), text);
     assert_eq!((a.metric("kctl_slots_rejected"), b.metric("kctl_slots_rejected")), (0, 1));
     let view = b.view.shards().unwrap();
@@ -87,7 +86,7 @@ async fn replica_with_another_number_of_slots_is_rejected() {
 /// With common slots, no replica would reconcile the objects of a slot whose owner does not watch their namespace.
 #[tokio::test(start_paused = true)]
 async fn replica_with_other_namespaces_is_rejected() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let limited = |identity| shards(identity, N_SLOTS).in_namespaces(["default".to_owned()]);
     let a = world.start_by("a", |manager, client| manager.shard(client, limited("a")).unwrap()).await;
     let b = world.start_by("b", |manager, client| manager.shard(client, limited("b")).unwrap()).await;
@@ -96,7 +95,7 @@ async fn replica_with_other_namespaces_is_rejected() {
     advance_seconds(60).await;
     assert_eq!((a.n_owned() + b.n_owned(), c.n_owned()), (8, 0));
     let rejected = c.ready().unwrap_err();
-    let text = "other replicas run as `shards-8-by-object-in-default` and this one as `shards-8-by-object`: use the same \
+    let text = "other replicas run as `shards-8-by-object-v2-in-default` and this one as `shards-8-by-object-v2`: use the same \
                 --namespace in all";
     assert_eq!(rejected, text);
     let reason = |key: &str| a.view.shards().unwrap().explain(&key.parse().unwrap()).reason;
@@ -106,7 +105,7 @@ async fn replica_with_other_namespaces_is_rejected() {
 
 #[tokio::test(start_paused = true)]
 async fn sharded_replica_waits_until_elected_leader_stops() {
-    let world = World::new(Duration::from_millis(20)).await;
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
     let leader = world.start_by("a", |manager, _client| manager.elect(config("a")).unwrap()).await;
     world.wait_until_reconciled_at(0).await;
     let b = world.start("b").await;

@@ -27,7 +27,7 @@ struct Names(BTreeSet<String>);
 struct Held(bool);
 
 /// The finalizer of another program.
-const OF_A_USER: &str = "planted.example.com/user";
+const USER_FINALIZER: &str = "planted.example.com/user";
 
 /// Returns `true` if the site lacks its external object and still exists. For a deleted site the object would leak.
 macro_rules! needs {
@@ -98,7 +98,8 @@ impl Finalize for Clearing {
 async fn make_and_hold(client: &Client, name: &str) -> Result<()> {
     ask(client, name, 1).await?;
     let hold = kctl::json!({
-        "apiVersion": "planted.example.com/v1", "kind": "Site", "metadata": { "name": name, "finalizers": [OF_A_USER] },
+        "apiVersion": "planted.example.com/v1", "kind": "Site",
+        "metadata": { "name": name, "finalizers": [USER_FINALIZER] },
     });
     sites(client).patch(name, &PatchParams::apply("holder"), &Patch::Apply(hold)).await?;
     Ok(())
@@ -107,7 +108,7 @@ async fn make_and_hold(client: &Client, name: &str) -> Result<()> {
 /// Removes the user's finalizer, which must be the only one left.
 async fn let_go(client: &Client, name: &str) -> Result<()> {
     let patch = kctl::from_json(kctl::json!([
-        { "op": "test", "path": "/metadata/finalizers", "value": [OF_A_USER] },
+        { "op": "test", "path": "/metadata/finalizers", "value": [USER_FINALIZER] },
         { "op": "remove", "path": "/metadata/finalizers" },
     ]))?;
     sites(client).patch(name, &PatchParams::default(), &Patch::<Site>::Json(patch)).await?;
@@ -153,8 +154,8 @@ fn held(app: fn() -> App) -> Scenario {
         .invariant(
             "a site stays as long as a user holds it",
             rule(move |state| {
-                let is_there = state.sites.iter().any(|site| site.name_any() == "c");
-                if is_there || !held.with(|held| held.0) { Ok(()) } else { Err("c is gone".into()) }
+                let exists = state.sites.iter().any(|site| site.name_any() == "c");
+                if exists || !held.with(|held| held.0) { Ok(()) } else { Err("c is gone".into()) }
             }),
         )
 }
@@ -166,7 +167,7 @@ fn same(disks: &BTreeSet<String>, names: &BTreeSet<String>, state: &State) -> Re
     if *disks != staying || *names != staying {
         return Err(format!("disks {disks:?}, names {names:?}, sites {staying:?}"));
     }
-    match going.iter().find(|site| site.finalizers() != [OF_A_USER]) {
+    match going.iter().find(|site| site.finalizers() != [USER_FINALIZER]) {
         Some(site) => Err(format!("{} is held by {:?}", site.name_any(), site.finalizers())),
         None => Ok(()),
     }

@@ -140,7 +140,7 @@ fn replicas_that_hash_differently_are_found() {
 /// The correct cache passes the seeds that the bug needs.
 #[test]
 fn cache_that_ignores_overtaken_lists_is_found() {
-    let (twin, bug) = (sharded::with_children(), sharded::with_children().planted(Planted::OvertakenListIgnored));
+    let (twin, bug) = (sharded::with_children(), sharded::with_children().plant(Planted::OvertakenListIgnored));
     for seed in 0..EXAMPLE_SEEDS {
         let clean = Sim::seeded(seed).twice(0).run(&twin).unwrap();
         assert!(clean.failure().is_none(), "{}", clean.failure().unwrap());
@@ -169,10 +169,16 @@ fn replicas_whose_objects_the_server_selects_survive_faults() {
     check_clean_for(&sharded::by_namespace(ShardBy::NamespaceRange), SHARDED_SEEDS);
 }
 
+/// Replicas have to work alike on a server without the feature.
+#[test]
+fn replicas_that_select_their_objects_survive_faults() {
+    check_clean_for(&sharded::by_namespace(ShardBy::NamespaceRange).without_server_selection(), SHARDED_SEEDS);
+}
+
 #[test]
 fn watch_kept_when_slots_move_is_found() {
     let twin = sharded::by_namespace(ShardBy::NamespaceRange);
-    check_found(&twin.clone().planted(Planted::WatchKept), &twin, WithoutFaults, "each site reached its version");
+    check_found(&twin.clone().plant(Planted::WatchKept), &twin, WithoutFaults, "each site reached its version");
 }
 
 /// Random seeds also let Leases expire, so they find the missing permit without the list of single faults.
@@ -190,7 +196,7 @@ fn missing_permit_is_found_by_seeds_alone() {
 /// A reconcile that continues before the election does not know that its Lease has expired. Only the permit stops its write.
 #[test]
 fn missing_permit_is_found_by_a_frozen_leader() {
-    let (twin, bug) = (sharded::with_leader_election(), sharded::with_leader_election().unfenced());
+    let (twin, bug) = (sharded::with_leader_election(), sharded::with_leader_election().without_fencing());
     let found = (0..SEEDS).find_map(|seed| {
         let report = Sim::seeded(seed).twice(0).run(&bug).unwrap();
         let failure = report.failure()?;

@@ -14,7 +14,7 @@ fn case() -> Scenario {
 }
 
 pub(crate) fn bug() -> Scenario {
-    case().unfenced()
+    case().without_fencing()
 }
 
 pub(crate) fn twin() -> Scenario {

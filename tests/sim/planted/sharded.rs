@@ -113,7 +113,7 @@ async fn all(client: &kctl::kube::Client, version: i32) -> Result<()> {
 }
 
 pub(crate) fn bug(bug: Planted) -> Scenario {
-    twin().planted(bug)
+    twin().plant(bug)
 }
 
 /// The sites whose key a reconcile did not see, although it was created before.

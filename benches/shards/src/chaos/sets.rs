@@ -105,9 +105,9 @@ impl Cluster {
             0 => self.wanted[set] + by,
             1 => self.wanted[set].saturating_sub(by),
             _ => {
-                let of_set = ListParams::default().labels(&format!("set={}", name(set))).limit(1);
+                let first_pod = ListParams::default().labels(&format!("set={}", name(set))).limit(1);
                 let pods = self.namespaces.of_set(set, &pod());
-                if let Some(pod) = pods.list(&of_set).await?.items.into_iter().next() {
+                if let Some(pod) = pods.list(&first_pod).await?.items.into_iter().next() {
                     let gone = pods.delete(&pod.metadata.name.unwrap_or_default(), &DeleteParams::default()).await;
                     counts.deleted += u32::from(not_found_to_none(gone)?.is_some());
                 }

@@ -39,7 +39,7 @@ impl Fleet {
         self.patch::<Deployment>("app", json!({ "spec": { "replicas": replicas } })).await;
     }
 
-    async fn until_asked(&self, expected: [Option<i32>; 2]) {
+    async fn until_replicas(&self, expected: [Option<i32>; 2]) {
         self.until(&format!("{expected:?}"), async || self.replicas("app").await == expected).await;
         self.rest().await;
         assert_eq!(self.replicas("app").await, expected, "it stays so");
@@ -56,36 +56,36 @@ impl Fleet {
 #[tokio::test(start_paused = true)]
 async fn division_by_room_is_proportional_and_stable() {
     let fleet = Fleet::with_room("Room").await;
-    fleet.until_asked([Some(2), Some(6)]).await;
+    fleet.until_replicas([Some(2), Some(6)]).await;
     fleet.scale(9).await;
-    fleet.until_asked([Some(2), Some(7)]).await;
+    fleet.until_replicas([Some(2), Some(7)]).await;
     fleet.scale(12).await;
-    fleet.until_asked([Some(3), Some(9)]).await;
+    fleet.until_replicas([Some(3), Some(9)]).await;
     fleet.scale(13).await;
     fleet.rest().await;
     assert_eq!(fleet.replicas("app").await, [Some(3), Some(9)], "there is no room for one more");
     let failed = fleet.notes("deployment-app", "NotScheduled").await;
     assert!(failed.iter().any(|note| note.contains("available replicas 0 are not enough")), "{failed:?}");
     fleet.capacity("member1", 10).await;
-    fleet.until_asked([Some(4), Some(9)]).await;
+    fleet.until_replicas([Some(4), Some(9)]).await;
     fleet.scale(0).await;
-    fleet.until_asked([Some(0), Some(0)]).await;
+    fleet.until_replicas([Some(0), Some(0)]).await;
     fleet.scale(4).await;
-    fleet.until_asked([Some(2), Some(2)]).await;
+    fleet.until_replicas([Some(2), Some(2)]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn few_clusters_are_filled_one_after_the_other() {
     let fleet = Fleet::with_room("FewClusters").await;
-    fleet.until_asked([None, Some(8)]).await;
+    fleet.until_replicas([None, Some(8)]).await;
     fleet.scale(12).await;
-    fleet.until_asked([Some(3), Some(9)]).await;
+    fleet.until_replicas([Some(3), Some(9)]).await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn capacity_of_one_binding_is_unavailable_to_others() {
     let fleet = Fleet::with_room("Room").await;
-    fleet.until_asked([Some(2), Some(6)]).await;
+    fleet.until_replicas([Some(2), Some(6)]).await;
     fleet.apply(&DEPLOYMENT.replace("name: app }", "name: other }").replace("replicas: 8", "replicas: 5")).await;
     fleet.rest().await;
     assert_eq!(fleet.replicas("other").await, [None, None], "of twelve eight are taken");

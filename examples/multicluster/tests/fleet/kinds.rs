@@ -87,12 +87,12 @@ async fn custom_kind_is_propagated_aggregated_and_deleted() {
     fleet.until("it is set back", async || fleet.images().await[0] == Some("batch:2".into())).await;
     let ready = Patch::Merge(json!({ "status": { "readyReplicas": 3 } }));
     workloads(&fleet.members[1]).patch_status("batch", &PatchParams::default(), &ready).await.unwrap();
-    let told = async || {
+    let statuses = async || {
         let binding = fleet.api::<ResourceBinding>().get(BINDING).await.unwrap();
         let items = binding.status.unwrap_or_default().aggregated_status;
         items.iter().map(|item| item.status.clone().unwrap_or_default()["readyReplicas"].clone()).collect::<Vec<_>>()
     };
-    fleet.until("its status is in the binding", async || told().await == [json!(null), json!(3)]).await;
+    fleet.until("its status is in the binding", async || statuses().await == [json!(null), json!(3)]).await;
     fleet.rest().await;
     let revisions = || fleet.servers.iter().map(kctl::apiserver::ApiServer::revision).collect::<Vec<_>>();
     let before = revisions();

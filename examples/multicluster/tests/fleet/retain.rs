@@ -71,6 +71,13 @@ async fn foreign_fields_stay_and_changed_fields_are_reverted() {
     there.patch("web-settings", &PatchParams::default(), &drift).await.unwrap();
     let greeting = async || there.get("web-settings").await.unwrap().data.unwrap()["greeting"].clone();
     fleet.until("it is set back", async || greeting().await == "hello").await;
+    let labels = async || there.get("web-settings").await.unwrap().labels().clone();
+    assert_eq!(labels().await.get("own").map(String::as_str), Some("label"));
+    fleet.patch::<ConfigMap>("web-settings", json!({ "metadata": { "labels": { "new": "yes" } } })).await;
+    fleet.until("a new label follows", async || labels().await.contains_key("new")).await;
+    fleet.patch::<ConfigMap>("web-settings", json!({ "metadata": { "labels": { "new": null } } })).await;
+    fleet.until("a removed label as well", async || !labels().await.contains_key("new")).await;
+    assert_eq!(labels().await.get("own").map(String::as_str), Some("label"));
     let delete = kctl::kube::api::DeleteParams::default();
     there.delete("web-settings", &delete).await.unwrap();
     fleet.until("it is made again", async || there.get_opt("web-settings").await.unwrap().is_some()).await;
@@ -83,11 +90,11 @@ async fn existing_member_object_is_untouched_and_reported() {
     fleet.on_member::<Service>(0).create(&PostParams::default(), &theirs).await.unwrap();
     fleet.apply(crate::world::FLEET).await;
     fleet.until("the rest is done", async || fleet.ready("web").await == [Some(2), Some(8)]).await;
-    let said = async || {
+    let applied_message = async || {
         let work = fleet.api::<Work>().get("service-web-member1").await.unwrap();
         work.status.map(|status| status.applied_message).unwrap_or_default()
     };
-    fleet.until("the work says so", async || said().await.contains("already exists")).await;
+    fleet.until("the work says so", async || applied_message().await.contains("already exists")).await;
     let ports = fleet.on_member::<Service>(0).get("web").await.unwrap().spec.unwrap().ports.unwrap();
     assert_eq!(ports[0].port, 1);
     assert_eq!(fleet.have::<Service>("web").await, [true; 2]);

@@ -39,8 +39,8 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
         let deployment = Api::<Deployment>::default_namespaced(member.clone()).get("web").await?;
         assert!(deployment.status.is_some_and(|status| status.ready_replicas > Some(0)));
     }
-    let told = Api::<Deployment>::default_namespaced(home.clone()).get("web").await?.status;
-    assert_eq!(told.and_then(|status| status.ready_replicas), Some(10));
+    let template_status = Api::<Deployment>::default_namespaced(home.clone()).get("web").await?.status;
+    assert_eq!(template_status.and_then(|status| status.ready_replicas), Some(10));
 
     let change = Patch::Merge(json!({ "metadata": { "labels": { "changed": "yes" } } }));
     let with = PatchParams::default();
@@ -58,8 +58,12 @@ async fn everything_that_it_does(trial: &Trial) -> Result<()> {
         Api::<Service>::default_namespaced(member.clone()).patch_status("web", &with, &address).await?;
     }
     trial.idle().await?;
-    let told = Api::<Service>::default_namespaced(home.clone()).get("web").await?.status.and_then(|s| s.load_balancer);
-    assert_eq!(told.and_then(|told| told.ingress).map_or(0, |addresses| addresses.len()), 2);
+    let ingress_status =
+        Api::<Service>::default_namespaced(home.clone()).get("web").await?.status.and_then(|s| s.load_balancer);
+    assert_eq!(
+        ingress_status.and_then(|ingress_status| ingress_status.ingress).map_or(0, |addresses| addresses.len()),
+        2
+    );
     // Without `member1` in the placement, its works are deleted.
     let one = Patch::Merge(json!({ "spec": { "placement": { "weights": [{ "cluster": "member2", "weight": 1 }] } } }));
     Api::<PropagationPolicy>::default_namespaced(home.clone()).patch("web", &with, &one).await?;

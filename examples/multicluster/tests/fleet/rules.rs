@@ -160,8 +160,9 @@ async fn interpreter_webhook_divides_retains_and_aggregates() {
         let ready = Patch::Merge(json!({ "status": { "readyReplicas": ready } }));
         workloads(member).patch_status("batch", &PatchParams::default(), &ready).await.unwrap();
     }
-    let told = async || workloads(&fleet.home).get("batch").await.unwrap().data["status"]["readyReplicas"].as_i64();
-    fleet.until("the template knows", async || told().await == Some(10)).await;
+    let ready_replicas =
+        async || workloads(&fleet.home).get("batch").await.unwrap().data["status"]["readyReplicas"].as_i64();
+    fleet.until("the template knows", async || ready_replicas().await == Some(10)).await;
     fleet.until("both are healthy", async || fleet.health(BINDING).await == ["Healthy", "Healthy"]).await;
 
     let more = Patch::Merge(json!({ "spec": { "replicas": 20 } }));

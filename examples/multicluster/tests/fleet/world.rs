@@ -26,8 +26,8 @@ use tokio::{
 use crate::link::Link;
 
 /// Longest wait for a state. Embedded servers use simulated time.
-const WITHIN: Duration = Duration::from_secs(180);
-const STEP: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_secs(180);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
 pub(crate) const FLEET: &str = include_str!("../../fleet.yaml");
 
@@ -97,17 +97,17 @@ impl Fleet {
         assert!(faults.counts().contains_key("outdated list"), "it has seen no old state");
     }
 
-    /// Waits until a state holds. Panics after [`WITHIN`].
+    /// Waits until a state holds. Panics after [`TIMEOUT`].
     pub(crate) async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
         let wait = async {
             while !holds().await {
-                tokio::time::sleep(STEP).await;
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
         };
-        if tokio::time::timeout(WITHIN, wait).await.is_err() {
+        if tokio::time::timeout(TIMEOUT, wait).await.is_err() {
             let works = self.api::<Work>().list(&kctl::kube::api::ListParams::default()).await.unwrap();
-            let said: Vec<_> = works.iter().map(|work| (work.name_any(), serde_json::json!(work.status))).collect();
-            panic!("not within {WITHIN:?}: {what}; the works say {said:#?}");
+            let statuses: Vec<_> = works.iter().map(|work| (work.name_any(), serde_json::json!(work.status))).collect();
+            panic!("not within {TIMEOUT:?}: {what}; the works say {statuses:#?}");
         }
     }
 
@@ -228,6 +228,6 @@ async fn install(home: &Client) {
     }
     let served = async || Api::<Work>::all(home.clone()).list(&kctl::kube::api::ListParams::default()).await.is_ok();
     while !served().await {
-        tokio::time::sleep(STEP).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

@@ -22,14 +22,14 @@ use kctl::{
 use podset::PodSet;
 
 /// Longest wait for a state.
-const WITHIN: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Longest wait for the garbage collector. It discovers new kinds every 30 s. Until it knows the kind of an owner, it
 /// retries each dependent after 5 ms · 2^n. So a pod of the first second may only be retried after 41 or 82 s.
-const COLLECTED_WITHIN: Duration = Duration::from_secs(120);
+const GC_TIMEOUT: Duration = Duration::from_secs(120);
 
 async fn eventually<F: Future<Output = bool>>(what: &str, holds: impl FnMut() -> F) {
-    eventually_within(WITHIN, what, holds).await;
+    eventually_within(TIMEOUT, what, holds).await;
 }
 
 async fn eventually_within<F: Future<Output = bool>>(limit: Duration, what: &str, mut holds: impl FnMut() -> F) {
@@ -111,7 +111,7 @@ async fn set_is_scaled_healed_and_deleted() {
     eventually("a deleted pod is replaced", || ready(3)).await;
     sets.delete("web", &DeleteParams::default()).await.unwrap();
     let none = || async { pods.list(&ListParams::default()).await.unwrap().items.is_empty() };
-    eventually_within(COLLECTED_WITHIN, "the pods go with the set", none).await;
+    eventually_within(GC_TIMEOUT, "the pods go with the set", none).await;
     running.abort();
     kubelet.abort();
     delete_namespace(&client, &namespace).await;

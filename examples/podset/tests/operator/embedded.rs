@@ -224,8 +224,8 @@ async fn failed_pod_writes_set_a_condition_until_success() {
         world.sets.patch("web", &PatchParams::default(), &more).await.unwrap();
         // The operator keeps retrying and never becomes idle, so the test waits for a fixed time.
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let (said, message) = world.failure().await.unwrap();
-        assert_eq!(said, reason, "{message}");
+        let (found_reason, message) = world.failure().await.unwrap();
+        assert_eq!(found_reason, reason, "{message}");
         assert!(message.contains(&format!("no {operation} today")), "{message}");
         assert_eq!(world.alive().await.len(), 3, "{operation}");
         let revision = world.revision().await;

@@ -22,7 +22,7 @@ use tokio_rustls::{
 /// Environment variable of started programs. With it, a binary that is both test and program knows its role.
 pub(crate) const AS_PROGRAM: &str = "WORKLOAD_INTERPRETER_AS_PROGRAM";
 /// Longest wait for anything except the end of the process. A machine under load is slow.
-pub(crate) const WITHIN: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 /// The running example and its address. It is killed when the test ends.
 pub(crate) struct Example {
     pub(crate) child: Child,
@@ -53,7 +53,7 @@ impl Example {
                 }
             }
         };
-        let text = timeout(WITHIN, written).await.expect("the example writes its configuration");
+        let text = timeout(TIMEOUT, written).await.expect("the example writes its configuration");
         // A long YAML string is folded, and continues until the next field.
         let field = |name: &str| {
             let mut lines = text.lines().map(str::trim).skip_while(|line| !line.starts_with(name));
@@ -100,6 +100,6 @@ impl Example {
 pub(crate) async fn read(stream: &mut TlsStream<TcpStream>) -> String {
     let mut bytes = Vec::new();
     // The response is complete even if the server closes the connection without a TLS `close_notify`.
-    let _closed = timeout(WITHIN, stream.read_to_end(&mut bytes)).await.expect("an answer");
+    let _closed = timeout(TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("an answer");
     String::from_utf8_lossy(&bytes).into_owned()
 }

@@ -87,13 +87,13 @@ fn sets_are_combined_as_sets_of_their_paths() {
     for _ in 0..5_000 {
         let (left, right) = (some(&mut rng), some(&mut rng));
         let paths = |set: &FieldSet| set.paths().into_iter().collect::<BTreeSet<_>>();
-        let (of_left, of_right) = (paths(&left), paths(&right));
-        assert_eq!(paths(&left.union(&right)), &of_left | &of_right);
-        assert_eq!(paths(&left.difference(&right)), &of_left - &of_right);
-        assert_eq!(paths(&left.intersection(&right)), &of_left & &of_right);
-        assert_eq!(left.is_subset(&right), of_left.is_subset(&of_right));
-        assert_eq!(left.is_disjoint(&right), of_left.is_disjoint(&of_right));
-        assert_eq!(left == right, of_left == of_right);
+        let (left_paths, right_paths) = (paths(&left), paths(&right));
+        assert_eq!(paths(&left.union(&right)), &left_paths | &right_paths);
+        assert_eq!(paths(&left.difference(&right)), &left_paths - &right_paths);
+        assert_eq!(paths(&left.intersection(&right)), &left_paths & &right_paths);
+        assert_eq!(left.is_subset(&right), left_paths.is_subset(&right_paths));
+        assert_eq!(left.is_disjoint(&right), left_paths.is_disjoint(&right_paths));
+        assert_eq!(left == right, left_paths == right_paths);
         assert_eq!(FieldSet::decode(&left.encode()), left);
         assert!(left.paths().iter().all(|path| left.contains(path)));
     }

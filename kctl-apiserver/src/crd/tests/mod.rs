@@ -1,4 +1,4 @@
-//! Results of kube-apiserver 1.36 for values of a field `spec.f` and for CRDs.
+//! Results of kube-apiserver for values of a field `spec.f` and for CRDs.
 
 use std::collections::BTreeSet;
 

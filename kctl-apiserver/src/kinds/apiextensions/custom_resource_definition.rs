@@ -11,6 +11,8 @@
 //! Upstream, in apiextensions-apiserver: `pkg/registry/customresourcedefinition/strategy.go` and
 //! `pkg/apis/apiextensions/validation/validation.go`.
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use kctl_apimachinery::time;
 use serde_json::Value;
@@ -20,8 +22,12 @@ use crate::{
     deletion::{CUSTOM_RESOURCE_CLEANUP, Propagation},
     json_path::{entries, push_once},
     registry::kind::{Cell, Defaults, DeleteStrategy, Kind, Metadata, Strategy, Subresource, TableColumns, Validation},
+    status::GroupResource,
     table::fields,
 };
+
+/// The resource `customresourcedefinitions`.
+pub(crate) static DEFINITIONS: LazyLock<GroupResource> = LazyLock::new(|| KIND.group_resource());
 
 pub(crate) static KIND: Kind = Kind {
     group: "apiextensions.k8s.io",
@@ -94,7 +100,7 @@ fn keep_stored_version(definition: &mut Value) {
 /// controller that deletes the custom objects.
 fn mark(definition: &mut Value, _: Propagation, now: Timestamp) {
     let now = time::seconds(now);
-    crd::begin_end(definition, &now);
+    crd::mark_deletion_pending(definition, &now);
     let meta = &mut definition["metadata"];
     meta["deletionTimestamp"] = now.into();
     push_once(&mut meta["finalizers"], CUSTOM_RESOURCE_CLEANUP.into());

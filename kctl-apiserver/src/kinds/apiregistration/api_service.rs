@@ -7,6 +7,8 @@
 //! Upstream, in kube-aggregator: `pkg/registry/apiservice/strategy.go` and
 //! `pkg/apis/apiregistration/validation/validation.go`.
 
+use std::sync::LazyLock;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -16,11 +18,15 @@ use crate::{
     field_errors::Errors,
     names::NameRule,
     registry::kind::{Defaults, Kind, Metadata, Strategy, TableColumns, Validation},
+    status::GroupResource,
     table::{
         age::age,
         fields::{self, condition, name, value_at},
     },
 };
+
+/// The resource `apiservices`, whose objects may forward a group to another server.
+pub(crate) static API_SERVICES: LazyLock<GroupResource> = LazyLock::new(|| KIND.group_resource());
 
 pub(crate) static KIND: Kind = Kind {
     group: "apiregistration.k8s.io",

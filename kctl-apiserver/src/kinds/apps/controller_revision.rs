@@ -46,8 +46,8 @@ fn controller(object: &Value) -> String {
         || NONE.to_owned(),
         |owner| {
             let kind = text(owner, "/kind").to_lowercase();
-            let of_group = text(owner, "/apiVersion").split_once('/').map(|(group, _)| format!(".{group}"));
-            format!("{kind}{}/{}", of_group.unwrap_or_default(), text(owner, "/name"))
+            let group_suffix = text(owner, "/apiVersion").split_once('/').map(|(group, _)| format!(".{group}"));
+            format!("{kind}{}/{}", group_suffix.unwrap_or_default(), text(owner, "/name"))
         },
     )
 }

@@ -26,7 +26,7 @@ pub(crate) static KIND: Kind = Kind {
     validation: Validation {
         validate,
         validate_status: |old, new, errors| {
-            validation::status::validate_numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
+            validation::status::validate_numbers(&validation::status::REPLICA_SET_NUMBERS, old, new, errors);
         },
         ..super::VALIDATION
     },

@@ -52,7 +52,7 @@ pub(crate) static KIND: Kind = Kind {
     delete: DeleteStrategy {
         mark: Some(mark),
         undeletable,
-        is_held: |object| object["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()),
+        has_own_finalizers: |object| object["spec"]["finalizers"].as_array().is_some_and(|all| !all.is_empty()),
         response: DeleteResponse::UndocumentedObject,
         ..DeleteStrategy::DEFAULT
     },

@@ -23,6 +23,7 @@ use crate::{
     amounts::Amounts,
     defaulting::{self, items},
     deletion::Grace,
+    feature_gates::{self, Gate},
     field_errors::text,
     json_path::{push, set},
     registry::kind::{
@@ -155,13 +156,13 @@ fn take_profiles(request: &dyn RequestContext, pod: &mut Value) {
         return;
     }
     let annotations = pod["metadata"]["annotations"].clone();
-    let of_pod = pod["spec"]["securityContext"]["appArmorProfile"].clone();
+    let pod_profile = pod["spec"]["securityContext"]["appArmorProfile"].clone();
     for list in ["initContainers", "containers", "ephemeralContainers"] {
         for container in items(&mut pod["spec"], list) {
             let key = format!("{}{}", warnings::APP_ARMOR, text(&container["name"]));
             let Some(annotation) = annotations[&key].as_str() else { continue };
             let profile = warnings::profile_of(annotation);
-            if container["securityContext"]["appArmorProfile"].is_object() || profile.as_ref() == Some(&of_pod) {
+            if container["securityContext"]["appArmorProfile"].is_object() || profile.as_ref() == Some(&pod_profile) {
                 continue;
             }
             if let Some(profile) = profile {
@@ -188,8 +189,12 @@ fn prepare_status(old: &Value, new: &mut Value) {
     if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
         set(&mut new["status"], "qosClass", old["status"].get("qosClass").cloned());
     }
-    // The feature gates `DRANodeAllocatableResources` and `ImageVolumeWithDigest` are off.
-    set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
+    if !feature_gates::is_enabled(Gate::DRANodeAllocatableResources) {
+        set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
+    }
+    if feature_gates::is_enabled(Gate::ImageVolumeWithDigest) {
+        return;
+    }
     for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
         let mounts = items(&mut new["status"], list).flat_map(|status| items(status, "volumeMounts"));
         mounts.for_each(|mount| set(mount, "volumeStatus", None));
@@ -259,15 +264,15 @@ fn add_requirements(term: &mut Value, labels: &Value) {
 /// by type, each old one once.
 fn keep_observed(old: &Value, new: &mut Value) {
     const FIELD: &str = "observedGeneration";
-    let is_unsaid = |object: &Value| object[FIELD].as_i64().unwrap_or(0) == 0;
-    if is_unsaid(new) {
+    let is_unset = |object: &Value| object[FIELD].as_i64().unwrap_or(0) == 0;
+    if is_unset(new) {
         set(new, FIELD, old.get(FIELD).cloned());
     }
     let mut old_conditions: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
     for condition in items(new, "conditions") {
         let index = old_conditions.iter().position(|existing| existing["type"] == condition["type"]);
         let Some(before) = index.map(|index| old_conditions.remove(index)) else { continue };
-        if is_unsaid(condition) {
+        if is_unset(condition) {
             set(condition, FIELD, before.get(FIELD).cloned());
         }
     }

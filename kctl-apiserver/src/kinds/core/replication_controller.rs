@@ -10,7 +10,6 @@ use crate::{
     defaulting::{add, part, pod},
     field::Field,
     field_errors::Errors,
-    kinds::apps::validation::validate_restart_always,
     names::NameRule,
     registry::kind::{Defaults, DeleteStrategy, Kind, Metadata, Plugin, Requests, TableColumns, Validation},
     table::workload,
@@ -28,7 +27,7 @@ pub(crate) static KIND: Kind = Kind {
         validates_spec_only: true,
         validate,
         validate_status: |old, new, errors| {
-            validation::status::validate_numbers(&validation::status::OF_REPLICA_SETS, old, new, errors);
+            validation::status::validate_numbers(&validation::status::REPLICA_SET_NUMBERS, old, new, errors);
         },
         warn: warnings::warn_about_template,
         warns_once_per_generation: true,
@@ -56,7 +55,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         selector::validate_matches_template(&selector, &template);
     }
     template.check(validation::pod::validate_template);
-    validate_restart_always(&template, "ReplicationController");
+    validation::pod::validate_restart_always(&template, "ReplicationController");
 }
 
 /// Fills in the defaults of a controller (`SetDefaults_ReplicationController`).

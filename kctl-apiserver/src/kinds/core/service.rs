@@ -67,7 +67,7 @@ pub(crate) static KIND: Kind = Kind {
     managed_fields: ManagedFields {
         filled_in: &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
         absent_when_empty: &["/spec/clusterIPs", "/spec/ipFamilies"],
-        owned_state: OwnedState::SentByClient,
+        owned_state: OwnedState::SentWithoutFilledIn,
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy::RETURNS_OBJECT,
@@ -201,17 +201,17 @@ fn drop_fields_of_old_type(old: &Value, new: &mut Value) {
     }
     let is_outside =
         |spec: &Value, kind: &str| on_nodes(kind) || spec["externalIPs"].as_array().is_some_and(|all| !all.is_empty());
-    let mut of_type = Vec::new();
+    let mut type_fields = Vec::new();
     if before == "LoadBalancer" && after != "LoadBalancer" {
         new["status"]["loadBalancer"] = json!({});
-        of_type.extend(["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]);
+        type_fields.extend(["allocateLoadBalancerNodePorts", "healthCheckNodePort", "loadBalancerClass"]);
     }
     let is = &mut new["spec"];
     if is_outside(was, &before) && !is_outside(is, &after) {
-        of_type.push("externalTrafficPolicy");
+        type_fields.push("externalTrafficPolicy");
     }
-    of_type.retain(|field| was[*field] == is[*field]);
-    for field in of_type {
+    type_fields.retain(|field| was[*field] == is[*field]);
+    for field in type_fields {
         set(is, field, None);
     }
 }

@@ -24,8 +24,8 @@ fn role(reference: &Value) -> String {
 
 /// Returns the names of the subjects of a kind; service accounts are shown as `namespace/name`.
 fn subjects(binding: &Value, kind: &str) -> String {
-    let of_kind = list(binding, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
-    let shown = of_kind.map(|subject| match kind {
+    let same_kind = list(binding, "/subjects").iter().filter(|subject| text(subject, "/kind") == kind);
+    let shown = same_kind.map(|subject| match kind {
         "ServiceAccount" => format!("{}/{}", text(subject, "/namespace"), text(subject, "/name")),
         _ => text(subject, "/name").to_owned(),
     });

@@ -42,7 +42,7 @@ pub(crate) static KIND: Kind = Kind {
 
 /// The classes of the system may not be deleted.
 fn undeletable(name: &str) -> Option<&'static str> {
-    OF_SYSTEM.contains(&name).then_some("this is a system priority class and cannot be deleted")
+    SYSTEM_PRIORITY_CLASSES.contains(&name).then_some("this is a system priority class and cannot be deleted")
 }
 
 /// Validates that value and preemption policy are unchanged.
@@ -57,16 +57,16 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// The highest priority that users may define: `HighestUserDefinablePriority`.
 const PRIORITY_MAX: i64 = 1_000_000_000;
 /// Classes of critical Pods, whose values are above `PRIORITY_MAX`.
-const OF_SYSTEM: &[&str] = &["system-cluster-critical", "system-node-critical"];
+const SYSTEM_PRIORITY_CLASSES: &[&str] = &["system-cluster-critical", "system-node-critical"];
 
 /// Validates a new class (`ValidatePriorityClass`). Uniqueness of the global default is not validated here.
 fn validate_create(object: &Value, errors: &mut Errors) {
     let class = Field::new(object, "", errors);
     let (name, value, policy) = (class.at("metadata").at("name"), class.at("value"), class.at("preemptionPolicy"));
-    let is_of_system = name.text().starts_with("system-");
-    let is_unknown = is_of_system && !OF_SYSTEM.contains(&name.text());
+    let has_system_prefix = name.text().starts_with("system-");
+    let is_unknown = has_system_prefix && !SYSTEM_PRIORITY_CLASSES.contains(&name.text());
     name.forbidden_if(is_unknown, "names with the prefix 'system-' are reserved for classes of the system");
-    let is_high = !is_of_system && value.as_i64() > Some(PRIORITY_MAX);
+    let is_high = !has_system_prefix && value.as_i64() > Some(PRIORITY_MAX);
     value.forbidden_if(is_high, format_args!("must be at most {PRIORITY_MAX}"));
     policy.required_if(*policy == "");
     if *policy != "" {

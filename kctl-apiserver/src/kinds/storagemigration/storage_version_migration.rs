@@ -55,10 +55,10 @@ fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     let is_valid = version.is_empty() || is_resource_version(version.text());
     version.invalid_if(is_changed || !is_valid, "must be a resource version, and must not change");
     conditions.check(status::validate_condition_list);
-    let is_taken_back = FINAL.iter().any(|kind| is_true(old, kind) && !is_true(new, kind));
+    let is_reset = FINAL.iter().any(|kind| is_true(old, kind) && !is_true(new, kind));
     let has_both = FINAL.iter().all(|kind| is_true(new, kind));
     let detail = "Succeeded and Failed are mutually exclusive, and cannot be reset once True";
-    conditions.invalid_if(is_taken_back || has_both, detail);
+    conditions.invalid_if(is_reset || has_both, detail);
 }
 
 /// Returns `true` for digits without a leading zero (`isWellFormed` of `k8s.io/apimachinery/pkg/util/resourceversion`).

@@ -1,4 +1,4 @@
-//! Answers of kube-apiserver 1.36 to strategic merge patches of a Deployment.
+//! Answers of kube-apiserver to strategic merge patches of a Deployment.
 
 use serde_json::json;
 

@@ -23,7 +23,7 @@ pub(crate) struct DeleteStrategy {
     /// The warning about a delete without a propagation policy.
     pub(crate) warning: Option<&'static str>,
     /// Returns `true` if fields other than `metadata.finalizers` hold an object that is being deleted.
-    pub(crate) is_held: fn(&Value) -> bool,
+    pub(crate) has_own_finalizers: fn(&Value) -> bool,
     /// Without a propagation policy, a delete orphans dependents (`DefaultGarbageCollectionPolicy`).
     pub(crate) orphans_dependents: bool,
     /// The garbage collector ignores the objects: a delete adds none of its finalizers (`GarbageCollectUnsupported`),
@@ -40,7 +40,7 @@ impl DeleteStrategy {
         mark: None,
         undeletable: |_| None,
         warning: None,
-        is_held: |_| false,
+        has_own_finalizers: |_| false,
         orphans_dependents: false,
         is_ignored_by_gc: false,
         response: DeleteResponse::Status,

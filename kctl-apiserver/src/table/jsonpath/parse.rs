@@ -11,7 +11,7 @@ use kctl_apimachinery::strconv;
 /// Digits of numbers.
 const DIGITS: std::ops::RangeInclusive<char> = '0'..='9';
 /// Characters of comparison operators.
-const OF_OPERATORS: [char; 4] = ['!', '<', '>', '='];
+const OPERATOR_CHARS: [char; 4] = ['!', '<', '>', '='];
 
 /// Parses blocks in braces and the literal text between them. A closing brace outside of a block is literal text.
 pub(super) fn blocks(text: &str) -> Option<Vec<Node>> {
@@ -191,9 +191,9 @@ fn filter<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 /// Splits a condition at its operator. A condition without one tests for presence. The first operator is used.
 /// Consecutive characters of operators form one operator; evaluation rejects unknown ones.
 fn condition_of(text: &str) -> Option<Node> {
-    let parts = text.find(OF_OPERATORS).filter(|position| *position > 0).and_then(|position| {
+    let parts = text.find(OPERATOR_CHARS).filter(|position| *position > 0).and_then(|position| {
         let (left, rest) = text.split_at(position);
-        let len = rest.find(|char| !OF_OPERATORS.contains(&char)).unwrap_or(rest.len() - 1);
+        let len = rest.find(|char| !OPERATOR_CHARS.contains(&char)).unwrap_or(rest.len() - 1);
         (len > 0).then(|| (left, rest.split_at(len)))
     });
     let Some((left, (operator, right))) = parts else { return Some(Node::Filter { left: block(text)?, test: None }) };

@@ -57,13 +57,13 @@ pub(super) fn walk<'a>(nodes: &[Node], input: Vec<PathValue<'a>>) -> Option<Vec<
 /// Applies one node to all values found so far. A literal is returned once for each value found so far, except for
 /// text, which is returned once.
 fn step<'a>(node: &Node, input: Vec<PathValue<'a>>) -> Option<Vec<PathValue<'a>>> {
-    let of_each = |literal: PathValue<'a>| Some(vec![literal; input.len()]);
+    let repeated = |literal: PathValue<'a>| Some(vec![literal; input.len()]);
     match node {
         Node::Block(nodes) => walk(nodes, input),
         Node::Text(text) => Some(vec![PathValue::Literal(text.as_str().into())]),
-        Node::Int(number) => of_each(PathValue::Plain(*number)),
-        Node::Float(number) => of_each(PathValue::Literal((*number).into())),
-        Node::Bool(flag) => of_each(PathValue::Literal((*flag).into())),
+        Node::Int(number) => repeated(PathValue::Plain(*number)),
+        Node::Float(number) => repeated(PathValue::Literal((*number).into())),
+        Node::Bool(flag) => repeated(PathValue::Literal((*flag).into())),
         Node::Word => None,
         Node::Field(name) => {
             let field = |found: &PathValue<'a>| found.stored_value()?.as_object()?.get(name);

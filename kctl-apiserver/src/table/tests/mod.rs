@@ -1,4 +1,4 @@
-//! Rows that a real kube-apiserver 1.36 returned for the same objects.
+//! Rows that a real kube-apiserver returned for the same objects.
 //!
 //! Ages are relative to [`NOW`], the time of the request.
 

@@ -24,9 +24,8 @@ use super::list_options::{ListOptions, MATCH};
 use crate::{
     decode,
     request::{RequestInfo, Verb},
-    state::State,
     status::StatusError,
-    store::{Key, Table},
+    store::{Key, Store, Table},
 };
 
 /// The version of the format of continue tokens.
@@ -57,11 +56,11 @@ impl ListScope {
     /// # Errors
     /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.
     pub(in crate::verbs) fn from_options(
-        state: &State,
+        store: &Store,
         info: &RequestInfo,
         options: &ListOptions,
     ) -> Result<Self, StatusError> {
-        let compacted = state.compacted_pages();
+        let compacted = store.compacted_pages();
         let version = info.params.text("resourceVersion");
         // `resourceVersion: "0"` is served from the watch cache upstream, which ignores the limit (`ShouldDelegateList`
         // in `k8s.io/apiserver/pkg/storage/cacher/delegator`).
@@ -73,7 +72,7 @@ impl ListScope {
                 return Err(StatusError::bad_request("resourceVersion: must not be set if continue is set"));
             }
             if let Some(revision) = revision {
-                check_not_in_future(state, &revision.to_string())?;
+                check_not_in_future(store, &revision.to_string())?;
             }
             return Ok(Self { revision, after: Some(after), limit, compacted });
         }
@@ -82,7 +81,7 @@ impl ListScope {
         }
         let revision =
             strconv::parse_uint(version).ok_or_else(|| StatusError::bad_request(malformed_version_message(version)))?;
-        check_not_in_future(state, version)?;
+        check_not_in_future(store, version)?;
         // With a limit, a list reads exactly its `resourceVersion` unless `resourceVersionMatch` says otherwise. A
         // delete of a collection always lists in pages (`DeleteCollection` of
         // `k8s.io/apiserver/pkg/registry/generic/registry/store.go`).
@@ -134,8 +133,8 @@ fn malformed_version_message(version: &str) -> String {
 /// (`waitUntilFreshAndBlock` in `k8s.io/apiserver/pkg/storage/cacher/watch_cache.go`). Here only a fault or a mistake
 /// leads to such a version, so the error is returned at once (`NewTooLargeResourceVersionError`). A malformed version
 /// counts as 0 and passes; the caller reports it.
-pub(in crate::verbs) fn check_not_in_future(state: &State, version: &str) -> Result<(), StatusError> {
-    let (requested, current) = (version.parse::<u64>().unwrap_or(0), state.revision);
+pub(in crate::verbs) fn check_not_in_future(store: &Store, version: &str) -> Result<(), StatusError> {
+    let (requested, current) = (version.parse::<u64>().unwrap_or(0), store.revision);
     if requested <= current {
         return Ok(());
     }

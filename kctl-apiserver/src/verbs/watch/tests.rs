@@ -62,10 +62,10 @@ async fn bookmarks_come_each_minute_and_before_the_end() {
 #[tokio::test(start_paused = true)]
 async fn initial_events_of_a_future_version_fail() {
     let server = ApiServer::new();
-    let of_future = "resourceVersion=999999&timeoutSeconds=3&resourceVersionMatch=NotOlderThan&sendInitialEvents";
+    let future_version = "resourceVersion=999999&timeoutSeconds=3&resourceVersionMatch=NotOlderThan&sendInitialEvents";
     let why = format!("0 s: 504 Timeout: Too large resource version: 999999, current: {}", server.revision());
-    assert_eq!(events(&server, &format!("{of_future}=true")).await, [why, "0 s: end".into()]);
-    assert_eq!(events(&server, &format!("{of_future}=false")).await, ["3 s: end"]);
+    assert_eq!(events(&server, &format!("{future_version}=true")).await, [why, "0 s: end".into()]);
+    assert_eq!(events(&server, &format!("{future_version}=false")).await, ["3 s: end"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -120,8 +120,8 @@ pub(super) async fn convert(
         let mut state = state.lock();
         (
             conversion::call_for(&state, resource, &objects).map_err(UnconvertedObjects::into_status)?,
-            state.transport.clone(),
-            state.rng.uid(),
+            state.core.transport.clone(),
+            state.store.rng.uid(),
         )
     };
     let reply = transport.send(&call, uid).await;

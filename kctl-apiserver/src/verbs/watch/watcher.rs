@@ -20,9 +20,9 @@ use crate::{
 };
 
 /// The time between two bookmarks, if the client requests them (`defaultBookmarkFrequency` of the watch cache).
-const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+const BOOKMARK_INTERVAL: Duration = Duration::from_secs(60);
 /// The time before the end of a watch at which its last bookmark is sent (`nextBookmarkTime`).
-const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+const BOOKMARK_LEAD: Duration = Duration::from_secs(2);
 /// The number of events in one chunk of the body.
 const BATCH_LEN_MAX: usize = 100;
 
@@ -91,7 +91,7 @@ impl Watcher {
             self.over = true;
             events = vec![WatchEvent::error(&status_error)];
         }
-        let now = self.state.lock().clock.now();
+        let now = self.state.lock().store.clock.now();
         let mut body = Vec::new();
         for event in events {
             let mut event = match event {
@@ -172,14 +172,14 @@ impl Watcher {
         }
     }
 
-    /// Sets the time of the next bookmark. The last one is `BOOKMARK_BEFORE_END` before the end of the watch. After the
+    /// Sets the time of the next bookmark. The last one is `BOOKMARK_LEAD` before the end of the watch. After the
     /// last bookmark, the time is set beyond the end of the watch.
     fn next_bookmark(&mut self) {
         let (now, end) = (self.bookmark.time, self.end.time);
         let frequent = self.start.frequent_bookmarks.filter(|frequent| now < self.started + frequent.lasts);
-        let every = frequent.map_or(BOOKMARK_EVERY, |frequent| frequent.every);
-        let last = end.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);
-        self.bookmark = Deadline::new(last.map_or(end + BOOKMARK_EVERY, |last| last.min(now + every)));
+        let every = frequent.map_or(BOOKMARK_INTERVAL, |frequent| frequent.every);
+        let last = end.checked_sub(BOOKMARK_LEAD).filter(|last| *last > now);
+        self.bookmark = Deadline::new(last.map_or(end + BOOKMARK_INTERVAL, |last| last.min(now + every)));
     }
 
     /// Reads the history from the watch's revision on, up to [`BATCH_LEN_MAX`] events. Moves the watch's revision past
@@ -189,11 +189,11 @@ impl Watcher {
             return self.read_under_faults();
         }
         let state = self.state.lock();
-        let current = state.revision;
+        let current = state.store.revision;
         if self.start.revision > current {
             return Next::Nothing;
         }
-        let Some(table) = state.known_table(&self.start.resource.id) else { return Next::Nothing };
+        let Some(table) = state.store.known_table(&self.start.resource.id) else { return Next::Nothing };
         let end = (table.redefined_revision() != self.start.definition).then(|| table.redefined_revision());
         let Some(events) = table.since(self.start.revision) else {
             return Next::TooOld(table.compacted_revision());
@@ -220,9 +220,9 @@ impl Watcher {
     fn read_under_faults(&mut self) -> Next {
         let state = self.state.clone();
         let mut state = state.lock();
-        let current = state.revision;
+        let current = state.store.revision;
         let Some(mut gate) = self.start.gate.take() else { return Next::Nothing };
-        let table = state.table(&self.start.resource.id);
+        let table = state.store.table(&self.start.resource.id);
         let over = table.redefined_revision() != self.start.definition;
         let next = match table.since(self.start.revision) {
             _ if self.start.revision > current => Next::Nothing,

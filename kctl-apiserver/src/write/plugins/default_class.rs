@@ -10,26 +10,26 @@ use serde_json::Value;
 use super::Mutation;
 use crate::{
     field_errors::text,
-    kinds::{core::persistent_volume_claim::CLASS_OF_CLAIM, networking::ingress_class, storage::storage_class},
+    kinds::{core::persistent_volume::CLASS_ANNOTATION, networking::ingress_class, storage::storage_class},
     registry::kind::Kind,
-    state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// Sets the `StorageClass` of a new `PersistentVolumeClaim` without one. The beta annotation still marks a default.
-pub(super) fn set_storage_class(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn set_storage_class(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let marks = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-    if mutation.creates() && !has_class(mutation, CLASS_OF_CLAIM, "storageClassName") {
-        set_default(state, mutation, "storageClassName", &storage_class::KIND, &marks);
+    if mutation.creates() && !has_class(mutation, CLASS_ANNOTATION, "storageClassName") {
+        set_default(store, mutation, "storageClassName", &storage_class::KIND, &marks);
     }
     Ok(())
 }
 
 /// Sets the `IngressClass` of a new Ingress without one.
-pub(super) fn set_ingress_class(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn set_ingress_class(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let (annotation, mark) = ("kubernetes.io/ingress.class", "ingressclass.kubernetes.io/is-default-class");
     if mutation.creates() && !has_class(mutation, annotation, "ingressClassName") {
-        set_default(state, mutation, "ingressClassName", &ingress_class::KIND, &[mark]);
+        set_default(store, mutation, "ingressClassName", &ingress_class::KIND, &[mark]);
     }
     Ok(())
 }
@@ -44,11 +44,11 @@ fn has_class(mutation: &Mutation<'_>, annotation: &str, field: &str) -> bool {
 /// Sets a field of the spec to the name of the default class. A class is a default if it has one of the annotations
 /// `marks`. Of several, the newest is used, and the first by name among equally old ones. Timestamps have whole
 /// seconds, so equal ages are common in tests.
-fn set_default(state: &State, mutation: &mut Mutation<'_>, field: &str, class_kind: &Kind, marks: &[&str]) {
+fn set_default(store: &Store, mutation: &mut Mutation<'_>, field: &str, class_kind: &Kind, marks: &[&str]) {
     let is_default = |class: &Arc<Value>| marks.iter().any(|mark| class["metadata"]["annotations"][mark] == "true");
     let created = |class: &Value| text(&class["metadata"]["creationTimestamp"]).to_owned();
     // The objects are ordered by name.
-    let newest = state
+    let newest = store
         .objects_of(class_kind, None)
         .filter(is_default)
         .reduce(|newest_so_far, other| if created(&other) > created(&newest_so_far) { other } else { newest_so_far });

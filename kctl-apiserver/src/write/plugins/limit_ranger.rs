@@ -16,8 +16,8 @@ use crate::{
     kinds::core::{limit_range, persistent_volume_claim, pod},
     registry::kind::Subresource,
     request::Operation,
-    state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// The annotation of a Pod that lists the defaults that were set. It shows users why their Pod has resources that they
@@ -25,37 +25,37 @@ use crate::{
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 /// Sets the defaults of a new or resized Pod. A Pod that is being deleted gets no limits.
-pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates() || mutation.updates(Subresource::Resize).is_some_and(|old| !is_being_deleted(old)) {
-        set_defaults(state, &mutation.info.namespace, mutation.object);
+        set_defaults(store, &mutation.info.namespace, mutation.object);
     }
     Ok(())
 }
 
 /// Checks new and resized Pods. A Pod that is being deleted is not checked.
-pub(super) fn validate_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+pub(super) fn validate_pod(store: &Store, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let write = (attributes.operation, attributes.info.subresource);
     let is_checked = matches!(write, (Operation::Create, Subresource::Main) | (Operation::Update, Subresource::Resize));
     if !is_checked || attributes.old.as_deref().is_some_and(is_being_deleted) {
         return Ok(());
     }
-    check_pod(state, attributes, pod)
+    check_pod(store, attributes, pod)
 }
 
 /// Checks `PersistentVolumeClaims`. A claim that is being deleted is not checked. An update is checked, since it may
 /// increase the request.
-pub(super) fn validate_claim(state: &State, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
+pub(super) fn validate_claim(store: &Store, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
     let is_whole = attributes.info.subresource.is_main();
     if !is_whole || attributes.old.as_deref().is_some_and(is_being_deleted) {
         return Ok(());
     }
-    check_claim(state, attributes, claim)
+    check_claim(store, attributes, claim)
 }
 
 /// Returns the `LimitRanges` of a namespace, by name. Defaults of a range that comes later do not override the defaults
 /// of an earlier range.
-fn ranges(state: &State, namespace: &str) -> Vec<Arc<Value>> {
-    state.objects_of(&limit_range::KIND, Some(namespace)).collect()
+fn ranges(store: &Store, namespace: &str) -> Vec<Arc<Value>> {
+    store.objects_of(&limit_range::KIND, Some(namespace)).collect()
 }
 
 /// Returns the limits of a range for a type, such as `Container`. A range may have several items of one type.
@@ -65,8 +65,8 @@ fn limits<'a>(range: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value
 
 /// Sets the default requests and limits of a Pod's containers. Defaults change the quality of service, so the class is
 /// computed again if the Pod has one.
-fn set_defaults(state: &State, namespace: &str, pod: &mut Value) {
-    for range in ranges(state, namespace) {
+fn set_defaults(store: &Store, namespace: &str, pod: &mut Value) {
+    for range in ranges(store, namespace) {
         let mut messages = Vec::new();
         for (list, what) in [("containers", "container"), ("initContainers", "init container")] {
             let containers = pod["spec"].get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
@@ -114,9 +114,9 @@ fn set_container_defaults(range: &Value, container: &mut Value, what: &str) -> V
 
 /// Rejects a Pod outside a limit of its namespace. The first range with errors ends the check. `Pod` limits compare
 /// sums of all containers.
-fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+fn check_pod(store: &Store, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let pod_amounts = |side| amounts::pod_amounts(&pod["spec"], side);
-    for range in ranges(state, &attributes.info.namespace) {
+    for range in ranges(store, &attributes.info.namespace) {
         let mut errors = Vec::new();
         let mut compare = |kind: &str, limit: &Value, requests: &Amounts, limits: &Amounts| {
             errors.extend(bound_errors(kind, limit, requests, limits));
@@ -143,9 +143,9 @@ fn check_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<
 
 /// Rejects a `PersistentVolumeClaim` whose request is outside a limit of its namespace. Only the storage request is
 /// compared; limits of a claim are compared as requests.
-fn check_claim(state: &State, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
+fn check_claim(store: &Store, attributes: &Attributes<'_>, claim: &Value) -> Result<(), StatusError> {
     let requests = ResourceMap::Requests.amounts(&claim["spec"]);
-    for range in ranges(state, &attributes.info.namespace) {
+    for range in ranges(store, &attributes.info.namespace) {
         let limits = limits(&range, persistent_volume_claim::KIND.kind);
         let errors: Vec<String> = limits.flat_map(|limit| bound_errors("claim", limit, &requests, &requests)).collect();
         reject_if_any(attributes, &errors)?;

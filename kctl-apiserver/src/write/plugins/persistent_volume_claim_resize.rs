@@ -11,13 +11,13 @@ use crate::{
     field_errors::text,
     kinds::{core::persistent_volume_claim::class_of_claim, storage::storage_class},
     quantity,
-    state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// Checks that a bound `PersistentVolumeClaim` may be expanded: its `StorageClass` has to allow it. A smaller request
 /// is left to validation. An update that changes the class at the same time may not expand the claim.
-pub(super) fn validate(state: &State, attributes: &Attributes<'_>, new: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(store: &Store, attributes: &Attributes<'_>, new: &Value) -> Result<(), StatusError> {
     let is_whole = attributes.info.subresource.is_main();
     let Some(old) = attributes.old.as_deref().filter(|_| is_whole) else { return Ok(()) };
     let request = |claim: &Value| quantity::amount(text(&claim["spec"]["resources"]["requests"]["storage"]));
@@ -29,7 +29,7 @@ pub(super) fn validate(state: &State, attributes: &Attributes<'_>, new: &Value) 
         return Err(rejection(attributes, "Only bound persistent volume claims can be expanded"));
     }
     let (was, class) = (class_of_claim(old), class_of_claim(new));
-    let found = state.object(&storage_class::KIND, "", class).filter(|_| was == class);
+    let found = store.object(&storage_class::KIND, "", class).filter(|_| was == class);
     if found.is_some_and(|class| class["allowVolumeExpansion"] == true) {
         return Ok(());
     }

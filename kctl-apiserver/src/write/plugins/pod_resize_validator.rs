@@ -12,20 +12,20 @@ use crate::{
     kinds::core::node,
     quantity::Quantity,
     registry::kind::Subresource,
-    state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// Rejects a resize of a Pod that does not fit on its node. The reason is in `details.causes`. A write that does not
 /// change the spec is not checked.
-pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(store: &Store, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     let is_resize = attributes.info.subresource == Subresource::Resize;
     let Some(old) = attributes.old.as_deref().filter(|_| is_resize) else { return Ok(()) };
     let name = text(&pod["spec"]["nodeName"]);
     if name.is_empty() || old["metadata"]["generation"] == pod["metadata"]["generation"] {
         return Ok(());
     }
-    let Some(node) = state.object(&node::KIND, "", name) else {
+    let Some(node) = store.object(&node::KIND, "", name) else {
         return Err(rejection(attributes, &format!("node {name:?} not found")));
     };
     let with_cause = |why: &str, reason: &str| {

@@ -22,8 +22,8 @@ use crate::{
     pod_security::{Level, PREFIX, Policy, Standard, in_detail, summarize, violations},
     registry::kind::Subresource,
     request::Operation,
-    state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// Maximum number of Pods that are checked when a namespace becomes stricter (`defaultNamespaceMaxPodsToCheck`). If
@@ -44,21 +44,21 @@ const OTHER_SUBRESOURCES: &[Subresource] = &[
 
 /// Checks the Pod template of a workload. Workloads are never rejected, only their Pods.
 pub(super) fn validate_template(
-    state: &State,
+    store: &Store,
     attributes: &Attributes<'_>,
     template: Option<&Value>,
 ) -> Result<(), StatusError> {
     let info = attributes.info;
     if let Some(template) = template.filter(|template| info.subresource.is_main() && template.is_object()) {
-        report_violations(attributes, &policy_of(state, &info.namespace), template);
+        report_violations(attributes, &policy_of(store, &info.namespace), template);
     }
     Ok(())
 }
 
 /// Returns the policy in the labels of a namespace. A namespace that does not exist has the default policy,
 /// `privileged`.
-fn policy_of(state: &State, namespace: &str) -> Policy {
-    let namespace = state.object(&namespace::KIND, "", namespace);
+fn policy_of(store: &Store, namespace: &str) -> Policy {
+    let namespace = store.object(&namespace::KIND, "", namespace);
     Policy::from_labels(namespace.as_deref().map_or(&Value::Null, |namespace| &namespace["metadata"]["labels"]))
 }
 
@@ -82,11 +82,11 @@ fn report_violations(attributes: &Attributes<'_>, policy: &Policy, template: &Va
 
 /// Checks a Pod against the enforced standard. An update without new images is allowed, so that a stricter policy does
 /// not block existing Pods.
-pub(super) fn validate_pod(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+pub(super) fn validate_pod(store: &Store, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     if OTHER_SUBRESOURCES.contains(&attributes.info.subresource) {
         return Ok(());
     }
-    let policy = policy_of(state, &attributes.info.namespace);
+    let policy = policy_of(store, &attributes.info.namespace);
     if attributes.old.as_ref().is_some_and(|old| !runs_other_images(old, pod)) {
         return Ok(());
     }
@@ -118,7 +118,7 @@ fn runs_other_images(old: &Value, pod: &Value) -> bool {
 /// Validates the labels of a namespace, and warns about existing Pods that violate a stricter standard. Invalid labels
 /// that existed before are accepted. Updates that raise the level or change the version cause warnings.
 pub(super) fn validate_namespace(
-    state: &State,
+    store: &Store,
     attributes: &Attributes<'_>,
     namespace: &Value,
 ) -> Result<(), StatusError> {
@@ -135,15 +135,15 @@ pub(super) fn validate_namespace(
     let (was, is) = (before.enforce, policy.enforce);
     let is_stricter = was != is && is.level != Level::Privileged && (is.minor != was.minor || is.level > was.level);
     if is_stricter {
-        attributes.info.round.warn_all(warnings_of_pods(state, &attributes.name, is));
+        attributes.info.round.warn_all(warnings_of_pods(store, &attributes.name, is));
     }
     Ok(())
 }
 
 /// Returns the warnings about existing Pods. Pods with the same violations share a warning. At most `PODS_LEN_MAX` Pods
 /// are checked. A line about the namespace comes first, then one per set of violations, sorted.
-fn warnings_of_pods(state: &State, namespace: &str, standard: Standard) -> Vec<String> {
-    let pods = by_priority(state.objects_of(&pod::KIND, Some(namespace)).collect());
+fn warnings_of_pods(store: &Store, namespace: &str, standard: Standard) -> Vec<String> {
+    let pods = by_priority(store.objects_of(&pod::KIND, Some(namespace)).collect());
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for pod in pods.iter().take(PODS_LEN_MAX) {
         let violations = violations(standard, pod);

@@ -6,15 +6,15 @@
 use serde_json::{Map, Value};
 
 use super::Mutation;
-use crate::{field_errors::text, kinds::core::node, state::State, status::StatusError};
+use crate::{field_errors::text, kinds::core::node, status::StatusError, store::Store};
 
 /// Labels that are copied from a node to its Pods.
 const TOPOLOGY: &[&str] = &["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
 /// Sets the labels of a new Pod that names a node.
-pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates() {
-        for (label, value) in topology(state, text(&mutation.object["spec"]["nodeName"])) {
+        for (label, value) in topology(store, text(&mutation.object["spec"]["nodeName"])) {
             mutation.object["metadata"]["labels"][label] = value;
         }
     }
@@ -23,8 +23,8 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
 
 /// Returns the labels that a node gives its Pods. An unknown node gives none. They overwrite labels of the same name in
 /// the Pod.
-pub(crate) fn topology(state: &State, node: &str) -> Map<String, Value> {
-    let node = state.object(&node::KIND, "", node);
+pub(crate) fn topology(store: &Store, node: &str) -> Map<String, Value> {
+    let node = store.object(&node::KIND, "", node);
     let labels = node.iter().flat_map(|node| node["metadata"]["labels"].as_object().into_iter().flatten());
     labels
         .filter(|(label, _)| TOPOLOGY.contains(&label.as_str()))

@@ -7,16 +7,16 @@ use serde_json::Value;
 use super::{Mutation, forbidden, rejection};
 use crate::{
     admission::Attributes, kinds::scheduling::priority_class, registry::kind::Subresource, request::RequestInfo,
-    state::State, status::StatusError,
+    status::StatusError, store::Store,
 };
 
 /// The preemption policy of a `PriorityClass` that names none, and of a Pod without a class.
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
 /// Sets the priority of a new Pod, and keeps the priority of an updated Pod.
-pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates() {
-        return set_priority(state, mutation.info, mutation.object);
+        return set_priority(store, mutation.info, mutation.object);
     }
     if let Some(old) = mutation.updates(Subresource::Main) {
         // A client that replaces a Pod may omit these fields. Validation reports a changed value.
@@ -32,14 +32,14 @@ pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<()
 /// Sets the priority of a new Pod: the value of its class, or of the global default class (`admitPod`). If there are
 /// several global defaults, the one with the lowest value is used. A priority or policy that the client sent must be
 /// equal to the computed one.
-fn set_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
+fn set_priority(store: &Store, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let kind = &priority_class::KIND;
     let class = if named.is_empty() {
-        let defaults = state.objects_of(kind, None).filter(|class| class["globalDefault"] == true);
+        let defaults = store.objects_of(kind, None).filter(|class| class["globalDefault"] == true);
         defaults.min_by_key(|class| class["value"].as_i64())
     } else {
-        let Some(found) = state.object(kind, "", &named) else {
+        let Some(found) = store.object(kind, "", &named) else {
             return Err(forbidden(info, pod, &format!("no PriorityClass with name {named} was found")));
         };
         Some(found)
@@ -62,14 +62,14 @@ fn set_priority(state: &State, info: &RequestInfo, pod: &mut Value) -> Result<()
 }
 
 /// Checks that at most one `PriorityClass` is the global default (`validatePriorityClass`).
-pub(super) fn validate(state: &State, attributes: &Attributes<'_>, class: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(store: &Store, attributes: &Attributes<'_>, class: &Value) -> Result<(), StatusError> {
     let info = attributes.info;
     if !info.subresource.is_main() || class["globalDefault"] != true {
         return Ok(());
     }
     let name = &class["metadata"]["name"];
     let is_other = |other: &Value| other["globalDefault"] == true && other["metadata"]["name"] != *name;
-    let Some(other) = state.objects(&info.resource.id, None).find(|other| is_other(other)) else { return Ok(()) };
+    let Some(other) = store.objects(&info.resource.id, None).find(|other| is_other(other)) else { return Ok(()) };
     let why = format!("PriorityClass {} is the default already", other["metadata"]["name"]);
     Err(rejection(attributes, &why))
 }

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::{Mutation, forbidden, rejection};
 use crate::{
-    admission::Attributes, amounts, field_errors::text, kinds::node::runtime_class, request::Operation, state::State,
-    status::StatusError,
+    admission::Attributes, amounts, field_errors::text, kinds::node::runtime_class, request::Operation,
+    status::StatusError, store::Store,
 };
 
 /// Returns the name of the Pod's `RuntimeClass`, and the class if it exists. `None` if the Pod names no class.
-fn runtime_class(state: &State, pod: &Value) -> Option<(String, Option<Arc<Value>>)> {
+fn runtime_class(store: &Store, pod: &Value) -> Option<(String, Option<Arc<Value>>)> {
     let named = pod["spec"]["runtimeClassName"].as_str()?.to_owned();
-    let class = state.object(&runtime_class::KIND, "", &named);
+    let class = store.object(&runtime_class::KIND, "", &named);
     Some((named, class))
 }
 
@@ -26,12 +26,12 @@ fn missing_class_message(named: &str) -> String {
 
 /// Sets the overhead, node selector and tolerations of a new Pod's `RuntimeClass` (`setOverhead`, `setScheduling`).
 /// Conflicts between Pod and class are `Forbidden`. Tolerations are merged, the Pod's first.
-pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
+pub(super) fn admit(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if !mutation.creates() {
         return Ok(());
     }
     let (info, pod) = (mutation.info, &mut *mutation.object);
-    let Some((named, class)) = runtime_class(state, pod) else { return Ok(()) };
+    let Some((named, class)) = runtime_class(store, pod) else { return Ok(()) };
     let Some(class) = class else { return Err(forbidden(info, pod, &missing_class_message(&named))) };
     let (fixed, overhead) = (&class["overhead"]["podFixed"], &pod["spec"]["overhead"]);
     if fixed.is_object() {
@@ -94,11 +94,11 @@ const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 
 /// Checks that the overhead of a new Pod equals the overhead of its `RuntimeClass` (`validateOverhead`). Runs after
 /// webhooks, which may have changed the overhead.
-pub(super) fn validate(state: &State, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
+pub(super) fn validate(store: &Store, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     if attributes.operation != Operation::Create || !attributes.info.subresource.is_main() {
         return Ok(());
     }
-    let class = match runtime_class(state, pod) {
+    let class = match runtime_class(store, pod) {
         Some((named, None)) => return Err(rejection(attributes, &missing_class_message(&named))),
         Some((_, class)) => class,
         None => None,

@@ -18,6 +18,7 @@ use crate::{
     request::RequestInfo,
     state::State,
     status::StatusError,
+    store::Store,
 };
 
 /// The prefix of the names of token volumes. Five random characters follow.
@@ -38,8 +39,8 @@ const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 
 /// Completes a new Pod. The plugin is off if its controller is off, because then no account exists.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
-    if mutation.creates() && state.controllers.runs(Controller::ServiceAccount) {
-        return complete_pod(state, mutation.info, mutation.object);
+    if mutation.creates() && state.core.controllers.runs(Controller::ServiceAccount) {
+        return complete_pod(&mut state.store, mutation.info, mutation.object);
     }
     Ok(())
 }
@@ -51,16 +52,16 @@ fn list<'a>(object: &'a Value, field: &str) -> &'a [Value] {
 
 /// Returns the account of a Pod. The error is `Forbidden`, also in a new namespace whose account `default` the
 /// controller has not created yet. Fails if it does not exist.
-fn find_account(state: &State, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
+fn find_account(store: &Store, info: &RequestInfo, pod: &Value) -> Result<Arc<Value>, StatusError> {
     let (namespace, name) = (&info.namespace, text(&pod["spec"]["serviceAccountName"]));
-    let found = state.object(&service_account::KIND, namespace, name);
+    let found = store.object(&service_account::KIND, namespace, name);
     found.ok_or_else(|| forbidden(info, pod, &format!("there is no service account {name:?} in {namespace:?}")))
 }
 
 /// Sets the account of a Pod, the volume with its token, and its pull secrets. `automountServiceAccountToken` of the
 /// Pod overrides the account's; the default is true. Pull secrets are copied if the Pod has none. Fails if the account
 /// does not exist, or if the Pod uses Secrets that the account does not allow.
-fn complete_pod(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
+fn complete_pod(store: &mut Store, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     if pod["metadata"]["annotations"][MIRROR].is_string() {
         return check_mirror(info, pod);
     }
@@ -69,10 +70,10 @@ fn complete_pod(state: &mut State, info: &RequestInfo, pod: &mut Value) -> Resul
     }
     // `serviceAccount` is the deprecated alias that old clients read (`Convert_core_PodSpec_To_v1_PodSpec`).
     pod["spec"]["serviceAccount"] = pod["spec"]["serviceAccountName"].clone();
-    let account = find_account(state, info, pod)?;
+    let account = find_account(store, info, pod)?;
     let automount = |object: &Value| object["automountServiceAccountToken"].as_bool();
     if automount(&pod["spec"]).or_else(|| automount(&account)).unwrap_or(true) {
-        mount_token(state, &mut pod["spec"]);
+        mount_token(store, &mut pod["spec"]);
     }
     if list(&pod["spec"], "imagePullSecrets").is_empty() {
         let secrets: Vec<Value> =
@@ -136,7 +137,7 @@ fn check_secrets(info: &RequestInfo, pod: &Value, account: &Value) -> Result<(),
 
 /// Mounts the token volume in each container that mounts nothing at its directory (`mountServiceAccountToken`). An
 /// existing volume with the prefix is reused, which makes the function idempotent.
-fn mount_token(state: &mut State, spec: &mut Value) {
+fn mount_token(store: &mut Store, spec: &mut Value) {
     let needs_mount =
         |container: &Value| list(container, "volumeMounts").iter().all(|mount| mount["mountPath"] != MOUNTED_AT);
     if !CONTAINERS.iter().any(|field| list(spec, field).iter().any(needs_mount)) {
@@ -145,7 +146,7 @@ fn mount_token(state: &mut State, spec: &mut Value) {
     let existing =
         list(spec, "volumes").iter().map(|volume| text(&volume["name"])).find(|name| name.starts_with(VOLUME));
     let existing = existing.map(str::to_owned);
-    let name = existing.clone().unwrap_or_else(|| format!("{VOLUME}{}", state.rng.suffix()));
+    let name = existing.clone().unwrap_or_else(|| format!("{VOLUME}{}", store.rng.suffix()));
     for field in CONTAINERS {
         let containers = spec.get_mut(field).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter(|container| needs_mount(container)) {

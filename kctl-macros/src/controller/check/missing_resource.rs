@@ -59,14 +59,14 @@ fn find_in(text: &str, kind: &Type, controller: &Ident) -> Option<MissingResourc
     if items.iter().any(|item| may_define(item, kind)) {
         return None;
     }
-    let of_name = |name: &Ident| -> Vec<&ItemStruct> {
+    let structs_named = |name: &Ident| -> Vec<&ItemStruct> {
         let structs = items.iter().filter_map(|item| match item {
             Item::Struct(item) if item.ident == *name => Some(item),
             _ => None,
         });
         structs.collect()
     };
-    let (own, specs) = (of_name(kind), of_name(&spec));
+    let (own, specs) = (structs_named(kind), structs_named(&spec));
     let (found, is_kind) = match (own.as_slice(), specs.as_slice()) {
         ([found], _) => (*found, true),
         ([], [found]) => (*found, false),
@@ -83,7 +83,7 @@ fn find_in(text: &str, kind: &Type, controller: &Ident) -> Option<MissingResourc
         kind: kind.clone(),
         is_kind,
         derives,
-        status: (!of_name(&status).is_empty()).then_some(status),
+        status: (!structs_named(&status).is_empty()).then_some(status),
         declaration: format!("{vis}struct {spec}"),
         is_first: first_controller_of(&items, kind).is_none_or(|first| first == controller),
     })

@@ -83,7 +83,7 @@ fn check_primary_verbs(primary: &PrimaryOptions, errors: &mut Errors) {
         if primary.is_read_only && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {
             let what = format!("a primary that is only read has no verb `{word}`");
             errors.push(word, codes::WITHOUT_EFFECT, &what, &format!("remove `{READ_ONLY}` or `{word}`"));
-        } else if !verb.is_of_primary() {
+        } else if !verb.applies_to_primary() {
             let help = match verb {
                 Verb::Update | Verb::Apply => {
                     "write `primary(patch)`, and use `cx.patch(…)`; or write the rule in `rbac(rule())`, and use `cx.client()`"

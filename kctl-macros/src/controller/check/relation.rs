@@ -219,7 +219,7 @@ fn check_optional(relation: &Relation, errors: &mut Errors) {
 fn check_verbs(relation: &Relation, errors: &mut Errors) {
     let kind = relation.kind.to_token_stream();
     for DeclaredVerb { word, verb } in &relation.verbs {
-        if relation.declared_as == RelationKind::Owns && !verb.is_of_owned() {
+        if relation.declared_as == RelationKind::Owns && !verb.applies_to_owned() {
             let help = "write the rule in `rbac(rule())`, and use `cx.client()`";
             let what = format!("`{word}` is not an operation on owned objects");
             errors.push(word, codes::NEITHER_VERB_NOR_OPTION, &what, help);

@@ -99,8 +99,8 @@ pub(super) fn check_options(relation: &Relation, options_given: &[GivenOption], 
         errors.push(&relation.kind, codes::MISSING_MAPPER, what, &help);
     }
     for GivenOption { option, word } in options_given {
-        let is_of_triggers = matches!(option, RelationOption::Map | RelationOption::When);
-        if is_of_triggers && !declared_as.triggers() {
+        let needs_trigger = matches!(option, RelationOption::Map | RelationOption::When);
+        if needs_trigger && !declared_as.triggers() {
             let what = format!("`reads` triggers nothing: `{word}` would never be called");
             let help = format!("write `watches = {kind}(map = f)`, or remove `{word}`");
             errors.push(word, codes::WITHOUT_EFFECT, &what, &help);

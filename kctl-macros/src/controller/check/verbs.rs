@@ -135,8 +135,8 @@ impl Parentheses {
     /// Returns `true` for a verb with an operation on the object of these parentheses.
     fn has_verb(&self, word: &str) -> bool {
         Verb::of(word).is_some_and(|verb| match self.subject {
-            Subject::Primary => verb.is_of_primary(),
-            Subject::Related(RelationKind::Owns) => verb.is_of_owned(),
+            Subject::Primary => verb.applies_to_primary(),
+            Subject::Related(RelationKind::Owns) => verb.applies_to_owned(),
             Subject::Related(_) => true,
         })
     }

@@ -163,8 +163,12 @@ pub(super) fn verbs(relation: &Relation) -> Vec<DeclaredVerb> {
     if relation.declared_as != RelationKind::Owns || !relation.verbs.is_empty() {
         return relation.verbs.clone();
     }
-    let is_whole = matches!(relation.part, Part::Whole);
-    OWNED_VERBS.into_iter().filter(|verb| is_whole || !verb.sends_whole_object()).map(implied_verb).collect()
+    let caches_whole_objects = matches!(relation.part, Part::Whole);
+    OWNED_VERBS
+        .into_iter()
+        .filter(|verb| caches_whole_objects || !verb.sends_whole_object())
+        .map(implied_verb)
+        .collect()
 }
 
 /// Returns the verbs with those that they contain, sorted: `apply` is also patch and create, because the role needs

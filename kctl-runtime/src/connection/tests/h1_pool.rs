@@ -148,10 +148,10 @@ async fn upgraded_connection_does_not_return_to_the_pool() {
     assert_eq!(response.status(), 101);
     let upgraded = timeout(SOON, hyper::upgrade::on(response)).await.unwrap().unwrap();
     let mut stream = hyper_util::rt::TokioIo::new(upgraded);
-    for said in ["one", "two"] {
-        stream.write_all(said.as_bytes()).await.unwrap();
-        let mut heard = [0; 3];
-        timeout(SOON, stream.read_exact(&mut heard)).await.unwrap().unwrap();
-        assert_eq!(&heard, said.as_bytes());
+    for sent in ["one", "two"] {
+        stream.write_all(sent.as_bytes()).await.unwrap();
+        let mut received = [0; 3];
+        timeout(SOON, stream.read_exact(&mut received)).await.unwrap().unwrap();
+        assert_eq!(&received, sent.as_bytes());
     }
 }

@@ -22,15 +22,15 @@ use tokio::{
     time::timeout,
 };
 
-use super::{LongResponse, router::Limits, with_limits};
+use super::{LongResponse, limits::Limits, with_limits};
 use crate::transport;
-use server::{End, Seen, Server};
+use server::{End, SeenRequest, TestServer};
 
 const WATCH: &str = "/api/v1/pods?watch=1";
 /// Longest wait for something that has to happen; it usually happens much earlier.
 const SOON: Duration = Duration::from_secs(20);
 
-fn client(server: &Server, limits: Limits) -> Client {
+fn client(server: &TestServer, limits: Limits) -> Client {
     with_limits(server.config(), limits).unwrap().build()
 }
 
@@ -55,7 +55,7 @@ async fn watches(by: &Client, n: usize) -> Vec<Body> {
 }
 
 /// Returns the number of requests over each connection.
-fn by_connection(server: &Server) -> Vec<usize> {
+fn by_connection(server: &TestServer) -> Vec<usize> {
     let mut counts = BTreeMap::new();
     for seen in server.take() {
         *counts.entry(seen.connection).or_insert(0) += 1;
@@ -65,7 +65,7 @@ fn by_connection(server: &Server) -> Vec<usize> {
 
 #[tokio::test]
 async fn watches_share_connections_and_others_use_http1() {
-    let server = Server::start(100).await;
+    let server = TestServer::start(100).await;
     let by = client(&server, Limits::default());
     let mut open = watches(&by, 100).await;
     assert_eq!(by_connection(&server), [80, 20]);
@@ -82,7 +82,7 @@ async fn watches_share_connections_and_others_use_http1() {
 
 #[tokio::test]
 async fn lists_and_upgrades_go_by_http_1() {
-    let server = Server::start(100).await;
+    let server = TestServer::start(100).await;
     let by = client(&server, Limits::default());
     let mut list = get("/api/v1/pods");
     list.extensions_mut().insert(LongResponse);
@@ -101,7 +101,7 @@ async fn lists_and_upgrades_go_by_http_1() {
 /// A program with a hundred kinds must not open a hundred connections at its start.
 #[tokio::test]
 async fn concurrent_lists_overflow_to_http2_streams() {
-    let server = Server::start(100).await;
+    let server = TestServer::start(100).await;
     let by = client(&server, Limits::default());
     let list = || {
         // The response remains open, like the response of a long list.
@@ -111,7 +111,7 @@ async fn concurrent_lists_overflow_to_http2_streams() {
     };
     let open = join_all((0..50).map(|_| by.send(list()))).await;
     assert!(open.iter().all(Result::is_ok));
-    let counts = |seen: Vec<Seen>| {
+    let counts = |seen: Vec<SeenRequest>| {
         let n_plain = seen.iter().filter(|seen| seen.version == Version::HTTP_11).count();
         (n_plain, seen.len() - n_plain)
     };
@@ -123,7 +123,7 @@ async fn concurrent_lists_overflow_to_http2_streams() {
 
 #[tokio::test]
 async fn http1_server_gets_a_connection_per_watch() {
-    let server = Server::start(0).await;
+    let server = TestServer::start(0).await;
     let by = client(&server, Limits::default());
     let _open = watches(&by, 5).await;
     ask(&by, get("/api/v1/pods/a")).await;
@@ -136,7 +136,7 @@ async fn http1_server_gets_a_connection_per_watch() {
 /// A fifth watch would wait forever for a free stream. Its timeout lowers the bound to four.
 #[tokio::test]
 async fn server_that_takes_fewer_streams_gets_more_connections() {
-    let server = Server::start(4).await;
+    let server = TestServer::start(4).await;
     let limits = Limits { response_within: Duration::ZERO, ..Limits::default() };
     let by = client(&server, limits);
     let _open = watches(&by, 4).await;
@@ -146,9 +146,49 @@ async fn server_that_takes_fewer_streams_gets_more_connections() {
     assert_eq!(by_connection(&server), [4, 4, 4, 1]);
 }
 
+/// Returns limits that notice a silent connection within about a second, and learn from each unanswered watch.
+fn impatient() -> Limits {
+    let (ping_every, ping_within) = (Duration::from_millis(50), Duration::from_secs(1));
+    Limits { response_within: Duration::ZERO, ping_every, ping_within, ..Limits::default() }
+}
+
+/// Opens ten watches, and checks that they share a connection.
+async fn check_sharing(by: &Client, server: &TestServer) {
+    server.take();
+    let _open = watches(by, 10).await;
+    assert_eq!(by_connection(server), [10]);
+}
+
+#[tokio::test]
+async fn watch_failing_with_its_connection_lowers_no_bound() {
+    let server = TestServer::start(100).await;
+    let by = client(&server, impatient());
+    let open = watches(&by, 3).await;
+    server.end(End::Silent);
+    let failed = timeout(SOON, by.send(get(WATCH))).await.expect("the end of the connection");
+    assert!(failed.is_err(), "a silent server responded");
+    drop(open);
+    check_sharing(&by, &server).await;
+}
+
+#[tokio::test]
+async fn bound_of_a_dead_connection_is_taken_back() {
+    let server = TestServer::start(100).await;
+    let by = client(&server, impatient());
+    let mut open = watches(&by, 3).await;
+    server.end(End::Silent);
+    assert!(timeout(Duration::from_millis(1), by.send(get(WATCH))).await.is_err(), "a silent server responded");
+    for body in &mut open {
+        let end = timeout(SOON, body.frame()).await.expect("the end of the watch");
+        assert!(end.is_none_or(|frame| frame.is_err()));
+    }
+    drop(open);
+    check_sharing(&by, &server).await;
+}
+
 #[tokio::test]
 async fn watches_of_a_lost_connection_reconnect_over_one() {
-    let server = Server::start(100).await;
+    let server = TestServer::start(100).await;
     let by = client(&server, Limits::default());
     let mut open = watches(&by, 40).await;
     assert_eq!(server.n_connections(), 1);
@@ -165,7 +205,7 @@ async fn watches_of_a_lost_connection_reconnect_over_one() {
 
 #[tokio::test]
 async fn connection_that_went_silent_is_noticed_and_replaced() {
-    let server = Server::start(100).await;
+    let server = TestServer::start(100).await;
     let (ping_every, ping_within) = (Duration::from_millis(50), Duration::from_secs(1));
     let by = client(&server, Limits { ping_every, ping_within, ..Limits::default() });
     let mut open = watch(&by).await.into_data_stream();
@@ -179,7 +219,7 @@ async fn connection_that_went_silent_is_noticed_and_replaced() {
 #[tokio::test]
 async fn silent_server_is_named_in_the_error() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut config = Server::start(100).await.config();
+    let mut config = TestServer::start(100).await.config();
     config.cluster_url = format!("https://{}", silent.local_addr().unwrap()).parse().unwrap();
     config.connect_timeout = Some(Duration::from_millis(50));
     let by = with_limits(config, Limits::default()).unwrap().build();
@@ -189,7 +229,7 @@ async fn silent_server_is_named_in_the_error() {
 
 #[tokio::test]
 async fn names_that_no_server_has_are_rejected() {
-    let mut config = Server::start(100).await.config();
+    let mut config = TestServer::start(100).await.config();
     config.tls_server_name = Some("no name".into());
     let error = with_limits(config, Limits::default()).err().unwrap().to_string();
     assert!(error.contains("tls-server-name `no name`"), "{error}");

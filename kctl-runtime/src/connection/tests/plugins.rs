@@ -28,8 +28,8 @@ impl Plugin {
     }
 
     fn says(&self, status: &Value) {
-        let said = json!({ "apiVersion": V1, "kind": "ExecCredential", "status": status });
-        fs::write(self.folder.join("said"), said.to_string()).unwrap();
+        let credential = json!({ "apiVersion": V1, "kind": "ExecCredential", "status": status });
+        fs::write(self.folder.join("said"), credential.to_string()).unwrap();
     }
 
     fn n_starts(&self) -> usize {
@@ -37,11 +37,11 @@ impl Plugin {
     }
 
     /// Returns a client that runs its plugin at most once per `plugin_every`.
-    fn client(&self, server: &Server, plugin_every: Duration) -> Client {
+    fn client(&self, server: &TestServer, plugin_every: Duration) -> Client {
         with_limits(self.config(server), Limits { plugin_every, ..Limits::default() }).unwrap().build()
     }
 
-    fn config(&self, server: &Server) -> Config {
+    fn config(&self, server: &TestServer) -> Config {
         let mut config = server.config();
         let script = "cd $0; echo once >> starts; cat said".to_owned();
         config.auth_info.exec = Some(ExecConfig {
@@ -72,7 +72,7 @@ fn certificate(name: &str) -> Value {
 
 #[tokio::test]
 async fn rejected_token_runs_the_shared_plugin_again() {
-    let (server, plugin) = (Server::start(100).await, Plugin::new("rejected", &json!({"token": "one"})));
+    let (server, plugin) = (TestServer::start(100).await, Plugin::new("rejected", &json!({"token": "one"})));
     let by = plugin.client(&server, Duration::ZERO);
     let another = plugin.client(&server, Duration::ZERO);
     server.accept("Bearer one");
@@ -88,7 +88,7 @@ async fn rejected_token_runs_the_shared_plugin_again() {
 
 #[tokio::test]
 async fn plugin_with_rejected_credentials_runs_at_intervals() {
-    let (server, plugin) = (Server::start(100).await, Plugin::new("always", &json!({"token": "one"})));
+    let (server, plugin) = (TestServer::start(100).await, Plugin::new("always", &json!({"token": "one"})));
     let by = plugin.client(&server, Duration::from_secs(3_600));
     server.accept("Bearer two");
     for _ in 0..5 {
@@ -100,7 +100,7 @@ async fn plugin_with_rejected_credentials_runs_at_intervals() {
 #[tokio::test]
 async fn expired_credential_is_renewed_before_use() {
     let (server, plugin) = (
-        Server::start(100).await,
+        TestServer::start(100).await,
         Plugin::new("ran-out", &json!({"token": "one", "expirationTimestamp": "2020-01-01T00:00:00Z"})),
     );
     let by = plugin.client(&server, Duration::ZERO);
@@ -118,7 +118,7 @@ async fn expired_credential_is_renewed_before_use() {
 
 #[tokio::test]
 async fn new_certificate_uses_new_connections() {
-    let (server, plugin) = (Server::start(100).await, Plugin::new("certificate", &certificate("client-one")));
+    let (server, plugin) = (TestServer::start(100).await, Plugin::new("certificate", &certificate("client-one")));
     let by = plugin.client(&server, Duration::ZERO);
     server.accept("client-one");
     let mut open = watch(&by).await;
@@ -137,7 +137,7 @@ async fn new_certificate_uses_new_connections() {
 
 #[tokio::test]
 async fn plugin_that_fails_at_start_is_named() {
-    let server = Server::start(100).await;
+    let server = TestServer::start(100).await;
     let plugin = Plugin::new("nothing", &json!({}));
     let error = with_limits(plugin.config(&server), Limits::default()).err().unwrap();
     let text = format!("{error}: {}", std::error::Error::source(&error).map_or(String::new(), ToString::to_string));

@@ -4,9 +4,9 @@
 use super::*;
 
 #[tokio::test]
-async fn proxy_is_asked_for_a_tunnel() {
+async fn proxy_receives_a_connect_request() {
     let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let mut config = Server::start(100).await.config();
+    let mut config = TestServer::start(100).await.config();
     config.proxy_url = Some(format!("http://{}", proxy.local_addr().unwrap()).parse().unwrap());
     let host = config.cluster_url.authority().unwrap().to_string();
     let by = with_limits(config, Limits::default()).unwrap().build();
@@ -51,7 +51,7 @@ async fn socks(listener: TcpListener, name: &'static [u8], password: &'static [u
 
 #[tokio::test]
 async fn socks_proxy_gets_credentials_and_watches_share_it() {
-    let (server, proxy) = (Server::start(100).await, TcpListener::bind("127.0.0.1:0").await.unwrap());
+    let (server, proxy) = (TestServer::start(100).await, TcpListener::bind("127.0.0.1:0").await.unwrap());
     let (mut config, at) = (server.config(), proxy.local_addr().unwrap());
     let to = config.cluster_url.authority().unwrap().as_str().parse().unwrap();
     tokio::spawn(socks(proxy, b"me@corp", b"a:b", to));

@@ -37,7 +37,7 @@ use tokio_rustls::{
 
 /// A request, as the server saw it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct SeenRequest {
     /// Number of the connection, from 0.
     pub(super) connection: usize,
     pub(super) version: Version,
@@ -47,9 +47,9 @@ pub(super) struct Seen {
     pub(super) who: String,
 }
 
-pub(super) struct Server {
+pub(super) struct TestServer {
     url: String,
-    seen: Arc<parking_lot::Mutex<Vec<Seen>>>,
+    seen: Arc<parking_lot::Mutex<Vec<SeenRequest>>>,
     n_connections: Arc<AtomicUsize>,
     ends: broadcast::Sender<End>,
     /// The only client that gets a response; empty for all.
@@ -64,21 +64,28 @@ pub(super) enum End {
     Silent,
 }
 
-impl Server {
+impl TestServer {
     /// Starts a server with at most `n_streams` HTTP/2 streams per connection, or without HTTP/2 if it is 0.
     pub(super) async fn start(n_streams: u32) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("https://{}", listener.local_addr().unwrap());
-        let (seen, n_connections): (Arc<parking_lot::Mutex<Vec<Seen>>>, Arc<AtomicUsize>) = Default::default();
+        let (seen, n_connections): (Arc<parking_lot::Mutex<Vec<SeenRequest>>>, Arc<AtomicUsize>) = Default::default();
         let accepted = Arc::<parking_lot::Mutex<String>>::default();
         let (ends, _) = broadcast::channel(4);
         let protocols: &[&[u8]] = if n_streams > 0 { &[b"h2", b"http/1.1"] } else { &[] };
-        let (acceptor, counted, told) = (tls(protocols), n_connections.clone(), ends.clone());
+        let (acceptor, counted, end_sender) = (tls(protocols), n_connections.clone(), ends.clone());
         let notes = Notes { seen: seen.clone(), accepted: accepted.clone() };
         tokio::spawn(async move {
             while let Ok((stream, _peer)) = listener.accept().await {
                 let connection = counted.fetch_add(1, Ordering::Relaxed);
-                tokio::spawn(serve(stream, acceptor.clone(), n_streams, connection, notes.clone(), told.subscribe()));
+                tokio::spawn(serve(
+                    stream,
+                    acceptor.clone(),
+                    n_streams,
+                    connection,
+                    notes.clone(),
+                    end_sender.subscribe(),
+                ));
             }
         });
         Self { url, seen, n_connections, ends, accepted }
@@ -100,7 +107,7 @@ impl Server {
     }
 
     /// Returns the requests since the last call.
-    pub(super) fn take(&self) -> Vec<Seen> {
+    pub(super) fn take(&self) -> Vec<SeenRequest> {
         std::mem::take(&mut self.seen.lock())
     }
 
@@ -121,7 +128,7 @@ fn tls(protocols: &[&[u8]]) -> TlsAcceptor {
 
 #[derive(Clone)]
 struct Notes {
-    seen: Arc<parking_lot::Mutex<Vec<Seen>>>,
+    seen: Arc<parking_lot::Mutex<Vec<SeenRequest>>>,
     accepted: Arc<parking_lot::Mutex<String>>,
 }
 
@@ -186,16 +193,16 @@ async fn serve(
     mut ends: broadcast::Receiver<End>,
 ) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
-    let of_connection = stream.get_ref().1.peer_certificates().and_then(|chain| name_in(&chain[0]));
+    let certificate_name = stream.get_ref().1.peer_certificates().and_then(|chain| name_in(&chain[0]));
     let service = service_fn(move |request: Request<Incoming>| {
         let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
         let is_streaming = path.contains("watch=") || path.contains("follow=");
         let agent = request.headers().get("user-agent").map(|agent| agent.to_str().unwrap().to_owned());
         let token = request.headers().get("authorization").map(|token| token.to_str().unwrap().to_owned());
-        let who = token.or_else(|| of_connection.clone()).unwrap_or_default();
+        let who = token.or_else(|| certificate_name.clone()).unwrap_or_default();
         let is_rejected = ![String::new(), who.clone()].contains(&notes.accepted.lock());
         let (version, agent) = (request.version(), agent.unwrap_or_default());
-        notes.seen.lock().push(Seen { connection, version, path, agent, who });
+        notes.seen.lock().push(SeenRequest { connection, version, path, agent, who });
         let mut response = Response::new(if is_streaming && !is_rejected { open_body() } else { body() });
         if is_rejected {
             *response.status_mut() = StatusCode::UNAUTHORIZED;

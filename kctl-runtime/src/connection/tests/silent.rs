@@ -12,7 +12,7 @@ fn post() -> Request<Body> {
 
 #[tokio::test]
 async fn write_after_silence_uses_a_new_connection() {
-    let server = Server::start(0).await;
+    let server = TestServer::start(0).await;
     let by = client(&server, Limits { reuse_within: Duration::from_millis(1), ..Limits::default() });
     ask(&by, get("/api")).await;
     server.end(End::Silent);
@@ -24,7 +24,7 @@ async fn write_after_silence_uses_a_new_connection() {
 
 #[tokio::test]
 async fn unanswered_get_is_repeated_over_a_new_connection() {
-    let server = Server::start(0).await;
+    let server = TestServer::start(0).await;
     let by = client(&server, Limits { first_byte_within: Duration::from_millis(500), ..Limits::default() });
     // Leaves several idle connections, which all become silent.
     join_all((0..4).map(|_| ask(&by, get("/api")))).await;
@@ -37,7 +37,7 @@ async fn unanswered_get_is_repeated_over_a_new_connection() {
 
 #[tokio::test]
 async fn write_without_an_answer_is_sent_once() {
-    let server = Server::start(0).await;
+    let server = TestServer::start(0).await;
     let by = client(&server, Limits { first_byte_within: Duration::from_millis(1), ..Limits::default() });
     ask(&by, get("/api")).await;
     server.end(End::Silent);

@@ -58,7 +58,7 @@ struct Recorded {
     /// Number of reconciles so far, and of the newest one.
     n_reconciles: u64,
     reconciles: VecDeque<PastReconcile>,
-    /// By controller and key. A key leaves it with its next success, or when its object is gone.
+    /// By controller and key. A key leaves it with its next success, or when its object or its slot is gone.
     failures: HashMap<(String, ObjectKey), LastError>,
 }
 
@@ -98,6 +98,12 @@ impl History {
         newer
     }
 
+    /// Keeps the errors of only these keys of a controller. Another replica reconciles the others now, so none of their
+    /// successes would be recorded here.
+    pub(crate) fn retain_failures(&self, controller: &str, is_own: impl Fn(&ObjectKey) -> bool) {
+        self.recorded.lock().failures.retain(|(by, key), _failure| by != controller || is_own(key));
+    }
+
     /// Returns the last error of a key, if its last reconcile failed.
     pub(crate) fn failure(&self, controller: &str, key: &ObjectKey) -> Option<LastError> {
         self.recorded.lock().failures.get(&(controller.to_owned(), key.clone())).cloned()
@@ -108,8 +114,9 @@ impl History {
     /// Such a key is in no queue, so only this record still has its error.
     pub(crate) fn given_up(&self, controller: &str) -> Vec<LastError> {
         let recorded = self.recorded.lock();
-        let of_it = recorded.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
-        let mut given_up: Vec<LastError> = of_it.cloned().collect();
+        let failed_for_good =
+            recorded.failures.values().filter(|failure| failure.given_up && failure.controller == controller);
+        let mut given_up: Vec<LastError> = failed_for_good.cloned().collect();
         given_up.sort_by(|a, b| a.key.cmp(&b.key));
         given_up
     }

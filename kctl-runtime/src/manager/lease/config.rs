@@ -11,6 +11,8 @@ use kctl_apimachinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 /// Longest name of an object, in bytes.
 const NAME_LEN_MAX: usize = 253;
 pub(in crate::manager) const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// Longest Lease, 68 years: `leaseDurationSeconds` is an `int32`, so an API server rejects a longer one.
+const LEASE_DURATION_MAX: Duration = Duration::from_secs(i32::MAX as u64);
 /// Candidates wait up to this factor of the retry period longer (client-go, `JitterFactor`).
 pub(super) const JITTER: f64 = 1.2;
 
@@ -106,6 +108,9 @@ pub enum ElectionError {
     /// `lease_duration` is not a positive number of whole seconds, which is all that a Lease can store.
     #[error("leader election: --leader-elect-lease-duration ({0:?}) has to be whole seconds, and one at least")]
     NotWholeSeconds(Duration),
+    /// `lease_duration` is longer than the `int32` of seconds that a Lease can store.
+    #[error("leader election: --leader-elect-lease-duration ({0:?}) has to be at most {LEASE_DURATION_MAX:?}")]
+    TooLong(Duration),
     /// `retry_period` is zero.
     #[error("leader election: --leader-elect-retry-period has to be longer than nothing")]
     NoPeriod,
@@ -172,6 +177,9 @@ impl ElectionConfig {
         if self.lease_duration.subsec_nanos() != 0 || self.lease_duration.is_zero() {
             return Err(ElectionError::NotWholeSeconds(self.lease_duration));
         }
+        if self.lease_duration > LEASE_DURATION_MAX {
+            return Err(ElectionError::TooLong(self.lease_duration));
+        }
         let longer = |longer, longer_value: Duration, shorter, shorter_value: Duration| {
             if longer_value > shorter_value {
                 return Ok(());
@@ -180,7 +188,8 @@ impl ElectionConfig {
         };
         let (lease, renew) = ("--leader-elect-lease-duration", "--leader-elect-renew-deadline");
         longer(lease, self.lease_duration, renew, self.renew_deadline)?;
-        let waits = self.retry_period.mul_f64(JITTER);
+        // `mul_f64` would panic for a period near `Duration::MAX`.
+        let waits = Duration::try_from_secs_f64(self.retry_period.as_secs_f64() * JITTER).unwrap_or(Duration::MAX);
         longer(renew, self.renew_deadline, "1.2 times --leader-elect-retry-period", waits)
     }
 
@@ -263,7 +272,7 @@ mod tests {
     use crate::connection::UNACKNOWLEDGED_MAX;
 
     /// Longest time from the sending of data to its first retransmission, from which Linux counts (RFC 6298).
-    const FIRST_RETRANSMISSION_WITHIN: Duration = Duration::from_secs(1);
+    const FIRST_RETRANSMISSION_TIMEOUT: Duration = Duration::from_secs(1);
 
     #[test]
     fn kernel_drops_unacknowledged_writes_before_they_are_over() {
@@ -271,7 +280,7 @@ mod tests {
             let mut config = ElectionConfig::new("podset", "default", "a");
             config.lease_duration = Duration::from_secs(lease_duration);
             let timeout = config.write_timeout().min(config.shared_write_timeout());
-            UNACKNOWLEDGED_MAX + FIRST_RETRANSMISSION_WITHIN < timeout + config.write_margin()
+            UNACKNOWLEDGED_MAX + FIRST_RETRANSMISSION_TIMEOUT < timeout + config.write_margin()
         };
         assert!(is_dropped(LEASE_DURATION.as_secs()));
         assert_eq!([13, 14].map(is_dropped), [false, true], "the guide says from which Lease duration it holds");

@@ -208,7 +208,7 @@ impl Election {
             Input::WaitEnded => self.attempt(now, wall, &mut effects),
             Input::Read(lease) => self.handle_lease(&lease, now, wall, &mut effects),
             Input::Absent if self.releasing.is_some() => self.release_missing(now, wall, &mut effects),
-            Input::Absent if self.observed.is_held(now) => {
+            Input::Absent if self.observed.is_held_by_other(now) => {
                 // The Lease was deleted while another process leads. That process will create it again. The time of its
                 // last renewal is unknown, so the lease duration counts from now.
                 self.observed.record_deletion(now);
@@ -279,7 +279,7 @@ impl Election {
         if self.leading.is_some() && !is_own && !record.holder().is_empty() {
             return self.end(End::Lost(format!("{} is held by {}", self.lease_name(), record.holder())), effects);
         }
-        if self.observed.is_held(now) {
+        if self.observed.is_held_by_other(now) {
             return self.follow_holder(now, effects);
         }
         self.read_succeeded();
@@ -300,7 +300,7 @@ impl Election {
     /// The API server was restored from a backup. The other process works until it notices that, so the Lease counts as
     /// held for its duration. Processes that hold a Lease together write records for each other.
     fn shows_earlier_term(&self, now: Instant) -> bool {
-        self.leading.is_none() && self.holders != Holders::Together && self.observed.is_held(now)
+        self.leading.is_none() && self.holders != Holders::Together && self.observed.is_held_by_other(now)
     }
 
     /// Waits for another process that holds the Lease.

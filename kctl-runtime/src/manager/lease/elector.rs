@@ -55,7 +55,7 @@ pub struct Elector {
     /// Number of renewals that had to read first.
     slow_renewals: watch::Sender<u64>,
     /// Set when this process begins to lead, if nothing had renewed the Lease before.
-    of_new_lease: Arc<AtomicBool>,
+    joined_new_lease: Arc<AtomicBool>,
     /// Set if another part of the process watches the Lease.
     watched: Option<ObservedLease>,
     /// A holder that may be at work although the Lease is missing, and when it was suspected.
@@ -124,7 +124,7 @@ impl Elector {
             holder: watch::Sender::default(),
             failure: watch::Sender::default(),
             slow_renewals: watch::Sender::default(),
-            of_new_lease: Arc::default(),
+            joined_new_lease: Arc::default(),
             watched: None,
             suspect: None,
             holders: Holders::One,
@@ -165,7 +165,7 @@ impl Elector {
         self
     }
 
-    /// Sets the options of `generate-rbac` that print the permissions for the Lease, such as ` --shards 16`.
+    /// Sets the options of `generate-rbac` that print the permissions for the Lease, such as ` --shards 24`.
     pub(in crate::manager) fn with_role(mut self, options: String) -> Self {
         self.role = options;
         self
@@ -218,7 +218,7 @@ impl Elector {
             holder: self.holder.subscribe(),
             failure: self.failure.subscribe(),
             slow_renewals: self.slow_renewals.subscribe(),
-            of_new_lease: self.of_new_lease.clone(),
+            joined_new_lease: self.joined_new_lease.clone(),
             config: self.config.clone(),
         }
     }
@@ -281,7 +281,7 @@ impl Elector {
             }
             for effect in effects {
                 if matches!(effect, Effect::Leading(_)) && *self.state.borrow() == ElectionState::Standby {
-                    self.of_new_lease.store(election.joined_new_lease(), Ordering::Relaxed);
+                    self.joined_new_lease.store(election.joined_new_lease(), Ordering::Relaxed);
                 }
                 if let Some(end) = self.publish(effect) {
                     return end;

@@ -8,9 +8,9 @@ use tokio::time::Instant;
 use crate::writer::ApiError;
 
 /// An unchanged failure is logged once in this time. A different one is logged at once.
-const REPORT_AGAIN: Duration = Duration::from_secs(60);
-/// Maximum number of different failures that are logged within [`REPORT_AGAIN`]. Their messages may have times or numbers of
-/// requests.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+/// Maximum number of different failures that are logged within [`LOG_INTERVAL`]. Their messages may have times or
+/// numbers of requests.
 const REPORTS_MAX: usize = 8;
 
 /// The failures of an election that were logged since its requests last worked.
@@ -23,7 +23,7 @@ pub(super) struct FailureLog {
 impl FailureLog {
     /// Returns `true` if a failure has to be logged now, and remembers it.
     pub(super) fn add(&mut self, text: &str, now: Instant) -> bool {
-        self.reports.retain(|(_, when)| now.duration_since(*when) < REPORT_AGAIN);
+        self.reports.retain(|(_, when)| now.duration_since(*when) < LOG_INTERVAL);
         let is_new = self.reports.len() < REPORTS_MAX && self.reports.iter().all(|(reported, _)| reported != text);
         if is_new {
             self.reports.push((text.to_owned(), now));
@@ -72,6 +72,6 @@ mod tests {
         let (begin, mut log) = (Instant::now(), FailureLog::default());
         let n_logged = |log: &mut FailureLog, at| (0..100).filter(|n| log.add(&format!("request {n}"), at)).count();
         assert_eq!(n_logged(&mut log, begin), REPORTS_MAX);
-        assert_eq!(n_logged(&mut log, begin + REPORT_AGAIN), REPORTS_MAX);
+        assert_eq!(n_logged(&mut log, begin + LOG_INTERVAL), REPORTS_MAX);
     }
 }

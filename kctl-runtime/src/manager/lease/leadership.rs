@@ -41,7 +41,7 @@ pub struct Leadership {
     pub(super) holder: watch::Receiver<String>,
     pub(super) failure: watch::Receiver<Option<String>>,
     pub(super) slow_renewals: watch::Receiver<u64>,
-    pub(super) of_new_lease: Arc<AtomicBool>,
+    pub(super) joined_new_lease: Arc<AtomicBool>,
     pub(super) config: std::sync::Arc<ElectionConfig>,
 }
 
@@ -88,7 +88,7 @@ impl Leadership {
     ///
     /// If several processes hold the Lease together, none of them has held it for longer than a retry period.
     pub(in crate::manager) fn joined_new_lease(&self) -> bool {
-        self.of_new_lease.load(Ordering::Relaxed)
+        self.joined_new_lease.load(Ordering::Relaxed)
     }
 
     /// Returns the configuration of the election, with the Lease and the identity of this process.

@@ -80,7 +80,7 @@ mod tests {
     }
 
     /// Longer than anything takes on a busy machine.
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     fn runtime() -> Runtime {
         tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
@@ -117,7 +117,7 @@ mod tests {
             assert!(leadership.wait_until_leading().await);
             for _ in 0..3 {
                 // Blocks the only thread of this runtime.
-                updates.recv_timeout(PATIENCE).expect("a renewal");
+                updates.recv_timeout(TIMEOUT).expect("a renewal");
             }
             stop.send(true).unwrap();
             assert_eq!(election.await.unwrap(), End::Released);
@@ -135,7 +135,7 @@ mod tests {
             election.abort();
         });
         // Some renewals may have been sent before.
-        let ended = std::iter::repeat_with(|| updates.recv_timeout(PATIENCE)).take(1_000).find_map(Result::err);
+        let ended = std::iter::repeat_with(|| updates.recv_timeout(TIMEOUT)).take(1_000).find_map(Result::err);
         assert_eq!(ended, Some(mpsc::RecvTimeoutError::Disconnected), "it has the last client");
     }
 
@@ -144,7 +144,7 @@ mod tests {
         let (elections, _updates, _running) = election_thread();
         runtime().block_on(async {
             let election = tokio::spawn(elector(elections, Arc::new(|| panic!("no clock"))).run(pending()));
-            let ended = tokio::time::timeout(PATIENCE, election).await.expect("it ends");
+            let ended = tokio::time::timeout(TIMEOUT, election).await.expect("it ends");
             assert!(ended.unwrap_err().is_panic());
         });
     }
@@ -158,7 +158,7 @@ mod tests {
             let election = tokio::spawn(elector.run(pending()));
             assert!(leadership.wait_until_leading().await);
             drop(running);
-            let ended = tokio::time::timeout(PATIENCE, election).await.expect("it ends").unwrap();
+            let ended = tokio::time::timeout(TIMEOUT, election).await.expect("it ends").unwrap();
             assert_eq!(ended, End::Lost("the runtime of elections has shut down".into()));
         });
     }

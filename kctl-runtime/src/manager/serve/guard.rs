@@ -27,16 +27,16 @@ use super::{Page, text};
 use crate::writer::{ApiError, UserInfo, access, token};
 
 /// Lifetime of an authenticated token (controller-runtime, `pkg/metrics/filters`, as the next two).
-const KNOWN_FOR: Duration = Duration::from_secs(60);
+const TOKEN_TTL: Duration = Duration::from_secs(60);
 /// Lifetime of a permission.
-const ALLOWED_FOR: Duration = Duration::from_secs(300);
+const ALLOW_TTL: Duration = Duration::from_secs(300);
 /// Lifetime of a denial.
-const DENIED_FOR: Duration = Duration::from_secs(30);
+const DENY_TTL: Duration = Duration::from_secs(30);
 /// Lifetime of the rejection of a token. It is short, because a token that is rejected may become valid a moment later,
 /// when the API server has read a new service account.
-const REJECTED_FOR: Duration = Duration::from_secs(5);
+const REJECTED_TOKEN_TTL: Duration = Duration::from_secs(5);
 /// Time in which an error of the same text is logged once: anyone can cause errors.
-const LOGGED_EVERY: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of reviews that wait for their responses; others wait for them.
 const REVIEWS_MAX: usize = 4;
 /// Maximum number of cached reviews of one kind. At the bound expired ones are removed, then all.
@@ -119,9 +119,9 @@ impl Guard {
         let bearer = request.headers().get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let bearer = bearer.and_then(|value| value.split_once(' '));
         let secret = bearer.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { return Err(unauthorized(NO_TOKEN)) };
+        let Some(secret) = secret.filter(|secret| !secret.is_empty()) else { return Err(unauthorized_page(NO_TOKEN)) };
         let user = self.user(secret).await.map_err(|error| self.internal_error(&error))?;
-        let Some(user) = user else { return Err(unauthorized(REJECTED_TOKEN)) };
+        let Some(user) = user else { return Err(unauthorized_page(REJECTED_TOKEN)) };
         let path = request.uri().path();
         if self.allows(&user, path).await.map_err(|error| self.internal_error(&error))? {
             return Ok(());
@@ -145,8 +145,8 @@ impl Guard {
         }
         let user = token(&self.client, secret).await?;
         match &user {
-            Some(user) => self.users.lock().put(key, user.clone(), KNOWN_FOR),
-            None => self.rejected.lock().put(key, (), REJECTED_FOR),
+            Some(user) => self.users.lock().put(key, user.clone(), TOKEN_TTL),
+            None => self.rejected.lock().put(key, (), REJECTED_TOKEN_TTL),
         }
         Ok(user)
     }
@@ -167,7 +167,7 @@ impl Guard {
         // The semaphore is never closed.
         let _permit = self.reviews.acquire().await;
         let allowed = access(&self.client, user, path).await?;
-        self.allowed.lock().put(key, allowed, if allowed { ALLOWED_FOR } else { DENIED_FOR });
+        self.allowed.lock().put(key, allowed, if allowed { ALLOW_TTL } else { DENY_TTL });
         Ok(allowed)
     }
 
@@ -182,19 +182,19 @@ impl Guard {
         )
     }
 
-    /// Returns `true` unless the same text was logged within [`LOGGED_EVERY`].
+    /// Returns `true` unless the same text was logged within [`LOG_INTERVAL`].
     fn is_due_for_log(&self, text: &str) -> bool {
         let mut logged = self.logged.lock();
         let is_due = logged.get(&text.to_owned()).is_none();
         if is_due {
-            logged.put(text.to_owned(), (), LOGGED_EVERY);
+            logged.put(text.to_owned(), (), LOG_INTERVAL);
         }
         is_due
     }
 }
 
 /// Returns 401 with the header that tells a client to send a bearer token.
-fn unauthorized(why: &'static str) -> Page {
+fn unauthorized_page(why: &'static str) -> Page {
     let mut page = text(StatusCode::UNAUTHORIZED, why);
     page.headers_mut().insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Bearer"));
     page
@@ -363,15 +363,15 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn cached_reviews_are_bounded() {
         let mut reviews = CachedReviews(HashMap::new());
-        reviews.put(0, 0, DENIED_FOR);
+        reviews.put(0, 0, DENY_TTL);
         for n in 1..CACHED_REVIEWS_MAX {
-            reviews.put(n, n, KNOWN_FOR);
+            reviews.put(n, n, TOKEN_TTL);
         }
         assert_eq!(reviews.0.len(), CACHED_REVIEWS_MAX);
         tokio::time::sleep(Duration::from_secs(31)).await;
-        reviews.put(CACHED_REVIEWS_MAX, 1, KNOWN_FOR);
+        reviews.put(CACHED_REVIEWS_MAX, 1, TOKEN_TTL);
         assert_eq!((reviews.0.len(), reviews.get(&0)), (CACHED_REVIEWS_MAX, None), "the old one made place");
-        reviews.put(CACHED_REVIEWS_MAX + 1, 2, KNOWN_FOR);
+        reviews.put(CACHED_REVIEWS_MAX + 1, 2, TOKEN_TTL);
         assert_eq!((reviews.0.len(), reviews.get(&(CACHED_REVIEWS_MAX + 1))), (1, Some(2)), "none was old");
     }
 }

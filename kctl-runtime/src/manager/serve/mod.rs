@@ -63,7 +63,7 @@ const STREAMS_MAX: u32 = 8;
 /// Longest TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for the API server to authenticate and authorize a reader of metrics.
-const ADMIT_WITHIN: Duration = Duration::from_secs(30);
+const AUTHORIZE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Lifetime of a connection; scrapers and kubelets open a new one.
 const CONNECTION_MAX: Duration = Duration::from_secs(3_600);
 
@@ -196,11 +196,11 @@ impl Server {
     /// Checks the request with the guard, if there is one, and returns the page.
     async fn respond(&self, request: &Request<()>) -> Page {
         match &self.guard {
-            Some(guard) => match timeout(ADMIT_WITHIN, guard.admit(request)).await {
+            Some(guard) => match timeout(AUTHORIZE_TIMEOUT, guard.admit(request)).await {
                 Ok(Ok(())) => respond(&self.pages, request),
                 Ok(Err(rejected)) => rejected,
                 Err(_elapsed) => {
-                    let text = format!("the API server did not answer within {ADMIT_WITHIN:?}; ask again\n");
+                    let text = format!("the API server did not answer within {AUTHORIZE_TIMEOUT:?}; ask again\n");
                     self::text(StatusCode::GATEWAY_TIMEOUT, text)
                 }
             },

@@ -26,7 +26,7 @@ use crate::manager::metrics::{Metrics, ReadCounter};
 
 /// Interval at which files are read (controller-runtime, `pkg/certwatcher`). A mounted Secret changes by a
 /// symbolic link, which not every way of watching files notices.
-const LOOK_EVERY: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The source of a server's certificate.
 ///
@@ -152,7 +152,7 @@ impl Tls {
     pub(crate) async fn refresh(mut self) {
         let Certificate::Files { certificate, key } = self.certificate else { return std::future::pending().await };
         loop {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let changed = Pem::read(&certificate, &key).and_then(|fresh| {
                 if fresh == self.read {
                     return Ok(None);

@@ -15,7 +15,13 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{ShardConfig, coordinator::Coordinator, division::Seats, view::Shared};
+use super::{
+    ShardConfig,
+    coordinator::Coordinator,
+    division::{Division, Seats},
+    observed_leases::SeatNote,
+    view::Shared,
+};
 use crate::{
     freezer,
     manager::lease::{Holders, LeaseAnnotation, release_expired},
@@ -24,8 +30,10 @@ use crate::{
 
 /// Annotation of the Lease of a seat: the live seats as its holder sees them, such as `0,1,3`.
 const LIVE_SEATS: &str = "kctl.dev/live-seats";
+/// Follows the live seats if the holder asks for slots although its caches are incomplete.
+const INCOMPLETE: &str = " incomplete";
 /// Wait before the next seat is tried after one that was held was lost.
-const SEAT_AGAIN_AFTER: Duration = Duration::from_millis(200);
+const SEAT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// The end of a try to hold a seat.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,19 +52,20 @@ pub(super) struct Sweep {
     tried: BTreeMap<String, Instant>,
 }
 
-/// Returns the live seats that the holder of a seat has noted; `None` without a valid note. A holder with an empty note
-/// asks for no slot.
+/// Returns the note of the holder of a seat; `None` without a valid note. A holder with an empty note asks for no slot.
 ///
 /// Replicas note seats in order, so a valid note names at most [`SLOTS_MAX`]. A longer one, which another client wrote, would
 /// cost each replica a sort of its seats for all slots.
-pub(super) fn live_seats_of(lease: &Value) -> Option<Vec<u32>> {
+pub(super) fn note_of(lease: &Value) -> Option<SeatNote> {
     let text = lease["metadata"]["annotations"][LIVE_SEATS].as_str()?;
     if text.is_empty() {
-        return Some(Vec::new());
+        return Some(SeatNote { live: Vec::new(), has_complete_caches: false });
     }
-    let seats: Vec<u32> = text.split(',').map(|seat| seat.parse().ok()).collect::<Option<_>>()?;
-    let is_valid = seats.is_sorted_by(|seat, next| seat < next) && seats.iter().all(|seat| *seat < SLOTS_MAX);
-    is_valid.then_some(seats)
+    let incomplete = text.strip_suffix(INCOMPLETE);
+    let (seats, has_complete_caches) = (incomplete.unwrap_or(text), incomplete.is_none());
+    let live: Vec<u32> = seats.split(',').map(|seat| seat.parse().ok()).collect::<Option<_>>()?;
+    let is_valid = live.is_sorted_by(|seat, next| seat < next) && live.iter().all(|seat| *seat < SLOTS_MAX);
+    is_valid.then_some(SeatNote { live, has_complete_caches })
 }
 
 /// Returns the seats that count as held, including the one of this replica. A seat that this replica has lost does not
@@ -73,19 +82,47 @@ impl Coordinator {
         let shared = self.shared.lock();
         let live = live(&shared, &self.config, shared.seat, now);
         let n_notes = shared.observed_leases.n_notes();
-        if known.own == shared.seat && known.live == live && known.n_notes == n_notes {
+        let asks = shared.asks_for_slots;
+        if known.own == shared.seat && known.live == live && known.n_notes == n_notes && known.asks == asks {
             return None;
         }
-        let note = |seat: u32| shared.observed_leases.live_seats(&seat_name(self.config.name(), seat));
+        let note = |seat: u32| shared.observed_leases.note(&seat_name(self.config.name(), seat));
         if let Some(own) = shared.seat {
-            let noted = note(own);
+            let noted = note(own).map(|note| &note.live);
             let is_news = known.live != live || known.noted.get(&own) != noted;
-            if shared.asks_for_slots && is_news && noted.is_some_and(|noted| *noted != live) {
+            if asks && is_news && noted.is_some_and(|noted| *noted != live) {
                 self.note_changed.notify_one();
             }
         }
-        let noted = live.iter().filter_map(|seat| Some((*seat, note(*seat)?.clone()))).collect();
-        Some(Seats { own: shared.seat, live, noted, n_notes })
+        let noted = live.iter().filter_map(|seat| Some((*seat, note(*seat)?.live.clone()))).collect();
+        // A holder without a note asks for slots, too.
+        let can_work = |seat: u32| note(seat).is_none_or(|note| note.has_complete_caches);
+        let has_complete_peer = live.iter().any(|seat| shared.seat != Some(*seat) && can_work(*seat));
+        Some(Seats { own: shared.seat, live, noted, n_notes, asks, has_complete_peer })
+    }
+
+    /// Asks for the slots of this replica, and continues to ask from then on.
+    ///
+    /// With incomplete caches it waits while another replica can work on the slots. Otherwise it asks for them, so that
+    /// the controllers whose caches are complete work on them.
+    pub(super) fn ask_for_slots(&self, division: &mut Division, now: Instant) {
+        {
+            let mut shared = self.shared.lock();
+            let waits = !shared.has_complete_caches && division.seats().has_complete_peer;
+            if waits || std::mem::replace(&mut shared.asks_for_slots, true) {
+                return;
+            }
+        }
+        self.note_changed.notify_one();
+        if let Some(seats) = self.seats_if_changed(division.seats(), now) {
+            division.divide(seats);
+        }
+    }
+
+    /// Records that the caches are complete, so that this replica asks for slots and its note tells the others.
+    pub(super) fn note_complete_caches(&self) {
+        self.shared.lock().has_complete_caches = true;
+        self.note_changed.notify_one();
     }
 
     /// Starts to release seats that this replica has seen expire, and returns when to try again.
@@ -153,7 +190,7 @@ impl Coordinator {
                 continue;
             }
             taken.clear();
-            drop(timeout(SEAT_AGAIN_AFTER, left.wait_for(|left| *left)).await);
+            drop(timeout(SEAT_RETRY_DELAY, left.wait_for(|left| *left)).await);
         }
     }
 
@@ -182,7 +219,8 @@ impl Coordinator {
                 return String::new();
             }
             let live = live(&shared, &config, Some(seat), Instant::now());
-            live.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+            let note = live.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+            if shared.has_complete_caches { note } else { note + INCOMPLETE }
         };
         LeaseAnnotation { name: LIVE_SEATS, value: Box::new(value), changed: self.note_changed.clone() }
     }
@@ -233,11 +271,15 @@ mod tests {
     #[test]
     fn missing_or_invalid_note_counts_as_none() {
         let lease = |note: Value| json!({ "metadata": { "annotations": { LIVE_SEATS: note } } });
-        assert_eq!(live_seats_of(&lease("0,3".into())), Some(vec![0, 3]));
-        assert_eq!(live_seats_of(&lease("".into())), Some(Vec::new()));
-        for note in [",".into(), "0,x".into(), "3,0".into(), "0,0".into(), "0,256".into(), Value::Null] {
-            assert_eq!(live_seats_of(&lease(note)), None);
+        let note = |live: &[u32], has_complete_caches| Some(SeatNote { live: live.to_vec(), has_complete_caches });
+        assert_eq!(note_of(&lease("0,3".into())), note(&[0, 3], true));
+        assert_eq!(note_of(&lease("0,3 incomplete".into())), note(&[0, 3], false));
+        assert_eq!(note_of(&lease("".into())), note(&[], false));
+        for note in [",", "0,x", "3,0", "0,0", "0,256", "0 complete", " incomplete"] {
+            assert_eq!(note_of(&lease(note.into())), None, "{note}");
         }
-        assert_eq!(live_seats_of(&json!({})), None);
+        for lease in [lease(Value::Null), json!({})] {
+            assert_eq!(note_of(&lease), None);
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Time for reconciles to notice that they were cut off: they only need to be polled.
-const CUT_OFF_WITHIN: Duration = Duration::from_secs(1);
+const CUT_OFF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The parts of the process that a slot's owner has to empty before the next one begins.
 #[derive(Clone)]
@@ -109,7 +109,7 @@ impl Holder {
             "cutting off reconciles that still run {period:?} after the hand-over of their slot began"
         );
         self.end(slot);
-        if timeout(CUT_OFF_WITHIN, self.wait_until_idle(slot)).await.is_ok() {
+        if timeout(CUT_OFF_TIMEOUT, self.wait_until_idle(slot)).await.is_ok() {
             return true;
         }
         let running = self.queues.iter().flat_map(|queue| queue.processing_for(Duration::ZERO));

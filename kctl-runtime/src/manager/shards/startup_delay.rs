@@ -10,9 +10,9 @@ use tokio::time::Instant;
 use super::division::Seats;
 
 /// Wait for another seat, from the last one that was taken or left.
-const NEXT_SEAT_WITHIN: Duration = Duration::from_millis(200);
+const NEXT_SEAT_TIMEOUT: Duration = Duration::from_millis(200);
 /// Longest wait.
-const SETTLES_FOR: Duration = Duration::from_secs(1);
+const STARTUP_DELAY_MAX: Duration = Duration::from_secs(1);
 
 /// Pure: the time is an argument. It begins when this replica has a seat, and never again after that.
 #[derive(Debug, Default)]
@@ -31,13 +31,13 @@ impl StartupDelay {
     pub(super) fn observe(&mut self, seats: &Seats, now: Instant) {
         match self {
             Self::NotBegun if seats.own.is_some() => {
-                let (end, limit) = (now + NEXT_SEAT_WITHIN, now + SETTLES_FOR);
+                let (end, limit) = (now + NEXT_SEAT_TIMEOUT, now + STARTUP_DELAY_MAX);
                 *self = Self::Waiting { live: seats.live.clone(), end, limit };
             }
             Self::Waiting { end, .. } if now >= *end => *self = Self::Over,
             Self::Waiting { live, end, limit } if *live != seats.live => {
                 live.clone_from(&seats.live);
-                *end = (*limit).min(now + NEXT_SEAT_WITHIN);
+                *end = (*limit).min(now + NEXT_SEAT_TIMEOUT);
             }
             Self::NotBegun | Self::Waiting { .. } | Self::Over => {}
         }

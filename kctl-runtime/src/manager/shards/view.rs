@@ -43,8 +43,10 @@ impl std::fmt::Debug for ShardView {
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) seat: Option<u32>,
-    /// `false` while this replica waits for others that start at the same time.
+    /// `false` while this replica waits for others that start at the same time, or for its caches. It never becomes `false` again.
     pub(super) asks_for_slots: bool,
+    /// `true` once all caches were complete.
+    pub(super) has_complete_caches: bool,
     pub(super) observed_leases: ObservedLeases,
     /// The elections in which this replica takes part, by the name of the Lease.
     pub(super) elections: BTreeMap<String, Leadership>,

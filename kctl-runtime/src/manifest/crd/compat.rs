@@ -27,7 +27,7 @@ use std::fmt::{self, Display};
 
 use serde_json::{Map, Value};
 
-use super::values::{IPV4, URI, UUID, integer};
+use super::values::{IPV4, TEXT_FORMATS, URI, UUID, integer};
 
 /// A difference between two CRDs that breaks stored objects or clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -344,7 +344,7 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
         ("maxProperties", false, "larger"),
     ] {
         let Some(after) = new[key].as_f64() else { continue };
-        if is_of_type(old, key, after) {
+        if is_implied_by_type(old, key, after) {
             continue;
         }
         match old[key].as_f64() {
@@ -362,7 +362,7 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
         }
     }
     for key in ["multipleOf", "pattern", "format", "not", "oneOf", "anyOf", "allOf"] {
-        let is_open = (key == "format" && !is_tighter_format(old, new)) || is_of_format(old, key, &new[key]);
+        let is_open = (key == "format" && !is_tighter_format(old, new)) || is_implied_by_format(old, key, &new[key]);
         if !new[key].is_null() && new[key] != old[key] && !is_open {
             let what = if old[key].is_null() {
                 format!("has the new constraint {key} {}", new[key])
@@ -378,17 +378,17 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
 ///
 /// No program with that type could read values beyond it, so the bound breaks nothing.
 #[expect(clippy::cast_precision_loss, reason = "bounds of types of up to 32 bits are exact")]
-fn is_of_type(old: &Value, key: &str, bound: f64) -> bool {
-    let of_int_or_string = Some((Some(i64::from(i32::MIN)), Some(i64::from(i32::MAX)), ""));
-    let is_either = old["x-kubernetes-int-or-string"] == true;
-    let of_type = if is_either { of_int_or_string } else { old["format"].as_str().and_then(integer) };
-    let Some((low, high, _)) = of_type else { return false };
-    let of_type = if key == "minimum" { low } else { high };
-    ["minimum", "maximum"].contains(&key) && of_type.is_some_and(|value| (value as f64).total_cmp(&bound).is_eq())
+fn is_implied_by_type(old: &Value, key: &str, bound: f64) -> bool {
+    let int_or_string_range = Some((Some(i64::from(i32::MIN)), Some(i64::from(i32::MAX)), ""));
+    let is_int_or_string = old["x-kubernetes-int-or-string"] == true;
+    let range = if is_int_or_string { int_or_string_range } else { old["format"].as_str().and_then(integer) };
+    let Some((low, high, _)) = range else { return false };
+    let range = if key == "minimum" { low } else { high };
+    ["minimum", "maximum"].contains(&key) && range.is_some_and(|value| (value as f64).total_cmp(&bound).is_eq())
 }
 
 /// Returns `true` if a restriction only repeats what the old format meant.
-fn is_of_format(old: &Value, key: &str, after: &Value) -> bool {
+fn is_implied_by_format(old: &Value, key: &str, after: &Value) -> bool {
     match (key, old["format"].as_str().unwrap_or_default()) {
         ("pattern", "ipv4") => after == IPV4,
         ("pattern", "uuid") => after == UUID,
@@ -413,36 +413,6 @@ fn allowed_values(schema: &Value) -> Option<Vec<&Value>> {
     let listed = schema["enum"].as_array().or_else(|| only_allowed(&schema["allOf"]))?;
     Some(listed.iter().filter(|value| !value.is_null()).collect())
 }
-
-/// Formats of strings that API servers check. They ignore all others, and `password` accepts every string
-/// (apiextensions-apiserver, `pkg/apiserver/validation/formats.go`, `supportedVersionedFormats`).
-pub(super) const TEXT_FORMATS: [&str; 25] = [
-    "bsonobjectid",
-    "byte",
-    "cidr",
-    "creditcard",
-    "date",
-    "datetime",
-    "duration",
-    "email",
-    "hexcolor",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "k8slongname",
-    "k8sshortname",
-    "mac",
-    "rgbcolor",
-    "ssn",
-    "uri",
-    "uuid",
-    "uuid3",
-    "uuid4",
-    "uuid5",
-];
 
 /// Returns `true` if values of the old format may be invalid in the new one.
 ///

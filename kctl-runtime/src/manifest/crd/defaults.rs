@@ -146,14 +146,14 @@ fn wrong_alternative(schema: &Value, given: &Value) -> Option<&'static str> {
         found.is_empty()
     };
     let n_fit = |key: &str| schema[key].as_array().map(|all| (all.iter().filter(|one| fits(one)).count(), all.len()));
-    let is_either = schema["x-kubernetes-int-or-string"] == true;
-    if !is_either && n_fit("anyOf").is_some_and(|(n, _)| n == 0) {
+    let is_int_or_string = schema["x-kubernetes-int-or-string"] == true;
+    if !is_int_or_string && n_fit("anyOf").is_some_and(|(n, _)| n == 0) {
         return Some("no schema of `anyOf` fits");
     }
     if n_fit("oneOf").is_some_and(|(n, _)| n != 1) {
         return Some("not exactly one schema of `oneOf` fits");
     }
-    if !is_either && n_fit("allOf").is_some_and(|(n, all)| n != all) {
+    if !is_int_or_string && n_fit("allOf").is_some_and(|(n, all)| n != all) {
         return Some("not all schemas of `allOf` fit");
     }
     (schema["not"].is_object() && fits(&schema["not"])).then_some("the schema of `not` fits")

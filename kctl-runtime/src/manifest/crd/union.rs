@@ -47,12 +47,12 @@ pub(super) struct FieldConflict {
     /// The difference.
     pub(super) what: String,
     /// `true` if the field is in the enum and in the struct around it.
-    pub(super) is_beside: bool,
+    pub(super) is_tag_sibling: bool,
 }
 
 impl FieldConflict {
     fn new(what: impl Into<String>) -> Self {
-        Self { field: String::new(), what: what.into(), is_beside: false }
+        Self { field: String::new(), what: what.into(), is_tag_sibling: false }
     }
 
     fn below(mut self, field: &str) -> Self {
@@ -68,7 +68,7 @@ impl FieldConflict {
     /// Returns the remedy.
     pub(super) fn help(&self) -> String {
         let name = self.field.rsplit('.').next().unwrap_or_default().trim_end_matches("[]");
-        if self.is_beside {
+        if self.is_tag_sibling {
             "rename one of the two".to_owned()
         } else if name.is_empty() {
             "give the variants fields, so that all of them are objects".to_owned()
@@ -335,9 +335,9 @@ fn single_tag_value(schema: &Value) -> Option<&Value> {
 /// Merges a field of several variants. In a struct with a flattened enum the field has to be the same everywhere.
 fn merge_sources(sources: &[Source]) -> Result<Merged, FieldConflict> {
     let schemas: Vec<Value> = sources.iter().map(|source| source.schema.clone()).collect();
-    let is_beside = sources.iter().any(|source| source.variant.is_none());
-    if is_beside && schemas.iter().any(|schema| *schema != schemas[0]) {
-        return Err(FieldConflict { is_beside: true, ..FieldConflict::new("it is also a field beside the enum") });
+    let is_tag_sibling = sources.iter().any(|source| source.variant.is_none());
+    if is_tag_sibling && schemas.iter().any(|schema| *schema != schemas[0]) {
+        return Err(FieldConflict { is_tag_sibling: true, ..FieldConflict::new("it is also a field beside the enum") });
     }
     merge(schemas)
 }

@@ -9,7 +9,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::compat::TEXT_FORMATS;
 use crate::markers::{FORMAT, allowed_values};
 
 /// An IPv4 address as Rust reads it. API servers also accept leading zeros (`010.0.0.1`) and
@@ -20,6 +19,36 @@ pub(super) const IPV4: &str =
 pub(super) const UUID: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$|^[0-9a-fA-F]{32}$";
 /// A URI with a scheme. API servers accept a path for `format: uri`.
 pub(super) const URI: &str = "^[A-Za-z][A-Za-z0-9+.-]*:";
+
+/// Formats of strings that API servers check. They ignore all others, and `password` accepts every string
+/// (apiextensions-apiserver, `pkg/apiserver/validation/formats.go`, `supportedVersionedFormats`).
+pub(super) const TEXT_FORMATS: [&str; 25] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
 
 /// The integer formats of schemars, the bounds of their types, and the formats that API servers know.
 ///

@@ -78,8 +78,8 @@ impl TypeCheck<'_> {
             self.report(path, "the fields of a tuple have no names, which a CRD can't express", "use a struct");
         }
         for key in ["oneOf", "anyOf"] {
-            let is_either = schema["x-kubernetes-int-or-string"] == true;
-            let Some(variants) = schema[key].as_array().filter(|_| !is_either) else { continue };
+            let is_int_or_string = schema["x-kubernetes-int-or-string"] == true;
+            let Some(variants) = schema[key].as_array().filter(|_| !is_int_or_string) else { continue };
             if !self.types(variants, key, path) {
                 self.fields(schema, path);
             }

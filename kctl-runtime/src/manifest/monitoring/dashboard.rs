@@ -104,14 +104,14 @@ const ALWAYS: &[Panel] = &[
 ];
 
 /// Panels of programs with leader election.
-const OF_AN_ELECTION: &[Panel] = &[Panel {
+const ELECTION_PANELS: &[Panel] = &[Panel {
     title: "Leader",
     unit: "none",
     lines: &[("max by (pod) (leader_election_master_status{$})", "{{pod}}")],
 }];
 
 /// Panels of programs whose replicas share the keys by slots.
-const OF_SHARDS: &[Panel] = &[
+const SHARD_PANELS: &[Panel] = &[
     Panel {
         title: "Slots",
         unit: "none",
@@ -129,8 +129,8 @@ const OF_SHARDS: &[Panel] = &[
 
 /// Returns the dashboard as JSON. Its uid is derived from the name, so that an update replaces it.
 pub(super) fn dashboard(options: &RbacOptions, selector: &str, manager: ManagerOptions) -> Value {
-    let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
-    let shards = if manager.slots().is_some() { OF_SHARDS } else { &[] };
+    let election = if manager.leader_elect { ELECTION_PANELS } else { &[] };
+    let shards = if manager.slots().is_some() { SHARD_PANELS } else { &[] };
     let panels: Vec<Value> = ALWAYS
         .iter()
         .chain(election)

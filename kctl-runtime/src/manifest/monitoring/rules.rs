@@ -116,7 +116,7 @@ const ALWAYS: &[Rule] = &[
 ];
 
 /// Alerts of programs with leader election.
-const OF_AN_ELECTION: &[Rule] = &[
+const ELECTION_RULES: &[Rule] = &[
     Rule {
         alert: "ControllerWithoutLeader",
         when: "sum(leader_election_master_status{$}) < 1",
@@ -137,7 +137,7 @@ const OF_AN_ELECTION: &[Rule] = &[
 
 /// Alerts of programs whose replicas share the keys by slots. A rejected replica may have another number of slots than
 /// the replicas that work, so it does not count.
-const OF_SHARDS: &[Rule] = &[
+const SHARD_RULES: &[Rule] = &[
     Rule {
         alert: "ControllerSlotsWithoutOwner",
         when: "max(kctl_slots{$} unless kctl_slots_rejected{$} == 1) - sum(kctl_slots_owned{$}) > 0",
@@ -177,8 +177,8 @@ const OF_SHARDS: &[Rule] = &[
 
 /// Returns the rules of the `PrometheusRule`, with the labels of the program filled in.
 pub(super) fn rules(selector: &str, manager: ManagerOptions) -> Vec<Value> {
-    let election = if manager.leader_elect { OF_AN_ELECTION } else { &[] };
-    let shards = if manager.slots().is_some() { OF_SHARDS } else { &[] };
+    let election = if manager.leader_elect { ELECTION_RULES } else { &[] };
+    let shards = if manager.slots().is_some() { SHARD_RULES } else { &[] };
     let rule = |rule: &Rule| {
         json!({
             "alert": rule.alert,

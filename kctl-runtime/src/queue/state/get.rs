@@ -50,7 +50,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
 
     /// Ends the processing of a key. Returns its duration and the task to wake, or `None` if the key was not being
     /// processed.
-    pub(in crate::queue) fn done(&mut self, key: &K, now: Instant) -> Option<(Duration, Wake)> {
+    pub(in crate::queue) fn finish_processing(&mut self, key: &K, now: Instant) -> Option<(Duration, Wake)> {
         let order = self.next_number();
         let id = self.keys.find(key)?;
         let work = self.keys.value_mut(id).processing.take()?;

@@ -116,14 +116,14 @@ impl Source {
     /// their last good state is part of the result.
     pub(in crate::source) async fn read_list(&self, operation: &Operation, body: Body) -> Result<Input, ApiError> {
         let mut objects = Vec::new();
-        let heard = || self.condition.record_response();
+        let on_data = || self.condition.record_response();
         let take = |item: &str| {
             if self.not_selected(item).is_none() {
                 objects.extend(self.accept_or_last(item, Arrival::Listed));
             }
             Ok(())
         };
-        let ListMeta { resource_version, token, shard_info } = each_item(operation, body, heard, take).await?;
+        let ListMeta { resource_version, token, shard_info } = each_item(operation, body, on_data, take).await?;
         self.record_selected(shard_info.is_some());
         Ok(Input::Page { objects, version: resource_version, token })
     }

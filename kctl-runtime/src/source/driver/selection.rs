@@ -84,7 +84,7 @@ impl Source {
     /// Drops the objects of slots that this replica has lost.
     ///
     /// Call it only after the reconciles of those slots have ended. Objects of a slot that is gained in between come
-    /// back with the list of [`compare`](Self::compare), which waits for this.
+    /// back with the list of [`compare_since`](Self::compare_since), which waits for this.
     pub(crate) async fn drop_lost(&self) {
         let Some(filter) = self.filter() else { return };
         let _one_at_a_time = self.moving.lock().await;

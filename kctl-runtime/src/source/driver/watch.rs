@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Source;
 use crate::{
+    object::drop_unread_values,
     source::{
         METADATA,
         condition::Activity,
@@ -29,7 +30,7 @@ const WATCH: &str = "watch=true&allowWatchBookmarks=true";
 const WATCH_GRACE: Duration = Duration::from_secs(5);
 
 /// A watch that was open for this time works, even if it has sent no event yet.
-const WORKS_AFTER: Duration = Duration::from_secs(1);
+const WATCH_ESTABLISHED_AFTER: Duration = Duration::from_secs(1);
 
 /// The use of a line of a watch that continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +47,8 @@ struct OpenWatch {
     chunks: Chunks,
     lines: Lines,
     began: Instant,
-    /// Is `true` once the watch has sent an event, or was open for [`WORKS_AFTER`]. The head of a response proves nothing:
-    /// a proxy answers 200 with a page, too.
+    /// Is `true` once the watch has sent an event, or was open for [`WATCH_ESTABLISHED_AFTER`]. The head of a response
+    /// proves nothing: a proxy answers 200 with a page, too.
     works: bool,
     /// Number of calls of [`check_served`](Source::check_served) at its begin. A later call ends it.
     n_checks: u32,
@@ -127,7 +128,7 @@ impl Source {
             if self.is_reselected(scope) || self.is_checked(watch) {
                 return false;
             }
-            let until = if watch.works { silent_at } else { silent_at.min(watch.began + WORKS_AFTER) };
+            let until = if watch.works { silent_at } else { silent_at.min(watch.began + WATCH_ESTABLISHED_AFTER) };
             let chunk = tokio::select! {
                 biased;
                 chunk = timeout_at(until, watch.chunks.next()) => chunk,
@@ -136,6 +137,7 @@ impl Source {
             match chunk {
                 Ok(Some(Ok(chunk))) => {
                     self.condition.record_response();
+                    drop_unread_values();
                     watch.lines.push(&chunk);
                     return true;
                 }

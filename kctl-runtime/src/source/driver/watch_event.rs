@@ -69,7 +69,7 @@ impl Source {
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
             "BOOKMARK" => Bookmark::read(json),
-            "ERROR" => return Err(ApiError::rejected(self.watching(), 500, None, json)),
+            "ERROR" => return Err(ApiError::watch_error(self.watching(), json)),
             other => {
                 self.condition.record_unknown_event(&self.config, other);
                 None

@@ -75,9 +75,12 @@ impl Cache {
     ///
     /// Then the API server was restored from a backup with `etcdutl snapshot restore --bump-revision`, as the
     /// documentation of Kubernetes recommends. Objects have earlier versions again, and lists have later ones.
+    ///
+    /// A listed state that was received before the cached one proves nothing. It was the cached state when the list arrived,
+    /// and represents an item that cannot be decoded.
     fn is_undone_by(&self, listed: &Stored, list: Option<u64>) -> bool {
-        let cached = self.get(listed.key()).and_then(|cached| cached.meta().revision());
-        let versions = cached.zip(listed.meta().revision()).zip(list);
+        let cached = self.get(listed.key()).filter(|cached| !listed.was_received_before(cached));
+        let versions = cached.and_then(|cached| cached.meta().revision()).zip(listed.meta().revision()).zip(list);
         versions.is_some_and(|((cached, listed), list)| listed < cached && cached <= list)
     }
 

@@ -36,14 +36,14 @@ impl Cache {
     /// Returns `true` if the cache has everything that `present` lists, or a newer state of it, and nothing that it
     /// lacks.
     pub(crate) fn has_all(&self, scope: &NamespaceScope, present: &ListedVersions) -> bool {
-        let is_there = |cached: &Arc<Stored>| {
+        let is_listed = |cached: &Arc<Stored>| {
             let is_newer =
                 || cached.meta().revision().zip(present.version).is_some_and(|(revision, list)| revision > list);
             present.keys.contains(cached.key()) || is_newer()
         };
         let mut missing = present.missing.iter();
         missing.all(|(key, uid, version)| self.has(key, uid, version))
-            && self.all().filter(|cached| self.is_in(cached.key(), scope)).all(is_there)
+            && self.all().filter(|cached| self.is_in(cached.key(), scope)).all(is_listed)
     }
 
     /// Applies a concurrent list of one namespace. Objects that are not in it are deleted, unless they are newer.

@@ -42,8 +42,8 @@ impl Cache {
     fn among(&self, namespace: Option<&str>) -> impl Iterator<Item = &Arc<Stored>> {
         // The empty name sorts before all names of the namespace.
         let first = ObjectKey::new(namespace, "");
-        let is_there = move |object: &&Arc<Stored>| object.meta().namespace() == namespace;
-        self.sorted.range(first..).map(|ByKey(object)| object).take_while(is_there)
+        let is_in_namespace = move |object: &&Arc<Stored>| object.meta().namespace() == namespace;
+        self.sorted.range(first..).map(|ByKey(object)| object).take_while(is_in_namespace)
     }
 
     /// Returns the objects whose controller has this uid.

@@ -29,10 +29,10 @@ use super::lru_map::LruMap;
 /// Maximum number of objects, of event kinds and of series that are remembered, each. The least recently used one is
 /// dropped first.
 pub(super) const REMEMBERED_MAX: usize = 4_096;
-/// The tenth detail of one kind, each within [`SIMILAR_WITHIN`] of the last, starts a combined event.
+/// The tenth detail of one kind, each within [`SIMILAR_EVENTS_INTERVAL`] of the last, starts a combined event.
 const NOTES_MAX: usize = 10;
 /// Pause after which the count of details restarts.
-const SIMILAR_WITHIN: Duration = Duration::from_secs(600);
+const SIMILAR_EVENTS_INTERVAL: Duration = Duration::from_secs(600);
 /// Maximum number of requests about one object in a burst.
 const BURST: u32 = 25;
 /// Time after which a used-up burst allows one more request.
@@ -179,7 +179,7 @@ impl Correlator {
     /// An event that repeats exactly continues its own series, even if nine similar ones exist.
     fn is_aggregated(&mut self, key: &Kind, detail: &Detail, now: Instant) -> bool {
         let fresh = || AggregateRecord { details: HashSet::new(), last: now };
-        if self.similar.get_mut(key).is_none_or(|similar| now.duration_since(similar.last) > SIMILAR_WITHIN) {
+        if self.similar.get_mut(key).is_none_or(|similar| now.duration_since(similar.last) > SIMILAR_EVENTS_INTERVAL) {
             self.similar.insert(key.clone(), fresh());
         }
         let Some(similar) = self.similar.get_mut(key) else { return false };

@@ -28,7 +28,7 @@ const TRIES_MAX: u32 = 12;
 /// Wait between two tries; the first one is a part of it, which differs by controller.
 ///
 /// client-go randomizes the first wait for the same reason: after an API server restarts, not all clients come at once.
-const AGAIN_AFTER: Duration = Duration::from_secs(10);
+const RETRY_DELAY: Duration = Duration::from_secs(10);
 /// Interval at which ended series are looked for.
 const TICK: Duration = Duration::from_secs(60);
 /// Longest name of an object, in bytes.
@@ -151,7 +151,7 @@ impl Sender {
             guard.finish(&response);
             match response {
                 Err(ApiError::NoResponse { .. }) if tries < TRIES_MAX => {
-                    let wait = if tries == 1 { AGAIN_AFTER * u32::from(self.suffix % 100) / 100 } else { AGAIN_AFTER };
+                    let wait = if tries == 1 { RETRY_DELAY * u32::from(self.suffix % 100) / 100 } else { RETRY_DELAY };
                     tries += 1;
                     tokio::time::sleep(wait).await;
                 }

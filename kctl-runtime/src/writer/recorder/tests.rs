@@ -32,13 +32,13 @@ fn format_writes(steps: Vec<EventWrite>) -> Vec<String> {
 
 /// Records events at times in seconds, advances to `end`, and compares the requests with `expected`.
 fn check(events: &[(u64, &str, &str, String)], end: u64, expected: &[&str]) {
-    let (mut told, begin, mut seen) = (Correlator::new(), Instant::now(), Vec::new());
+    let (mut correlator, begin, mut seen) = (Correlator::new(), Instant::now(), Vec::new());
     for (at, object, reason, note) in events {
-        seen.extend(format_writes(told.observe(event(object, reason, note), begin + Duration::from_secs(*at))));
+        seen.extend(format_writes(correlator.observe(event(object, reason, note), begin + Duration::from_secs(*at))));
     }
-    seen.extend(format_writes(told.tick(begin + Duration::from_secs(end))));
+    seen.extend(format_writes(correlator.tick(begin + Duration::from_secs(end))));
     seen.push("end".into());
-    seen.extend(format_writes(told.finish(begin + Duration::from_secs(end))));
+    seen.extend(format_writes(correlator.finish(begin + Duration::from_secs(end))));
     assert_eq!(seen, expected);
 }
 
@@ -89,7 +89,7 @@ async fn tenth_note_combines_similar_events() {
 
 #[tokio::test(start_paused = true)]
 async fn other_related_objects_start_other_series() {
-    let (mut told, now) = (Correlator::new(), Instant::now());
+    let (mut correlator, now) = (Correlator::new(), Instant::now());
     let reference = |name: &str| ObjectReference { name: Some(name.into()), ..ObjectReference::default() };
     let mut tell = |related: &str, action: &str| {
         let event = Event {
@@ -97,7 +97,7 @@ async fn other_related_objects_start_other_series() {
             action: Some(action.into()),
             ..event("web", "Replaced", "it is old")
         };
-        let steps = told.observe(event, now);
+        let steps = correlator.observe(event, now);
         let related = |step: &EventWrite| match step {
             EventWrite::Create(event) | EventWrite::Patch(event) => {
                 event.related.as_ref().and_then(|object| object.name.clone())
@@ -120,10 +120,10 @@ async fn other_related_objects_start_other_series() {
 
 /// Returns how many of `n` events are sent. Each has another reason; all are about one object, `apart` seconds apart.
 fn n_sent(n: u64, apart: u64) -> usize {
-    let (mut told, begin) = (Correlator::new(), Instant::now());
+    let (mut correlator, begin) = (Correlator::new(), Instant::now());
     let sent = (0..n).map(|at| {
         let event = event("web", &format!("Reason{at}"), "note");
-        told.observe(event, begin + Duration::from_secs(at * apart)).len()
+        correlator.observe(event, begin + Duration::from_secs(at * apart)).len()
     });
     sent.sum()
 }
@@ -147,24 +147,24 @@ async fn events_of_an_object_are_rate_limited() {
 
 #[tokio::test(start_paused = true)]
 async fn objects_do_not_take_from_each_other() {
-    let (mut told, now) = (Correlator::new(), Instant::now());
+    let (mut correlator, now) = (Correlator::new(), Instant::now());
     for n in 0..30 {
-        told.observe(event("noisy", &format!("Reason{n}"), "note"), now);
+        correlator.observe(event("noisy", &format!("Reason{n}"), "note"), now);
     }
-    assert_eq!(format_writes(told.observe(event("quiet", "Failed", "note"), now)), ["+note"]);
+    assert_eq!(format_writes(correlator.observe(event("quiet", "Failed", "note"), now)), ["+note"]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn evicted_series_sends_its_count() {
-    let (mut told, now) = (Correlator::new(), Instant::now());
+    let (mut correlator, now) = (Correlator::new(), Instant::now());
     for _ in 0..3 {
-        told.observe(event("web", "Failed", "no"), now);
+        correlator.observe(event("web", "Failed", "no"), now);
     }
     for n in 0..REMEMBERED_MAX - 1 {
-        assert_eq!(told.observe(event(&format!("other-{n}"), "Failed", "no"), now).len(), 1);
+        assert_eq!(correlator.observe(event(&format!("other-{n}"), "Failed", "no"), now).len(), 1);
     }
-    assert_eq!(format_writes(told.observe(event("last", "Failed", "yes"), now)), ["+yes", "no×3"]);
-    assert_eq!(format_writes(told.observe(event("web", "Failed", "no"), now)), ["+no"], "it is known no longer");
+    assert_eq!(format_writes(correlator.observe(event("last", "Failed", "yes"), now)), ["+yes", "no×3"]);
+    assert_eq!(format_writes(correlator.observe(event("web", "Failed", "no"), now)), ["+no"], "it is known no longer");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::optional;
 /// Annotation of a `ReplicaSet`: the replicas of the Deployment for which it was scaled.
 pub(super) const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
 /// Annotation of a `ReplicaSet`: the replicas plus the surge.
-pub(super) const MOST: &str = "deployment.kubernetes.io/max-replicas";
+pub(super) const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 
 /// Numbers of Pods.
 ///
@@ -49,16 +49,16 @@ impl Bounds {
         Self { replicas, surge, unavailable, recreates: false }
     }
 
-    /// Returns the new replicas of the current set. It has `has` replicas now, and all sets together have `n_asked`
+    /// Returns the new replicas of the current set. It has `has` replicas now, and all sets together have `n_desired`
     /// (`NewRSNewReplicas`).
     ///
     /// A set that is too large is scaled down to the replicas at once. Otherwise it grows by the number of Pods that
     /// the other sets leave below the surge.
-    pub(super) fn replicas_of_current(&self, has: i32, n_asked: i32) -> i32 {
+    pub(super) fn replicas_of_current(&self, has: i32, n_desired: i32) -> i32 {
         if has > self.replicas || self.recreates {
             return self.replicas;
         }
-        let room = (self.replicas + self.surge - n_asked).max(0);
+        let room = (self.replicas + self.surge - n_desired).max(0);
         has + room.min(self.replicas - has)
     }
 
@@ -72,7 +72,7 @@ impl Bounds {
     pub(super) fn annotations(&self) -> BTreeMap<String, String> {
         BTreeMap::from([
             (DESIRED.into(), self.replicas.to_string()),
-            (MOST.into(), (self.replicas + self.surge).to_string()),
+            (MAX_REPLICAS.into(), (self.replicas + self.surge).to_string()),
         ])
     }
 }
@@ -80,9 +80,9 @@ impl Bounds {
 /// Resolves a number or a percentage. `add` hundredths are added before rounding down. The default is 25%.
 ///
 /// A string without `%` counts as 0; validation rejects it.
-fn share(said: Option<&IntOrString>, of: i32, add: i32) -> i32 {
+fn share(value: Option<&IntOrString>, of: i32, add: i32) -> i32 {
     let percent = |text: &str| text.strip_suffix('%').and_then(|number| number.parse::<i32>().ok()).unwrap_or(0);
-    let percent = match said {
+    let percent = match value {
         Some(IntOrString::Int(number)) => return *number,
         Some(IntOrString::String(text)) => percent(text),
         None => 25,

@@ -104,9 +104,9 @@ impl<'a> Rollout<'a> {
                 1
             }
         };
-        let n_told = status_update.write().await?;
+        let n_status_writes = status_update.write().await?;
         let n_forgotten = if status_update.is_complete() { self.forget_oldest().await? } else { 0 };
-        Ok(n_writes + n_told + n_forgotten)
+        Ok(n_writes + n_status_writes + n_forgotten)
     }
 
     /// Returns a client for the sets.
@@ -124,7 +124,7 @@ impl<'a> Rollout<'a> {
     /// Returns the sum of `spec.replicas` of all sets.
     ///
     /// It is the desired number of Pods, not the number of existing Pods.
-    fn n_asked(&self) -> i32 {
+    fn n_desired(&self) -> i32 {
         self.sets().map(replicas).sum()
     }
 
@@ -143,7 +143,8 @@ impl<'a> Rollout<'a> {
                 return Ok(n_ended);
             }
         }
-        let n_scaled = self.scale(current, self.bounds.replicas_of_current(replicas(current), self.n_asked())).await?;
+        let n_scaled =
+            self.scale(current, self.bounds.replicas_of_current(replicas(current), self.n_desired())).await?;
         if n_scaled > 0 { Ok(n_scaled) } else { self.shrink_old(current).await }
     }
 
@@ -157,7 +158,7 @@ impl<'a> Rollout<'a> {
     async fn shrink_old(&self, current: &ReplicaSet) -> kube::Result<usize> {
         let least = self.bounds.replicas - self.bounds.unavailable;
         let missing = replicas(current) - available(current);
-        let mut may_go = self.n_asked() - least - missing;
+        let mut may_go = self.n_desired() - least - missing;
         if may_go <= 0 {
             return Ok(0);
         }
@@ -224,8 +225,8 @@ impl<'a> Rollout<'a> {
     /// It also copies annotations of the Deployment to the set, for `kubectl rollout history`.
     async fn name_revision(&self, current: &ReplicaSet) -> kube::Result<usize> {
         let annotations = revisions::annotations(self.deployment, Some(current), &self.old);
-        let is_said = annotations.iter().all(|(name, value)| current.annotations().get(name) == Some(value));
-        if is_said {
+        let is_annotated = annotations.iter().all(|(name, value)| current.annotations().get(name) == Some(value));
+        if is_annotated {
             return Ok(0);
         }
         self.patch(current, json!({ "metadata": { "annotations": annotations } })).await?;
@@ -275,7 +276,7 @@ impl<'a> Rollout<'a> {
                 ..ObjectMeta::default()
             },
             spec: optional::into_field(ReplicaSetSpec {
-                replicas: Some(self.bounds.replicas_of_current(0, self.n_asked())),
+                replicas: Some(self.bounds.replicas_of_current(0, self.n_desired())),
                 min_ready_seconds: spec.min_ready_seconds,
                 selector: LabelSelector { match_labels: with_hash(spec.selector.match_labels), ..spec.selector },
                 template: Some(template),

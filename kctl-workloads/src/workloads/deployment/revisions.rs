@@ -12,10 +12,15 @@ use super::bounds;
 
 pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 /// The annotation with earlier revisions of a set.
-const BEFORE: &str = "deployment.kubernetes.io/revision-history";
+const REVISION_HISTORY: &str = "deployment.kubernetes.io/revision-history";
 /// Annotations that are not copied from the Deployment to its sets (`annotationsToSkip` upstream).
-const OWN: [&str; 5] =
-    [REVISION, BEFORE, "kubectl.kubernetes.io/last-applied-configuration", bounds::DESIRED, bounds::MOST];
+const OWN: [&str; 5] = [
+    REVISION,
+    REVISION_HISTORY,
+    "kubectl.kubernetes.io/last-applied-configuration",
+    bounds::DESIRED,
+    bounds::MAX_REPLICAS,
+];
 
 /// Returns the revision of a set or a Deployment; 0 without one.
 pub(super) fn revision_of(object: &impl ResourceExt) -> i64 {
@@ -45,13 +50,13 @@ pub(super) fn annotations(
     old: &[&ReplicaSet],
 ) -> BTreeMap<String, String> {
     let shared = deployment.annotations().iter().filter(|(name, _)| !OWN.contains(&name.as_str()));
-    let mut said: BTreeMap<_, _> = shared.map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut merged: BTreeMap<_, _> = shared.map(|(name, value)| (name.clone(), value.clone())).collect();
     let revision = current(set, old);
-    said.insert(REVISION.into(), revision.to_string());
+    merged.insert(REVISION.into(), revision.to_string());
     // A rollback: an older set is current again and gets a new revision.
     if let Some(set) = set.filter(|set| (1..revision).contains(&revision_of(*set))) {
-        let before = set.annotations().get(BEFORE).map(|before| format!("{before},")).unwrap_or_default();
-        said.insert(BEFORE.into(), format!("{before}{}", revision_of(set)));
+        let before = set.annotations().get(REVISION_HISTORY).map(|before| format!("{before},")).unwrap_or_default();
+        merged.insert(REVISION_HISTORY.into(), format!("{before}{}", revision_of(set)));
     }
-    said
+    merged
 }

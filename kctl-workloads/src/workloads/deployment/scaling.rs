@@ -67,7 +67,7 @@ impl<'a> Rollout<'a> {
     /// more than what is left, and none becomes negative. Annotations are written even if the size is unchanged, so
     /// that the resize counts as done.
     async fn share(&self, mut sets: Vec<&ReplicaSet>) -> kube::Result<usize> {
-        let more = self.bounds.pods_max() - self.n_asked();
+        let more = self.bounds.pods_max() - self.n_desired();
         if more > 0 {
             sets.sort_by_key(|set| Reverse((replicas(set), set.creation_timestamp())));
         } else {
@@ -91,9 +91,9 @@ impl<'a> Rollout<'a> {
         }
         let mut n_writes = 0;
         for (set, size) in sets.into_iter().zip(sizes) {
-            let is_said =
+            let is_annotated =
                 self.bounds.annotations().iter().all(|(name, text)| set.annotations().get(name) == Some(text));
-            if size != replicas(set) || !is_said {
+            if size != replicas(set) || !is_annotated {
                 n_writes += self.write_scale(set, size).await?;
             }
         }
@@ -109,7 +109,7 @@ impl<'a> Rollout<'a> {
             return -has;
         }
         let known = self.deployment.status.as_ref().and_then(|status| status.replicas).unwrap_or(0);
-        let before = annotated_number(set, bounds::MOST).filter(|most| *most != 0).unwrap_or(known).max(1);
+        let before = annotated_number(set, bounds::MAX_REPLICAS).filter(|most| *most != 0).unwrap_or(known).max(1);
         let (scaled, before) = (i64::from(has) * i64::from(self.bounds.pods_max()), i64::from(before));
         // Rounds to the nearest number, halves up.
         let size = (2 * scaled + before) / (2 * before);

@@ -242,7 +242,7 @@ fn calculate_status(rollout: &Rollout<'_>) -> DeploymentStatus {
         updated_replicas: some(rollout.current.map_or(0, |set| status(set).replicas)),
         ready_replicas: some(sum(|status| status.ready_replicas)),
         available_replicas: some(available),
-        unavailable_replicas: some(rollout.n_asked() - available),
+        unavailable_replicas: some(rollout.n_desired() - available),
         terminating_replicas: replica_set::terminating_replicas(
             sum(|status| status.terminating_replicas),
             known.as_ref().map(|known| (known.observed_generation, known.terminating_replicas)),

@@ -108,15 +108,15 @@ pub(super) fn ended_at(job: &Job) -> Option<Timestamp> {
 ///
 /// A result is final: Pods that end after it do not change it.
 pub(super) fn verdict(job: &Job) -> Option<Verdict> {
-    let of_condition = |kind: &str| {
+    let reason_and_message = |kind: &str| {
         let known = is_true(job_conditions(job), kind)?;
-        let text = |said: &Option<String>| said.clone().unwrap_or_default();
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
         Some((text(&known.reason), text(&known.message)))
     };
-    if let Some((reason, message)) = of_condition("SuccessCriteriaMet") {
+    if let Some((reason, message)) = reason_and_message("SuccessCriteriaMet") {
         return Some(Verdict::success(&reason, &message));
     }
-    of_condition("FailureTarget").map(|(reason, message)| Verdict::failure(&reason, &message))
+    reason_and_message("FailureTarget").map(|(reason, message)| Verdict::failure(&reason, &message))
 }
 
 /// Returns the conditions after this pass.

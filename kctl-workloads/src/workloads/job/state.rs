@@ -54,12 +54,12 @@ impl<'a> JobState<'a> {
         let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
         // With a `podFailurePolicy`, a deleted Pod is evaluated only after it has ended.
         let waits = policies::has_failure_policy(job);
-        let is_held = |pod: &Pod| has_ended(pod) || (!is_alive(pod) && !waits);
+        let counts_as_ended = |pod: &Pod| has_ended(pod) || (!is_alive(pod) && !waits);
         let mut state = Self {
             job,
             active: pods.iter().copied().filter(|pod| is_alive(*pod) && !has_ended(pod)).collect(),
             n_going: pods.iter().filter(|pod| !is_alive(**pod) && !has_ended(pod)).count(),
-            held: pods.iter().copied().filter(|pod| is_held(pod) && is_tracked(pod)).collect(),
+            held: pods.iter().copied().filter(|pod| counts_as_ended(pod) && is_tracked(pod)).collect(),
             counted: job.status.clone().unwrap_or_default(),
             noted: UncountedTerminatedPods::default(),
             failures: BTreeMap::new(),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::Kubelet;
 
-struct World {
+struct JobWorld {
     jobs: Api<Job>,
     pods: Api<Pod>,
     server: ApiServer,
@@ -15,7 +15,7 @@ struct World {
     tasks: Vec<tokio::task::JoinHandle<()>>,
 }
 
-impl World {
+impl JobWorld {
     fn new() -> Self {
         let server = ApiServer::new();
         let client = kube::Client::new(server.service(), "default");
@@ -74,7 +74,7 @@ impl World {
     }
 }
 
-impl Drop for World {
+impl Drop for JobWorld {
     fn drop(&mut self) {
         self.tasks.iter().for_each(tokio::task::JoinHandle::abort);
     }
@@ -93,7 +93,7 @@ const COMPLETE: [&str; 2] = ["SuccessCriteriaMet CompletionsReached", "Complete 
 
 #[tokio::test(start_paused = true)]
 async fn job_completes_after_enough_successes() {
-    let world = World::new();
+    let world = JobWorld::new();
     world.create(json!({ "completions": 5, "parallelism": 2 }), "").await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(world.pods().await.len(), 2, "at a time");
@@ -109,7 +109,7 @@ async fn job_completes_after_enough_successes() {
 
 #[tokio::test(start_paused = true)]
 async fn job_without_completions_ends_after_one_success() {
-    let world = World::new();
+    let world = JobWorld::new();
     world.create(json!({ "parallelism": 3 }), "").await;
     world.patch(json!({ "completions": null })).await;
     let status = world.wait_until_settled().await;
@@ -118,7 +118,7 @@ async fn job_without_completions_ends_after_one_success() {
 
 #[tokio::test(start_paused = true)]
 async fn job_fails_beyond_its_backoff_limit() {
-    let world = World::new();
+    let world = JobWorld::new();
     world.create(json!({ "backoffLimit": 2 }), "failing").await;
     let status = world.wait_until_settled().await;
     assert_eq!((&status["failed"], &status["succeeded"]), (&json!(3), &Value::Null));
@@ -127,7 +127,7 @@ async fn job_fails_beyond_its_backoff_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn deleted_pod_fails_and_succeeded_pod_stays_counted() {
-    let world = World::new();
+    let world = JobWorld::new();
     world.create(json!({ "completions": 2 }), "slow").await;
     tokio::time::sleep(Duration::from_secs(5)).await;
     let first = world.pods().await.remove(0).name_any();
@@ -148,7 +148,7 @@ async fn deleted_pod_fails_and_succeeded_pod_stays_counted() {
 
 #[tokio::test(start_paused = true)]
 async fn suspended_job_has_no_pods_until_resumed() {
-    let world = World::new();
+    let world = JobWorld::new();
     world.create(json!({ "completions": 3, "parallelism": 3 }), "slow").await;
     tokio::time::sleep(Duration::from_secs(2)).await;
     assert_eq!(world.pods().await.len(), 3);
@@ -166,7 +166,7 @@ async fn suspended_job_has_no_pods_until_resumed() {
 
 #[tokio::test(start_paused = true)]
 async fn each_index_has_one_pod_that_succeeds() {
-    let world = World::new();
+    let world = JobWorld::new();
     world.create(json!({ "completions": 4, "parallelism": 2, "completionMode": "Indexed" }), "").await;
     let status = world.wait_until_settled().await;
     assert_eq!((&status["completedIndexes"], &status["succeeded"]), (&json!("0-3"), &json!(4)));
@@ -181,7 +181,7 @@ async fn each_index_has_one_pod_that_succeeds() {
 
 #[tokio::test(start_paused = true)]
 async fn job_exceeding_deadline_fails_and_ttl_deletes_it() {
-    let world = World::new();
+    let world = JobWorld::new();
     world.create(json!({ "activeDeadlineSeconds": 20, "ttlSecondsAfterFinished": 300 }), "unpullable").await;
     let status = world.wait_until_settled().await;
     assert_eq!(status["conditions"], json!(["FailureTarget DeadlineExceeded", "Failed DeadlineExceeded"]));
@@ -194,7 +194,7 @@ async fn job_exceeding_deadline_fails_and_ttl_deletes_it() {
 #[tokio::test(start_paused = true)]
 async fn pods_of_a_deleted_job_are_released() {
     for how in [PropagationPolicy::Background, PropagationPolicy::Foreground] {
-        let world = World::new();
+        let world = JobWorld::new();
         world.create(json!({ "parallelism": 2, "completions": 2 }), "slow").await;
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(world.pods().await.len(), 2);
@@ -207,7 +207,7 @@ async fn pods_of_a_deleted_job_are_released() {
 
 #[tokio::test(start_paused = true)]
 async fn index_fails_at_its_own_backoff_limit() {
-    let world = World::new();
+    let world = JobWorld::new();
     let spec = json!({ "completions": 2, "parallelism": 2, "completionMode": "Indexed", "backoffLimitPerIndex": 1 });
     world.create(spec, "failing").await;
     let status = world.wait_until_settled().await;
@@ -220,15 +220,15 @@ async fn index_fails_at_its_own_backoff_limit() {
 
 #[tokio::test(start_paused = true)]
 async fn too_many_failed_indexes_end_a_job() {
-    let world = World::new();
+    let world = JobWorld::new();
     let spec = json!({
         "completions": 4, "parallelism": 1, "completionMode": "Indexed", "backoffLimitPerIndex": 0, "maxFailedIndexes": 1,
     });
     world.create(spec, "failing").await;
     let status = world.wait_until_settled().await;
     assert_eq!(status["failedIndexes"], "0,1");
-    let told = json!(["FailureTarget MaxFailedIndexesExceeded", "Failed MaxFailedIndexesExceeded"]);
-    assert_eq!(status["conditions"], told);
+    let expected = json!(["FailureTarget MaxFailedIndexesExceeded", "Failed MaxFailedIndexesExceeded"]);
+    assert_eq!(status["conditions"], expected);
 }
 
 #[tokio::test(start_paused = true)]
@@ -237,7 +237,7 @@ async fn pod_failure_policy_decides_about_failed_pod() {
         let codes = json!({ "operator": operator, "values": [1] });
         json!({ "podFailurePolicy": { "rules": [{ "action": action, "onExitCodes": codes }] } })
     };
-    let world = World::new();
+    let world = JobWorld::new();
     world.create(rule("FailJob", "In"), "failing").await;
     let status = world.wait_until_settled().await;
     assert_eq!(status["conditions"], json!(["FailureTarget PodFailurePolicy", "Failed PodFailurePolicy"]));
@@ -248,11 +248,11 @@ async fn pod_failure_policy_decides_about_failed_pod() {
     assert_eq!(job.conditions.unwrap()[0].message.as_deref(), Some(expected.as_str()));
 
     // No rule matches, so the failure counts.
-    let world = World::new();
+    let world = JobWorld::new();
     world.create(rule("FailJob", "NotIn"), "failing").await;
     assert_eq!(world.wait_until_settled().await["failed"], 7);
 
-    let world = World::new();
+    let world = JobWorld::new();
     let mut ignored = rule("Ignore", "In");
     ignored["backoffLimit"] = json!(0);
     ignored["activeDeadlineSeconds"] = json!(20);
@@ -269,7 +269,7 @@ async fn success_policy_completes_a_job_early() {
         (json!({ "succeededCount": 1 }), "0"),
         (json!({ "succeededIndexes": "1-2", "succeededCount": 1 }), "0,1"),
     ] {
-        let world = World::new();
+        let world = JobWorld::new();
         let spec = json!({
             "completions": 4, "parallelism": 1, "completionMode": "Indexed", "successPolicy": { "rules": [rule] },
         });

@@ -140,17 +140,21 @@ async fn revisions_count_templates_and_rollbacks() {
     let image = |image: &str| json!({ "template": { "spec": { "containers": [{ "name": "web", "image": image }] } } });
     let numbers = async || {
         world.wait_until_settled().await;
-        let told = |annotations: &std::collections::BTreeMap<String, String>, name: &str| {
+        let annotation = |annotations: &std::collections::BTreeMap<String, String>, name: &str| {
             annotations.get(&format!("deployment.kubernetes.io/{name}")).cloned().unwrap_or_default()
         };
-        let of_deployment = told(world.deployments.get("web").await.unwrap().annotations(), "revision");
+        let revision = annotation(world.deployments.get("web").await.unwrap().annotations(), "revision");
         let sets = world.sets.list(&ListParams::default()).await.unwrap().items;
         let of = |set: &ReplicaSet| {
-            format!("{} {}", told(set.annotations(), "revision"), told(set.annotations(), "revision-history"))
+            format!(
+                "{} {}",
+                annotation(set.annotations(), "revision"),
+                annotation(set.annotations(), "revision-history")
+            )
         };
-        let mut of_sets: Vec<_> = sets.iter().map(of).collect();
-        of_sets.sort();
-        (of_deployment, of_sets)
+        let mut revisions: Vec<_> = sets.iter().map(of).collect();
+        revisions.sort();
+        (revision, revisions)
     };
     assert_eq!(numbers().await, ("1".into(), vec!["1 ".into()]));
     world.patch(image("nginx:2")).await;

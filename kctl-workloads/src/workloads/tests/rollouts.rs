@@ -21,11 +21,11 @@ impl World {
     async fn revisions(&self) -> Vec<(String, Option<String>, i32)> {
         let sets = self.sets.list(&ListParams::default()).await.unwrap().items;
         let of = |set: &ReplicaSet| {
-            let said = |name: &str| set.annotations().get(name).cloned();
-            let before = said("deployment.kubernetes.io/revision-history");
+            let annotation = |name: &str| set.annotations().get(name).cloned();
+            let before = annotation("deployment.kubernetes.io/revision-history");
             // The optional fields of the types differ between versions of Kubernetes.
             let replicas = json!(set)["spec"]["replicas"].as_i64().unwrap_or(1);
-            (said(REVISION).unwrap_or_default(), before, i32::try_from(replicas).unwrap())
+            (annotation(REVISION).unwrap_or_default(), before, i32::try_from(replicas).unwrap())
         };
         let mut revisions: Vec<_> = sets.iter().map(of).collect();
         revisions.sort();
@@ -46,7 +46,7 @@ fn at(revision: &str, before: Option<&str>, replicas: i32) -> (String, Option<St
     (revision.to_owned(), before.map(str::to_owned), replicas)
 }
 
-fn told(status: &str, reason: &str) -> (String, String) {
+fn progressing(status: &str, reason: &str) -> (String, String) {
     (status.to_owned(), reason.to_owned())
 }
 
@@ -75,10 +75,10 @@ async fn replica_set_copies_annotations_of_its_deployment() {
     world.deployments.patch("web", &PatchParams::default(), &note).await.unwrap();
     world.wait_until_settled().await;
     let set = world.sets.list(&ListParams::default()).await.unwrap().items.remove(0);
-    let said = |name: &str| set.annotations().get(name).map(String::as_str);
-    assert_eq!(said("kubernetes.io/change-cause"), Some("why"));
-    assert_eq!(said("deployment.kubernetes.io/desired-replicas"), Some("4"));
-    assert_eq!(said("deployment.kubernetes.io/max-replicas"), Some("5"));
+    let annotation = |name: &str| set.annotations().get(name).map(String::as_str);
+    assert_eq!(annotation("kubernetes.io/change-cause"), Some("why"));
+    assert_eq!(annotation("deployment.kubernetes.io/desired-replicas"), Some("4"));
+    assert_eq!(annotation("deployment.kubernetes.io/max-replicas"), Some("5"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,9 +105,9 @@ async fn stuck_rollout_is_reported_and_keeps_availability() {
     assert_eq!(world.wait_until_settled().await, (5, 5, 5));
     world.patch(slow()).await;
     tokio::time::sleep(Duration::from_secs(3)).await;
-    assert_eq!(world.progress().await, told("True", "ReplicaSetUpdated"));
+    assert_eq!(world.progress().await, progressing("True", "ReplicaSetUpdated"));
     tokio::time::sleep(Duration::from_secs(12)).await;
-    assert_eq!(world.progress().await, told("False", "ProgressDeadlineExceeded"));
+    assert_eq!(world.progress().await, progressing("False", "ProgressDeadlineExceeded"));
     assert_eq!(world.revisions().await, [at("1", None, 3), at("2", None, 2)]);
     // All sets share the additional Pods.
     world.patch(json!({ "replicas": 8 })).await;
@@ -115,7 +115,7 @@ async fn stuck_rollout_is_reported_and_keeps_availability() {
     assert_eq!(world.revisions().await, [at("1", None, 5), at("2", None, 3)]);
     world.patch(json!({ "template": { "metadata": { "annotations": null } } })).await;
     assert_eq!(world.wait_until_settled().await, (8, 8, 8));
-    assert_eq!(world.progress().await, told("True", "NewReplicaSetAvailable"));
+    assert_eq!(world.progress().await, progressing("True", "NewReplicaSetAvailable"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -127,10 +127,10 @@ async fn paused_deployment_does_not_roll_out() {
     world.patch(image("nginx:2")).await;
     world.patch(json!({ "replicas": 3 })).await;
     assert_eq!(world.wait_until_settled().await, (3, 3, 0));
-    assert_eq!(world.progress().await, told("Unknown", "DeploymentPaused"));
+    assert_eq!(world.progress().await, progressing("Unknown", "DeploymentPaused"));
     assert_eq!(world.revisions().await, [at("1", None, 3)]);
     world.patch(json!({ "paused": false })).await;
     assert_eq!(world.wait_until_settled().await, (3, 3, 3));
-    assert_eq!(world.progress().await, told("True", "NewReplicaSetAvailable"));
+    assert_eq!(world.progress().await, progressing("True", "NewReplicaSetAvailable"));
     assert_eq!(world.revisions().await, [at("1", None, 0), at("2", None, 3)]);
 }

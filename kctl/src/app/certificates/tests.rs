@@ -80,7 +80,7 @@ pub(super) async fn start_replica(server: &ApiServer, role: ElectionRole) -> (Ce
         trusting: vec![PATH.into()],
         manager: "web-webhook".into(),
         clock: Arc::new(Timestamp::now),
-        read_every: READ_EVERY,
+        read_every: READ_INTERVAL,
     };
     let path = "/api/v1/namespaces/default/secrets/web-webhook-tls".into();
     let leader = match role {

@@ -113,7 +113,7 @@ pub(super) struct DeployOptions {
     /// name of the roles. `generate-rbac` prints only the rules
     #[arg(long)]
     pub(super) leader_elect: bool,
-    /// Split the objects into N slots (1–256; 16 without N) that all replicas share; 0 disables sharding [default: the value of
+    /// Split the objects into N slots (1–256; 24 without N) that all replicas share; 0 disables sharding [default: the value of
     /// `App::sharded`, or 0]
     #[arg(
         long,
@@ -143,8 +143,8 @@ impl DeployOptions {
     ///
     /// `Some(0)` turns that number off, which the manifests have to say too.
     pub(super) fn manager(self, app: &App) -> manifest::ManagerOptions {
-        let of_app = app.shards.map(|(slots, _by)| slots).filter(|_| !self.leader_elect);
-        let shards = self.shards.or(of_app).filter(|slots| *slots > 0 || of_app.is_some());
+        let declared_slots = app.shards.map(|(slots, _by)| slots).filter(|_| !self.leader_elect);
+        let shards = self.shards.or(declared_slots).filter(|slots| *slots > 0 || declared_slots.is_some());
         let mut manager = manifest::ManagerOptions::default();
         (manager.leader_elect, manager.metrics, manager.shards) = (self.leader_elect, self.metrics, shards);
         manager.webhooks_alone = app.controllers.is_empty();

@@ -11,7 +11,8 @@ use kctl_runtime::{
 };
 use serde_json::Value;
 
-use super::{run_options::namespace, *};
+use super::*;
+use crate::app::run_options::namespace;
 
 #[test]
 fn version_lists_the_app_before_kctl_and_build() {
@@ -94,20 +95,20 @@ fn namespaces_are_given_as_to_kubectl() {
 }
 
 #[test]
-fn shards_without_number_are_sixteen_in_every_command() {
+fn shards_without_number_are_equal_in_every_command() {
     let parsed = |line: &str| parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap().command;
-    for (line, slots) in [("run --shards --namespace shop", 16), ("run --shards 4 --namespace shop", 4)] {
+    for (line, slots) in [("run --shards --namespace shop", 24), ("run --shards 4 --namespace shop", 4)] {
         let Command::Run(options) = parsed(&format!("app {line}")) else { panic!("another command") };
         assert_eq!((options.manager.slots(), &*options.namespace), (Some(slots), &["shop".to_owned()][..]), "{line}");
     }
     let Command::GenerateRbac(options) = parsed("app generate-rbac --shards --namespace ops") else {
         panic!("another command")
     };
-    assert_eq!((options.deploy.shards, options.names.namespace.as_deref()), (Some(16), Some("ops")));
+    assert_eq!((options.deploy.shards, options.names.namespace.as_deref()), (Some(24), Some("ops")));
     let Command::GenerateManifests(options) = parsed("app generate-manifests --shards --metrics") else {
         panic!("another command")
     };
-    assert_eq!((options.deploy.shards, options.deploy.metrics), (Some(16), true));
+    assert_eq!((options.deploy.shards, options.deploy.metrics), (Some(24), true));
 }
 
 #[test]
@@ -165,7 +166,7 @@ fn manifests_use_app_shards_unless_options_override() {
         (&plain, "", 1, None, None),
         (&plain, " --shards 0", 1, None, None),
         (&plain, " --shards 4", 2, Some("--shards=4"), Some(shards)),
-        (&plain, " --shards", 2, Some("--shards=16"), Some(shards)),
+        (&plain, " --shards", 2, Some("--shards=24"), Some(shards)),
         (&sharded, "", 2, Some("--shards=8"), Some(shards)),
         (&sharded, " --shards 4", 2, Some("--shards=4"), Some(shards)),
         (&sharded, " --shards 0", 1, Some("--shards=0"), None),

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 use tower::{BoxError, Layer, Service};
 
 /// Maximum age of a token that was read (client-go, `NewCachedFileTokenSource`).
-const READ_EVERY: Duration = Duration::from_secs(60);
+const TOKEN_TTL: Duration = Duration::from_secs(60);
 
 /// The token of a file. Clones share what was read.
 #[derive(Clone)]
@@ -47,7 +47,7 @@ impl TokenFile {
     /// Returns the current token. If the file is no longer readable, the last token is kept.
     fn authorization_header(&self) -> HeaderValue {
         let mut cached = self.cached.lock();
-        if cached.read_at.is_none_or(|read_at| read_at.elapsed() >= READ_EVERY) {
+        if cached.read_at.is_none_or(|read_at| read_at.elapsed() >= TOKEN_TTL) {
             cached.header = read(&self.file).unwrap_or_else(|| cached.header.clone());
             cached.read_at = Some(Instant::now());
         }
@@ -177,12 +177,12 @@ mod tests {
         let file = File::new("minute", "one");
         let token = token_file(&file);
         file.write("two");
-        tokio::time::advance(READ_EVERY.checked_sub(Duration::from_millis(1)).unwrap()).await;
+        tokio::time::advance(TOKEN_TTL.checked_sub(Duration::from_millis(1)).unwrap()).await;
         assert_eq!(ask(&token, "one").await.1, 200);
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!(ask(&token, "two").await.1, 200);
         std::fs::remove_file(&file.0).unwrap();
-        tokio::time::advance(READ_EVERY).await;
+        tokio::time::advance(TOKEN_TTL).await;
         assert_eq!(ask(&token, "two").await.1, 200);
     }
 
@@ -191,7 +191,7 @@ mod tests {
         let file = File::new("older", "one");
         let token = token_file(&file);
         let begun = Instant::now();
-        tokio::time::advance(READ_EVERY).await;
+        tokio::time::advance(TOKEN_TTL).await;
         assert_eq!(ask(&token, "one").await.1, 200);
         token.record_rejection(begun);
         file.write("two");

@@ -146,7 +146,7 @@ pub(super) struct Row {
 /// Returns the values in the order of a new `values.yaml`, without their sections. The defaults come from `values`, or
 /// from the item if `values` lacks one.
 pub(super) fn rows(items: &[Item], values: &Value) -> Vec<Row> {
-    let of_item = |item: &Item| {
+    let rows_of_item = |item: &Item| {
         let value = values.get(item.key);
         match &item.node {
             Node::Section(items) => {
@@ -171,7 +171,7 @@ pub(super) fn rows(items: &[Item], values: &Value) -> Vec<Row> {
             }
         }
     };
-    items.iter().flat_map(of_item).collect()
+    items.iter().flat_map(rows_of_item).collect()
 }
 
 /// Returns `values.yaml` with all defaults.
@@ -200,10 +200,10 @@ pub(super) fn schema(items: &[Item], values: &Value, dependencies: &[String]) ->
     // Helm passes the values of a parent chart under this name.
     schema["properties"]["global"] = json!({ "type": "object" });
     // By convention, a parent chart turns a dependency on and off by this value: `condition: NAME.enabled`.
-    let of_parent = std::iter::once(("enabled", "boolean"));
+    let enabled_key = std::iter::once(("enabled", "boolean"));
     // Helm reads this key itself, to turn on dependencies with `tags`.
     let tags = (!dependencies.is_empty()).then_some(("tags", "object"));
-    for (key, kind) in of_parent.chain(tags).chain(dependencies.iter().map(|key| (key.as_str(), "object"))) {
+    for (key, kind) in enabled_key.chain(tags).chain(dependencies.iter().map(|key| (key.as_str(), "object"))) {
         if values.get(key).is_none() {
             schema["properties"][key] = json!({ "type": kind });
         }

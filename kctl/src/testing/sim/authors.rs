@@ -21,11 +21,11 @@ pub(super) struct Authors {
     overtaken: Vec<((String, String), RunningReconcile)>,
     /// The processes that are frozen, or whose tasks have not all continued.
     frozen: BTreeSet<String>,
-    /// Traces of the last reconciles that ended, with controller and key, oldest first: their requests may still arrive.
+    /// The last reconciles that ended, with controller and key, oldest first: their requests may still arrive.
     /// Invariant: at most [`ENDED_MAX`].
-    ended: VecDeque<(String, (String, String))>,
+    ended: VecDeque<(RunningReconcile, (String, String))>,
     /// By controller, verb and resource.
-    n_asked: BTreeMap<(String, &'static str, String), u64>,
+    n_requests: BTreeMap<(String, &'static str, String), u64>,
 }
 
 /// Maximum number of ended reconciles that are remembered; the oldest is forgotten.
@@ -62,11 +62,11 @@ impl Authors {
         let overtaken = self.overtaken.iter().position(|(of, one)| *of == reconcile && one.process == process);
         if let Some(at) = overtaken {
             let (reconcile, ended) = self.overtaken.remove(at);
-            self.keep(ended.trace, reconcile);
+            self.keep(ended, reconcile);
             return false;
         }
         if let Some(running) = self.running.remove(&reconcile) {
-            self.keep(running.trace, reconcile);
+            self.keep(running, reconcile);
         }
         true
     }
@@ -89,16 +89,16 @@ impl Authors {
         let ended: BTreeMap<_, RunningReconcile> = ended;
         let overtaken = self.overtaken.extract_if(.., |(_, one)| one.process == process).collect::<Vec<_>>();
         for (reconcile, running) in ended.into_iter().chain(overtaken) {
-            self.keep(running.trace, reconcile);
+            self.keep(running, reconcile);
         }
         debug_assert!(self.reconciles_of(process).next().is_none(), "a process that has ended runs nothing");
     }
 
-    fn keep(&mut self, trace: String, reconcile: (String, String)) {
+    fn keep(&mut self, ended: RunningReconcile, reconcile: (String, String)) {
         if self.ended.len() == ENDED_MAX {
             self.ended.pop_front();
         }
-        self.ended.push_back((trace, reconcile));
+        self.ended.push_back((ended, reconcile));
         debug_assert!(self.ended.len() <= ENDED_MAX, "the oldest is forgotten at the bound");
     }
 
@@ -110,8 +110,7 @@ impl Authors {
         if let Some((controller, key)) = self.find_by_trace(process, trace) {
             return format!("{process}, {controller} {key}");
         }
-        let ended = self.ended.iter().rev().find(|(of, _)| !trace.is_empty() && of == trace);
-        if let Some((_, (controller, key))) = ended {
+        if let Some((controller, key)) = self.find_ended(process, trace) {
             return format!("{process}, {controller} {key} (a reconcile that has ended)");
         }
         let names: Vec<_> =
@@ -125,20 +124,19 @@ impl Authors {
 
     /// Returns the key of the reconcile that sent a request, also if it has ended. `None` without a trace.
     pub(super) fn key(&self, process: &str, trace: &str) -> Option<&str> {
-        let ended = self.ended.iter().rev().find(|(of, _)| !trace.is_empty() && of == trace);
-        let reconcile = self.find_by_trace(process, trace).or_else(|| ended.map(|(_, reconcile)| reconcile));
+        let reconcile = self.find_by_trace(process, trace).or_else(|| self.find_ended(process, trace));
         reconcile.map(|(_controller, key)| key.as_str())
     }
 
     /// Counts a request.
     pub(super) fn count_request(&mut self, process: &str, trace: &str, verb: &'static str, resource: &str) {
         let controller = self.find_by_trace(process, trace).map_or(OUTSIDE, |(controller, _)| controller).to_owned();
-        *self.n_asked.entry((controller, verb, resource.to_owned())).or_default() += 1;
+        *self.n_requests.entry((controller, verb, resource.to_owned())).or_default() += 1;
     }
 
     /// Describes the most frequent kind of request.
     pub(super) fn most_frequent_request(&self) -> String {
-        let most = self.n_asked.iter().max_by_key(|(_, n)| **n);
+        let most = self.n_requests.iter().max_by_key(|(_, n)| **n);
         let text = |((controller, verb, resource), n): (&(String, &str, String), &u64)| {
             format!("{n} of them {verb} {resource}, by {controller}")
         };
@@ -148,6 +146,12 @@ impl Authors {
     fn reconciles_of(&self, process: &str) -> impl Iterator<Item = (&(String, String), &RunningReconcile)> {
         let overtaken = self.overtaken.iter().map(|(reconcile, running)| (reconcile, running));
         self.running.iter().chain(overtaken).filter(move |(_, running)| running.process == process)
+    }
+
+    /// Returns the controller and the key of a reconcile that has ended.
+    fn find_ended(&self, process: &str, trace: &str) -> Option<&(String, String)> {
+        let is_named = |ended: &RunningReconcile| !trace.is_empty() && ended.trace == trace && ended.process == process;
+        self.ended.iter().rev().find(|(ended, _)| is_named(ended)).map(|(_, reconcile)| reconcile)
     }
 
     fn find_by_trace(&self, process: &str, trace: &str) -> Option<&(String, String)> {
@@ -179,6 +183,7 @@ mod tests {
         assert!(authors.end("app-0.1", "labels", &key("a")));
         assert_eq!(authors.author("app-0.1", ""), "app-0.1, labels default/b");
         assert_eq!(authors.author("app-0.1", "t1"), "app-0.1, labels default/a (a reconcile that has ended)");
+        assert_eq!(authors.author("app-1.1", "t1"), "app-1.1, labels default/c", "the trace is of another process");
         authors.process_ended("app-0.1");
         assert_eq!(authors.author("app-0.1", "t2"), "app-0.1, labels default/b (a reconcile that has ended)");
         assert_eq!(authors.author("app-0.1", ""), "app-0.1, outside of a reconcile");
@@ -207,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn most_asked_is_by_controller_verb_and_resource() {
+    fn most_frequent_request_names_controller_verb_and_resource() {
         let mut authors = Authors::default();
         authors.begin("app-0.1", "labels", &ObjectKey::new(None, "a"), "t1");
         assert_eq!(authors.most_frequent_request(), "");

@@ -20,21 +20,22 @@ use super::{
     authors::Authors,
     owners::{AppLease, COORDINATION, Owners},
     ownership::Ownership,
+    panics,
     scenario::Invariant,
     snapshot::{Creator, Id, Snapshot},
     timed::TimeDependent,
 };
 
-/// Maximum number of reconciles of one key within [`HOT_WITHIN`] while nothing changes.
+/// Maximum number of reconciles of one key within [`HOT_INTERVAL`] while nothing changes.
 const HOT_RECONCILES_MAX: u32 = 60;
-/// Maximum number of requests of the app within [`HOT_WITHIN`] while nothing changes.
+/// Maximum number of requests of the app within [`HOT_INTERVAL`] while nothing changes.
 const HOT_REQUESTS_MAX: u32 = 600;
-const HOT_WITHIN: Duration = Duration::from_secs(10);
+const HOT_INTERVAL: Duration = Duration::from_secs(10);
 /// Maximum number of requests of the app in one run, and of its changes in the run without faults, which has no other
 /// bound.
 const REQUESTS_MAX: u64 = 20_000;
 /// Finalizers that the API server adds for a deletion option, and that the garbage collector removes.
-const OF_THE_COLLECTOR: [&str; 2] = ["foregroundDeletion", "orphan"];
+const GC_FINALIZERS: [&str; 2] = ["foregroundDeletion", "orphan"];
 /// Maximum number of needless writes that a report names.
 const NEEDLESS_NAMED_MAX: usize = 3;
 /// Maximum number of changes by the app at one moment of simulated time, which does not advance during a hot loop.
@@ -57,9 +58,7 @@ impl Violation {
 
     /// Returns the finding of a panic. `place` is the code that panicked.
     pub(super) fn from_panic(place: &str, panic: &(dyn Any + Send)) -> Self {
-        let text = panic.downcast_ref::<&str>().map(ToString::to_string);
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "without a text".into());
-        Self::new("no panic", format!("{place}: {text}"))
+        Self::new("no panic", panics::describe(place, panic))
     }
 }
 
@@ -243,7 +242,7 @@ impl Checks {
             return;
         };
         if maker == Creator::App {
-            let added = finalizers(after).filter(|one| !OF_THE_COLLECTOR.contains(one));
+            let added = finalizers(after).filter(|one| !GC_FINALIZERS.contains(one));
             for finalizer in added.filter(|one| finalizers(before).all(|other| other != *one)) {
                 self.app_finalizers.entry(id.clone()).or_default().insert(finalizer.to_owned());
             }
@@ -428,7 +427,7 @@ impl Checks {
         self.advance_window(now);
         self.authors.count_request(by, &request.trace, verb, resource);
         let hot = if self.requests > HOT_REQUESTS_MAX {
-            Some(format!("{HOT_REQUESTS_MAX} requests within {HOT_WITHIN:?} although nothing changed"))
+            Some(format!("{HOT_REQUESTS_MAX} requests within {HOT_INTERVAL:?} although nothing changed"))
         } else {
             (self.n_requests > REQUESTS_MAX).then(|| format!("{REQUESTS_MAX} requests"))
         };
@@ -457,7 +456,7 @@ impl Checks {
     }
 
     fn advance_window(&mut self, now: Duration) {
-        if now.saturating_sub(self.window) > HOT_WITHIN {
+        if now.saturating_sub(self.window) > HOT_INTERVAL {
             self.window = now;
             self.requests = 0;
             self.reconciles.clear();
@@ -476,8 +475,8 @@ impl Checks {
         repeated.n += 1;
         if repeated.n > HOT_RECONCILES_MAX {
             let what = format!(
-                "{controller} reconciles {key} {HOT_RECONCILES_MAX} times within {HOT_WITHIN:?} although nothing changed; \
-                 the last time: {}",
+                "{controller} reconciles {key} {HOT_RECONCILES_MAX} times within {HOT_INTERVAL:?} although nothing \
+                 changed; the last time: {}",
                 repeated.end
             );
             self.find(Violation::new("no hot loop", what));

@@ -52,8 +52,9 @@ impl LeaseLapse {
     /// Starts the lapse for a replica. `lease` is the name of the only Lease whose requests fail; `None` for all of them.
     pub(super) fn begin(self, faults: &Faults, instance: &str, lease: Option<String>) {
         let (prefix, until) = (format!("{instance}."), Instant::now() + self.length);
-        let of_instance = move |request: &RequestSummary| request.client.starts_with(&prefix) && Instant::now() < until;
-        let (asks, writes) = (of_instance.clone(), of_instance);
+        let is_from_instance =
+            move |request: &RequestSummary| request.client.starts_with(&prefix) && Instant::now() < until;
+        let (is_renewal, writes) = (is_from_instance.clone(), is_from_instance);
         let fault = match self.renewals {
             Renewals::Rejected => RequestFault::Reject { code: 503, retry_after: None, moment: Moment::Before },
             Renewals::NoResponse => RequestFault::Delay(self.length),
@@ -62,7 +63,7 @@ impl LeaseLapse {
             let is_named = lease.as_ref().is_none_or(|name| *name == request.name);
             is_named && (&*request.group, &*request.resource) == (COORDINATION, "leases")
         };
-        faults.add(Rule::request(fault, move |request| is_lease(request) && asks(request)));
+        faults.add(Rule::request(fault, move |request| is_lease(request) && is_renewal(request)));
         let late = RequestFault::Late(self.write_delay);
         let works = |request: &RequestSummary| request.is_write() && !is_bookkeeping(&request.group, &request.resource);
         faults.add(Rule::request(late, move |request| works(request) && writes(request)));

@@ -20,27 +20,34 @@
 //! tasks are deterministic. A controller that uses random numbers, the order of a `HashMap` or the machine's clock
 //! breaks that. The checker `one seed, one trace` reports it.
 
+mod app_logs;
 mod authors;
 mod checks;
 mod lapse;
+mod leftover_tasks;
 mod normal;
+mod own_thread;
 mod owners;
 mod ownership;
+mod panics;
+mod permits;
 mod plan;
 #[cfg(test)]
 mod planted;
 mod process;
+mod progress;
 mod replay;
 mod report;
 mod run;
 mod scenario;
 mod search;
 mod snapshot;
+mod time_limit;
 mod timed;
 mod trace;
 mod world;
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use kctl_runtime::reconcile::{Error, Result};
 
@@ -61,6 +68,8 @@ const SEED_VARIABLE: &str = "KCTL_SEED";
 /// Environment variable with the number of single faults, and of seeds, to run twice: a number or
 /// `all`.
 const TWICE_VARIABLE: &str = "KCTL_TWICE";
+/// Environment variable with the number of seconds of real time after which no run starts.
+const SECONDS_VARIABLE: &str = "KCTL_SIM_SECONDS";
 /// Default of [`TWICE_VARIABLE`].
 const TWICE: usize = 4;
 
@@ -124,6 +133,8 @@ pub struct Sim {
     /// The command that replays a run, for reports; `{seed}` is replaced by the name of the run.
     replay: String,
     twice: usize,
+    /// No run starts after this real time; `None` without a limit.
+    within: Option<Duration>,
 }
 
 /// A part of the runs, in the order in which they are executed.
@@ -161,7 +172,7 @@ impl Cases {
 
 impl Sim {
     fn new(cases: Vec<Cases>) -> Self {
-        Self { cases, replay: format!("{SEED_VARIABLE}={{seed}}, with Sim::from_env"), twice: TWICE }
+        Self { cases, replay: format!("{SEED_VARIABLE}={{seed}}, with Sim::from_env"), twice: TWICE, within: None }
     }
 
     /// Chooses one run, with a combination of up to five faults that the seed determines.
@@ -204,11 +215,15 @@ impl Sim {
     /// | `KCTL_SEEDS=2000` | this number instead of `n` |
     /// | `KCTL_SEED=17` | only this run: a seed, `single-` and a number, or `none` |
     /// | `KCTL_TWICE=all` | the number of runs that are executed [twice](Self::twice), or `all` |
+    /// | `KCTL_SIM_SECONDS=600` | no run starts after this real time; those without faults always run |
     ///
     /// # Errors
     /// A variable has another form; the error names it and its value.
     pub fn from_env(n: u64) -> Result<Self> {
-        let sim = Self::named_by_env(n)?;
+        let mut sim = Self::named_by_env(n)?;
+        if let Ok(text) = std::env::var(SECONDS_VARIABLE) {
+            sim.within = Some(Duration::from_secs(parse_above_zero(SECONDS_VARIABLE, &text)?));
+        }
         Ok(match std::env::var(TWICE_VARIABLE) {
             Ok(all) if all == "all" => sim.twice(usize::MAX),
             Ok(text) => {
@@ -224,7 +239,7 @@ impl Sim {
             return Self::from_seed(&seed);
         }
         let n = match std::env::var(SEEDS_VARIABLE) {
-            Ok(text) => parse_seeds(&text)?,
+            Ok(text) => parse_above_zero(SEEDS_VARIABLE, &text)?,
             Err(_unset) => n,
         };
         Ok(Self::seeds(0..n))
@@ -290,14 +305,18 @@ impl Sim {
     /// The run without faults comes first, and twice: it shows where faults are possible, what the
     /// final state is, and that the app is deterministic. The others run on up to eight threads,
     /// and a failing plan is reduced with up to 40 more runs. The call blocks; each run has a
-    /// separate thread and Tokio runtime, so it also works inside of another runtime.
+    /// separate thread and Tokio runtime, so it also works inside of another runtime. All
+    /// simulations of a program together execute one run per processor at a time.
+    ///
+    /// A run without any progress for 60 seconds of real time fails. Its thread can't be ended: it
+    /// is busy until the program ends.
     ///
     /// # Errors
     /// The scenario can't be set up, or the number of a single fault is too high. Findings of the
     /// simulation are in the report.
     pub fn run(&self, scenario: &Scenario) -> Result<Report> {
         let servers = prepare(scenario)?;
-        let mut search = Search::new(scenario, &servers, &self.replay, self.twice);
+        let mut search = Search::new(scenario, &servers, &self.replay, self.twice).within(self.within);
         if search.begin() {
             for part in &self.cases {
                 let cases = part.select(&search)?;
@@ -316,7 +335,7 @@ impl Sim {
             Cases::Seeds(seeds) => !seeds.is_empty(),
             Cases::FaultFree | Cases::Single(_) | Cases::Seed(_) => false,
         });
-        (has_many && report.injected() == 0).then(|| {
+        (has_many && report.injected() == 0 && report.not_started() == 0).then(|| {
             let n = report.runs();
             format!(
                 "{test}: no fault met a request or a watch event of the app in {n} runs, so they prove nothing; set an app \
@@ -326,10 +345,10 @@ impl Sim {
     }
 }
 
-/// Parses the number of seeds. With 0 of them only the run without faults would be left.
-fn parse_seeds(text: &str) -> Result<u64> {
+/// Parses the number of seeds or of seconds. With 0 of them only the run without faults would be left.
+fn parse_above_zero(variable: &str, text: &str) -> Result<u64> {
     let n = text.parse().ok().filter(|n| *n > 0);
-    n.ok_or_else(|| Error::from(format!("{SEEDS_VARIABLE} has to be a number above 0, not `{text}`")))
+    n.ok_or_else(|| Error::from(format!("{variable} has to be a number above 0, not `{text}`")))
 }
 
 /// Returns a message if the app has controllers, and none of them has reconciled an object in any run.
@@ -351,10 +370,16 @@ fn unreconciled_message(scenario: &Scenario, report: &Report, test: &str) -> Opt
 pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
     let sim = Sim::from_env(seeds).map(|sim| sim.replayed_by(&test.replay()));
     let report = sim.and_then(|sim| Ok((sim.run(scenario)?, sim)));
+    if let Ok((report, _)) = &report
+        && report.not_started() > 0
+    {
+        let (n_runs, n_all) = (report.runs(), report.runs() + report.not_started());
+        eprintln!("{}: stopped after {n_runs} of {n_all} runs, by {SECONDS_VARIABLE}", test.name());
+    }
     match report.map(|(report, sim)| {
         let unmet = sim.unmet_faults_message(&report, test.name());
-        let in_vain = unmet.or_else(|| unreconciled_message(scenario, &report, test.name()));
-        (report.failure().map(ToString::to_string), in_vain)
+        let coverage_message = unmet.or_else(|| unreconciled_message(scenario, &report, test.name()));
+        (report.failure().map(ToString::to_string), coverage_message)
     }) {
         Ok((None, None)) => {}
         Ok((Some(text), _) | (None, Some(text))) => panic!("{text}"),
@@ -385,11 +410,11 @@ mod tests {
             (Sim::from_seed("0").unwrap(), false),
             (Sim::from_seed("single-0").unwrap(), false),
         ];
-        for (sim, is_in_vain) in cases {
+        for (sim, has_message) in cases {
             let report = sim.run(&idle).unwrap();
             assert_eq!((report.injected(), report.failure().is_none()), (0, true), "{sim:?}");
             let message = sim.unmet_faults_message(&report, "sim::survives");
-            assert_eq!(message.is_some(), is_in_vain, "{sim:?}");
+            assert_eq!(message.is_some(), has_message, "{sim:?}");
             assert!(message.is_none_or(|text| text.starts_with("sim::survives: no fault met")), "{sim:?}");
         }
     }
@@ -425,11 +450,25 @@ mod tests {
 
     #[test]
     fn number_of_seeds_is_above_zero() {
-        assert_eq!(parse_seeds("2000").unwrap(), 2_000);
+        assert_eq!(parse_above_zero(SEEDS_VARIABLE, "2000").unwrap(), 2_000);
         for text in ["0", "-1", "many", ""] {
             let expected = format!("KCTL_SEEDS has to be a number above 0, not `{text}`");
-            assert_eq!(parse_seeds(text).unwrap_err().to_string(), expected);
+            assert_eq!(parse_above_zero(SEEDS_VARIABLE, text).unwrap_err().to_string(), expected);
         }
+    }
+
+    #[test]
+    fn no_run_starts_after_the_time_limit() {
+        let scenario = Scenario::new(|| App::new("rests").controller::<rests>())
+            .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}");
+        let sim = Sim { within: Some(Duration::ZERO), ..Sim::seeds(0..3) };
+        let report = sim.run(&scenario).unwrap();
+        assert_eq!(
+            (report.runs(), report.not_started()),
+            (2, 6),
+            "only those without faults, of 3 single faults and 3 seeds"
+        );
+        assert_eq!(sim.unmet_faults_message(&report, "survives"), None);
     }
 
     #[test]

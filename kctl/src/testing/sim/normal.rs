@@ -12,7 +12,7 @@ use super::{
 };
 
 /// Metadata fields that the server writes.
-const OF_THE_SERVER: [&str; 6] =
+const SERVER_SET_METADATA: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionGracePeriodSeconds"];
 /// Maximum number of characters of a value in a timeline; the rest is left out.
 const CHANGED_LEN_MAX: usize = 60;
@@ -138,7 +138,7 @@ fn normalize_object(id: &Id, object: &Value, maker: Creator, names: &Names, igno
     }
     let [name, namespace] = [&id.name, &id.namespace].map(|name| names.replace(name));
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        metadata.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
+        metadata.retain(|field, _| !SERVER_SET_METADATA.contains(&field.as_str()));
         metadata.insert("name".into(), name.clone().into());
         if maker == Creator::App {
             // The generation counts writes of the spec, and an app may write once more after a fault.
@@ -260,7 +260,7 @@ pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[Strin
             remove(&mut object, pointer);
         }
         if let Some(metadata) = object["metadata"].as_object_mut() {
-            metadata.retain(|field, _| !OF_THE_SERVER.contains(&field.as_str()));
+            metadata.retain(|field, _| !SERVER_SET_METADATA.contains(&field.as_str()));
         }
         clean(&mut object, &Names::default());
         object
@@ -271,17 +271,17 @@ pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[Strin
 
 /// Describes the first field that a change sets, for a timeline. Fields that the server writes are left out.
 pub(super) fn changed_field(before: &Value, after: &Value) -> Option<String> {
-    let is_set = |name: &&String| name.as_str() != "generation" && !OF_THE_SERVER.contains(&name.as_str());
+    let is_set = |name: &&String| name.as_str() != "generation" && !SERVER_SET_METADATA.contains(&name.as_str());
     let names = |value| Value::as_object(value).into_iter().flat_map(Map::keys);
     let [old, new] = [&before["metadata"], &after["metadata"]];
-    let of_metadata = names(old).chain(names(new)).filter(is_set).find(|name| old[*name] != new[*name]);
-    let of_object = || {
+    let metadata_field = names(old).chain(names(new)).filter(is_set).find(|name| old[*name] != new[*name]);
+    let object_field = || {
         let mut names = names(before).chain(names(after)).filter(|name| *name != "metadata");
         names.find(|name| before[*name] != after[*name])
     };
-    let (path, _old, new) = match of_metadata {
+    let (path, _old, new) = match metadata_field {
         Some(name) => first_difference(&old[name], &new[name], format!(".metadata.{name}")),
-        None => of_object().map(|name| first_difference(&before[name], &after[name], format!(".{name}")))?,
+        None => object_field().map(|name| first_difference(&before[name], &after[name], format!(".{name}")))?,
     };
     let text = new.to_string();
     let short: String = text.chars().take(CHANGED_LEN_MAX).collect();

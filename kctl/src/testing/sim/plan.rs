@@ -24,30 +24,30 @@ pub(super) use self::{
 };
 
 /// A state that a watch skips is delivered after this time at the latest.
-pub(super) const SKIPPED_FOR: Duration = Duration::from_secs(10);
+pub(super) const SKIPPED_EVENT_DELAY: Duration = Duration::from_secs(10);
 
 /// An API server that is behind catches up after this time.
-pub(super) const BEHIND_FOR: Duration = Duration::from_secs(3);
+pub(super) const STALE_SERVER_DURATION: Duration = Duration::from_secs(3);
 
 /// Wait before a crashed process starts again.
-pub(super) const DOWN_FOR: Duration = Duration::from_secs(1);
+pub(super) const RESTART_DELAY: Duration = Duration::from_secs(1);
 
 /// Downtime of a machine that fails: all deadlines have passed when the process starts again.
 pub(super) const OUTAGE: Duration = Duration::from_secs(300);
 
 /// Time for which all processes are down during a step: longer than a Lease lasts. A step that waits for the app
 /// continues afterwards.
-pub(super) const STEP_MISSED_FOR: Duration = Duration::from_secs(20);
+pub(super) const MISSED_STEP_DELAY: Duration = Duration::from_secs(20);
 
 /// Maximum number of single faults of one scenario. If there are more, this many are tried, spread
 /// evenly.
 pub(super) const SINGLES_MAX: usize = 4_000;
 
 /// Time for which the lists of a process are slow: long enough that the Leases of its slots expire and slots move.
-pub(super) const SLOW_LISTS_FOR: Duration = Duration::from_secs(30);
+pub(super) const SLOW_LISTS_DURATION: Duration = Duration::from_secs(30);
 
 /// Time between two bookmarks of the watches that overtake slow lists.
-pub(super) const BOOKMARKS_EVERY: Duration = Duration::from_millis(100);
+pub(super) const BOOKMARK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// One fault. Counts start at one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,8 +59,8 @@ pub(super) enum Fault {
     Read { nth: u64, what: RequestFault },
     /// At the nth event of the app's watches.
     Event { nth: u64, what: EventFault },
-    /// All processes end before the nth step, and start again after [`STEP_MISSED_FOR`]. The last step is the deletion of
-    /// everything.
+    /// All processes end before the nth step, and start again after [`MISSED_STEP_DELAY`]. The last step is the
+    /// deletion of everything.
     AtStep { nth: usize },
     /// At a time since the start of the run.
     At { time: Duration, what: TimedFault },
@@ -111,7 +111,7 @@ pub(super) enum TimedFault {
     Freeze(Freeze),
     /// A user deletes the Lease of a slot. Its owner is still at work.
     LeaseDeleted { slot: u32 },
-    /// A process ends, and starts again. For [`SLOW_LISTS_FOR`] the responses of the lists that fill its caches take
+    /// A process ends, and starts again. For [`SLOW_LISTS_DURATION`] the responses of the lists that fill its caches take
     /// this long, and its watches overtake them. Bookmarks move the watches on, as steady changes of the kind would.
     /// Slots move during the delay, because the process that starts again takes a share.
     SlowLists { instance: usize, delay: Duration },

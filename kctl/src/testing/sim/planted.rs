@@ -82,8 +82,9 @@ fn replicas(names: &'static [&'static str], changes: &[Change]) -> Scenario {
 fn first_reconcile(scenario: &Scenario, servers: &Servers, after: Duration) -> (Duration, usize) {
     let outcome = run(scenario, servers, SEED, &[], None);
     assert_eq!(outcome.found, None);
-    let is_of_a = |what: &str| what.starts_with("reconciles ") && what.ends_with(" default/a");
-    let begun = outcome.lines.iter().find(|line| line.at >= after && is_of_a(&line.what)).expect("it is reconciled");
+    let reconciles_a = |what: &str| what.starts_with("reconciles ") && what.ends_with(" default/a");
+    let begun =
+        outcome.lines.iter().find(|line| line.at >= after && reconciles_a(&line.what)).expect("it is reconciled");
     (begun.at, index_of(&begun.who).expect("a replica reconciles it"))
 }
 
@@ -96,7 +97,7 @@ fn run_with_fault(scenario: &Scenario, servers: &Servers, time: Duration, what: 
 fn check_found(bug: Planted, twin: &Scenario, time: Duration, what: TimedFault, checker: &str) {
     let servers = prepare(twin).unwrap();
     assert_eq!(run_with_fault(twin, &servers, time, what), None, "{what:?}");
-    let finding = run_with_fault(&twin.clone().planted(bug), &servers, time, what);
+    let finding = run_with_fault(&twin.clone().plant(bug), &servers, time, what);
     assert_eq!(finding.as_ref().map(|found| found.checker.as_str()), Some(checker), "{finding:?}, {what:?}");
 }
 
@@ -115,7 +116,7 @@ fn clock_that_stops_with_its_process_is_found() {
     for seconds in [20, 21] {
         let change = Change { after: Duration::from_secs(seconds), ..RED };
         let twin = scenario(&["a"], &[change]);
-        let (servers, bug) = (prepare(&twin).unwrap(), twin.clone().planted(Planted::FrozenClock));
+        let (servers, bug) = (prepare(&twin).unwrap(), twin.clone().plant(Planted::FrozenClock));
         let (begun, instance) = first_reconcile(&twin, &servers, change.after);
         let (time, length) = (begun + Duration::from_millis(100), Duration::from_secs(30));
         let freeze = TimedFault::Freeze(Freeze { instance: Some(instance), length, order: ThawOrder::Reversed });
@@ -136,7 +137,7 @@ fn frozen_leader_without_a_permit_is_found() {
     for seconds in [20, 21] {
         let change = Change { after: Duration::from_secs(seconds), ..RED };
         let twin = replicas(&["a"], &[change]);
-        let (servers, bug) = (prepare(&twin).unwrap(), twin.clone().unfenced());
+        let (servers, bug) = (prepare(&twin).unwrap(), twin.clone().without_fencing());
         let (begun, instance) = first_reconcile(&twin, &servers, change.after);
         let (time, length) = (begun + Duration::from_millis(100), Duration::from_secs(30));
         let freeze = TimedFault::Freeze(Freeze { instance: None, length, order: ThawOrder::Reversed });
@@ -180,7 +181,7 @@ fn lost_slot_that_goes_on_is_found() {
         TimedFault::LeaseDeleted { slot },
     ];
     for other in others {
-        let bug = twin.clone().planted(Planted::LossIgnored);
+        let bug = twin.clone().plant(Planted::LossIgnored);
         assert_eq!(run_with_fault(&bug, &servers, time, other), None, "{other:?}");
     }
 }
@@ -189,7 +190,7 @@ fn lost_slot_that_goes_on_is_found() {
 #[test]
 fn seeds_find_a_lost_slot_that_goes_on() {
     let blue = Change { after: Duration::from_secs(40), color: "blue", ..RED };
-    let bug = scenario(&["a", "b", "c", "d"], &[RED, blue]).planted(Planted::LossIgnored);
+    let bug = scenario(&["a", "b", "c", "d"], &[RED, blue]).plant(Planted::LossIgnored);
     let servers = prepare(&bug).unwrap();
     let points = run(&bug, &servers, SEED, &[], None).points;
     let finding = (0..64).find_map(|seed| run(&bug, &servers, SEED, &points.choose_faults(seed), None).found);

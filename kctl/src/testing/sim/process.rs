@@ -20,8 +20,9 @@ use tokio::time::Instant;
 
 use super::{
     checks::is_bookkeeping,
+    leftover_tasks::CountedService,
     owners::LEASE_NAMESPACE,
-    plan::{BEHIND_FOR, DOWN_FOR, StaleServer},
+    plan::{RESTART_DELAY, STALE_SERVER_DURATION, StaleServer},
     world::Shared,
 };
 use crate::app::{process_clock, user_of};
@@ -31,26 +32,26 @@ use crate::app::{process_clock, user_of};
 const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Time between the first starts of replicas that share slots.
 ///
-/// Those that start together take their shares at once. Processes that start together take their shares at once. With
+/// Processes that start together take their shares at once. With
 /// the delay, slots move during work, as with a Deployment that is scaled up.
-const JOINS_AFTER: Duration = Duration::from_secs(1);
+const JOIN_DELAY: Duration = Duration::from_secs(1);
 
 /// Runs one replica indefinitely: a process that ends is started again.
 ///
-/// After a crash the next process starts after [`DOWN_FOR`], or after the time that the plan chose. A
+/// After a crash the next process starts after [`RESTART_DELAY`], or after the time that the plan chose. A
 /// process that ends by itself waits twice as long each time.
 pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
-    let mut wait = DOWN_FOR;
+    let mut wait = RESTART_DELAY;
     if shared.scenario.slots.is_some() {
         let n_earlier = u32::try_from(index).unwrap_or(u32::MAX);
-        tokio::time::sleep(JOINS_AFTER * n_earlier).await;
+        tokio::time::sleep(JOIN_DELAY * n_earlier).await;
     }
     for incarnation in 1_u32.. {
         match run_once(&shared, index, incarnation).await {
             End::Crashed => wait = wait_after_crash(&shared),
             End::Stopped(downtime) => {
                 tokio::time::sleep(downtime).await;
-                wait = DOWN_FOR;
+                wait = RESTART_DELAY;
                 continue;
             }
             End::ByItself => {}
@@ -60,10 +61,10 @@ pub(super) async fn supervise(shared: Arc<Shared>, index: usize) {
     }
 }
 
-/// Returns the time after which a crashed process starts again: [`DOWN_FOR`], or the time that the plan chose.
+/// Returns the time after which a crashed process starts again: [`RESTART_DELAY`], or the time that the plan chose.
 pub(super) fn wait_after_crash(shared: &Shared) -> Duration {
     let missed = shared.missed_steps.lock().1.map_or(Duration::ZERO, |end| end - Instant::now());
-    shared.next_start.lock().take().unwrap_or(DOWN_FOR).max(missed)
+    shared.next_start.lock().take().unwrap_or(RESTART_DELAY).max(missed)
 }
 
 /// The way in which a process ended.
@@ -120,18 +121,20 @@ async fn run(
     if let Some(behind) = behind {
         shared.faults.add(server_behind(behind, &name));
     }
-    let app = (shared.scenario.app)();
+    let app = shared.scenario.new_app();
     let user = user_of(&app);
-    let client = Client::new(shared.server.faulty(user.clone(), connection), "default");
+    let client = Client::new(CountedService::new(shared.server.faulty(user.clone(), connection)), "default");
     let lease = client.clone();
     let others = shared.others.iter().map(|(name, server)| {
-        (name.clone(), Client::new(server.faulty(user.clone(), &connection.to(name)), "default"))
+        let service = server.faulty(user.clone(), &connection.to(name));
+        (name.clone(), Client::new(CountedService::new(service), "default"))
     });
     let (now, skew) = (process_clock(shared.server.clone()), shared.clone());
     let offset = move || skew.clock_offsets.get(index).map_or(0, |seconds| seconds.load(Ordering::Relaxed));
     let clock = move || now() + SignedDuration::from_secs(offset());
     let manager = app.manager_at(client, others.collect(), |manager| {
-        report_reconciles(shared, &name, manager.clock(Arc::new(clock)))
+        let manager = manager.clock(Arc::new(clock)).trace_seed(seed_of_process(index, incarnation));
+        report_reconciles(shared, &name, manager)
     });
     let mut manager = manager.await?;
     if let Some(slots) = shared.scenario.slots {
@@ -150,14 +153,14 @@ async fn run(
 
 /// Returns the fault of a server that is behind, stale or outdated, for a process that starts now.
 fn server_behind(StaleServer { cluster, revision, is_outdated }: StaleServer, process: &str) -> Rule {
-    let (own, until) = (process.to_owned(), Instant::now() + BEHIND_FOR);
+    let (own, until) = (process.to_owned(), Instant::now() + STALE_SERVER_DURATION);
     let reads = move |request: &RequestSummary| {
         request.may_be_cached || request.verb == "watch" || (is_outdated && request.verb == "list")
     };
     let here = move |request: &RequestSummary| {
         request.client == own && *request.server == *cluster && !is_bookkeeping(&request.group, &request.resource)
     };
-    let (past, lag) = (StaleState::Revision(revision), BEHIND_FOR);
+    let (past, lag) = (StaleState::Revision(revision), STALE_SERVER_DURATION);
     let fault = if is_outdated { RequestFault::Outdated { past, lag } } else { RequestFault::Stale { past, lag } };
     Rule::request(fault, move |request| here(request) && reads(request) && Instant::now() < until)
 }
@@ -171,11 +174,17 @@ fn report_reconciles(shared: &Arc<Shared>, name: &str, manager: Manager) -> Mana
         .on_end(Arc::new(move |report| end.reconcile_ends(&by, report)))
 }
 
+/// Returns the seed of a process, which is the same in each run. It decides the trace ids, which an app may write into
+/// objects, and the jitter of leader election.
+fn seed_of_process(index: usize, incarnation: u32) -> u64 {
+    u64::from(incarnation) << 8 | index as u64
+}
+
 /// Returns the settings of leader election. The same process gets the same jitter in each run.
 fn election(app: &str, user: &User, index: usize, incarnation: u32) -> ElectionConfig {
     let identity = format!("{}-{index}.{incarnation}", user.name.rsplit(':').next().unwrap_or(app));
     let mut config = ElectionConfig::new(app, LEASE_NAMESPACE, &identity);
-    config.seed = u64::from(incarnation) << 8 | index as u64;
+    config.seed = seed_of_process(index, incarnation);
     config
 }
 

@@ -14,7 +14,7 @@ const SHOWN_MAX: usize = 120;
 const FIRST: usize = 20;
 const LAST: usize = 40;
 /// Number of lines shown before and after a fault.
-const AROUND: (usize, usize) = (2, 5);
+const CONTEXT_LINES: (usize, usize) = (2, 5);
 
 /// The result of a simulation: the number of runs and faults, and the failure, if any.
 ///
@@ -33,6 +33,7 @@ pub struct Report {
     /// Number of reconciles that began, over all runs.
     pub(super) n_reconciles: u64,
     pub(super) injected: BTreeMap<&'static str, u64>,
+    pub(super) n_not_started: usize,
     pub(super) failure: Option<Failure>,
 }
 
@@ -46,6 +47,13 @@ impl Report {
     /// plan.
     pub fn runs(&self) -> usize {
         self.n_runs
+    }
+
+    /// Returns the number of runs that did not start, because the time of `KCTL_SIM_SECONDS` was over.
+    ///
+    /// They prove nothing: a report with such runs and without a failure is about the other ones only.
+    pub fn not_started(&self) -> usize {
+        self.n_not_started
     }
 
     /// Returns the number of faults that met a request or a watch event, over all runs.
@@ -97,6 +105,8 @@ pub struct Failure {
     /// Advice for the case that the app is right, and the scenario should say so.
     pub(super) help: Vec<String>,
     pub(super) lines: Vec<Line>,
+    /// The backtrace of the panic that the finding is about.
+    pub(super) backtrace: Option<String>,
 }
 
 impl Failure {
@@ -148,7 +158,8 @@ impl fmt::Display for Failure {
             writeln!(formatter, "  {}", self.lines[index])?;
             next = index + 1;
         }
-        write!(formatter, "replay: {}", self.replay)
+        write!(formatter, "replay: {}", self.replay)?;
+        self.backtrace.iter().try_for_each(|backtrace| write!(formatter, "\nbacktrace:\n{backtrace}"))
     }
 }
 
@@ -160,7 +171,8 @@ fn select_lines(lines: &[Line]) -> BTreeSet<usize> {
     let mut shown: BTreeSet<usize> = (0..FIRST).chain(n - LAST..n).collect();
     shown.extend(lines.iter().position(|line| line.who == LEFT_OUT));
     for (index, _) in lines.iter().enumerate().filter(|(_, line)| line.who == "fault") {
-        let around: BTreeSet<_> = (index.saturating_sub(AROUND.0)..(index + AROUND.1 + 1).min(n)).collect();
+        let around: BTreeSet<_> =
+            (index.saturating_sub(CONTEXT_LINES.0)..(index + CONTEXT_LINES.1 + 1).min(n)).collect();
         if shown.union(&around).count() <= SHOWN_MAX {
             shown.extend(around);
         }

@@ -1,64 +1,65 @@
 //! The phases of a run: apply the objects, take the steps, compare the final state, and delete
 //! everything that users created.
 
+mod deletion;
+
 use std::{
     collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     time::Duration,
 };
 
 use futures::FutureExt;
-use http::Request;
-use kctl_runtime::{
-    reconcile::{Error, Result, ResultExt},
-    spec::ControllerSpec,
-};
-use serde_json::Value;
+use kctl_runtime::reconcile::{Error, Result};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use self::deletion::{check_leaks, check_requests, delete_all};
 use super::{
     checks::{NeedlessWrites, Violation},
+    leftover_tasks::find_leftover_tasks,
     normal::{self, NormalizedObject},
+    own_thread::on_own_thread,
+    panics,
     plan::{Fault, FaultPoints},
-    scenario::{FailingKeys, Scenario},
-    search::SAME_STATE,
-    snapshot::{Id, uid},
+    progress::{self, AppLogs, Progress},
+    scenario::{FailingKeys, Scenario, SpawnedTasks},
     trace::Line,
     world::{Servers, World, wait_for_panic},
 };
 use crate::app;
 
+/// Name of the checker that compares a final state with the final state of the run without faults.
+pub(super) const SAME_STATE: &str = "the same final state";
 /// The state has settled when nothing has happened for this time.
 ///
-/// The waits of faults are shorter, such as `SKIPPED_FOR` and the delay of a late write. Otherwise a run would compare a
-/// state that is still about to change; `faults_wait_shorter_than_the_state_settles` tests it. A longer wait counts in
-/// [`World::quiet_from`], as a lapse does, or in `held_until`, as a partition does.
-const QUIET_FOR: Duration = Duration::from_secs(15);
+/// The waits of faults are shorter, such as `SKIPPED_EVENT_DELAY` and the delay of a late write. Otherwise a run would
+/// compare a state that is still about to change; `faults_wait_shorter_than_the_state_settles` tests it. A longer wait
+/// counts in [`World::quiet_from`], as a lapse does, or in `held_until`, as a partition does.
+const QUIET_DURATION: Duration = Duration::from_secs(15);
 /// A key that always fails keeps a system busy; if nothing changes for this time, the state has
 /// settled anyway.
-const STUCK_FOR: Duration = Duration::from_secs(600);
+const STUCK_TIMEOUT: Duration = Duration::from_secs(600);
 /// A system that still changes after this time fails the checker `the state settles`.
-const SETTLE_WITHIN: Duration = Duration::from_secs(3_600);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Maximum time within which requeues are waited for: a year. A schedule would never let a longer wait end.
-const REQUEUES_WITHIN_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// Longest simulated duration of a step.
-const STEP_WITHIN: Duration = Duration::from_secs(24 * 3_600);
+const REQUEUE_TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
+/// Longest simulated duration of a step, in addition to twice the time within which requeues are waited for.
+const STEP_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// After the state has settled, nothing may be written for this time.
-const STABLE_FOR: Duration = Duration::from_secs(120);
+const STABLE_DURATION: Duration = Duration::from_secs(120);
 /// The same in runs with faults and several instances, which renew Leases all the time. That is most of the cost of their
 /// simulated time. It is longer than two Lease durations, so that work of a slot that moves late is seen.
-const STABLE_WITH_LEASES_FOR: Duration = Duration::from_secs(40);
+const STABLE_WITH_LEASES_DURATION: Duration = Duration::from_secs(40);
 /// Simulated time between two checks whether the state has settled.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// A run with faults may make this many changes more than [`CHANGES_FACTOR`] times the changes of the run without
 /// faults.
 const CHANGES_BASE: u64 = 200;
 const CHANGES_FACTOR: u64 = 10;
-/// Requests that a run may send in addition to those per change.
-const REQUESTS_BASE: u64 = 200;
 
 /// The result of the run without faults, with which the others are compared.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Reference {
     pub(super) state: Vec<NormalizedObject>,
     pub(super) changes_by_app: u64,
@@ -74,6 +75,19 @@ pub(super) struct Outcome {
     pub(super) injected: BTreeMap<&'static str, u64>,
     pub(super) n_runs: usize,
     pub(super) n_reconciles: u64,
+    /// The backtrace of the panic that the finding is about, if `RUST_BACKTRACE` asks for backtraces.
+    pub(super) backtrace: Option<String>,
+}
+
+impl Outcome {
+    /// Returns the outcome without what only a report reads, if the run has passed. The outcomes of all runs are kept until
+    /// the last one has ended.
+    pub(super) fn without_unread_parts(self) -> Self {
+        match self.found {
+            Some(_) => self,
+            None => Self { lines: Vec::new(), reference: Reference::default(), points: FaultPoints::default(), ..self },
+        }
+    }
 }
 
 /// Sets up the API servers that each run gets a copy of.
@@ -81,7 +95,9 @@ pub(super) struct Outcome {
 /// Installing CRDs takes longer than most runs, so it happens once.
 pub(super) fn prepare(scenario: &Scenario) -> Result<Servers> {
     let broken = |found: Violation| Error::from(format!("{}: {}", found.checker, found.message));
-    on_own_thread(Servers::from_scenario(scenario)).map_err(broken)?
+    let (stuck_after, scenario) = (scenario.stuck_after, scenario.clone());
+    let prepared = async move { progress::tick_when_polled(Box::pin(Servers::from_scenario(&scenario))).await };
+    on_own_thread(&Arc::default(), stuck_after, prepared).map_err(broken)?
 }
 
 /// Runs a scenario once. `expected` is the result of the run without faults, or `None` for that run
@@ -93,25 +109,24 @@ pub(super) fn run(
     plan: &[Fault],
     expected: Option<&Reference>,
 ) -> Outcome {
-    on_own_thread(run_phases(scenario, servers, seed, plan, expected)).unwrap_or_else(failed_outcome)
+    run_with(AppLogs::Passed, scenario, servers, seed, plan, expected)
 }
 
-/// Runs a future under simulated time on a new thread, so that thread-local values start fresh.
-fn on_own_thread<T: Send>(future: impl Future<Output = T> + Send) -> Result<T, Violation> {
-    let body = || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        let runtime = runtime.map_err(|error| Violation::new("the simulation", format!("no runtime: {error}")))?;
-        Ok(runtime.block_on(future))
-    };
-    let ended = std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("kctl-sim".into()).spawn_scoped(scope, body);
-        thread.map(std::thread::ScopedJoinHandle::join)
-    });
-    match ended {
-        Ok(Ok(outcome)) => outcome,
-        Ok(Err(panic)) => Err(Violation::from_panic("the run", &*panic)),
-        Err(error) => Err(Violation::new("the simulation", format!("no thread: {error}"))),
-    }
+/// Runs a scenario once, as [`run`] does. `app_logs` decides where the logs of the app go.
+pub(super) fn run_with(
+    app_logs: AppLogs,
+    scenario: &Scenario,
+    servers: &Servers,
+    seed: u64,
+    plan: &[Fault],
+    expected: Option<&Reference>,
+) -> Outcome {
+    let (stuck_after, scenario, servers) = (scenario.stuck_after, scenario.clone(), servers.clone());
+    let (plan, expected) = (plan.to_vec(), expected.cloned());
+    let progress = Arc::new(Progress::new(app_logs));
+    let phases = async move { Box::pin(run_phases(&scenario, &servers, seed, &plan, expected.as_ref())).await };
+    let outcome = on_own_thread(&progress, stuck_after, phases);
+    outcome.unwrap_or_else(|found| Outcome { lines: progress.lines(), ..failed_outcome(found) })
 }
 
 /// Returns the outcome of a run that could not start or panicked.
@@ -124,6 +139,7 @@ pub(super) fn failed_outcome(found: Violation) -> Outcome {
         injected: BTreeMap::new(),
         n_runs: 1,
         n_reconciles: 0,
+        backtrace: None,
     }
 }
 
@@ -149,16 +165,25 @@ async fn run_phases(
         found = world.shared.wait_for_finding() => Some(found),
         found = wait_for_panic(&mut tasks) => Some(found),
         ended = phases => ended.unwrap_or_else(|panic| Err(Violation::from_panic("a step", &*panic))).err(),
+        never = progress::tick_with_time() => match never {},
     };
     let mut points = world.points();
-    points.length = world.shared.elapsed();
+    points.length = world.shared.simulated_time();
     let injected = world.shared.faults.counts();
     let (changes_by_app, n_reconciles) = {
         let checks = world.shared.checks.lock();
         (checks.changes_by_app, checks.n_reconciles)
     };
     let reference = Reference { state, changes_by_app };
-    Outcome { lines: world.lines(), found, reference, points, injected, n_runs: 1, n_reconciles }
+    let backtrace = found.as_ref().and_then(|found| panics::backtrace_of(&found.message));
+    let lines = world.lines();
+    let mut outcome = Outcome { lines, found, reference, points, injected, n_runs: 1, n_reconciles, backtrace };
+    if outcome.found.is_none() && scenario.spawned_tasks == SpawnedTasks::Found {
+        tasks.shutdown().await;
+        world.end();
+        outcome.found = find_leftover_tasks().await;
+    }
+    outcome
 }
 
 /// Runs the phases in the order that the module documentation gives.
@@ -190,9 +215,9 @@ async fn phases(
         }
         world.shared.begin_step(nth).await;
         world.shared.log("user", &step.name);
-        let action = tokio::time::timeout(STEP_WITHIN, (step.action)(world.client.clone())).await;
-        let late = |_elapsed| Err(Error::from(format!("it has not ended after {STEP_WITHIN:?} of simulated time")));
-        action.unwrap_or_else(late).map_err(failed(&step.name))?;
+        let within = STEP_TIMEOUT + 2 * scenario.requeues_within.min(REQUEUE_TIMEOUT_MAX);
+        let action = tokio::time::timeout(within, (step.action)(world.client.clone())).await;
+        action.unwrap_or_else(|_elapsed| Err(late_step(world, within))).map_err(failed(&step.name))?;
     }
     sleep_until(world.quiet_from).await;
     world.wait_for_updates().await;
@@ -214,7 +239,7 @@ async fn phases(
     }
     check_progress(world)?;
     let has_leases = scenario.instances > 1 && expected.is_some();
-    check_no_more_writes(world, if has_leases { STABLE_WITH_LEASES_FOR } else { STABLE_FOR }).await?;
+    check_no_more_writes(world, if has_leases { STABLE_WITH_LEASES_DURATION } else { STABLE_DURATION }).await?;
     world.shared.begin_step(scenario.steps.len() + 1).await;
     delete_all(world).await.map_err(failed("the end of all objects"))?;
     wait_until_settled(world).await?;
@@ -222,13 +247,19 @@ async fn phases(
     check_requests(world)
 }
 
+/// Returns the error of a step that does not end. It often waits for something that the app fails to do.
+fn late_step(world: &World, within: Duration) -> Error {
+    let details = join_details(&world.failing()) + &join_details(&world.not_at_work());
+    Error::from(format!("it has not ended after {within:?} of simulated time{details}"))
+}
+
 /// Waits until the state has settled. Requeues within `waiting_for_requeues` are waited for in one
 /// jump.
 async fn wait_until_settled(world: &World) -> Result<(), Violation> {
     let (begun, mut quiet_since) = (Instant::now(), Instant::now());
     let (mut revision, mut changed) = (0, Instant::now());
-    let within = world.shared.scenario.requeues_within.min(REQUEUES_WITHIN_MAX);
-    let mut look = LOOK;
+    let within = world.shared.scenario.requeues_within.min(REQUEUE_TIMEOUT_MAX);
+    let mut look = POLL_INTERVAL;
     loop {
         sleep(look).await;
         let now = Instant::now();
@@ -239,17 +270,17 @@ async fn wait_until_settled(world: &World) -> Result<(), Violation> {
         if !world.is_idle() {
             quiet_since = now;
         }
-        let quiet = now - quiet_since.max(changed) >= QUIET_FOR;
+        let quiet = now - quiet_since.max(changed) >= QUIET_DURATION;
         let next = world.next_requeue().map(|(wait, _)| wait).filter(|wait| *wait <= within);
         // Nothing happens before the next requeue, so one poll can jump to it.
-        look = next.filter(|_| quiet).map_or(LOOK, |wait| wait.max(LOOK));
+        look = next.filter(|_| quiet).map_or(POLL_INTERVAL, |wait| wait.max(POLL_INTERVAL));
         let is_due = next.is_some();
         // A requeue that came due and changed nothing is not waited for again: the next one is as far away.
-        let waited = now - changed >= within + QUIET_FOR;
-        if (quiet && (waited || !is_due)) || now - changed >= within + STUCK_FOR {
+        let waited = now - changed >= within + QUIET_DURATION;
+        if (quiet && (waited || !is_due)) || now - changed >= within + STUCK_TIMEOUT {
             return Ok(());
         }
-        let after = SETTLE_WITHIN + 2 * within;
+        let after = SETTLE_TIMEOUT + 2 * within;
         if now - begun >= after {
             let last = world.shared.checks.lock().last_change.clone();
             let what =
@@ -291,7 +322,7 @@ fn check_generations(world: &World) -> Result<(), Violation> {
 
 fn check_settled(world: &World) -> Result<(), Violation> {
     let mut snapshot = world.shared.checks.lock().snapshot.clone();
-    snapshot.time = world.shared.elapsed();
+    snapshot.time = world.shared.simulated_time();
     for invariant in &world.shared.scenario.settled {
         let holds = catch_unwind(AssertUnwindSafe(|| (invariant.holds)(&snapshot)));
         let holds = holds.map_err(|panic| Violation::from_panic(&format!("rule {:?}", invariant.name), &*panic))?;
@@ -321,86 +352,6 @@ async fn check_no_more_writes(world: &World, stable_for: Duration) -> Result<(),
     Err(Violation::new("no more writes", what))
 }
 
-/// Deletes the applied objects, those that the steps created, and each primary of a custom resource, with background
-/// propagation like `kubectl delete`.
-///
-/// A primary of a built-in kind that the app created has to go by itself: it may be a leaked object of another controller.
-async fn delete_all(world: &World) -> Result<()> {
-    world.shared.log("user", "deletes what was applied, what the steps created, and all primaries");
-    let mut paths: Vec<(String, String)> = Vec::new();
-    for file in &world.objects {
-        let name = file.object["metadata"]["name"].as_str().unwrap_or_default();
-        let path = app::path(&world.client, &file.object).await.context(&file.origin)?;
-        paths.push((String::new(), format!("{path}/{name}")));
-    }
-    let specs = (world.shared.scenario.app)().specs();
-    let snapshot = world.shared.checks.lock().comparable_state();
-    for (id, object) in &snapshot.objects {
-        let is_custom_primary = specs.iter().filter(|spec| spec.crd.is_some()).any(|spec| id.is_of(&spec.primary));
-        if is_custom_primary || snapshot.by_users.contains(uid(object)) {
-            paths.push((id.cluster.clone(), path_of(id, object)));
-        }
-    }
-    paths.sort();
-    paths.dedup();
-    for (cluster, path) in paths {
-        let client = world.client_of(&cluster);
-        match client
-            .request::<Value>(Request::delete(format!("{path}?propagationPolicy=Background")).body(Vec::new())?)
-            .await
-        {
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
-            other => drop(other.context(&path)?),
-        }
-    }
-    Ok(())
-}
-
-fn path_of(id: &Id, object: &Value) -> String {
-    let version = object["apiVersion"].as_str().unwrap_or_default();
-    let root = if version.contains('/') { "/apis" } else { "/api" };
-    let namespace = if id.namespace.is_empty() { String::new() } else { format!("/namespaces/{}", id.namespace) };
-    format!("{root}/{version}{namespace}/{}/{}", id.resource, id.name)
-}
-
-/// Checks that nothing is left of what the app created, and no primary of what users created.
-fn check_leaks(world: &World) -> Result<(), Violation> {
-    let checks = world.shared.checks.lock();
-    let specs = (world.shared.scenario.app)().specs();
-    let leaked = checks.find_leaks(&world.shared.scenario.kept, |id, object| {
-        let mut of_kind = specs.iter().filter(|spec| id.is_of(&spec.primary));
-        // Others may hold an object of a built-in kind: `kubernetes.io/pvc-protection` is not removed here, without its
-        // controller.
-        let is_held = |spec: &ControllerSpec| {
-            let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
-            let mut finalizers = finalizers.filter_map(Value::as_str);
-            finalizers.any(|finalizer| Some(finalizer) == spec.finalizer.as_deref())
-        };
-        of_kind.any(|spec| spec.crd.is_some() || (checks.snapshot.by_users.contains(uid(object)) && is_held(spec)))
-    });
-    if leaked.is_empty() {
-        return Ok(());
-    }
-    let what = format!("still there after everything that users created was deleted: {}", leaked.join(", "));
-    Err(Violation::new("no leaked objects", what))
-}
-
-/// Checks the number of requests per change.
-fn check_requests(world: &World) -> Result<(), Violation> {
-    let checks = world.shared.checks.lock();
-    let per_change = world.shared.scenario.requests_per_change;
-    if checks.n_requests <= REQUESTS_BASE.saturating_add(per_change.saturating_mul(checks.n_changes)) {
-        return Ok(());
-    }
-    let what = format!(
-        "{} requests for {} changes of the state: more than {per_change} for each; {}",
-        checks.n_requests,
-        checks.n_changes,
-        checks.authors.most_frequent_request()
-    );
-    Err(Violation::new("bounded requests per change", what))
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::{
@@ -417,7 +368,7 @@ mod tests {
     };
 
     use super::{
-        super::plan::{BEHIND_FOR, Freeze, SKIPPED_FOR, TimedFault, WriteFault},
+        super::plan::{Freeze, SKIPPED_EVENT_DELAY, STALE_SERVER_DURATION, TimedFault, WriteFault},
         *,
     };
     use crate::{
@@ -527,7 +478,7 @@ mod tests {
             Fault::Write { what: WriteFault::CrashLate(time), .. }
             | Fault::Event { what: EventFault::Skip(time) | EventFault::Hold(time), .. } => *time,
             Fault::Write { what: WriteFault::Crash { behind, .. }, .. } => {
-                behind.as_ref().map_or(Duration::ZERO, |_| BEHIND_FOR)
+                behind.as_ref().map_or(Duration::ZERO, |_| STALE_SERVER_DURATION)
             }
             // A process that is down is not idle, and `inject` counts what happens at a time.
             Fault::Event { what: EventFault::Close | EventFault::Expire | EventFault::Repeat, .. }
@@ -548,10 +499,10 @@ mod tests {
             assert!(points.n_writes > 0 && !points.reads.is_empty() && !points.events.is_empty());
             for fault in points.singles().into_iter().chain((0..2_000).flat_map(|seed| points.choose_faults(seed))) {
                 longest = longest.max(delay_of(&fault));
-                assert!(delay_of(&fault) + LOOK < QUIET_FOR, "{fault}");
+                assert!(delay_of(&fault) + POLL_INTERVAL < QUIET_DURATION, "{fault}");
             }
         }
-        assert!(longest > SKIPPED_FOR, "the longest delay of a write is among the faults");
+        assert!(longest > SKIPPED_EVENT_DELAY, "the longest delay of a write is among the faults");
     }
 
     /// Returns the starts and ends of the processes in a run with a fault after ten seconds.
@@ -566,8 +517,8 @@ mod tests {
             .sharded();
         let outcome = run(&scenario, &prepare(&scenario).unwrap(), 0, plan, None);
         assert_eq!(outcome.found, None);
-        let is_of_a_process = |line: &&Line| ["starts", "has ended", "has crashed"].contains(&line.what.as_str());
-        outcome.lines.iter().filter(is_of_a_process).map(|line| format!("{} {}", line.who, line.what)).collect()
+        let is_process_line = |line: &&Line| ["starts", "has ended", "has crashed"].contains(&line.what.as_str());
+        outcome.lines.iter().filter(is_process_line).map(|line| format!("{} {}", line.who, line.what)).collect()
     }
 
     #[test]

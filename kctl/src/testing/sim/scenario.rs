@@ -7,7 +7,7 @@ use std::{pin::Pin, sync::Arc, time::Duration};
 use kctl_runtime::{__private_0_1::Planted, reconcile::Result, shard::Slots};
 use kube::Client;
 
-use super::Snapshot;
+use super::{Snapshot, panics, progress::STUCK_AFTER};
 use crate::App;
 
 pub(super) type MakeApp = Arc<dyn Fn() -> App + Send + Sync>;
@@ -74,6 +74,7 @@ pub struct Scenario {
     /// The slots that divide the keys among the instances.
     pub(super) slots: Option<Slots>,
     pub(super) planted: Option<Planted>,
+    pub(super) server_selection: ServerSelection,
     /// Simulated parts of the app's own cluster.
     pub(super) simulated: Simulated,
     /// JSON pointers of fields that are not compared.
@@ -84,10 +85,14 @@ pub struct Scenario {
     pub(super) optional_faults: OptionalFaults,
     /// The judgement of keys that still fail once the state has settled.
     pub(super) failing_keys: FailingKeys,
+    /// The judgement of tasks that outlive all processes.
+    pub(super) spawned_tasks: SpawnedTasks,
     /// Plurals, and plurals with `/status`.
     pub(super) time_dependent: Vec<String>,
     /// Requeues that come due within this time are waited for.
     pub(super) requeues_within: Duration,
+    /// Seconds of real time without progress after which a run is given up.
+    pub(super) stuck_after: u32,
 }
 
 impl std::fmt::Debug for Scenario {
@@ -111,6 +116,24 @@ pub(super) enum FailingKeys {
     Found,
     /// The scenario has objects that fail on purpose.
     Allowed,
+}
+
+/// The judgement of tasks that still run after all processes have ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SpawnedTasks {
+    /// They are a finding.
+    Found,
+    /// The app is known to spawn them.
+    Allowed,
+}
+
+/// The API server's part in selecting the objects of a replica, with `ShardBy::NamespaceRange`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ServerSelection {
+    /// The feature gate `ShardedListAndWatch` is on.
+    Available,
+    /// It is off, so each replica selects among all objects.
+    Missing,
 }
 
 /// An action of a user.
@@ -184,14 +207,17 @@ impl Scenario {
             unfenced: false,
             slots: None,
             planted: None,
+            server_selection: ServerSelection::Available,
             simulated: Simulated::Pods,
             ignored: Vec::new(),
             kept: Vec::new(),
             requests_per_change: REQUESTS_PER_CHANGE,
             optional_faults: OptionalFaults { outdated_lists: true, clock_faults: true, freezes: true },
             failing_keys: FailingKeys::Found,
+            spawned_tasks: SpawnedTasks::Found,
             time_dependent: Vec::new(),
             requeues_within: Duration::ZERO,
+            stuck_after: STUCK_AFTER,
         }
     }
 
@@ -240,7 +266,8 @@ impl Scenario {
     /// # let _ = scenario;
     /// ```
     ///
-    /// An error, or a step that takes more than 24 simulated hours, fails the run.
+    /// An error fails the run, and so does a step that takes more than a simulated hour plus twice the time of
+    /// [`waiting_for_requeues`](Self::waiting_for_requeues).
     #[must_use]
     pub fn step<F, Fut>(self, name: &str, action: F) -> Self
     where
@@ -346,6 +373,11 @@ impl Scenario {
     ) -> Self {
         self.settled.push(Invariant { name: name.into(), holds: Arc::new(holds) });
         self
+    }
+
+    /// Returns a new app, and names its function in the finding of a panic.
+    pub(super) fn new_app(&self) -> App {
+        panics::within("the function of `.app(…)`", || (self.app)())
     }
 
     /// Returns `true` if the replicas elect a leader.

@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -11,9 +12,11 @@ use super::{
     checks::Violation,
     normal,
     plan::{Fault, FaultPoints, TimedFault, sample_evenly},
+    progress::{AppLogs, YIELDS},
     report::{Failure, Report},
-    run::{Outcome, Reference, run},
+    run::{Outcome, Reference, SAME_STATE, run, run_with},
     scenario::Scenario,
+    time_limit::TimeLimit,
     trace,
     world::Servers,
 };
@@ -21,7 +24,7 @@ use super::{
 /// Maximum number of runs spent on reducing a plan.
 const SHRINK_RUNS_MAX: usize = 40;
 /// Advice for a rule that fails before the app has changed anything.
-const GOAL_HELP: &str = "the app has not changed anything yet: a rule about a goal belongs in `.settled(…)`";
+const UNCHANGED_APP_HELP: &str = "the app has not changed anything yet: a rule about a goal belongs in `.settled(…)`";
 /// At most one of this many single faults of a test is a restart of a settled state.
 const RESTARTS_ONE_IN: usize = 4;
 /// At most one of this many single faults of a test is a frozen leader.
@@ -30,8 +33,6 @@ const FREEZES_ONE_IN: usize = 8;
 const MISSED_STEPS_ONE_IN: usize = 4;
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
-/// Name of the checker that compares a final state with the final state of the run without faults.
-pub(super) const SAME_STATE: &str = "the same final state";
 /// The seed of uids and generated names. All runs share it, so that the points for faults are where they were seen.
 const GENERATOR_SEED: u64 = 0;
 /// Maximum number of threads.
@@ -56,6 +57,8 @@ pub(super) struct Search<'a> {
     points: FaultPoints,
     /// Final state of the run without faults, which all others have to reach.
     expected: Reference,
+    /// No case starts after this time; `None` without a limit.
+    time_limit: Option<TimeLimit>,
     report: Report,
 }
 
@@ -69,8 +72,15 @@ impl<'a> Search<'a> {
             servers,
             points: FaultPoints::default(),
             expected: Reference::default(),
+            time_limit: None,
             report: Report::default(),
         }
+    }
+
+    /// Starts no case after this time from now on. Those that run then are finished.
+    pub(super) fn within(mut self, time: Option<Duration>) -> Self {
+        self.time_limit = time.map(TimeLimit::start);
+        self
     }
 
     pub(super) fn report(self) -> Report {
@@ -84,6 +94,7 @@ impl<'a> Search<'a> {
         let first = self.run(&case);
         self.count(&first);
         if let Some(found) = first.found.clone() {
+            let first = self.with_app_logs(&case.plan, &found, first, None);
             self.record_failure(&case, found, first);
             return false;
         }
@@ -132,13 +143,15 @@ impl<'a> Search<'a> {
             loop {
                 let index = next.fetch_add(1, Ordering::Relaxed);
                 let Some(case) = cases.get(index).filter(|_| index < failed.load(Ordering::Relaxed)) else { return };
-                let outcome = if index < self.twice { self.run_twice(case) } else { self.compare(case) };
-                if outcome.found.is_some() {
-                    failed.fetch_min(index, Ordering::Relaxed);
+                if self.time_limit.as_ref().is_some_and(TimeLimit::is_over) {
+                    return;
                 }
-                // Only the timeline of a failing run is printed.
-                let result = if outcome.found.is_some() { outcome } else { Outcome { lines: Vec::new(), ..outcome } };
-                outcomes.lock().push((index, result));
+                let outcome = if index < self.twice { self.run_twice(case) } else { self.compare(case) };
+                if let Some(found) = &outcome.found {
+                    // A run that is stuck keeps a processor until the program ends, so no other one begins.
+                    failed.fetch_min(if found.checker == YIELDS { 0 } else { index }, Ordering::Relaxed);
+                }
+                outcomes.lock().push((index, outcome.without_unread_parts()));
             }
         };
         let n_threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
@@ -150,6 +163,9 @@ impl<'a> Search<'a> {
         });
         let mut outcomes = outcomes.into_inner();
         outcomes.sort_by_key(|(index, _)| *index);
+        if outcomes.iter().all(|(_, outcome)| outcome.found.is_none()) {
+            self.report.n_not_started += cases.len() - outcomes.len();
+        }
         for (index, outcome) in outcomes {
             self.count(&outcome);
             if let (None, Some(found)) = (&self.report.failure, outcome.found.clone()) {
@@ -199,6 +215,11 @@ impl<'a> Search<'a> {
     /// Drops faults as long as the same checker still fails: halves first, then one by one (delta
     /// debugging). Simpler faults replace the remaining ones if these reveal the same.
     fn shrink(&mut self, case: &Case, found: Violation, outcome: Outcome) {
+        if found.checker == YIELDS {
+            // Each try would keep one more processor.
+            self.record_failure(case, found, outcome);
+            return;
+        }
         let mut shortest = (case.plan.clone(), found, outcome);
         let mut left = SHRINK_RUNS_MAX;
         let mut size = shortest.0.len() / 2;
@@ -230,6 +251,7 @@ impl<'a> Search<'a> {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();
         }
         let n_before = case.plan.len();
+        let outcome = self.with_app_logs(&plan, &found, outcome, Some(&self.expected));
         self.record_failure(&Case { plan, ..case.clone() }, found, outcome);
         if let Some(failure) = &mut self.report.failure {
             failure.n_faults_before = n_before;
@@ -257,8 +279,8 @@ impl<'a> Search<'a> {
         self.count(&restarted);
         // A run that fails before it has settled has no state to compare.
         let has_settled = restarted.found.as_ref().is_none_or(|found| found.checker == SAME_STATE);
-        let is_mended = has_settled && normal::difference(&found.state, &restarted.reference.state).is_none();
-        is_mended.then_some(
+        let restart_converges = has_settled && normal::difference(&found.state, &restarted.reference.state).is_none();
+        restart_converges.then_some(
             "; the run without faults is the wrong one: a restart alone, once everything had settled, leads to the same state as \
              these faults",
         )
@@ -269,7 +291,7 @@ impl<'a> Search<'a> {
         let mut help: Vec<String> = Vec::new();
         let is_invariant = self.scenario.invariants.iter().any(|invariant| invariant.name == found.checker);
         if is_invariant && case.plan.is_empty() && reference.changes_by_app == 0 {
-            help.push(GOAL_HELP.into());
+            help.push(UNCHANGED_APP_HELP.into());
         }
         if found.checker == SAME_STATE
             && let Some(pointer) = normal::pointer_that_differs(&self.expected.state, &reference.state)
@@ -283,6 +305,24 @@ impl<'a> Search<'a> {
         help
     }
 
+    /// Executes the plan of a finding once more, so that the timeline has the logs of the app as well. `expected` is the
+    /// state with which the finding was made.
+    fn with_app_logs(
+        &self,
+        plan: &[Fault],
+        found: &Violation,
+        outcome: Outcome,
+        expected: Option<&Reference>,
+    ) -> Outcome {
+        if [ONE_TRACE, YIELDS].contains(&found.checker.as_str()) {
+            return outcome;
+        }
+        let again = run_with(AppLogs::InTimeline, self.scenario, self.servers, GENERATOR_SEED, plan, expected);
+        // The message may have got a note at its end.
+        let is_alike = |other: &Violation| other.checker == found.checker && found.message.starts_with(&other.message);
+        if again.found.as_ref().is_some_and(is_alike) { Outcome { lines: again.lines, ..outcome } } else { outcome }
+    }
+
     fn record_failure(&mut self, case: &Case, found: Violation, outcome: Outcome) {
         let help = self.help(case, &found, &outcome.reference);
         self.report.failure = Some(Failure {
@@ -294,6 +334,7 @@ impl<'a> Search<'a> {
             help,
             n_faults_before: case.plan.len(),
             lines: outcome.lines,
+            backtrace: outcome.backtrace,
         });
     }
 }

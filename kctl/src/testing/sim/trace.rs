@@ -61,7 +61,7 @@ impl Trace {
         Self { start: Instant::now(), lines: Vec::new(), n_left_out: 0 }
     }
 
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(super) fn simulated_time(&self) -> Duration {
         self.start.elapsed()
     }
 

@@ -36,9 +36,11 @@ use super::{
     checks::{Checks, End, SharedChecks, Violation},
     owners::Owners,
     ownership::Ownership,
+    panics,
     plan::{Fault, FaultPoints, History, StaleServer},
     process::supervise,
-    scenario::{Scenario, Simulated},
+    progress,
+    scenario::{Scenario, ServerSelection, Simulated},
     timed::TimeDependent,
     trace::{Line, Trace},
 };
@@ -49,7 +51,7 @@ use crate::{
 
 /// Delay of the garbage collector. Without it, a controller that does not know yet that its primary is gone would
 /// create the same object again. It would do so without end, because simulated time does not advance.
-const COLLECTED_AFTER: Duration = Duration::from_millis(100);
+const GC_DELAY: Duration = Duration::from_millis(100);
 
 /// State that everything in a run shares: the server's observers, the processes and the faults.
 ///
@@ -63,7 +65,7 @@ pub(super) struct Shared {
     pub(super) faults: Faults,
     /// The server that is behind at the next start of a process.
     pub(super) next_behind: Arc<Mutex<Option<StaleServer>>>,
-    /// The downtime of the process that crashes next, if it is not [`DOWN_FOR`](super::plan::DOWN_FOR).
+    /// The downtime of the process that crashes next, if it is not [`RESTART_DELAY`](super::plan::RESTART_DELAY).
     pub(super) next_start: Arc<Mutex<Option<Duration>>>,
     /// The numbers of the steps during which all processes are down, and the end of that time.
     pub(super) missed_steps: Mutex<(BTreeSet<usize>, Option<Instant>)>,
@@ -76,7 +78,7 @@ pub(super) struct Shared {
     /// Wakes the run at the first finding of a checker.
     found: Notify,
     /// The timeline that a report prints.
-    trace: Mutex<Trace>,
+    trace: Arc<Mutex<Trace>>,
     /// Places at which later runs can inject a fault, as seen in this one.
     points: Mutex<FaultPoints>,
     /// The replicas by index; the value changes when one ends and starts again.
@@ -105,19 +107,18 @@ pub(super) struct World {
 impl World {
     /// Starts the servers, the processes of the app, and the faults of a plan.
     pub(super) async fn start(scenario: &Scenario, servers: &Servers, seed: u64, plan: &[Fault]) -> Result<Self> {
-        let app = (scenario.app)();
+        let app = scenario.new_app();
         let mut objects = Vec::new();
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
         let server = servers.own.fork(seed);
-        // Replicas have to work alike with and without the feature, so the seed decides.
-        let selects =
-            scenario.slots.is_some_and(|slots| slots.shard_by() == ShardBy::NamespaceRange) && seed.is_multiple_of(2);
+        let selects = scenario.slots.is_some_and(|slots| slots.shard_by() == ShardBy::NamespaceRange)
+            && scenario.server_selection == ServerSelection::Available;
         server.set_feature_gates(FeatureGates::default().sharded_list_and_watch(selects));
         let client = Client::new(server.service(), "default");
         let mut others = Vec::new();
         let mut tasks = JoinSet::new();
         // Service accounts and root certificates of namespaces don't concern an app, and their writes would shift every revision.
-        let controllers = ControllerOptions::default().without_service_accounts().after(COLLECTED_AFTER);
+        let controllers = ControllerOptions::default().without_service_accounts().after(GC_DELAY);
         tasks.spawn(server.controllers_with(&controllers));
         for (n, (cluster, other)) in (1..).zip(&servers.others) {
             // Each server gets another seed, so that no uid occurs twice.
@@ -130,6 +131,8 @@ impl World {
         tokio::time::sleep(Duration::from_millis(100)).await;
         let checks = checks(scenario, &app, &server)?;
         let points = points(scenario, &server, &others);
+        let trace = Arc::new(Mutex::new(Trace::new()));
+        progress::show_trace(&trace);
         let shared = Arc::new(Shared {
             scenario: scenario.clone(),
             server,
@@ -142,7 +145,7 @@ impl World {
             clock_offsets: (0..scenario.instances).map(|_| AtomicI64::new(0)).collect(),
             checks: Arc::new(Mutex::new(checks)),
             found: Notify::new(),
-            trace: Mutex::new(Trace::new()),
+            trace,
             points: Mutex::new(points),
             processes: Mutex::new((0..scenario.instances).map(|index| (index, Process::default())).collect()),
             surge_incarnations: tokio::sync::Mutex::default(),
@@ -165,6 +168,13 @@ impl World {
     /// Returns the places for faults that this run has passed.
     pub(super) fn points(&self) -> FaultPoints {
         self.shared.points.lock().clone()
+    }
+
+    /// Drops what is left of a run whose tasks have ended. The views of processes lead to their clients, and those to the
+    /// shared state.
+    pub(super) fn end(self) {
+        let ended = std::mem::take(&mut *self.shared.processes.lock());
+        drop(ended);
     }
 
     /// Returns the timeline so far.
@@ -210,9 +220,9 @@ fn checks(scenario: &Scenario, app: &App, server: &ApiServer) -> Result<Checks> 
 fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)]) -> FaultPoints {
     let history = |cluster: &str, first| History { cluster: cluster.into(), first, ..History::default() };
     let own = std::iter::once(history("", server.revision()));
-    let of_others = others.iter().map(|(cluster, other)| history(cluster, other.revision()));
+    let other_clusters = others.iter().map(|(cluster, other)| history(cluster, other.revision()));
     FaultPoints {
-        histories: own.chain(of_others).collect(),
+        histories: own.chain(other_clusters).collect(),
         instances: scenario.instances,
         n_steps: scenario.steps.len() + 1,
         n_slots: scenario.slots.map_or(0, |slots| slots.count()),
@@ -239,20 +249,21 @@ pub(super) async fn wait_for_panic(tasks: &mut JoinSet<()>) -> Violation {
 impl Shared {
     /// Adds a line to the timeline: `who` is a process, `user`, `server`, `fault` or `checker`.
     pub(super) fn log(&self, who: &str, what: impl Into<String>) {
+        progress::tick();
         self.trace.lock().add(who, what);
     }
 
     /// Records that the state has settled now. The last time belongs to the final state.
     pub(super) fn record_settled(&self) {
-        let now = self.elapsed();
+        let now = self.simulated_time();
         let mut points = self.points.lock();
         points.settled_times.push(now);
         points.settled = now;
     }
 
     /// Returns the simulated time since the start of the run.
-    pub(super) fn elapsed(&self) -> Duration {
-        self.trace.lock().elapsed()
+    pub(super) fn simulated_time(&self) -> Duration {
+        self.trace.lock().simulated_time()
     }
 
     /// Waits until a checker has found something.
@@ -269,7 +280,8 @@ impl Shared {
     /// Runs a checker. After its first finding all connections of the app are cut, so that the
     /// timeline ends there.
     pub(super) fn check(&self, look: impl FnOnce(&mut Checks, Duration)) {
-        let now = self.elapsed();
+        progress::tick();
+        let now = self.simulated_time();
         let mut checks = self.checks.lock();
         let before = checks.found.is_some();
         look(&mut checks, now);
@@ -319,7 +331,7 @@ fn describe_panic(text: &str) -> String {
     } else {
         ""
     };
-    format!("panic: {text}{help}")
+    format!("panic: {text}{}{help}", panics::place_of(text))
 }
 
 #[cfg(test)]

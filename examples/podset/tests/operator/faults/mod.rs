@@ -91,9 +91,9 @@ async fn run_reports_missing_crd_and_recovers_after_installation() {
     let (server, kubeconfig, _serving) = start_server("definition").await;
     let client = Client::new(server.service(), "default");
     let program = Running::start(&["run", "--kubeconfig", &kubeconfig]);
-    let said = program.says("podsets");
+    let line = program.says("podsets");
     let remedy = "generate-crds | kubectl apply --server-side -f -`";
-    assert!(said.contains("no podsets.apps.example.com/v1") && said.contains(remedy), "{said}");
+    assert!(line.contains("no podsets.apps.example.com/v1") && line.contains(remedy), "{line}");
     install(&client).await;
     let web: PodSet = kctl::from_yaml(include_str!("../../../web.yaml")).unwrap();
     Api::default_namespaced(client.clone()).create(&PostParams::default(), &web).await.unwrap();
@@ -152,12 +152,12 @@ async fn interrupt_before_readiness_exits_130_and_sigterm_0() {
         let kubeconfig = file("silent.json", &kubeconfig.to_string());
         let mut child =
             podset(&["run", "--kubeconfig", &kubeconfig]).stderr(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-        assert!(said.any(|line| line.unwrap().contains("context a")));
+        let mut stderr_lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        assert!(stderr_lines.any(|line| line.unwrap().contains("context a")));
         // The program installs its signal handlers before it connects.
         let connection = silent.accept().unwrap();
         signal(&child, name);
-        said.for_each(drop);
+        stderr_lines.for_each(drop);
         assert_eq!(child.wait().unwrap().code(), Some(status), "{name}");
         drop(connection);
     }

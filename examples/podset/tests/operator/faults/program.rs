@@ -16,7 +16,7 @@ use kctl::{
 use podset::PodSet;
 
 /// Longest wait for a line or a state.
-pub const WITHIN: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub fn podset(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_podset"));
@@ -46,13 +46,13 @@ impl Running {
     /// Reads lines up to one that contains this text.
     pub fn says(&self, text: &str) -> String {
         let mut seen = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(WITHIN) {
+        while let Ok(line) = self.lines.recv_timeout(TIMEOUT) {
             if line.contains(text) {
                 return line;
             }
             seen.push(line);
         }
-        panic!("nothing said `{text}`: {seen:#?}");
+        panic!("nothing printed `{text}`: {seen:#?}");
     }
 
     /// Sends a signal, such as `TERM`.
@@ -91,7 +91,7 @@ pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl Fn
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(WITHIN, wait).await.unwrap_or_else(|_| panic!("not within {WITHIN:?}: {what}"));
+    tokio::time::timeout(TIMEOUT, wait).await.unwrap_or_else(|_| panic!("not within {TIMEOUT:?}: {what}"));
 }
 
 /// A file in the temporary directory, removed on drop.

@@ -13,7 +13,7 @@ use kctl::{
 use podset::PodSet;
 use tokio::time::Instant;
 
-use super::program::{Running, WITHIN, eventually, install, ready, start_server};
+use super::program::{Running, TIMEOUT, eventually, install, ready, start_server};
 
 /// A `ClusterRole` with the permissions of the program.
 const ROLE: &str = "
@@ -73,7 +73,7 @@ async fn second_signal_ends_the_graceful_stop_at_once() {
         program.signal(second);
         program.says("ended by a second signal");
         assert_eq!(program.wait_for_exit(), Some(1), "{first}, then {second}");
-        assert!(at.elapsed() < WITHIN / 3, "the create still waits for its webhook");
+        assert!(at.elapsed() < TIMEOUT / 3, "the create still waits for its webhook");
         drop(call);
     }
 }
@@ -91,7 +91,7 @@ async fn signal_during_the_first_connection_ends_at_once() {
     let (call, _from) = tokio::task::spawn_blocking(move || silent.accept().unwrap()).await.unwrap();
     let at = Instant::now();
     assert_eq!(program.terminate(), Some(0), "nothing ran that would have to be finished");
-    assert!(at.elapsed() < WITHIN / 3);
+    assert!(at.elapsed() < TIMEOUT / 3);
     drop(call);
 }
 
@@ -107,8 +107,8 @@ async fn impersonated_user_limits_the_program() {
     Api::all(client.clone()).create(&PostParams::default(), &binding).await.unwrap();
 
     let alone = Running::start(&["run", "--kubeconfig", &kubeconfig, "--as", "jane"]);
-    let said = alone.says("may not");
-    assert!(said.contains("in all namespaces, which `"), "{said}");
+    let line = alone.says("may not");
+    assert!(line.contains("in all namespaces, which `"), "{line}");
     assert!(alone.says("help: ").contains("--user='jane'"));
     assert_eq!(alone.terminate(), Some(0));
     assert!(!has_requested(&server, "jane", "create", "pods"));

@@ -28,11 +28,11 @@ const LIFE: std::ops::Range<u64> = 10_000..15_000;
 /// Number of API server crashes, evenly distributed over the run.
 const CRASHES: u32 = 2;
 /// Maximum time after the last kill until every set is settled.
-const COMPLETE_WITHIN: Duration = Duration::from_secs(600);
+const COMPLETE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Time at the end during which no object may be written.
-const QUIET_FOR: Duration = Duration::from_secs(15);
+const QUIET_DURATION: Duration = Duration::from_secs(15);
 /// Interval between two changes of sets.
-const CHANGE_EVERY: Duration = Duration::from_millis(50);
+const CHANGE_INTERVAL: Duration = Duration::from_millis(50);
 /// Maximum number of concurrent create requests for sets.
 const CREATES_MAX: usize = 16;
 
@@ -121,7 +121,7 @@ struct Disturbed {
 async fn disturb(server: Server, mut numbers: Numbers, n_sets: usize, until: Instant) -> Disturbed {
     let mut disturbed = Disturbed::default();
     while Instant::now() < until {
-        tokio::time::sleep(CHANGE_EVERY).await;
+        tokio::time::sleep(CHANGE_INTERVAL).await;
         let name = format!("set-{}", numbers.below(n_sets as u64));
         let Some(wanted) = server.ledger.lock().unwrap().at_rest(&name) else { continue };
         let by = 1 + usize::try_from(numbers.below(4)).unwrap();
@@ -214,8 +214,9 @@ async fn wrong(server: &Server) -> Vec<String> {
         let (name, status) = (set.name_any(), set.status.clone().unwrap_or_default());
         let n = i32::try_from(wanted.get(&name).copied().unwrap_or_default()).unwrap();
         let has = i32::try_from(of.get(&name).copied().unwrap_or_default()).unwrap();
-        let told = (status.replicas, status.ready_replicas, Some(status.observed_generation), status.conditions.len());
-        if (set.spec.replicas, has) != (n, n) || told != (n, n, set.metadata.generation, 0) {
+        let reported =
+            (status.replicas, status.ready_replicas, Some(status.observed_generation), status.conditions.len());
+        if (set.spec.replicas, has) != (n, n) || reported != (n, n, set.metadata.generation, 0) {
             wrong.push(format!("set {name} wants {n}, has {has}, and says {status:?}"));
         }
     }
@@ -225,7 +226,10 @@ async fn wrong(server: &Server) -> Vec<String> {
     let n_wanted = wanted.values().sum::<usize>();
     let n_live = server.ledger.lock().unwrap().n_live();
     if pods.len() != n_wanted || n_live != n_wanted {
-        wrong.push(format!("{} pods, of which the watch told {n_live}, where there should be {n_wanted}", pods.len()));
+        wrong.push(format!(
+            "{} pods, of which the watch reported {n_live}, where there should be {n_wanted}",
+            pods.len()
+        ));
     }
     wrong
 }
@@ -240,7 +244,7 @@ async fn wait_until_complete(server: &Server) -> Duration {
             return begun.elapsed();
         }
         assert!(
-            begun.elapsed() < COMPLETE_WITHIN,
+            begun.elapsed() < COMPLETE_TIMEOUT,
             "{} wrong, such as {:#?}",
             wrong.len(),
             &wrong[..wrong.len().min(10)]
@@ -270,7 +274,7 @@ async fn sets_keep_their_pods_through_repeated_crashes() {
     let settled = wait_until_complete(&server).await;
     assert_eq!(server.all_sets().await.len(), size.sets, "not every set was made");
     let versions = server.versions().await;
-    tokio::time::sleep(QUIET_FOR).await;
+    tokio::time::sleep(QUIET_DURATION).await;
     assert_eq!(server.versions().await, versions, "something is still written");
     assert_eq!(wrong(&server).await, [""; 0]);
     watching.abort();

@@ -22,10 +22,10 @@ use podset::PodSet;
 use super::ledger::Ledger;
 
 /// Wait before a request is repeated.
-const REPEAT_AFTER: Duration = Duration::from_millis(200);
+const RETRY_DELAY: Duration = Duration::from_millis(200);
 
 /// Seconds after which a watch is restarted.
-const WATCH_FOR: u32 = 60;
+const WATCH_TIMEOUT: u32 = 60;
 
 /// Repeats a request until it succeeds. Returns `None` for 404 and 409, and panics for other client errors.
 pub(crate) async fn retry<T, F>(what: &str, mut request: impl FnMut() -> F) -> Option<T>
@@ -37,7 +37,7 @@ where
             Ok(response) => return Some(response),
             Err(kctl::kube::Error::Api(status)) if [404, 409].contains(&status.code) => return None,
             Err(kctl::kube::Error::Api(status)) if (400..429).contains(&status.code) => panic!("{what}: {status}"),
-            Err(_away) => tokio::time::sleep(REPEAT_AFTER).await,
+            Err(_away) => tokio::time::sleep(RETRY_DELAY).await,
         }
     }
 }
@@ -77,7 +77,7 @@ impl Server {
         Api::<Namespace>::all(client.clone()).create(&PostParams::default(), &space).await.unwrap();
         let (sets, pods) = (Api::namespaced(client.clone(), &namespace), Api::namespaced(client.clone(), &namespace));
         while Api::<PodSet>::list(&sets, &ListParams::default()).await.is_err() {
-            tokio::time::sleep(REPEAT_AFTER).await;
+            tokio::time::sleep(RETRY_DELAY).await;
         }
         Self { client, namespace, ledger: Arc::default(), sets, pods }
     }
@@ -132,10 +132,10 @@ impl Server {
 
     /// Watches from a version on. Returns when the server responds with 410, because it no longer has the events.
     async fn watch_from(&self, mut version: String) {
-        let params = WatchParams::default().timeout(WATCH_FOR);
+        let params = WatchParams::default().timeout(WATCH_TIMEOUT);
         loop {
             let Ok(events) = self.pods.watch(&params, &version).await else {
-                tokio::time::sleep(REPEAT_AFTER).await;
+                tokio::time::sleep(RETRY_DELAY).await;
                 continue;
             };
             let mut events = std::pin::pin!(events);

@@ -123,9 +123,9 @@ fn validate_conditions(write: &Write<'_>) {
     let is_changed = |kinds: &[&str]| kinds.iter().any(|kind| write.changes_condition(kind));
     let [complete, failed, target, met] =
         ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"].map(|kind| now.is(kind));
-    let is_taken_back =
+    let is_reset =
         ["Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"].iter().any(|kind| was.is(kind) && !now.is(kind));
-    let is_wrong = is_taken_back
+    let is_wrong = is_reset
         || (complete && failed && is_changed(&["Complete", "Failed"]))
         || (complete && target && is_changed(&["Complete", "FailureTarget"]))
         || (failed && !target && (is_changed(&["Failed"]) || write.changes("failedIndexes")))
@@ -143,11 +143,11 @@ fn validate_times(write: &Write<'_>) {
     let (was, now) = (&write.was, &write.now);
     let (started, ended) = (write.status.at("startTime"), write.status.at("completionTime"));
     let (is_complete, is_changed) = (now.is("Complete"), write.changes("completionTime"));
-    let is_asked = is_changed || write.changes_condition("Complete");
-    ended.required_if(is_asked && is_complete && ended.is_null());
+    let is_validated = is_changed || write.changes_condition("Complete");
+    ended.required_if(is_validated && is_complete && ended.is_null());
     let seconds = |time: &Value| text(time).parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second);
     let is_earlier = seconds(&ended).zip(seconds(&started)).is_some_and(|(ended, started)| ended < started);
-    let is_wrong = (is_asked && !is_complete && !ended.is_null())
+    let is_wrong = (is_validated && !is_complete && !ended.is_null())
         || (is_earlier && (is_changed || write.changes("startTime")))
         || (is_changed && ended.is_string() && was.status["completionTime"].is_string());
     ended.invalid_if(is_wrong, "needs Complete=True, is equal to or after `startTime`, and is immutable");
@@ -165,8 +165,8 @@ fn validate_finished(write: &Write<'_>) {
     let is_changed = |field: &str| write.finishes() || write.changes(field);
     let [active, terminating, started, uncounted] =
         ["active", "terminating", "startTime", "uncountedTerminatedPods"].map(|name| write.status.at(name));
-    let is_asked = write.finishes() || write.changes_number("active");
-    active.invalid_if(is_asked && active.as_i64() > Some(0), "must be 0 for a finished Job");
+    let is_validated = write.finishes() || write.changes_number("active");
+    active.invalid_if(is_validated && active.as_i64() > Some(0), "must be 0 for a finished Job");
     terminating.invalid_if(is_changed("terminating") && terminating.as_i64() > Some(0), "must be 0 for a finished Job");
     let never_runs = write.now.spec["suspend"] == true && write.now.spec["completions"] == 0;
     started.required_if(is_changed("startTime") && started.is_null() && !never_runs);
@@ -216,8 +216,8 @@ fn validate_counts(write: &Write<'_>) {
     let numbers = ["active", "succeeded", "failed", "ready", "terminating"];
     write.status.check_children(&numbers, Field::not_negative);
     let ready = write.status.at("ready");
-    let is_asked = write.changes("ready") || write.changes_number("active");
-    ready.invalid_if(is_asked && ready.as_i64() > Some(now.number("active")), "must be at most `active`");
+    let is_validated = write.changes("ready") || write.changes_number("active");
+    ready.invalid_if(is_validated && ready.as_i64() > Some(now.number("active")), "must be at most `active`");
     let is_elastic = now.is_indexed() && now.spec["completions"] == now.spec["parallelism"];
     for (field, may_decrease) in [("failed", false), ("succeeded", is_elastic)] {
         let is_less = now.number(field) < was.number(field);

@@ -77,10 +77,10 @@ fn validate_unchanged_template(template: &Field<'_>, was: &Value, change: Templa
 
 /// Maximum of `parallelism` and `maxFailedIndexes` of an indexed Job.
 const INDEXES_MAX: i64 = 100_000;
-/// Completions above which a Job with `backoffLimitPerIndex` has the lower maximum `FEW_MAX`.
+/// Completions above which a Job with `backoffLimitPerIndex` has the lower maximum `PARALLELISM_SOFT_MAX`.
 const COMPLETIONS_SOFT_MAX: i64 = 100_000;
 /// Maximum of `parallelism` and `maxFailedIndexes` above `COMPLETIONS_SOFT_MAX` completions.
-const FEW_MAX: i64 = 10_000;
+const PARALLELISM_SOFT_MAX: i64 = 10_000;
 /// Maximum number of rules of a `podFailurePolicy` (`FieldValueTooMany`).
 const FAILURE_RULES_MAX: usize = 20;
 /// Maximum number of rules of a `successPolicy` (`FieldValueTooMany`).
@@ -228,7 +228,7 @@ fn validate_completion(spec: &Field<'_>) {
     }
     completions.required_with_if(completions.is_null(), "must be set when `completionMode` is Indexed");
     let is_large = completions.as_i64() > Some(COMPLETIONS_SOFT_MAX) && !per_index.is_null();
-    let most = if is_large { FEW_MAX } else { INDEXES_MAX };
+    let most = if is_large { PARALLELISM_SOFT_MAX } else { INDEXES_MAX };
     let why = if is_large { " for more than 100000 completions with `backoffLimitPerIndex`" } else { "" };
     let detail = format_args!("must be less than or equal to {most}{why}");
     parallelism.invalid_if(parallelism.as_i64() > Some(most), detail);

@@ -20,7 +20,7 @@ const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 /// Shortest `expirationSeconds` of a request: ten minutes.
 const EXPIRATION_SECONDS_MIN: i64 = 600;
 /// Conditions that are never removed, and whose status is always `True`.
-const LASTING: [&str; 3] = ["Approved", "Denied", "Failed"];
+const IMMUTABLE_CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
 
 /// Validates a request (`validateCertificateSigningRequest`).
 ///
@@ -95,7 +95,7 @@ fn validate_conditions(conditions: &Field<'_>) {
     for condition in conditions.items() {
         let (kind, status) = (condition.at("type"), condition.at("status"));
         kind.required_if(kind.is_empty());
-        let is_lasting = LASTING.contains(&kind.text());
+        let is_lasting = IMMUTABLE_CONDITIONS.contains(&kind.text());
         status.required_one_of(if is_lasting { &["True"] } else { &["False", "True", "Unknown"] });
     }
     let has = |kind: &str| conditions.items().any(|condition| condition["type"] == kind);
@@ -114,7 +114,7 @@ pub(crate) fn validate_update(subresource: Subresource, old: &Value, new: &Value
     let (conditions, certificate) = (status.at("conditions"), status.at("certificate"));
     let has =
         |status: &Value, kind: &str| entries(&status["conditions"]).any(|(_, condition)| condition["type"] == kind);
-    let is_removed = LASTING.iter().any(|kind| has(was, kind) && !has(&status, kind));
+    let is_removed = IMMUTABLE_CONDITIONS.iter().any(|kind| has(was, kind) && !has(&status, kind));
     conditions.forbidden_if(is_removed, "updates may not remove Approved, Denied or Failed");
     let is_added = ["Approved", "Denied"].iter().any(|kind| !has(was, kind) && has(&status, kind));
     let detail = "only the subresource approval may add Approved or Denied";

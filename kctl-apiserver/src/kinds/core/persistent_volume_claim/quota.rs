@@ -18,14 +18,14 @@ use crate::{
 
 /// Separates the name of a storage class from the counted name, as in
 /// `fast.storageclass.storage.k8s.io/requests.storage`.
-const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
+const STORAGE_CLASS_SUFFIX: &str = ".storageclass.storage.k8s.io/";
 /// Names in quotas that claims use, with or without a storage class before them.
 const COUNTED: &[&str] = &["persistentvolumeclaims", "requests.storage"];
 
 /// Returns `true` if a name in a quota is about claims. The name of the class is not checked: a quota may be about a
 /// class that does not exist yet.
 pub(super) fn counts(name: &str) -> bool {
-    let plain = name.split_once(OF_CLASS).map_or(name, |(_, plain)| plain);
+    let plain = name.split_once(STORAGE_CLASS_SUFFIX).map_or(name, |(_, plain)| plain);
     COUNTED.contains(&plain)
 }
 
@@ -41,7 +41,7 @@ pub(super) fn usage(claim: &Value) -> Amounts {
         let Some(amount) = amount else { continue };
         usage.insert(name.into(), amount);
         if !class.is_empty() {
-            usage.insert(format!("{class}{OF_CLASS}{name}"), amount);
+            usage.insert(format!("{class}{STORAGE_CLASS_SUFFIX}{name}"), amount);
         }
     }
     usage

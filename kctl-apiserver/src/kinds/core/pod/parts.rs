@@ -54,8 +54,8 @@ fn with_resources(old: &Value, new: &Value) -> Value {
         set(spec, list, sent);
     }
     // Older clients drop the Pod-level resources.
-    let of_pod = sent.get("resources").filter(|resources| !resources.is_null());
-    set(spec, "resources", of_pod.or_else(|| was.get("resources")).cloned());
+    let sent_resources = sent.get("resources").filter(|resources| !resources.is_null());
+    set(spec, "resources", sent_resources.or_else(|| was.get("resources")).cloned());
     resources::complete(spec);
     pod
 }

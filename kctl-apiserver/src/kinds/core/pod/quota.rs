@@ -18,7 +18,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::{
-    amounts::{self, Amounts, ResourceMap, is_of_pods, is_pages},
+    amounts::{self, Amounts, ResourceMap, is_pages, is_standard_pod_resource},
     defaulting::quality_of_service,
     kinds::core::{is_selected, resource_quota::validation::counts_pods},
     quantity,
@@ -81,7 +81,7 @@ pub(super) fn usage(spec: &Value) -> Amounts {
 pub(super) fn missing_amount_error(counted: &BTreeSet<&str>, spec: &Value) -> Option<String> {
     if [ResourceMap::Requests, ResourceMap::Limits]
         .iter()
-        .any(|side| side.amounts(spec).keys().any(|name| is_of_pods(name)))
+        .any(|side| side.amounts(spec).keys().any(|name| is_standard_pod_resource(name)))
     {
         return None;
     }

@@ -32,13 +32,15 @@ pub(super) fn complete(spec: &mut Value) {
     for (name, amount) in limits.iter().filter(|(name, _)| amounts::is_pages(name) && !request.contains_key(*name)) {
         add(part(part(spec, "resources"), "limits"), name, amount.to_string());
     }
-    let of_containers = requests.into_iter().filter(|(name, _)| !amounts::is_pages(name));
-    for (name, amount) in
-        of_containers.chain(ResourceMap::Limits.amounts(spec)).filter(|(name, _)| amounts::is_of_pods(name))
+    let container_requests = requests.into_iter().filter(|(name, _)| !amounts::is_pages(name));
+    for (name, amount) in container_requests
+        .chain(ResourceMap::Limits.amounts(spec))
+        .filter(|(name, _)| amounts::is_standard_pod_resource(name))
     {
         add(part(part(spec, "resources"), "requests"), &name, amount.to_string());
     }
-    for (name, request) in ResourceMap::Requests.amounts(spec).into_iter().filter(|(name, _)| amounts::is_of_pods(name))
+    for (name, request) in
+        ResourceMap::Requests.amounts(spec).into_iter().filter(|(name, _)| amounts::is_standard_pod_resource(name))
     {
         let lists = ["containers", "initContainers", "ephemeralContainers"].map(|list| spec[list].as_array());
         let is_limited = |container: &Value| !container["resources"]["limits"][&name].is_null();

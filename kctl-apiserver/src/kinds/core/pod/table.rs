@@ -100,13 +100,13 @@ fn summary(object: &Value, sidecars: &[&str]) -> Summary {
     if condition(object, "PodScheduled").is_some_and(|condition| text(condition, "/reason") == "SchedulingGated") {
         "SchedulingGated".clone_into(&mut summary.reason);
     }
-    let mut of_sidecars = Restarts::default();
+    let mut sidecar_restarts = Restarts::default();
     let mut is_initializing = false;
     for (idx, status) in list(object, "/status/initContainerStatuses").iter().enumerate() {
         summary.restarts.add(status);
         let is_sidecar = sidecars.contains(&text(status, "/name"));
         if is_sidecar {
-            of_sidecars.add(status);
+            sidecar_restarts.add(status);
         }
         let terminated = value_at(status, "/state/terminated");
         if terminated.is_object() && int(terminated, "/exitCode") == 0 {
@@ -121,7 +121,7 @@ fn summary(object: &Value, sidecars: &[&str]) -> Summary {
         break;
     }
     if !is_initializing || is_true(object, "Initialized") {
-        summary.restarts = of_sidecars;
+        summary.restarts = sidecar_restarts;
         add_containers(object, &mut summary);
     }
     summary

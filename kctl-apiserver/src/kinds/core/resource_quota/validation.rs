@@ -20,7 +20,7 @@ const CONFLICTS: &[[&str; 2]] = &[["BestEffort", "NotBestEffort"], ["Terminating
 
 /// Returns `true` for resources of Pods that quotas count, to which most scopes apply.
 pub(crate) fn counts_pods(name: &str) -> bool {
-    name == "pods" || resources::is_of_containers(name)
+    name == "pods" || resources::is_standard_container_resource(name)
 }
 
 /// Validates the status (`ValidateResourceQuotaStatusUpdate`).

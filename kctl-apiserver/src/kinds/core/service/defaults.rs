@@ -77,8 +77,8 @@ fn address_families(spec: &mut Value) {
         add(spec, "clusterIPs", json!([address]));
     }
     let has_selector = spec.get("selector").and_then(Value::as_object).is_some_and(|labels| !labels.is_empty());
-    let is_of_both = is_text(spec, "clusterIP", "None") && !has_selector && spec.get("ipFamilies").is_none();
-    add(spec, "ipFamilyPolicy", if is_of_both { "RequireDualStack" } else { "SingleStack" });
+    let is_dual_stack = is_text(spec, "clusterIP", "None") && !has_selector && spec.get("ipFamilies").is_none();
+    add(spec, "ipFamilyPolicy", if is_dual_stack { "RequireDualStack" } else { "SingleStack" });
     let is_single = is_text(spec, "ipFamilyPolicy", "SingleStack");
-    add(spec, "ipFamilies", if is_of_both && !is_single { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) });
+    add(spec, "ipFamilies", if is_dual_stack && !is_single { json!(["IPv4", "IPv6"]) } else { json!(["IPv4"]) });
 }

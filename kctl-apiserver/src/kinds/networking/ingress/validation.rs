@@ -12,9 +12,9 @@ use crate::{
 };
 
 /// Parts of a path that proxies interpret in different ways, so that a rule could be bypassed.
-const UNCLEAR: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
+const INVALID_PATH_SEQUENCES: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 /// Ends of a path that proxies interpret in different ways.
-const UNCLEAR_ENDS: &[&str] = &["/..", "/."];
+const INVALID_PATH_SUFFIXES: &[&str] = &["/..", "/."];
 
 /// Validates an Ingress (`ValidateIngressSpec`).
 ///
@@ -94,8 +94,8 @@ fn validate_paths(list: &Field<'_>) {
 fn validate_path(path: &Field<'_>) {
     let (kind, path) = (path.at("pathType"), path.at("path"));
     let (is_absolute, given) = (path.text().starts_with('/'), path.text());
-    let is_clear =
-        !UNCLEAR.iter().any(|part| given.contains(part)) && !UNCLEAR_ENDS.iter().any(|end| given.ends_with(end));
+    let is_clear = !INVALID_PATH_SEQUENCES.iter().any(|part| given.contains(part))
+        && !INVALID_PATH_SUFFIXES.iter().any(|end| given.ends_with(end));
     match kind.text() {
         "Exact" | "Prefix" => {
             let detail =

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// Wait before the Lease is read again after a conflict (client-go, `retry.DefaultRetry`).
-const CONFLICT_AGAIN_AFTER: Duration = Duration::from_millis(10);
+const CONFLICT_RETRY_DELAY: Duration = Duration::from_millis(10);
 /// Random part of that wait, as a multiple of it.
 const CONFLICT_JITTER: f64 = 4.0;
 
@@ -62,7 +62,7 @@ impl Election {
             if now >= deadline {
                 return self.end(End::Stopped, effects);
             }
-            let wait = if conflict { CONFLICT_AGAIN_AFTER } else { self.config.retry_period };
+            let wait = if conflict { CONFLICT_RETRY_DELAY } else { self.config.retry_period };
             self.step = Step::Wait((now + wait).min(deadline));
             return;
         }
@@ -79,7 +79,7 @@ impl Election {
         let reads_soon = lost_race && self.holders != Holders::One;
         if matches!(self.step, Step::Wait(_)) && (reads_soon || (conflict && self.leading.is_some())) {
             // Several replicas may have lost at the same time. Without the random part they would meet again.
-            let again = CONFLICT_AGAIN_AFTER.mul_f64(1.0 + CONFLICT_JITTER * self.random());
+            let again = CONFLICT_RETRY_DELAY.mul_f64(1.0 + CONFLICT_JITTER * self.random());
             let Step::Wait(until) = &mut self.step else { return };
             *until = (*until).min(now + again);
         }

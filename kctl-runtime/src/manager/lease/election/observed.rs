@@ -79,7 +79,7 @@ impl Observed {
     }
 
     /// Returns `true` if another process held the Lease and it has not expired since (`isLeaseValid`).
-    pub(super) fn is_held(&self, now: Instant) -> bool {
+    pub(super) fn is_held_by_other(&self, now: Instant) -> bool {
         self.expiry_of_other().is_some_and(|expiry| expiry > now)
     }
 

@@ -59,8 +59,8 @@ fn joining_processes_keep_lease_new_one_retry_period() {
         }
     }
     assert!(elections.iter().all(|election| election.leading.is_some()), "all of them hold it");
-    let of_new: Vec<_> = elections.iter().map(Election::joined_new_lease).collect();
-    assert_eq!(of_new, [true, true, false, false, false], "they joined 1.5 s apart, and the retry period is 2 s");
+    let joined_new: Vec<_> = elections.iter().map(Election::joined_new_lease).collect();
+    assert_eq!(joined_new, [true, true, false, false, false], "they joined 1.5 s apart, and the retry period is 2 s");
 }
 
 /// Without it, a replica would wait for a seat that looked free to it, while another seat really is free.

@@ -22,7 +22,7 @@ use serde_json::Value;
 use super::Problem;
 
 /// The remedy for rules that cost too much.
-const TOO_DEAR: &str = "say how many there can be: `max_items`, `max_properties` and `max_length` on the fields that it reads and on the lists above";
+const COST_REMEDY: &str = "say how many there can be: `max_items`, `max_properties` and `max_length` on the fields that it reads and on the lists above";
 
 /// A problem of a rule, and the remedy.
 type Finding = (String, String);
@@ -46,7 +46,7 @@ pub(super) fn check(schema: &Value, problems: &mut Vec<Problem>) {
     check_node(schema, "", root, &mut total, problems);
     if total > TOTAL_MAX && problems.is_empty() {
         let what = format!("all rules together cost {:.1} times what they may", factor(total, TOTAL_MAX));
-        problems.push(Problem::new("the object", what, TOO_DEAR));
+        problems.push(Problem::new("the object", what, COST_REMEDY));
     }
 }
 
@@ -130,7 +130,7 @@ fn check_rule(rule: &Value, environment: &Environment, schema: &Value, scope: Ru
         let all = cost.saturating_mul(times);
         if all > RULE_MAX {
             let what = format!("it costs {:.1} times what a rule may", factor(all, RULE_MAX));
-            found.push((what, TOO_DEAR.into()));
+            found.push((what, COST_REMEDY.into()));
         }
         total = total.saturating_add(all);
     }

@@ -13,7 +13,7 @@ use super::*;
 use crate::App;
 
 /// Interval at which a process reads its Secret, in real time.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// After this many reads, a read that began before the clock was set has ended.
 const LOOKS: u64 = 3;
 
@@ -42,7 +42,7 @@ impl Process {
     async fn wait_until_read(&self) {
         let (before, _) = self.served.reads();
         while self.served.reads().0 < before + LOOKS {
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -106,7 +106,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     });
     let [first, second] = [one, two].map(|maintainer| Certificates {
         clock: clock.clone(),
-        read_every: LOOK_EVERY,
+        read_every: POLL_INTERVAL,
         ..maintainer.certificates
     });
     let a = start(&server, &first, "web-a").await;
@@ -140,7 +140,7 @@ async fn only_leader_rotates_certificates_and_standbys_serve_them() {
     let n_written = written.load(Ordering::Relaxed);
     while written.load(Ordering::Relaxed) < n_written + 3 {
         assert!(!writing.is_finished(), "one of both was not trusted");
-        tokio::time::sleep(LOOK_EVERY).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 
     let a = start(&server, &first, "web-a").await;

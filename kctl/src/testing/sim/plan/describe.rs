@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use kctl_apiserver::faults::{EventFault, Moment, RequestFault, StaleState};
 use kctl_runtime::__private_0_1::ThawOrder;
 
-use super::{Fault, Freeze, OUTAGE, SLOW_LISTS_FOR, StaleServer, TimedFault, WriteFault};
+use super::{Fault, Freeze, OUTAGE, SLOW_LISTS_DURATION, StaleServer, TimedFault, WriteFault};
 
 impl fmt::Display for Fault {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -83,7 +83,7 @@ impl fmt::Display for StaleServer {
 }
 
 pub(in crate::testing::sim) fn slow_lists(delay: Duration) -> String {
-    format!("take {delay:?} for {SLOW_LISTS_FOR:?}, while its watches go on")
+    format!("take {delay:?} for {SLOW_LISTS_DURATION:?}, while its watches go on")
 }
 
 /// Returns the word for a moment relative to the effect of a write.

@@ -66,11 +66,11 @@ impl History {
         if self.reads_may_be_cached { self.first.min(newest) } else { newest }
     }
 
-    pub(super) fn stale(&self, revision: u64) -> StaleServer {
+    pub(super) fn stale_start(&self, revision: u64) -> StaleServer {
         StaleServer { cluster: self.cluster.clone(), revision, is_outdated: false }
     }
 
-    pub(super) fn outdated(&self, revision: u64) -> StaleServer {
+    pub(super) fn outdated_start(&self, revision: u64) -> StaleServer {
         StaleServer { cluster: self.cluster.clone(), revision, is_outdated: true }
     }
 }

@@ -6,7 +6,7 @@ use kctl_apiserver::faults::{EventFault, Moment};
 use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
-    Fault, Freeze, SKIPPED_FOR, StaleServer, TimedFault, WriteFault,
+    Fault, Freeze, SKIPPED_EVENT_DELAY, StaleServer, TimedFault, WriteFault,
     points::{FaultPoints, fits},
     singles::{FAILURES, READ_FAILURES},
 };
@@ -65,7 +65,7 @@ const LEADERS_FROZEN_ONE_IN: u64 = 3;
 const FAULTS_OF_SEED_MAX: u64 = 5;
 
 /// The additional fault of a seed with slots, each for one random number, as for [`KINDS`].
-const OF_SHARDS: [AnyOfShards; 3] = {
+const SHARD_FAULTS: [AnyOfShards; 3] = {
     use AnyOfShards::{ClockJump, Freeze, SlotLapse};
     [Freeze, ClockJump, SlotLapse]
 };
@@ -155,7 +155,7 @@ impl FaultPoints {
     }
 
     fn of_shards(&self, rng: &mut Rng) -> Option<Fault> {
-        match rng.one_of(&OF_SHARDS) {
+        match rng.one_of(&SHARD_FAULTS) {
             AnyOfShards::Freeze if self.without_freezes => None,
             AnyOfShards::Freeze => Some(self.any_freeze(rng)),
             AnyOfShards::ClockJump if self.without_clock_faults => None,
@@ -228,7 +228,7 @@ impl FaultPoints {
             }
             FaultKind::Event => {
                 let what = match rng.one_of(&EVENTS) {
-                    AnyEvent::Skip => EventFault::Skip(SKIPPED_FOR),
+                    AnyEvent::Skip => EventFault::Skip(SKIPPED_EVENT_DELAY),
                     AnyEvent::Close => EventFault::Close,
                     AnyEvent::Expire => EventFault::Expire,
                     AnyEvent::Repeat => EventFault::Repeat,
@@ -256,8 +256,8 @@ impl FaultPoints {
         let history = self.histories.get(usize::try_from(n).unwrap_or_default())?;
         let newest = history.newest(nth_write);
         match start {
-            Start::Stale => Some(history.stale(rng.within(history.oldest(newest), newest))),
-            Start::Outdated if self.outdated_lists => Some(history.outdated(rng.within(history.first, newest))),
+            Start::Stale => Some(history.stale_start(rng.within(history.oldest(newest), newest))),
+            Start::Outdated if self.outdated_lists => Some(history.outdated_start(rng.within(history.first, newest))),
             Start::Outdated | Start::Current => None,
         }
     }

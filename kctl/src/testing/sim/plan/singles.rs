@@ -6,7 +6,7 @@ use kctl_apiserver::faults::{EventFault, Moment, RequestFault};
 use kctl_runtime::__private_0_1::ThawOrder;
 
 use super::{
-    BEHIND_FOR, Fault, Freeze, SINGLES_MAX, SKIPPED_FOR, TimedFault, WriteFault,
+    Fault, Freeze, SINGLES_MAX, SKIPPED_EVENT_DELAY, STALE_SERVER_DURATION, TimedFault, WriteFault,
     points::{FaultPoints, fits},
 };
 use crate::testing::sim::lapse::{LeaseLapse, Renewals};
@@ -30,14 +30,14 @@ const FREEZES_MAX: usize = 100;
 const FREEZE_BEFORE: Duration = Duration::from_secs(1);
 
 /// Time for which a leader is frozen: long enough that another replica takes its Lease and does the same work.
-const FREEZE_FOR: Duration = Duration::from_secs(25);
+const FREEZE_DURATION: Duration = Duration::from_secs(25);
 
 /// Maximum number of restarts on servers that are behind, among the single faults.
-const BEHIND_MAX: usize = 1_000;
+const STALE_RESTARTS_MAX: usize = 1_000;
 
 /// Time for which a Lease is not renewed: longer than its 15 seconds, so that another replica takes
 /// it over.
-const LAPSE_FOR: Duration = Duration::from_secs(17);
+const LAPSE_DURATION: Duration = Duration::from_secs(17);
 
 pub(super) const FAILURES: [RequestFault; 8] = [
     RequestFault::Reset(Moment::After),
@@ -77,7 +77,7 @@ impl FaultPoints {
         for moment in [Moment::After, Moment::Before] {
             singles.extend(writes().map(|nth| on_write(nth, WriteFault::Crash { moment, behind: None })));
         }
-        singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_FOR) }));
+        singles.extend(events().map(|nth| Fault::Event { nth, what: EventFault::Skip(SKIPPED_EVENT_DELAY) }));
         singles.extend(self.lapses());
         singles.extend(self.restarts_behind());
         for fault in FAILURES.into_iter().chain(self.delayed_write()) {
@@ -90,7 +90,8 @@ impl FaultPoints {
             let reads = (1..).zip(&self.reads).filter(|(_, verb)| fits(verb, what));
             singles.extend(reads.map(|(nth, _)| Fault::Read { nth, what }));
         }
-        for what in [EventFault::Close, EventFault::Expire, EventFault::Repeat, EventFault::Hold(BEHIND_FOR)] {
+        for what in [EventFault::Close, EventFault::Expire, EventFault::Repeat, EventFault::Hold(STALE_SERVER_DURATION)]
+        {
             singles.extend(events().map(|nth| Fault::Event { nth, what }));
         }
         for moment in [Moment::Before, Moment::After] {
@@ -135,7 +136,7 @@ impl FaultPoints {
         }
         let mut times: Vec<_> = self.write_times.iter().filter_map(|time| time.checked_sub(FREEZE_BEFORE)).collect();
         times.dedup();
-        let freeze = Freeze { instance: None, length: FREEZE_FOR, order: ThawOrder::Reversed };
+        let freeze = Freeze { instance: None, length: FREEZE_DURATION, order: ThawOrder::Reversed };
         let at = |time| Fault::At { time, what: TimedFault::Freeze(freeze) };
         sample_evenly(times, FREEZES_MAX).into_iter().map(at).collect()
     }
@@ -145,12 +146,13 @@ impl FaultPoints {
         let restart = |nth, behind| Fault::Write { nth, what: WriteFault::Crash { moment: Moment::After, behind } };
         let restarts = self.histories.iter().flat_map(|history| {
             (1..).zip(&history.before).flat_map(move |(nth, before)| {
-                let stale = (history.oldest(*before)..=*before).map(|revision| history.stale(revision));
-                let outdated = self.outdated_revisions(history, *before).map(|revision| history.outdated(revision));
+                let stale = (history.oldest(*before)..=*before).map(|revision| history.stale_start(revision));
+                let outdated =
+                    self.outdated_revisions(history, *before).map(|revision| history.outdated_start(revision));
                 stale.chain(outdated).map(move |behind| restart(nth, Some(behind)))
             })
         });
-        sample_evenly(restarts.collect(), BEHIND_MAX)
+        sample_evenly(restarts.collect(), STALE_RESTARTS_MAX)
     }
 
     /// Returns Leases that lapse so shortly before a write that only the write permit keeps it from
@@ -161,7 +163,7 @@ impl FaultPoints {
             let time = *time;
             LeaseLapse::BEFORE_WRITE.into_iter().filter_map(move |before| time.checked_sub(before))
         };
-        let lapse = LeaseLapse { renewals: Renewals::Rejected, length: LAPSE_FOR, write_delay, slot: None };
+        let lapse = LeaseLapse { renewals: Renewals::Rejected, length: LAPSE_DURATION, write_delay, slot: None };
         let at = |time| Fault::At { time, what: TimedFault::Lapse(lapse) };
         self.write_times.iter().flat_map(before).map(at).collect()
     }

@@ -91,15 +91,15 @@ fn with_edge() -> FaultPoints {
 #[test]
 fn every_older_state_is_tried_after_each_write() {
     let texts: Vec<_> = with_edge().restarts_behind().iter().map(ToString::to_string).collect();
-    let of_edge: Vec<_> = texts.iter().filter(|text| text.contains("edge")).map(String::as_str).collect();
+    let on_edge: Vec<_> = texts.iter().filter(|text| text.contains("edge")).map(String::as_str).collect();
     let expected = [
         "crash after write 1 took effect, restart on a server of edge that is behind (revision 20)",
         "crash after write 2 took effect, restart on a server of edge that is behind (revision 22)",
         "crash after write 2 took effect, restart on a server of edge that takes revision 20 for the newest state",
         "crash after write 2 took effect, restart on a server of edge that takes revision 21 for the newest state",
     ];
-    assert_eq!(of_edge, expected);
-    assert_eq!(texts.len() - of_edge.len(), 7, "those of the app's own cluster");
+    assert_eq!(on_edge, expected);
+    assert_eq!(texts.len() - on_edge.len(), 7, "those of the app's own cluster");
 }
 
 #[test]
@@ -172,12 +172,12 @@ fn seeds_freeze_the_process_of_a_write() {
         let all = freezes(0..400);
         for (time, freeze) in &all {
             let is_of = |write: u128| (write - 1_500..write + 900).contains(&time.as_millis());
-            let is_of_its_write = match freeze.instance {
+            let is_near_its_write = match freeze.instance {
                 Some(1) => n_slots > 0 && is_of(20_000),
                 Some(_) => n_slots > 0 && is_of(40_000),
                 None => n_slots == 0 && (is_of(20_000) || is_of(40_000)),
             };
-            assert!(is_of_its_write, "{time:?}, {n_slots} slots: {freeze}");
+            assert!(is_near_its_write, "{time:?}, {n_slots} slots: {freeze}");
         }
         for order in [ThawOrder::AsWoken, ThawOrder::Reversed] {
             assert!(all.iter().any(|(_, freeze)| freeze.order == order), "{order:?}");
@@ -277,10 +277,10 @@ fn late_write_faults_require_multiple_instances() {
         let late =
             |fault: &&Fault| matches!(fault, Fault::Write { what: WriteFault::Fails(RequestFault::Late(_)), .. });
         assert_eq!(singles.iter().filter(late).count(), expected, "{instances} instances");
-        let of_crash = |fault: &&Fault| matches!(fault, Fault::Write { what: WriteFault::CrashLate(_), .. });
-        assert_eq!(singles.iter().filter(of_crash).count(), expected, "{instances} instances");
+        let is_late_crash = |fault: &&Fault| matches!(fault, Fault::Write { what: WriteFault::CrashLate(_), .. });
+        assert_eq!(singles.iter().filter(is_late_crash).count(), expected, "{instances} instances");
         let seeded = (0..400).flat_map(|seed| points.choose_faults(seed)).collect::<Vec<_>>();
-        assert_eq!(seeded.iter().any(|fault| of_crash(&fault)), instances > 1);
+        assert_eq!(seeded.iter().any(|fault| is_late_crash(&fault)), instances > 1);
     }
 }
 

@@ -11,12 +11,12 @@ use kctl_runtime::{
     shard::{ShardBy, Slots},
 };
 
-use super::{FailingKeys, Scenario, Simulated};
+use super::{FailingKeys, Scenario, ServerSelection, Simulated, SpawnedTasks};
 
 /// Number of slots in a sharded scenario: few, because each costs a renewal every 2 s of simulated time.
 const SLOTS: u32 = 4;
 /// The names of the checkers. A rule of a scenario can't have one of them, because reports name only the checker.
-const CHECKERS: [&str; 15] = [
+const CHECKERS: [&str; 17] = [
     "a key never runs twice at once",
     "bounded requests per change",
     "no hot loop",
@@ -27,7 +27,9 @@ const CHECKERS: [&str; 15] = [
     "one seed, one trace",
     "only the leader writes",
     "only the owner writes",
+    "tasks end with their process",
     "the app works",
+    "the app yields",
     "the newest generation is observed",
     "the same final state",
     "the state settles",
@@ -102,8 +104,8 @@ impl Scenario {
             if known.contains_key(plural) {
                 continue;
             }
-            let mut of_kind = known.iter().filter(|(_, kind)| kind.eq_ignore_ascii_case(plural));
-            let help = match of_kind.next() {
+            let mut same_kind = known.iter().filter(|(_, kind)| kind.eq_ignore_ascii_case(plural));
+            let help = match same_kind.next() {
                 Some((plural, _)) => format!("write {:?}", format!("{plural}{part}")),
                 None => "write the plural of a kind that the app or a CRD of `.objects(…)` defines".to_owned(),
             };
@@ -115,8 +117,16 @@ impl Scenario {
     /// Runs leaders with a write permit that always grants: a bug that the simulator has to find.
     #[doc(hidden)]
     #[must_use]
-    pub fn unfenced(mut self) -> Self {
+    pub fn without_fencing(mut self) -> Self {
         self.unfenced = true;
+        self
+    }
+
+    /// Sets the number of seconds of real time without progress after which a run is given up, for tests of that.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn stuck_after(mut self, seconds: u32) -> Self {
+        self.stuck_after = seconds;
         self
     }
 
@@ -144,7 +154,7 @@ impl Scenario {
     /// Makes all replicas work, as [`sharded`](Self::sharded) does, with another division of the keys: by
     /// [`ShardBy::Namespace`] the objects of a namespace have one owner.
     ///
-    /// With [`ShardBy::NamespaceRange`] the API server selects the objects of a replica in runs with an even seed.
+    /// With [`ShardBy::NamespaceRange`] the API server selects the objects of a replica.
     ///
     /// ```
     /// use kctl::{app::ShardBy, testing::Scenario};
@@ -158,10 +168,18 @@ impl Scenario {
         self
     }
 
+    /// Turns off the feature gate `ShardedListAndWatch` of the API server, as on a cluster where it is off.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_server_selection(mut self) -> Self {
+        self.server_selection = ServerSelection::Missing;
+        self
+    }
+
     /// Plants a bug in the protocol of slots, which the simulator has to find.
     #[doc(hidden)]
     #[must_use]
-    pub fn planted(mut self, bug: Planted) -> Self {
+    pub fn plant(mut self, bug: Planted) -> Self {
         self.planted = Some(bug);
         self
     }
@@ -280,6 +298,35 @@ impl Scenario {
     #[must_use]
     pub fn allowing_failures(mut self) -> Self {
         self.failing_keys = FailingKeys::Allowed;
+        self
+    }
+
+    /// Allows tasks that still run after all processes of the app have ended.
+    ///
+    /// By default the checker `tasks end with their process` reports them. All processes of a run share one runtime, so
+    /// a task that `tokio::spawn` starts survives a crash, and acts at the same time as the next process. Use this method
+    /// for a task that does no harm there, such as one that only reports statistics.
+    ///
+    /// ```
+    /// use kctl::{prelude::*, testing::{Scenario, Sim}};
+    ///
+    /// /// Starts a task that never ends.
+    /// #[controller]
+    /// async fn counts(_config: Arc<ConfigMap>, _cx: Context<counts>) -> Result<Action> {
+    ///     tokio::spawn(std::future::pending::<()>());
+    ///     Ok(Action::await_change())
+    /// }
+    ///
+    /// let scenario = Scenario::new(|| App::new("counts").controller::<counts>())
+    ///     .objects("{apiVersion: v1, kind: ConfigMap, metadata: {name: web}}");
+    /// let failure = Sim::seeds(0..1).run(&scenario)?.failure().cloned().expect("a task is left");
+    /// assert_eq!(failure.checker(), "tasks end with their process");
+    /// assert!(Sim::seeds(0..1).run(&scenario.allowing_spawned_tasks())?.failure().is_none());
+    /// # Ok::<(), kctl::Error>(())
+    /// ```
+    #[must_use]
+    pub fn allowing_spawned_tasks(mut self) -> Self {
+        self.spawned_tasks = SpawnedTasks::Allowed;
         self
     }
 

@@ -10,13 +10,13 @@ use super::{Shared, inject::is_work};
 use crate::testing::sim::{checks::index_of, plan::Freeze};
 
 /// Writes that are sent within this time before a freeze are on their way when it begins.
-const IN_FLIGHT_FOR: Duration = Duration::from_secs(1);
+const IN_FLIGHT_DURATION: Duration = Duration::from_secs(1);
 
 impl Shared {
     /// Lets the writes that a replica sends shortly before a freeze arrive while it is frozen. The response waits for the
     /// process. With `None` the replica is the leader, which is the only one that writes.
     pub(super) fn delay_writes_before(&self, instance: Option<usize>, freeze: Instant) {
-        let from = freeze.checked_sub(IN_FLIGHT_FOR).unwrap_or(freeze);
+        let from = freeze.checked_sub(IN_FLIGHT_DURATION).unwrap_or(freeze);
         let late = RequestFault::Late(self.longest_write());
         self.faults.add(Rule::request(late, move |request| {
             let is_own = instance.is_none() || index_of(&request.client) == instance;

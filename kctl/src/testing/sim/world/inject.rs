@@ -18,7 +18,7 @@ use super::Shared;
 use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
     lapse::{LeaseLapse, longest_write},
-    plan::{self, BOOKMARKS_EVERY, Fault, Freeze, OUTAGE, SLOW_LISTS_FOR, TimedFault, WriteFault},
+    plan::{self, BOOKMARK_INTERVAL, Fault, Freeze, OUTAGE, SLOW_LISTS_DURATION, TimedFault, WriteFault},
 };
 
 /// Returns `true` for a write that belongs to the work of the app, unlike writes of Leases and Events.
@@ -75,7 +75,7 @@ impl Shared {
             TimedFault::Partition { instance, length } => self.partition(instance, at, length),
             TimedFault::SlowLists { instance, delay } => {
                 self.slow_lists(instance, at, delay);
-                at + SLOW_LISTS_FOR + delay
+                at + SLOW_LISTS_DURATION + delay
             }
             TimedFault::Freeze(Freeze { instance, length, .. }) => {
                 self.delay_writes_before(instance, at);
@@ -146,7 +146,7 @@ impl Shared {
             self.writes_after_partition(instance, end);
             end += self.longest_write();
         }
-        let of_instance = move |client: &str| client.starts_with(&format!("app-{instance}."));
+        let is_from_instance = move |client: &str| client.starts_with(&format!("app-{instance}."));
         let now = move || (from..from + length).contains(&Instant::now());
         let holds = || {
             let held_until = self.held_until.clone();
@@ -157,10 +157,11 @@ impl Shared {
         };
         let delay = RequestFault::Delay(length);
         let fills = |request: &RequestSummary| ["list", "watch"].contains(&request.verb);
-        let of_caches = Rule::request(delay, move |request| of_instance(&request.client) && fills(request) && now());
-        self.faults.add(of_caches.then(holds()));
-        self.faults.add(Rule::request(delay, move |request| of_instance(&request.client) && now()));
-        let events = Rule::event(EventFault::Hold(length), move |event| of_instance(&event.client) && now());
+        let cache_requests =
+            Rule::request(delay, move |request| is_from_instance(&request.client) && fills(request) && now());
+        self.faults.add(cache_requests.then(holds()));
+        self.faults.add(Rule::request(delay, move |request| is_from_instance(&request.client) && now()));
+        let events = Rule::event(EventFault::Hold(length), move |event| is_from_instance(&event.client) && now());
         self.faults.add(events.then(holds()));
         end
     }
@@ -168,14 +169,14 @@ impl Shared {
     /// Delays the responses of the lists that fill the caches of a process. Its watches continue and get many
     /// bookmarks.
     fn slow_lists(&self, instance: usize, from: Instant, delay: Duration) {
-        let now = move || (from..from + SLOW_LISTS_FOR).contains(&Instant::now());
-        let bookmarks = RequestFault::Bookmarks { every: BOOKMARKS_EVERY, lasts: SLOW_LISTS_FOR };
+        let now = move || (from..from + SLOW_LISTS_DURATION).contains(&Instant::now());
+        let bookmarks = RequestFault::Bookmarks { every: BOOKMARK_INTERVAL, lasts: SLOW_LISTS_DURATION };
         for (verb, fault) in [("list", RequestFault::DelayResponse(delay)), ("watch", bookmarks)] {
-            let of_caches = move |request: &RequestSummary| {
+            let fills_cache = move |request: &RequestSummary| {
                 let is_own = request.client.starts_with(&format!("app-{instance}."));
                 is_own && request.verb == verb && !is_bookkeeping(&request.group, &request.resource)
             };
-            self.faults.add(Rule::request(fault, move |request| of_caches(request) && now()));
+            self.faults.add(Rule::request(fault, move |request| fills_cache(request) && now()));
         }
     }
 

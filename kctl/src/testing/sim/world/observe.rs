@@ -12,6 +12,7 @@ use crate::testing::sim::{
     checks::{index_of, is_app, is_bookkeeping},
     normal,
     plan::{self},
+    progress,
     snapshot::Id,
     trace::Line,
 };
@@ -49,16 +50,17 @@ impl Shared {
         });
         let (shared, name) = (Arc::downgrade(self), cluster.to_owned());
         server.observe(move |request| {
+            progress::tick();
             let Some(shared) = shared.upgrade() else { return };
             let Some(client) = request.client.as_deref().filter(|client| is_app(client)) else { return };
             if request.code >= 400 {
                 let what = describe_target(request.verb, &request.resource, &request.namespace, &request.name, &name);
                 shared.log(client, format!("{what} is answered {}", request.code));
             }
-            let mut in_vain = None;
-            shared.check(|checks, now| in_vain = checks.check_request(&name, request, now));
-            if let Some(in_vain) = in_vain {
-                shared.log(client, in_vain);
+            let mut violation = None;
+            shared.check(|checks, now| violation = checks.check_request(&name, request, now));
+            if let Some(violation) = violation {
+                shared.log(client, violation);
             }
         });
     }
@@ -75,8 +77,8 @@ impl Shared {
 
     /// Describes a change of the holder of a Lease of the app's processes, which are on the app's own cluster.
     fn of_app_lease(&self, cluster: &str, change: &Change) -> Option<&'static str> {
-        let is_of_app = cluster.is_empty() && self.checks.lock().owners.lease(change).is_some();
-        is_of_app.then(|| of_lease(change)).flatten()
+        let is_app_lease = cluster.is_empty() && self.checks.lock().owners.lease(change).is_some();
+        is_app_lease.then(|| of_lease(change)).flatten()
     }
 
     /// Records where a later run can inject a fault, and logs a fault that was injected now.
@@ -90,7 +92,7 @@ impl Shared {
             Seen::Request(request) if is_bookkeeping(&request.group, &request.resource) => {}
             Seen::Request(request) if request.is_write() => {
                 let revisions = self.checks.lock().revisions.clone();
-                let now = self.elapsed();
+                let now = self.simulated_time();
                 let mut points = self.points.lock();
                 points.n_writes += 1;
                 points.write_times.push(now);

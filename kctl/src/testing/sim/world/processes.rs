@@ -10,7 +10,7 @@ use tokio::{
 };
 
 use super::Shared;
-use crate::testing::sim::plan::STEP_MISSED_FOR;
+use crate::testing::sim::plan::MISSED_STEP_DELAY;
 
 /// A replica of the app, as far as it has started: first it connects, then its manager exists. Both are
 /// `None` between its end and the next start.
@@ -40,6 +40,7 @@ impl Shared {
         let mut processes = self.processes.lock();
         let process = processes.entry(index).or_default();
         process.connection = Some(connection.clone());
+        process.freezer = Freezer::for_process(connection.client());
         (process.stop.clone(), process.freezer.clone())
     }
 
@@ -78,7 +79,7 @@ impl Shared {
             let (steps, until) = &mut *self.missed_steps.lock();
             let is_missed = steps.contains(&nth);
             if is_missed {
-                *until = Some(Instant::now() + STEP_MISSED_FOR);
+                *until = Some(Instant::now() + MISSED_STEP_DELAY);
             }
             is_missed
         };

@@ -15,9 +15,9 @@ use super::Shared;
 use crate::testing::sim::process::{End, run_once, wait_after_crash};
 
 /// Longest wait until a new replica is ready. A partition may keep it from that; the update then continues.
-const READY_WITHIN: Duration = Duration::from_secs(60);
+const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Simulated time between two readiness probes.
-const PROBED_EVERY: Duration = Duration::from_millis(250);
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 
 impl Shared {
     /// Replaces each replica: one more starts, then one after the other is stopped and started again, and the one more
@@ -58,11 +58,11 @@ impl Shared {
     /// Waits until another process than the former one is ready.
     async fn wait_until_ready(&self, index: usize, former: Option<&str>) {
         let begun = Instant::now();
-        while begun.elapsed() < READY_WITHIN {
+        while begun.elapsed() < READY_TIMEOUT {
             if self.ready(index).is_some_and(|process| former != Some(process.as_str())) {
                 return;
             }
-            sleep(PROBED_EVERY).await;
+            sleep(PROBE_INTERVAL).await;
         }
     }
 }

@@ -18,7 +18,8 @@ use crate::{
 };
 
 /// API servers on which the CRDs, the role and the Leases' role are installed. Each run gets copies
-/// (`ApiServer::fork`), which is much cheaper than installing again.
+/// (`ApiServer::fork`), which is much cheaper than installing again. Clones are the same servers.
+#[derive(Clone)]
 pub(in crate::testing::sim) struct Servers {
     pub(super) own: ApiServer,
     /// The servers of the other clusters, by name.
@@ -33,7 +34,7 @@ impl Servers {
     /// error names the remedy.
     pub(in crate::testing::sim) async fn from_scenario(scenario: &Scenario) -> Result<Self> {
         scenario.check_options()?;
-        let app = (scenario.app)();
+        let app = scenario.new_app();
         let mut objects = Vec::new();
         app::parse(&scenario.objects, "the objects of the scenario", &mut objects)?;
         check_distinct(&objects)?;

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// A reconcile that runs for this time while nothing changes does not end.
-const HANGS_AFTER: Duration = Duration::from_secs(300);
+const HUNG_RECONCILE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Maximum number of such reconciles that a report names.
 const KEYS_MAX: usize = 20;
@@ -36,8 +36,8 @@ impl World {
         let views: Vec<_> = self.shared.processes.lock().values().map(|process| process.view.clone()).collect();
         let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
         // During a partition, idle caches don't show that events are held back.
-        let is_held = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
-        !is_held
+        let is_partitioned = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
+        !is_partitioned
             && self.shared.pending_updates.load(Ordering::Relaxed) == 0
             && server.pending() == 0
             && self.shared.others.iter().all(|(_, other)| other.pending() == 0)
@@ -143,7 +143,8 @@ impl World {
             let text = |source: &Arc<Source>| format!("app-{index} has no list of {}", source.config().kind.plural);
             texts.extend(unfilled.map(text));
             for (spec, queue) in view.controllers() {
-                let hanging = queue.keys(KEYS_MAX).running.into_iter().filter(|(_, since)| *since >= HANGS_AFTER);
+                let hanging =
+                    queue.keys(KEYS_MAX).running.into_iter().filter(|(_, since)| *since >= HUNG_RECONCILE_TIMEOUT);
                 texts.extend(
                     hanging.map(|(key, since)| format!("{} {key} is being reconciled for {since:?}", spec.name)),
                 );

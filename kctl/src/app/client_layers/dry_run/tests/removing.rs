@@ -104,10 +104,10 @@ async fn remaining_objects(options: &ClientOptions) -> Vec<String> {
     let [direct, at_edge] = [&here, &edge].map(|server| Client::new(server.service(), "default"));
     fill(&direct, &at_edge).await;
     let done = Arc::<Notify>::default();
-    let told = done.clone();
+    let notify = done.clone();
     let app = App::new("removing").cluster(Edge::NAME, move || std::future::ready(Ok(at_edge.clone())));
     let app = app.controller_with(move |_env| {
-        let done = told.clone();
+        let done = notify.clone();
         async { Ok(Removing { done }) }
     });
     let requests = RequestCounter::new("here");

@@ -1,5 +1,5 @@
-//! An API server that rejects watches with `Retry-After`: the manager logs a warning when the rejection repeats, or when
-//! the wait is long.
+//! An API server that rejects watches with `Retry-After`: the manager logs a warning when the rejection repeats, or
+//! when the wait is long.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -7,7 +7,7 @@ use kctl::prelude::*;
 use kctl_tests::{Fault, Faults, RequestSummary};
 
 use crate::{
-    contest::{Contest, advance_seconds},
+    lease_candidates::{Contest, advance_seconds},
     trace::capture_log,
 };
 

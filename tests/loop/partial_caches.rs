@@ -99,7 +99,7 @@ fn cached_pods(view: &kctl::manager::View) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metadata_alone_is_asked_for_cached_and_read() {
+async fn metadata_alone_is_requested_cached_and_read() {
     let mut world = World::new();
     let mut owned = pod("a");
     owned.metadata.annotations = Some([("owner".to_owned(), "me".to_owned())].into());

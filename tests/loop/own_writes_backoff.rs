@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::{
-    rich::controlled_by,
+    deployments_controller::controlled_by,
     world::{World, advance_seconds, app, pod},
 };
 

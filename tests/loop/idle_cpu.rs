@@ -34,9 +34,9 @@ async fn count_wake_ups(handle: &runtime::Handle) -> u64 {
 /// Returns the wake-ups and the requests of an idle app with `n_objects` primaries, in one hour.
 async fn measure_idle_hour(handle: &runtime::Handle, n_objects: u32) -> (u64, BTreeMap<&'static str, u64>) {
     let (mut world, log) = (World::new(), Log::default());
-    let heard = log.clone();
+    let reconciled = log.clone();
     let app = app().configs(move |config, cx| {
-        heard.add(config.name_any());
+        reconciled.add(config.name_any());
         async move {
             if cx.owned::<Pod>().is_empty() {
                 cx.owned::<Pod>().create(pod(&config.name_any())).await?;

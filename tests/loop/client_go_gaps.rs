@@ -12,7 +12,7 @@ use kctl_tests::Fault;
 use parking_lot::Mutex;
 
 use crate::{
-    rich::controlled_by,
+    deployments_controller::controlled_by,
     script::log_changes,
     watch::source_of,
     world::{Log, With, World, advance_seconds, app, pod, text},
