@@ -121,7 +121,7 @@ gates! {
 #[derive(Deserialize)]
 struct GateEntry {
     name: String,
-    /// The stages of the gate, by version. The last one is that of the version of the data.
+    /// The stages of the gate, by version. The last one applies to the version of the data.
     stages: Vec<GateStage>,
     /// The fields that need the gate, by type.
     #[serde(default)]

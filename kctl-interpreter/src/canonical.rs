@@ -201,7 +201,7 @@ pub(crate) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Resu
 /// Serializes a value as JSON.
 ///
 /// # Errors
-/// The types of this file always have a JSON form; the message would be that of serde.
+/// The types of this file always have a JSON form; the message would come from serde.
 pub(crate) fn write<T: Serialize>(value: &T) -> Result<Value, String> {
     serde_json::to_value(value).map_err(|error| error.to_string())
 }

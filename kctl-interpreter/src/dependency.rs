@@ -73,7 +73,7 @@ pub fn verify(dependencies: &[DependentReference]) -> Result<(), InvalidDependen
 /// Validates every reference like [`verify`], and writes the selectors as Karmada's type does.
 ///
 /// # Errors
-/// Those of [`verify`].
+/// The same as for [`verify`].
 #[cfg(any(feature = "function", feature = "webhook-client"))]
 pub(crate) fn verify_and_canonicalize(
     mut dependencies: Vec<DependentReference>,

@@ -173,7 +173,7 @@ fn origins(before: &[Value], after: &[Value]) -> Vec<Option<usize>> {
     origins
 }
 
-/// Returns the field by which Kubernetes identifies items of a list.
+/// Returns the value of the field that identifies an item of a list in Kubernetes.
 fn name_of(item: &Value) -> Option<String> {
     let name = item.get("name").or_else(|| item.get("type")).or_else(|| item.get("key"));
     name.and_then(Value::as_str).map(str::to_owned)

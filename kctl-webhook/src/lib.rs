@@ -17,7 +17,7 @@
 //! | [`server`](server/index.html) | TLS, connections, certificates from files or memory | `server` |
 //! | [`client`](client/index.html) | calls webhooks of others, as Go's clients do | `client` |
 //!
-//! Hidden modules, such as those of the features `blocking` and `connections`, are for the other crates of kctl.
+//! Hidden modules, such as the modules of the features `blocking` and `connections`, are for the other crates of kctl.
 //!
 //! # The path of a request
 //!

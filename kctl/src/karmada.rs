@@ -87,7 +87,7 @@ pub use kctl_interpreter::{lua, registry, thirdparty, webhook_client};
 #[doc(inline)]
 pub use kctl_macros::interpreter;
 
-/// The attribute `#[interpreter]` and the types in its functions. Import it beside `kctl::prelude`.
+/// The attribute `#[interpreter]` and the types in its functions. Import it in addition to `kctl::prelude`.
 pub mod prelude {
     pub use kctl_interpreter::{
         function::ClusterStatus,
@@ -123,7 +123,7 @@ pub mod __private_0_1 {
         note = "code: K0056"
     )]
     pub trait SameKind<K> {
-        /// Returns the object.
+        /// Returns the observed object, as the kind of the first parameter.
         fn object(&self) -> &K;
     }
 

@@ -211,7 +211,7 @@ enum Lane {
 struct Beside {
     /// The running `cargo xtask ci`, which is killed on drop.
     process: Child,
-    /// The file with standard output and standard error, so that they do not mix with those of the other steps.
+    /// The file with standard output and standard error, so that the output of different steps does not mix.
     output: PathBuf,
 }
 
@@ -324,8 +324,8 @@ pub(crate) fn run(plan: &Plan, options: Options) -> Result {
     Ok(())
 }
 
-/// Runs the steps that run one after another, and starts the other ones between them. Ends early, without an error, if a
-/// step beside has failed: its end reports that.
+/// Runs the steps that run one after another, and starts the other ones between them. Ends early, without an error, if
+/// a concurrent step has failed: its end reports that.
 fn run_in_order(plan: &Plan, options: Options, gate: &mut Gate, times: &mut Times, beside: &mut Vec<Beside>) -> Result {
     let (mut compilers, mut suites) = (Some(&plan.beside), Some(&plan.waiting));
     for step in plan.in_order() {

@@ -53,7 +53,7 @@ fn has_loader(program: &[u8]) -> Result<bool> {
     Ok(false)
 }
 
-/// Checks the program before it is packed: a musl program is static, and a program that this machine can run prints its
+/// Checks the program before it is packed. A musl program is static, and a program that this machine can run prints its
 /// version.
 fn check(program: &Path, target: &str, version: &str) -> Result {
     if target.ends_with("-musl") {
@@ -110,7 +110,7 @@ fn archive_name(version: &str, target: &str) -> String {
     format!("{}.{extension}", folder_name(version, target))
 }
 
-/// Returns the `tar` of the system. That of Windows writes zip files, too. The one of Git may come before it in `PATH`, and
+/// Returns the `tar` of the system. The one of Windows writes zip files, too. The one of Git may come before it in `PATH`, and
 /// takes `C:` for the name of a host.
 fn tar() -> PathBuf {
     match std::env::var_os("SystemRoot") {

@@ -35,7 +35,7 @@ type Result<T = ()> = std::result::Result<T, String>;
 
 /// Checks kctl as its gate does, one step at a time or all of them, and keeps its data in step with Kubernetes.
 ///
-/// Times are those of a machine with two cores and nothing built yet. Later steps reuse the build of earlier ones.
+/// Times were measured on a machine with two cores and nothing built yet. Later steps reuse the build of earlier ones.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
 struct Cli {
@@ -90,8 +90,8 @@ enum Command {
     /// after that), Python 3, openssl and curl.
     #[command(subcommand)]
     Server(real_server::Command),
-    /// Measures kctl beside controller-runtime and kube-rs on a real kube-apiserver. Needs Go, Rust, Python 3, openssl and
-    /// curl, and an idle machine. A quarter of an hour.
+    /// Measures kctl against controller-runtime and kube-rs on a real kube-apiserver. Needs Go, Rust, Python 3, openssl
+    /// and curl, and an idle machine. A quarter of an hour.
     BenchPeers {
         /// Options and jobs for `benches/peers/harness/run.sh`, for example `-r 3 sync-pods converge`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -414,8 +414,8 @@ mod tests {
         assert_eq!(pushes, [format!("          push: ${{{{ {is_tag} }}}}")]);
     }
 
-    /// A continued release compares the crates with those of the dated commit. Git compares nothing for a pathspec that
-    /// matches no file.
+    /// A continued release compares the crates with the crates of the dated commit. Git compares nothing for a pathspec
+    /// that matches no file.
     #[test]
     fn continued_release_compares_all_published_files() {
         let commands = workflow_commands();
@@ -448,7 +448,8 @@ mod tests {
     /// The workflow runs the steps in several jobs, so none of them sees a test that no step runs.
     #[test]
     fn each_ignored_test_names_its_step() {
-        // Tests of users have no xtask: `on_a_real_server` is a part of their names, by which a step selects those here.
+        // Tests of users have no xtask: `on_a_real_server` is a part of their names, which a step uses to select the
+        // tests here.
         let has_step = |(_path, reason): &(String, String)| {
             let step = reason.split_once("cargo xtask ").map(|(_, rest)| rest.trim_end_matches('"'));
             // A workflow runs it each week.

@@ -27,7 +27,7 @@ const CONFIG: &str = ".cargo/config.toml";
 /// Returns tables for the end of the project's manifest, after which it shares what the workspace has compiled.
 ///
 /// # Errors
-/// Those of [`third_party::write`].
+/// The errors of [`third_party::write`].
 pub(crate) fn tables() -> Result<String> {
     Ok(third_party::write()? + &features::assertions())
 }

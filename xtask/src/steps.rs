@@ -1,4 +1,4 @@
-//! Steps of the gate that run one or two commands, and the commands beside the gate.
+//! Steps of the gate that run one or two commands, and the commands outside of the gate.
 
 use std::{ffi::OsString, path::Path};
 

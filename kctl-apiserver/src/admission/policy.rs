@@ -346,8 +346,8 @@ fn names_variable(text: &str, name: &str) -> bool {
 }
 
 /// Returns the violations of a policy, with these parameters. The cost of all validations is charged before the first
-/// is evaluated, so that a policy is denied as a whole if its budget does not suffice. Audit annotations get a new
-/// budget of the same size.
+/// is evaluated. So a policy is denied as a whole if its budget does not suffice. Audit annotations get a new budget of
+/// the same size.
 ///
 /// With `failurePolicy: Ignore`, errors of expressions are dropped; a result of `false` is never dropped.
 fn violations(

@@ -52,7 +52,7 @@ static PROGRAMS: LazyLock<Mutex<HashMap<String, CompiledExpression>>> = LazyLock
 pub(crate) struct Scope {
     /// The evaluator's functions.
     context: Context<'static>,
-    /// The variables.
+    /// The values of the variables, by name.
     variables: HashMap<String, Cel>,
     /// List types of lists in the variables, for equality.
     kinds: Kinds,
@@ -68,7 +68,7 @@ impl Scope {
 
     /// Creates a scope with these variables.
     ///
-    /// Functions can be added to it, such as those of the authorizer.
+    /// Functions can be added to it, such as the authorizer's.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
         let mut context = Context::default().with_all();
         functions::add(&mut context);

@@ -1,6 +1,6 @@
 //! Aggregated `ClusterRoles` (`pkg/controller/clusterroleaggregation`).
 //!
-//! `admin`, `edit` and `view` are such roles: their rules are those of all roles with a label such as
+//! `admin`, `edit` and `view` are such roles: they have the rules of all roles with a label such as
 //! `rbac.authorization.k8s.io/aggregate-to-view: "true"`. A CRD's author adds a role with the label to extend them.
 
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use crate::{
     schema::{ListType, Schema},
 };
 
-/// Calls the visitor on every value that the schema declares, parents first. `path` is that of `value`.
+/// Calls the visitor on every value that the schema declares, parents first. `path` is the path of `value`.
 fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMut(Schema<'a>, &Value, &str)) {
     visit(schema, value, path);
     match value {

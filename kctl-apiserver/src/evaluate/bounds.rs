@@ -34,8 +34,8 @@ pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalR
 }
 
 /// Returns the estimated cost of a function; `None` if it is bounded by the size of the arguments. `distinct` compares
-/// all pairs, `sets` functions cost the product of both lists, `replace` and `join` the length of the result, and
-/// regular expressions the product of string and pattern.
+/// all pairs, and `sets` functions cost the product of both lists. `replace` and `join` cost the length of the result,
+/// and regular expressions the product of string and pattern.
 fn cost(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<usize> {
     Some(match (name, target, arguments) {
         ("distinct", Target::Value(Cel::List(items)), []) => items.len().saturating_mul(items.len()).saturating_mul(2),

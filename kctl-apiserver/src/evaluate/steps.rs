@@ -1,4 +1,4 @@
-//! Units of cost: those of traversing strings and lists, and the limit of one call.
+//! Units of cost for traversing strings and lists, and the limit of one call.
 
 use super::{EvalResult, EvaluationError};
 

@@ -18,8 +18,8 @@ pub(crate) const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_
 /// Adds or subtracts durations and timestamps; `None` for other operand types. Durations are bounded to 64-bit
 /// nanoseconds, as in `cel-go`.
 ///
-/// The difference of timestamps is a duration, that of a timestamp and a duration a timestamp. Both
-/// overflow with an error.
+/// The difference of timestamps is a duration, and a timestamp minus a duration is a timestamp. Both overflow with an
+/// error.
 pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResult> {
     let length = |nanoseconds: Option<i64>| {
         nanoseconds.map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds))).ok_or_else(|| OVERFLOW.into())
@@ -71,7 +71,7 @@ pub(super) fn call(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) 
         _ => return None,
     };
     Some(offset.map(|seconds| {
-        // An offset may exceed a day; at the bounds of chrono the time stays in UTC.
+        // An offset may exceed a day; at the bounds of chrono the time is left in UTC.
         let time = time.naive_utc();
         let local = time.checked_add_signed(TimeDelta::seconds(seconds.into())).unwrap_or(time);
         Cel::Int(component(&local).into())

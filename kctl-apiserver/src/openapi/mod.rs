@@ -1,8 +1,8 @@
 //! `/openapi/v2` and `/openapi/v3`: the schemas and operations of all kinds, for `kubectl explain`, client-side
 //! validation and client generators.
 //!
-//! The flow of a document: `resources` lists the paths of each resource, `parameters` and `operations` describe them,
-//! `types` and `custom` have the schemas, `render` writes version 2 or 3, and `protobuf` encodes it.
+//! The flow of a document: `resources` lists the paths of each resource, and `parameters` and `operations` describe
+//! them. `types` and `custom` have the schemas, `render` writes version 2 or 3, and `protobuf` encodes it.
 //!
 //! Documents are functions of the registry: equal registries give equal bytes, apart from `Last-Modified`.
 

@@ -1,6 +1,6 @@
 //! JSON patch (RFC 6902) as kube-apiserver applies it: more lenient about missing values.
 //!
-//! Differences from RFC 6902, all of which clients of kube-apiserver can rely on:
+//! Differences from RFC 6902. Clients of kube-apiserver can rely on all of them:
 //!
 //! - `replace` of a field that is absent adds it; `copy` from an absent field writes null; `test` of an absent field
 //!   with null passes.
@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::bounds::PatchBounds;
 use crate::decode::misfit;
 
-/// The reason for which a JSON patch was not applied.
+/// The reason why a JSON patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JsonPatchError {
     /// The patch is not a list of operations.
@@ -37,7 +37,7 @@ pub(crate) enum JsonPatchError {
 /// is checked for its form before the first operation is applied.
 ///
 /// # Errors
-/// Returns a [`JsonPatchError`]. The effects of earlier operations stay in the object.
+/// Returns a [`JsonPatchError`]. The effects of earlier operations remain in the object.
 pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
     let operations = decode_operations(patch)?;
     let mut bounds = PatchBounds::for_object(object);

@@ -51,7 +51,7 @@ fn wants_pretty(uri: &Uri, headers: &HeaderMap) -> bool {
 }
 
 /// Indents JSON by two spaces per level, as Go's `json.Indent`, without a final line feed. The input is valid JSON. It
-/// is not parsed, so numbers and the order of fields stay as they are.
+/// is not parsed, so numbers and the order of fields are unchanged.
 fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
     let (mut depth, mut in_text, mut is_escaped, mut was_opened) = (0_usize, false, false, false);
@@ -71,7 +71,7 @@ fn indent(json: &[u8]) -> Vec<u8> {
         }
         let closes = b"]}".contains(&byte);
         depth -= usize::from(closes);
-        // An empty object or list stays on its line.
+        // An empty object or list is left on its line.
         if was_opened != closes {
             line(&mut out, depth);
         }

@@ -61,8 +61,8 @@ fn validate_weight(weight: &Field<'_>) {
 
 /// Validates a node selector (`ValidateNodeSelector`): at least one term (`FieldValueRequired`), and each term.
 ///
-/// Terms are `ORed`, so a selector without terms would match no Node; upstream rejects it, because
-/// clients that leave the list empty usually expect the opposite.
+/// Terms are `ORed`, so a selector without terms would match no Node. Upstream rejects it, because clients that leave
+/// the list empty usually expect the opposite.
 pub(crate) fn node_selector(selector: &Field<'_>) {
     let terms = selector.at("nodeSelectorTerms");
     terms.required_if(terms.is_empty());
@@ -73,8 +73,8 @@ pub(crate) fn node_selector(selector: &Field<'_>) {
     }
 }
 
-/// Validates a node selector term, without the values. Those of a required term must be valid label values; upstream
-/// does not check those of a preferred one.
+/// Validates a node selector term, without the values. Values of a required term must be valid label values; upstream
+/// does not check values of a preferred one.
 ///
 /// A term without requirements is valid and matches no Node. Rules by operator:
 ///
@@ -122,10 +122,9 @@ fn validate_node_field(requirement: &Field<'_>) {
 
 /// Validates a term of Pod affinity or anti-affinity (`validatePodAffinityTerm`).
 ///
-/// Both selectors are optional here: a null `labelSelector` matches no Pods, and a null
-/// `namespaceSelector` means the namespaces in `namespaces`, or the namespace of the Pod. The
-/// topology key is required. An empty one adds two errors, since the empty string is not a label
-/// key either.
+/// Both selectors are optional here. A null `labelSelector` matches no Pods, and a null `namespaceSelector` means the
+/// namespaces in `namespaces`, or the namespace of the Pod. The topology key is required. An empty one adds two errors,
+/// since the empty string is not a label key either.
 fn validate_pod_term(term: &Field<'_>) {
     term.check_children(&["labelSelector", "namespaceSelector"], selector::validate_selector);
     term.at("namespaces").items().for_each(|name| term.at_with("namespace", &name).name(NameRule::Label));
@@ -137,8 +136,7 @@ fn validate_pod_term(term: &Field<'_>) {
 /// Validates `matchLabelKeys` and `mismatchLabelKeys`: label keys whose values a scheduler takes
 /// from the Pod itself. The term is one of affinity or a topology spread constraint.
 ///
-/// - Either list needs a `labelSelector` beside it (`FieldValueForbidden`); then its keys are not
-///   validated.
+/// - Either list needs a `labelSelector` (`FieldValueForbidden`); then its keys are not validated.
 /// - Each key must be a qualified name.
 /// - A key may not be in both lists (`FieldValueInvalid`, at the index in `matchLabelKeys`).
 fn validate_label_keys(term: &Field<'_>) {

@@ -4,7 +4,7 @@
 //! ([`check_options`]), the verb, then the requested output form (`output_form.rs`).
 //!
 //! Every verb runs synchronously under the lock of the server, from a parsed request to a `VerbResponse`. A verb that
-//! needs the reply of a webhook returns `StatusError::waiting` and is run again from its start, so it must not change
+//! needs the reply of a webhook returns `StatusError::waiting`, and is run again from its start. So it must not change
 //! the state before its last webhook has replied (see `webhook_round`). Watches are the exception: the verb only
 //! accepts the watch, and the body is streamed without the lock.
 //!

@@ -18,7 +18,7 @@
 //! | step | of | reads |
 //! |---|---|---|
 //! | `choose_source` | update | `owned_state`; then `complete_owned`, which changes the chosen state |
-//! | `omits_filled_in` | update | `filled_in_by_update`: the state is that of the client if it left one of them out |
+//! | `omits_filled_in` | update | `filled_in_by_update`: the state is the client's if it left one of them out |
 //! | `remove_unowned` | create | `unowned`: fields that are removed from the state |
 //! | `remove_filled_in` | both | `filled_in`: fields that are removed from the state unless the client sent them |
 //! | `reset_fields` | both | `reset_fields`: fields that the manager never owns |
@@ -291,7 +291,7 @@ fn omits_filled_in(resource: &Resource, old: &Value, sent: &Value) -> bool {
 
 /// Removes the fields of an object that the server has filled in and the client has not sent. `filled_in` of the kind
 /// lists the pointers. A field that the client did send keeps the client's value here, even if the server stores
-/// another one.
+/// another value.
 fn remove_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let kind = resource.kind;
     let completed = kind.managed_fields.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {

@@ -120,8 +120,8 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
     invalid_unless_empty(resource, object, &errors)
 }
 
-/// Returns the errors of a custom object: those of its metadata, its schema, its subresource `scale` and its CEL rules.
-/// `errors` are those of the metadata. Upstream skips the CEL rules of an object without a name.
+/// Returns the errors of a custom object: errors of its metadata, its schema, its subresource `scale` and its CEL
+/// rules. `errors` has the errors of the metadata. Upstream skips the CEL rules of an object without a name.
 fn custom_errors(
     info: &RequestInfo,
     custom: &Custom,
@@ -153,8 +153,8 @@ fn part_errors(part: &Part, old: &Value, new: &Value) -> Errors {
 }
 
 /// Returns the errors of an object of a built-in kind. The subresource selects the functions of the kind:
-/// `validate_status` for the status, and otherwise those of the whole object. Kinds with `validates_spec_only` skip an
-/// unchanged spec. An object is converted to the storage version first, which has all rules of the kind.
+/// `validate_status` for the status, and otherwise the functions for the whole object. Kinds with `validates_spec_only`
+/// skip an unchanged spec. An object is converted to the storage version first, which has all rules of the kind.
 fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Errors {
     let kind = info.resource.kind;
     let (of_new, of_old);

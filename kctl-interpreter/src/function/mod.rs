@@ -92,8 +92,8 @@ use crate::{
     note = "code: K0059"
 )]
 pub trait Interpreter {
-    /// [`OnTheWire`] if Karmada sends the operation to webhooks, [`InProcess`] if it does not. For
-    /// a tuple, the tuple of those of its members.
+    /// [`OnTheWire`] if Karmada sends the operation to webhooks, [`InProcess`] if it does not. For a tuple, the tuple
+    /// of its members' transports.
     type Transport;
 
     /// Returns the rules, one per function.

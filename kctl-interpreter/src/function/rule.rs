@@ -224,8 +224,7 @@ impl Rule {
         })
     }
 
-    /// Creates a rule for a function that makes one status from those of all clusters, for
-    /// `AggregateStatus`.
+    /// Creates a rule for a function that merges the statuses of all clusters into one, for `AggregateStatus`.
     ///
     /// Each status is read as `I`, usually a [`ClusterStatus`](super::ClusterStatus). Clusters that
     /// have not reported are in the list, without a status.
@@ -266,7 +265,7 @@ impl Rule {
     /// Creates a rule for a function that changes its object.
     ///
     /// The object is serialized from its type before and after the call. Only the difference is
-    /// applied to the given JSON, so that unknown fields and their order stay.
+    /// applied to the given JSON, so that unknown fields and their order are kept.
     fn mutating<K, F, Fut>(about: FunctionInfo, call: F) -> Self
     where
         K: Interpreted,
@@ -333,7 +332,7 @@ impl Rule {
     /// [`FunctionError`]s of the conversions, or errors that the function returned.
     ///
     /// # Cancel safety
-    /// Dropping the returned future drops that of the function.
+    /// Dropping the returned future drops the function's future.
     pub fn call<'a>(&self, inputs: &'a Inputs) -> LayerFuture<'a> {
         let about = self.about;
         match catch_unwind(AssertUnwindSafe(|| (self.call)(inputs))) {

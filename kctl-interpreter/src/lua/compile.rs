@@ -1,4 +1,4 @@
-//! Compiles sources of Lua, and converts the errors of Lua to those of scripts.
+//! Compiles sources of Lua, and converts the errors of Lua to script errors.
 
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaOptions, StdLib};

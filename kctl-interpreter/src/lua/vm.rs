@@ -56,7 +56,7 @@ pub(super) struct State {
     fresh: Function,
     /// Gives a table that the script builds an order of its keys.
     ordered: Function,
-    /// Stands between the operands of `..`, to format numbers as gopher-lua does.
+    /// Is inserted between the operands of `..`, to format numbers as gopher-lua does.
     dots: mlua::AnyUserData,
     /// The compiled source.
     chunk: Function,

@@ -15,9 +15,9 @@ use crate::kind::Gvk;
 
 /// An operation as a value, for tables and for names that are read at run time.
 ///
-/// Use the types with the same names, such as [`InterpretHealth`], if the operation is known when the program is compiled: they
-/// check the types of inputs and outputs. All but `Prune` are constants of Karmada's `config.karmada.io/v1alpha1`
-/// (`InterpreterOperation`).
+/// Use the types with the same names, such as [`InterpretHealth`], if the operation is known when the program is
+/// compiled. They check the types of inputs and outputs. All but `Prune` are constants of Karmada's
+/// `config.karmada.io/v1alpha1` (`InterpreterOperation`).
 ///
 /// ```
 /// use kctl_interpreter::operation::Operation;
@@ -63,7 +63,7 @@ impl Operation {
         Self::Prune,
     ];
 
-    /// Returns the name, which is that of the variant; Karmada writes it in requests and rules.
+    /// Returns the name, which is the variant's; Karmada writes it in requests and rules.
     pub fn name(self) -> &'static str {
         match self {
             Self::InterpretReplica => InterpretReplica::NAME,
@@ -135,7 +135,8 @@ impl Inputs {
         self.desired.as_ref().or(self.observed.as_ref())
     }
 
-    /// Returns the kind of [`Inputs::object`], by which layers look up their rules; all parts are empty without an object.
+    /// Returns the kind of [`Inputs::object`], which layers use to look up their rules; all parts are empty without an
+    /// object.
     pub fn kind(&self) -> Gvk {
         self.object().map_or_else(|| Gvk::from_object(&Value::Null), Gvk::from_object)
     }

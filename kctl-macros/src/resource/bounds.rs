@@ -19,7 +19,8 @@ const PAIRS: [(&str, &str, bool); 7] = [
     ("min_properties", "max_properties", false),
 ];
 
-/// Markers of which at most one may be given. `schemaless` removes the schema that the other markers would extend.
+/// Markers that exclude each other: at most one may be given. `schemaless` removes the schema that the other markers
+/// would extend.
 const MUTUALLY_EXCLUSIVE: [(&str, &str); 6] = [
     ("minimum", "exclusive_minimum"),
     ("maximum", "exclusive_maximum"),

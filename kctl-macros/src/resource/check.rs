@@ -114,8 +114,8 @@ fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut E
     Annotations { none: none.with(&markers), markers }
 }
 
-/// Returns the derives that the user's item lacks. Those of other crates are emitted in place of the user's, except for
-/// those above the attribute, which rustc has expanded.
+/// Returns the derives that the user's item lacks. Derives of other crates are emitted in place of the user's, except
+/// for those above the attribute, which rustc has expanded.
 fn missing_derives(attributes: &[Attribute], derived_above: &[Derive]) -> Vec<Derive> {
     let present = derived_traits(attributes);
     let is_missing = |derive: &Derive| derive.is_external() || !present.iter().any(|name| name == derive.name());

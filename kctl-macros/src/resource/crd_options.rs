@@ -35,7 +35,7 @@ pub(super) fn option(word: &Ident, name: &str, input: ParseStream, errors: &mut 
 }
 
 /// Reads `conversion(service = "name", namespace = "ns", path = "/convert", port = 443)`. K0080 for an unknown
-/// option, K0022 for a repeated one, K0089 without an address, K0106 for `url` beside an option of a Service.
+/// option, K0022 for a repeated one, K0089 without an address, K0106 for `url` together with an option of a Service.
 fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Result<Json> {
     let content;
     parenthesized!(content in input);

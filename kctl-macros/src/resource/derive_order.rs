@@ -1,8 +1,8 @@
-//! A `#[derive(…)]` above `#[resource]` or `#[schema]`: rustc expands it first and removes it, so the attribute does not
-//! see it and derives the same traits once more.
+//! A `#[derive(…)]` above `#[resource]` or `#[schema]`. rustc expands it first and removes it, so the attribute does
+//! not see it and derives the same traits once more.
 //!
 //! rustc reports E0119 for each of them, at code that the user can't see. So the item is looked up in its file, where
-//! the derive still stands above the attribute.
+//! the derive is still above the attribute.
 
 use proc_macro2::Span;
 use syn::{Attribute, DeriveInput, Ident, Item, punctuated::Punctuated};
@@ -38,7 +38,7 @@ pub(super) fn check(input: &DeriveInput, attribute: &str, file: Option<&str>, er
     twice
 }
 
-/// Returns `true` if a derive may stand between the previous item and the attribute of this type. Most files need no
+/// Returns `true` if a derive may be between the previous item and the attribute of this type. Most files need no
 /// parser.
 fn may_be_above(text: &str, name: &Ident, attribute: &str) -> bool {
     definitions_of(text, name).any(|start| {

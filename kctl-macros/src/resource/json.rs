@@ -1,6 +1,6 @@
 //! JSON in attributes: `default = { "a": [1] }`.
 //!
-//! Markers of a field travel as one string literal, so that an expansion stays short. The crate has no dependency on
+//! Markers of a field travel as one string literal, so that an expansion is short. The crate has no dependency on
 //! `serde_json`, whose parser could not read tokens anyway: this parser reads them, with errors at the wrong token.
 
 use proc_macro2::{TokenStream, TokenTree};
@@ -17,7 +17,7 @@ use syn::{
 pub(super) enum Json {
     Null,
     Bool(bool),
-    /// The digits as the user wrote them, without underscores and suffix, in the grammar of JSON: a large number stays
+    /// The digits as the user wrote them, without underscores and suffix, in the grammar of JSON: a large number is
     /// exact.
     Number(String),
     /// A string, without quotes and escapes.

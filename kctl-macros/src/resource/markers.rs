@@ -145,8 +145,8 @@ fn is_repeatable(name: &str) -> bool {
     matches!(marker_form(name), Some(Form::Rule | Form::Names))
 }
 
-/// Appends the markers up to the end of the input to those of the same place. A wrong marker is reported and left out; the
-/// next one is read all the same.
+/// Appends the markers up to the end of the input to the markers of the same place. A wrong marker is reported and left
+/// out; the next one is still read.
 ///
 /// # Errors
 ///
@@ -229,7 +229,7 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
     })
 }
 
-/// Returns what stands in parentheses.
+/// Returns the contents of parentheses.
 fn parentheses(input: ParseStream<'_>) -> syn::Result<ParseBuffer<'_>> {
     let content;
     parenthesized!(content in input);

@@ -32,7 +32,7 @@ pub(super) struct Model {
     pub(super) on_variants: Vec<Annotations>,
     /// Types of fields that lack `#[schema]`: they get empty implementations, because K0090 has reported them.
     pub(super) stubs: Vec<Stub>,
-    /// The mistakes, to be emitted beside the item.
+    /// The mistakes, to be emitted in addition to the item.
     pub(super) errors: Option<Error>,
 }
 
@@ -74,7 +74,7 @@ pub(super) enum Derive {
     Serialize,
     Deserialize,
     JsonSchema,
-    /// kube's derive, which makes the kind beside its spec.
+    /// kube's derive, which makes the kind in the module of its spec.
     CustomResource,
 }
 
@@ -101,8 +101,8 @@ impl Derive {
         matches!(self, Self::Serialize | Self::Deserialize | Self::JsonSchema)
     }
 
-    /// Returns `true` for a derive of another crate. It is always emitted with a path into kctl, and a derive that the user
-    /// wrote with another path is removed: the user's crate does not need serde, schemars or kube.
+    /// Returns `true` for a derive of another crate. It is always emitted with a path into kctl. A derive that the user
+    /// wrote with another path is removed, because the user's crate does not need serde, schemars or kube.
     pub(super) fn is_external(self) -> bool {
         matches!(self, Self::Serialize | Self::Deserialize | Self::JsonSchema | Self::CustomResource)
     }
@@ -116,7 +116,7 @@ pub(super) struct FlattenedParts {
     pub(super) parts: Vec<Field>,
 }
 
-/// The serde option by which JSON has `readyReplicas` for `ready_replicas`.
+/// The serde option that makes JSON have `readyReplicas` for `ready_replicas`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rename {
     /// `rename_all`, on a struct.

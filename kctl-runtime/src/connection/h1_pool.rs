@@ -126,8 +126,8 @@ fn clone_retryable(request: &Request<Body>) -> Option<Request<Body>> {
 
 /// Rewrites a request for the origin server: the host moves to a header, and the URI becomes the path alone.
 ///
-/// A port other than the scheme's default is part of the header, as RFC 9110 requires. A `Host` that a caller set
-/// stays.
+/// A port other than the scheme's default is part of the header, as RFC 9110 requires. A `Host` that a caller set is
+/// kept.
 fn to_origin_form(mut request: Request<Body>) -> Result<Request<Body>, BoxError> {
     let uri = request.uri();
     if !request.headers().contains_key(header::HOST) {

@@ -1,8 +1,8 @@
 //! One HTTP/2 connection, reopened when it is lost; several HTTP/1.1 ones if the server speaks no HTTP/2.
 //!
 //! hyper-util's pool holds the connection and opens it on demand. This file adds two things: it counts streams,
-//! and it sends the first request alone. Without the second, the watches of a starting program would each open
-//! their own connection, since the pool learns only from the first handshake that HTTP/2 is spoken.
+//! and it sends the first request alone. Without the second, the watches of a starting program would each open their
+//! own connection. The pool learns only from the first handshake that HTTP/2 is spoken.
 
 use std::{
     sync::{
@@ -95,15 +95,15 @@ impl H2Connection {
 
     /// Sends a request. The first request opens the connection, and the others wait for it.
     ///
-    /// Others wait for at most a second. After that they go on, and may each open a connection, which is
-    /// better than not to be sent at all.
+    /// Others wait for at most a second. After that they proceed, and may each open a connection, which is better than
+    /// waiting indefinitely.
     ///
     /// # Errors
     /// No connection could be opened, or it was lost before the head of the response. The caller decides about a
     /// retry, since a watch starts again anyway.
     ///
     /// # Cancel safety
-    /// Safe: dropping the future resets the stream, and other streams of the connection go on.
+    /// Safe: dropping the future resets the stream, and other streams of the connection are unaffected.
     pub(super) async fn send(&self, request: Request<Body>) -> Result<Response<Incoming>, legacy::Error> {
         if !self.is_established.load(Ordering::Acquire)
             && let Ok(_alone) = timeout(FIRST_REQUEST_TIMEOUT, self.first.lock()).await

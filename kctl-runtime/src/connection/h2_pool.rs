@@ -11,7 +11,7 @@
 //! 1. A watch on a connection with other answered streams waits for its response head.
 //! 2. The caller gives up after its own timeout and drops the request.
 //! 3. If that took at least [`Limits::response_within`], the number of streams with a response becomes the new bound.
-//! 4. The retry finds no room on that connection, and opens another one.
+//! 4. The retry finds no room on that connection, and opens a new one.
 //!
 //! The bound is shared by all connections of the pool. A slow server that answers nothing does not lower it, because a
 //! connection without an answered stream proves nothing. Neither does a request that fails with its connection. If the
@@ -46,16 +46,16 @@ pub(super) struct H2Pool {
     /// Maximum number of streams of one connection, as far as it is known.
     n_max: Arc<AtomicUsize>,
     /// Connections in the order in which they were opened. They are never removed: a program that once needed three
-    /// connections keeps three, of which pings are all that an empty one carries.
+    /// connections keeps three, and an idle one carries only pings.
     all: Arc<parking_lot::Mutex<Vec<Arc<H2Connection>>>>,
 }
 
 /// The source of the bound on streams.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamLimit {
-    /// The bound stays [`Limits::streams`]. Used for lists, whose first byte may take long.
+    /// The bound is always [`Limits::streams`]. Used for lists, whose first byte may take long.
     Given,
-    /// Streams without a response lower the bound. Used for watches, which are answered at once and stay open.
+    /// Streams without a response lower the bound. Used for watches, which are answered at once and remain open.
     Learned,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Stream {
     has_response: bool,
 }
 
-/// The bound that a stream lowers if it stays without a response for too long.
+/// The bound that a stream lowers if it gets no response for too long.
 pub(super) struct StreamLimitGuard {
     /// Time of the request.
     pub(super) since: Instant,

@@ -184,8 +184,8 @@ pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
 
 /// Returns a [`builder`] without blocking the thread while an `exec` plugin of the kubeconfig runs.
 ///
-/// A plugin that needs a server may hang, and one that asks the user takes minutes. Other tasks of the runtime go on meanwhile,
-/// such as those that wait for a signal. A plugin that has run for 5 s is logged.
+/// A plugin that needs a server may hang, and one that asks the user takes minutes. Other tasks of the runtime are not
+/// blocked by it, such as signal handlers. A plugin that has run for 5 s is logged.
 ///
 /// ```no_run
 /// # async fn client() -> Result<(), Box<dyn std::error::Error>> {

@@ -32,8 +32,8 @@ use super::{
 
 /// Maximum number of long responses over HTTP/1.1 at once.
 ///
-/// More of them, at the start of a program with many kinds, use HTTP/2 streams: a hundred connections at once
-/// would take memory that is not returned.
+/// More of them, at the start of a program with many kinds, use HTTP/2 streams. A hundred connections at once would
+/// take memory that is not returned.
 const N_LONG_MAX: usize = 8;
 
 /// Request extension: the response is long, a list of all objects of a kind.

@@ -184,7 +184,7 @@ impl Waiting {
             (None, Some(new)) => Change::Added(new),
             (_, None) => Change::Deleted { last },
             (Some(old), Some(new)) if old.meta().uid == new.meta().uid => Change::Updated { old, new },
-            // A successor has the name now: the deletion is returned, and its addition stays in the mailbox.
+            // A successor has the name now: the deletion is returned, and its addition is kept in the mailbox.
             (Some(old), Some(new)) => {
                 self.order.push_front(key.clone());
                 let last = new.clone();

@@ -106,9 +106,9 @@ impl Health {
 
     /// Returns the checks of `/readyz`.
     ///
-    /// One for each cache (full, and its watch works), for each watch opened at run time, for the leader
-    /// election, the shards or the controller ring, and those of [`ready_when`](super::Manager::ready_when). A standby is ready, because a
-    /// rolling update would otherwise wait for a Lease that the old Pod holds.
+    /// There is one for each cache (full, and its watch works), for each watch opened at run time, and for each check
+    /// of [`ready_when`](super::Manager::ready_when). The leader election, the shards or the controller ring have one,
+    /// too. A standby is ready, because a rolling update would otherwise wait for a Lease that the old Pod holds.
     pub fn ready(&self) -> Vec<Check> {
         let sources = self.view.sources();
         let caches = cache_paths(sources).into_iter().zip(sources);
@@ -138,9 +138,9 @@ impl Health {
 
     /// Returns the checks of `/livez` and `/healthz`.
     ///
-    /// They fail only for what a restart fixes. For [`STUCK_AFTER`] a store or a handler has taken no changes, the
-    /// workers of a queue have taken no keys, or a reconcile beyond its timeout has blocked its thread. The other case
-    /// is a leader that does not notice the end of its Lease.
+    /// They fail only for what a restart fixes. A check fails if for [`STUCK_AFTER`] a store or a handler has taken no
+    /// changes, or the workers of a queue have taken no keys. It also fails if a reconcile beyond its timeout has
+    /// blocked its thread for that long. The other case is a leader that does not notice the end of its Lease.
     pub fn live(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         let sources = self.view.sources();

@@ -34,8 +34,8 @@ impl Manager {
     /// Nothing is requested before [`run`](Self::run). Controllers with the same name share metrics, so give
     /// each its own.
     ///
-    /// A controller whose declaration names a kind that another one reads shares that cache. Both then see the union of
-    /// the parts and checks that they declare.
+    /// A controller whose declaration names a kind that another controller reads shares the cache. Both then see the
+    /// union of the parts and checks that they declare.
     pub fn add<C: Reconcile>(&mut self, controller: C) {
         let mut spec = C::spec();
         if let Some(warning) = finalizer_warning(&spec) {

@@ -40,8 +40,8 @@ pub fn deployment(
     let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
     let (replicas, strategy) = if manager.has_replicas() {
-        // The defaults of API servers. A field that this manifest sets is removed when the strategy changes to `Recreate`;
-        // one that the API server has set stays, and is then rejected.
+        // The defaults of API servers. A field that this manifest sets is removed when the strategy changes to
+        // `Recreate`. A default that the API server has set remains, and is then rejected.
         let rolling_update = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
         (2, json!({ "type": "RollingUpdate", "rollingUpdate": rolling_update }))
     } else {
@@ -111,7 +111,7 @@ fn container(name: &str, manager: ManagerOptions, resources: &Resources, image: 
     })
 }
 
-/// Returns the Service by which Prometheus finds the metrics of every replica, on port 8443.
+/// Returns the Service that Prometheus uses to find the metrics of every replica, on port 8443.
 ///
 /// # Errors
 /// The object cannot be written as YAML.

@@ -14,13 +14,13 @@ use foldhash::fast::FixedState;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// Maximum estimated size of the decoded objects that stay in memory, in bytes, for the whole process.
+/// Maximum estimated size of the decoded objects that are kept in memory, in bytes, for the whole process.
 ///
 /// The oldest value is dropped first. The bound holds the hundred Pods of one owner, so that the next reconcile does not
 /// decode them again.
 pub const DECODED_BYTES_MAX: usize = 2 << 20;
 
-/// Estimated bytes of a decoded value for each byte of its JSON, beside the value itself.
+/// Estimated bytes of a decoded value for each byte of its JSON, in addition to the value itself.
 ///
 /// The rest of an object is mostly vectors of large structs. A vector grows to four items at once, and a `Container`
 /// takes 1 KB if it has only an image. A decoded Pod of 1.2 KB of JSON took 10 KB (heap profile of `benches/shards`).
@@ -140,7 +140,7 @@ pub(super) fn get(id: StateId) -> Option<Decoded> {
 pub(super) fn insert<T: Any + Send + Sync>(id: StateId, json_len: usize, value: Arc<T>) {
     let n_bytes = size_of::<T>() + json_len.saturating_mul(BYTES_PER_JSON_BYTE);
     let gone = CACHE.lock().insert(id, n_bytes, value);
-    // Freed without the lock, which would block all readers meanwhile.
+    // Freed without the lock, which would block all readers.
     drop(gone);
 }
 

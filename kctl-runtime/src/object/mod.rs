@@ -101,8 +101,8 @@ impl<K> Readable for K where K: Resource<DynamicType = ()> + DeserializeOwned + 
 ///
 /// Every type of `k8s_openapi` that is a kind qualifies, and so does every custom resource that derives
 /// `kube::CustomResource` or has `#[resource]`. The trait is implemented for each type with these
-/// supertraits. The group, version and plural must be known at compile time (`DynamicType = ()`): a kind
-/// that is named at run time is read through [`Watches`](crate::watches::Watches).
+/// supertraits. The group, version and plural must be known at compile time (`DynamicType = ()`). A kind that is named
+/// at run time is read through [`Watches`](crate::watches::Watches).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
@@ -169,7 +169,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Returns the kind that a Rust type stands for.
+    /// Returns the kind of a Rust type.
     pub fn of<K: Resource<DynamicType = ()>>() -> Self {
         Self {
             group: K::group(&()).into_owned(),

@@ -12,7 +12,7 @@ pub(super) struct KeyId(usize);
 
 /// Number of slots beyond which everything is freed with the last key.
 const SLOTS_KEPT: usize = 64;
-/// Number of slots that are allocated and freed together. A key that stays after a burst, because it fails or waits for
+/// Number of slots that are allocated and freed together. A key that remains after a burst, because it fails or waits for
 /// long, keeps this many.
 const CHUNK_LEN: usize = 16;
 
@@ -25,7 +25,7 @@ pub(super) struct Keys<K, V> {
     free: Vec<KeyId>,
     /// Number of ids, which `table` and `free` share.
     n_slots: usize,
-    /// The chunk that lost its last key most recently. It stays allocated, so that a key that comes and goes costs no
+    /// The chunk that lost its last key most recently. It remains allocated, so that a key that comes and goes costs no
     /// allocation. Invariant: each other chunk without a key is freed.
     spare: Option<usize>,
 }

@@ -16,7 +16,7 @@ use crate::{key::ObjectKey, object::Uid, source::WatchConfig};
 const APPLIED_MAX: usize = 100_000;
 
 /// The last state of each object, by the primary that desired it, its kind and cluster, and its uid. Objects that
-/// `converge` no longer desires are removed, and so are those of a deleted primary.
+/// `converge` no longer desires are removed, and so are the objects of a deleted primary.
 ///
 /// A state counts only in the tenure of its primary in which it was applied. Another replica may have applied another
 /// form since, and only the next apply removes the fields that this form had in addition. In a controller ring one
@@ -127,7 +127,7 @@ impl Applied {
         self.0.lock().forget(primary);
     }
 
-    /// Forgets the objects of primaries for which `keep` returns `false`, such as those of a lost slot.
+    /// Forgets the objects of primaries for which `keep` returns `false`, such as the primaries of a lost slot.
     pub(crate) fn retain(&self, keep: impl Fn(&ObjectKey) -> bool) {
         let mut objects = self.0.lock();
         let AppliedObjects { by_primary, n_objects } = &mut *objects;

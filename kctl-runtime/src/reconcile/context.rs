@@ -120,8 +120,8 @@ impl Env {
         }
     }
 
-    /// Returns the labels of the controller ring if the owned objects of a primary need that of this shard. Its watch
-    /// delivers them only with that label, and the webhook that sets it may not have answered.
+    /// Returns the labels of the controller ring if the owned objects of a primary need the label of this shard. The
+    /// watch delivers them only with that label, and the webhook that sets it may not have answered.
     ///
     /// Returns `None` while the sharder moves the primary: the webhook assigns new objects to the next shard.
     pub(super) fn labels_of_owned(&self, source: &Source, primary: &Stored) -> Option<&RingLabels> {
@@ -142,7 +142,7 @@ impl Env {
 
     /// Returns `true` if the error says that the primary itself is gone. The cache will follow in a moment.
     ///
-    /// A 404 that names no object does not count: the kind may have no subresource `status`, and that stays so. For a custom
+    /// A 404 that names no object does not count: the kind may have no subresource `status`, and will not get one. For a custom
     /// resource without it the 404 names the object, as [`is_on_subresource`](crate::transport::Operation::is_on_subresource) says.
     pub(crate) fn is_gone(&self, error: &ApiError, key: &ObjectKey) -> bool {
         let primary = &self.spec.primary;
@@ -159,7 +159,7 @@ pub(crate) struct ReconcileEnv {
     env: Arc<Env>,
     pub(crate) writer: Writer,
     /// The clients for `rbac(…)` that the reconcile has used, by cluster. In a controller ring, primaries of a slot have
-    /// different tenures, so those of `env` rarely fit.
+    /// different tenures, so the clients of `env` rarely fit.
     raw: Mutex<BTreeMap<String, Client>>,
 }
 
@@ -276,7 +276,7 @@ impl<C: Controller> Context<C> {
 
 /// Bounds are on the methods, so that the compiler names the one that a helper function lacks.
 impl<C> Context<C> {
-    /// Returns the key of the primary.
+    /// Returns namespace and name of the primary, which also identify it in the queue.
     pub fn key(&self) -> Key<C::Primary>
     where
         C: Controller,
@@ -391,7 +391,7 @@ impl<C> Context<C> {
     /// ```
     ///
     /// # Errors
-    /// Those of the API server, and a terminal error if `patch` or its `metadata` is not a JSON object.
+    /// The errors of the API server, and a terminal error if `patch` or its `metadata` is not a JSON object.
     pub fn patch(&self, patch: impl Serialize) -> ApiRequest<Arc<C::Primary>>
     where
         C: Controller,
@@ -569,7 +569,7 @@ impl<C> Context<C> {
     ///
     /// # Errors
     /// Lists, such as the conditions, are replaced as a whole. A patch that changes a list therefore has a
-    /// `resourceVersion` precondition, and fails with a conflict if the object was written meanwhile; the newer state
+    /// `resourceVersion` precondition, and fails with a conflict if the object was written in between. The newer state
     /// is then reconciled.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> ApiRequest<()>
     where

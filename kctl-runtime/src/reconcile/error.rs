@@ -98,8 +98,8 @@ impl Error {
         self.terminal || self.api().is_some_and(ApiError::is_terminal)
     }
 
-    /// Returns the wait before the next retry, if the error or the API server named one. That of the API server counts
-    /// up to a minute, so that one wrong response does not freeze the key.
+    /// Returns the wait before the next retry, if the error or the API server named one. A wait
+    /// of the API server counts up to a minute, so that one wrong response does not freeze the key.
     pub fn retry_after(&self) -> Option<Duration> {
         self.retry_after.or_else(|| self.api()?.followed_retry_after())
     }
@@ -132,8 +132,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Returns the message of one error. kube's errors print the whole Status object, of which people need only the
-/// message.
+/// Returns the message of one error. kube's errors print the whole Status object, but people need only the message.
 fn text(error: &(dyn StdError + 'static)) -> String {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => status.message.trim().to_owned(),
@@ -158,7 +157,8 @@ fn unreadable_kubeconfig(path: &Path, context: &[String]) -> String {
     format!("failed to read the kubeconfig {path}")
 }
 
-/// Returns `true` if a connection could not be opened or broke. Other I/O errors are about files, such as those of plugins.
+/// Returns `true` if a connection could not be opened or broke. Other I/O errors are about files, such as the files of
+/// plugins.
 fn is_lost_connection(error: &(dyn StdError + 'static)) -> bool {
     let Some(error) = error.downcast_ref::<io::Error>() else { return error.source().is_some_and(is_lost_connection) };
     matches!(

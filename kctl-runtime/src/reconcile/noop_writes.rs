@@ -1,5 +1,5 @@
-//! Suppresses status patches that change nothing. If a patch left the `resourceVersion` unchanged, for example because
-//! the API server restores a default, the same patch of the same state is not sent again for ten minutes.
+//! Suppresses status patches that change nothing. If a patch left the `resourceVersion` unchanged, the same patch of
+//! the same state is not sent again for ten minutes. An example is an API server that restores a default.
 
 use std::{
     collections::HashMap,

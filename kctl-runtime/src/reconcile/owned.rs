@@ -226,7 +226,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// in a reconcile without a difference.
     ///
     /// # Errors
-    /// Those of [`apply`](Self::apply). The first one ends the call; objects before it stay applied, and a retry
+    /// The errors of [`apply`](Self::apply). The first one ends the call; objects before it remain applied, and a retry
     /// continues.
     pub fn converge<T: Serialize>(&self, desired: impl IntoIterator<Item = T>) -> ApiRequest<Converged<K>>
     where

@@ -18,8 +18,8 @@ use crate::{
     writer::{ApiError, MERGE_PATCH, Operation, Target},
 };
 
-/// Returns the given references with the controller reference to the primary. One to the primary itself, whatever
-/// version or `controller` it has, is replaced; its `blockOwnerDeletion` stays.
+/// Returns the given references with the controller reference to the primary. A reference to the primary itself,
+/// whatever version or `controller` it has, is replaced; its `blockOwnerDeletion` is kept.
 pub(super) fn with_controller(
     given: Vec<OwnerReference>,
     operation: &Operation,
@@ -139,7 +139,7 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored, sourc
     Ok(object)
 }
 
-/// Checks the namespace of an object: a namespaced primary owns nothing in other namespaces, a cluster-scoped one owns
+/// Checks the namespace of an object. A namespaced primary owns nothing in other namespaces, a cluster-scoped one owns
 /// objects anywhere, and has no namespace to give them.
 pub(super) fn check_namespace<K: Object>(
     verb: &str,

@@ -114,8 +114,8 @@ pub trait WritesStatus: Controller {
 
 /// A status that the controller `C` may write, for [`Context::patch_status`](super::Context::patch_status).
 ///
-/// The status of a custom resource belongs to its controller. That of a built-in kind belongs to another controller, so
-/// it needs `primary(status)`.
+/// The status of a custom resource belongs to its controller. The status of a built-in kind belongs to another
+/// controller, so it needs `primary(status)`.
 #[diagnostic::on_unimplemented(
     message = "`{C}` may not write the status of its primary",
     label = "`status` on the primary is not declared",

@@ -2,8 +2,8 @@
 //!
 //! Another program, the sharder, sets and removes the labels. [`Ring`] decides what to do with a key by the labels of
 //! its cached object. It counts the reconciles and writes of each key, because a key is handed over only when none of
-//! them can go on. A task that a reconcile has spawned is not counted: its writes are denied from the hand-over on, as those
-//! of an earlier tenure of a slot are.
+//! them can still be in progress. A task that a reconcile has spawned is not counted. Its writes are denied from the
+//! hand-over on, as are writes of an earlier tenure of a slot.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -33,7 +33,7 @@ const HANDED_OVER_SWEEP: usize = 1024;
 pub(crate) struct RingLabels {
     /// Label of objects whose value is the name of their shard.
     pub(crate) shard_label: String,
-    /// Label by which the sharder requests the return of an object.
+    /// Label that the sharder sets to request the return of an object.
     pub(crate) drain_label: String,
     /// Name of this shard.
     pub(crate) shard: String,
@@ -45,8 +45,8 @@ pub(crate) enum NextStep {
     Reconcile(RunningReconcile),
     /// Forget it: the object belongs to another shard, or the cache is outdated.
     Forget,
-    /// Look at it again later: another controller reconciles the object. Its cache may lose the object meanwhile, so it may
-    /// not be the one that hands it over.
+    /// Look at it again later: another controller reconciles the object. Its cache may lose the object before that, so
+    /// it may not be the one that hands it over.
     Wait,
     /// Remove the labels, because no reconcile of the key runs any more.
     HandOver,
@@ -63,7 +63,7 @@ struct ShardReconciles {
     handed_over: HashMap<Primary, HandOver>,
     /// Number of entries of `handed_over` after the last sweep. Caches of the whole kind keep the objects of other shards.
     n_swept: usize,
-    /// The tenures of primaries. That of an object in `handed_over` is over.
+    /// The tenures of primaries. The tenure of an object in `handed_over` is over.
     tenures: PrimaryTenures,
     /// The caches of primaries, to forget handed-over keys that left them.
     primaries: Vec<(Kind, Arc<SharedStore>)>,
@@ -141,7 +141,7 @@ pub(crate) struct RunningReconcile {
 }
 
 impl RunningReconcile {
-    /// Returns the number of the tenure of its primary, outside of which it must not write.
+    /// Returns the number of the tenure of its primary. Outside of this tenure it must not write.
     pub(super) fn tenure(&self) -> u64 {
         self.tenure
     }
@@ -319,8 +319,8 @@ impl Ring {
         })
     }
 
-    /// Ends the tenure of a primary that has left the cache of a controller: it was deleted, or another shard has it. The
-    /// tenure goes on if another controller still reconciles it, or has it in a cache with other selectors.
+    /// Ends the tenure of a primary that has left the cache of a controller: it was deleted, or another shard has it.
+    /// The tenure continues if another controller still reconciles it, or has it in a cache with other selectors.
     pub(crate) fn end_if_idle(&self, kind: &Kind, key: &ObjectKey) {
         let mut state = self.state.lock();
         let is_running = state.running.contains_key(&(kind.clone(), key.clone()));
@@ -351,8 +351,8 @@ impl Ring {
     }
 }
 
-/// Counters take the place of slots: the keys of a counter share a write permit. Tenures are those of primaries. The patch
-/// that hands a key over belongs to no tenure, so 0 is granted.
+/// Counters take the place of slots: the keys of a counter share a write permit. Each primary has its own tenures. The
+/// patch that hands a key over belongs to no tenure, so 0 is granted.
 impl ShardPermits for Ring {
     fn slot(&self, key: &ObjectKey) -> u32 {
         u32::try_from(hash_string(&key.to_string()) % u64::from(COUNTERS)).unwrap_or_default()

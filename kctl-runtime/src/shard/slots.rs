@@ -45,13 +45,13 @@ pub enum ShardBy {
     /// `shardSelector`, [KEP-5866](https://github.com/kubernetes/enhancements/issues/5866), feature gate
     /// `ShardedListAndWatch`). A server without it sends all objects, and the replica filters them itself.
     ///
-    /// The ranges are those of FNV-1a. It hardly spreads namespaces that differ only at their end, such as `team-1` to
-    /// `team-99`: for them use [`Namespace`](Self::Namespace).
+    /// The ranges are over FNV-1a hashes. It hardly spreads namespaces that differ only at their end, such as `team-1`
+    /// to `team-99`: for them use [`Namespace`](Self::Namespace).
     NamespaceRange,
 }
 
 impl ShardBy {
-    /// All variants. A variant whose name begins with that of another one precedes it.
+    /// All variants. A variant whose name begins with the name of another variant precedes it.
     pub(crate) const ALL: [Self; 3] = [Self::Object, Self::NamespaceRange, Self::Namespace];
 
     /// Returns `true` if all objects of a namespace are in one slot.
@@ -127,7 +127,7 @@ impl Slots {
         slot
     }
 
-    /// Returns the smallest hash of a slot. That of the slot after the last one is 2⁶⁴.
+    /// Returns the smallest hash of a slot. For the slot after the last one it is 2⁶⁴.
     fn start(&self, slot: u32) -> u128 {
         debug_assert!(slot <= self.n, "the hash space ends with the last slot");
         (u128::from(slot) << 64).div_ceil(u128::from(self.n))

@@ -2,7 +2,7 @@
 //! the newest state, and lists the objects again only if the cache differs.
 //!
 //! A standby replica fills its caches before it leads, so that it takes over quickly. Its watch may lag behind by the
-//! last writes of the former leader. controller-runtime has the same feature as `EnableWarmup`, and starts with
+//! last writes of the former leader. In controller-runtime the same feature is `EnableWarmup`, which starts with
 //! whatever the cache holds. Here the first reconcile sees at least everything that existed when the Lease was
 //! acquired.
 //!
@@ -36,7 +36,7 @@ const OPAQUE_TRIES: u32 = 12;
 /// event is usually in flight.
 const RECHECKS: (Duration, u32) = (Duration::from_millis(20), 10);
 
-/// One item of a metadata list, of which all but name, uid and version is skipped.
+/// One item of a metadata list, without its fields other than name, uid and version.
 #[derive(Deserialize)]
 struct Item {
     metadata: ItemMeta,
@@ -62,7 +62,7 @@ enum OpaqueVersion {
     Relist,
 }
 
-/// A list beside the watch that is under way, for as long as this exists.
+/// A list in progress that is concurrent with the watch, for as long as this exists.
 struct Listing<'a>(&'a AtomicU32);
 
 impl<'a> Listing<'a> {
@@ -105,7 +105,8 @@ impl Source {
         }
     }
 
-    /// Compares scope by scope, and retries each for ever. A scope that is removed meanwhile counts as done.
+    /// Compares scope by scope, and retries each indefinitely. A scope that is removed during the comparison counts as
+    /// done.
     ///
     /// A filtered cache lacks the objects of slots that were gained since the last comparison, so it lists all.
     async fn compare_scopes(&self, n_begun: u64) {
@@ -148,7 +149,7 @@ impl Source {
     /// watch has not delivered yet, so this sends one list request per scope.
     ///
     /// Use it in a test that has to wait for a cache, or before a decision that must not rest on old state. A live read
-    /// of the one object in question is cheaper.
+    /// of a single object is cheaper.
     ///
     /// ```
     /// use kctl_runtime::{writer::ApiError, source::Source};
@@ -241,13 +242,13 @@ impl Source {
         self.unreadable(key).is_some_and(|known| is_listed(known.stored.meta()))
     }
 
-    /// Lists a scope beside its watch. Older events of the watch change nothing after that.
+    /// Lists a scope concurrently with its watch. Older events of the watch change nothing after that.
     ///
-    /// The watch goes on during the list, and may be past it when it arrives. The store applies it all the same: a
-    /// filtered cache has dropped the events of objects that it selects only now.
+    /// The watch continues during the list, and may be past it when it arrives. The store still applies it: a filtered
+    /// cache has dropped the events of objects that it selects only now.
     ///
-    /// The list is kept if a further slot is gained meanwhile. It has all objects of the slots that were gained before,
-    /// and no controller works on the further one before the next comparison, which waits for this one.
+    /// The list is kept if a further slot is gained during the request. It has all objects of the slots that were
+    /// gained before, and no controller works on the further one before the next comparison, which waits for this one.
     ///
     /// # Errors
     /// The list fails, or too much happened during it.

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::store::NamespaceScope;
 
-/// Stands for the number of moves of a request that selects the objects of all slots, because the API server rejects the
+/// Replaces the number of moves for a request that selects the objects of all slots, because the API server rejects the
 /// parameter. No move makes it outdated.
 pub(super) const ALL_SLOTS: u64 = u64::MAX;
 

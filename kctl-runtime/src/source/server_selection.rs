@@ -6,7 +6,7 @@
 //! A watch selects what its request named. So it is requested again when slots have moved, from its last version. For a
 //! gained slot this comes before the list of the slot. A watch without the slot could pass the version of that list,
 //! and what happened to the slot's objects in between would never arrive. A watch without the parameter receives the
-//! events of all slots, so it goes on.
+//! events of all slots, so it continues.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -22,7 +22,7 @@ use crate::{
     transport::{self, ApiError, Operation},
 };
 
-/// Longest wait for the request of a watch, before the caller decides whether to go on waiting.
+/// Longest wait for the request of a watch, before the caller decides whether to wait further.
 const WATCH_REQUEST_TIMEOUT: Duration = Duration::from_millis(100);
 
 impl Source {
@@ -97,7 +97,8 @@ impl Source {
         );
     }
 
-    /// Records the present slots as those of the next request of a scope. Call it before the path of the request is made.
+    /// Records that the next request of a scope selects the present slots. Call it before the path of the request is
+    /// made.
     ///
     /// A rejection is final. So a request that is recorded with all slots never has a selector.
     pub(super) fn record_selection(&self, scope: &NamespaceScope) {
@@ -122,8 +123,8 @@ impl Source {
         filter.selection.moves_at_request(scope).is_none_or(|requested| requested < filter.n_moves())
     }
 
-    /// Ends watches whose slots have moved. They are requested again at once, and others go on: a watch that was requested
-    /// a moment ago has the present slots.
+    /// Ends watches whose slots have moved. They are requested again at once, and others continue: a watch that was
+    /// requested a moment ago has the present slots.
     pub(super) fn reopen_outdated_watches(&self) {
         if self.selectable().is_some_and(|filter| filter.bug != Some(CacheBug::WatchKept)) {
             self.reopen.notify_waiters();
@@ -208,7 +209,7 @@ mod tests {
         }
     }
 
-    /// An API server without objects. A watch stays open.
+    /// An API server without objects. A watch remains open.
     #[derive(Default)]
     struct FakeServer {
         /// Path, query and time of each watch.

@@ -65,7 +65,7 @@ impl Subscriber {
     }
 
     /// Calls the handler, unless the subscription has ended. A panic, for example in a user's mapper, costs one change;
-    /// the writer and all other handlers go on.
+    /// the writer and all other handlers continue.
     fn notify(&self, change: &Change<Stored>, origin: Origin) {
         if self.is_alive() && catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin))).is_err() {
             let object = change.latest().key();
@@ -197,7 +197,7 @@ impl SharedStore {
         }
     }
 
-    /// Applies deltas for ever. Only the first call has an effect; later ones return at once.
+    /// Applies deltas until the future is dropped. Only the first call has an effect; later ones return at once.
     ///
     /// # Cancel safety
     /// Dropping the future ends the store: later deltas are not applied.
@@ -324,7 +324,7 @@ impl SharedStore {
     }
 
     /// Applies a list of a whole scope that began after [`Delta::Listing`] was applied. Returns `false` if it has to be
-    /// requested again, because too much happened meanwhile.
+    /// requested again, because too much happened during the list.
     ///
     /// # Cancel safety
     /// If the future is dropped, the list may still be applied.
@@ -355,7 +355,7 @@ impl SharedStore {
         Subscription(seen)
     }
 
-    /// Adds an index under a name, and fills it with the present objects. An index of this name stays as it is.
+    /// Adds an index under a name, and fills it with the present objects. An existing index of this name is kept.
     pub fn add_index(&self, name: &'static str, values_of: IndexFn) {
         self.cache.write().add_index(name, values_of);
     }
@@ -504,7 +504,7 @@ impl SharedStore {
         self.cache.read().owned_by(uid)
     }
 
-    /// Returns the objects of one namespace, sorted by name. `None` stands for cluster-scoped objects.
+    /// Returns the objects of one namespace, sorted by name. `None` selects cluster-scoped objects.
     pub fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
         self.cache.read().in_namespace(namespace)
     }

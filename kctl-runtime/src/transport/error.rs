@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::Operation;
 
 /// Longest `Retry-After` that is followed. A server that recovers earlier is found within this time, whatever wait it
-/// named: neither a cache nor a key must freeze for a day because of one response.
+/// named. Neither a cache nor a key must freeze for a day because of one response.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 /// The error of a request to the API server, with the operation and the object it was about.

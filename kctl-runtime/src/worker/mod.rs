@@ -115,7 +115,7 @@ const OUTDATED_WAIT: Duration = Duration::from_secs(1);
 /// A worker yields after a reconcile that never waited and took at least this long.
 ///
 /// Otherwise a worker reconciles 128 ready keys (Tokio's budget of a task) before timers and sockets are polled.
-/// Probes, watches and hand-overs wait meanwhile, and so do elections that share the runtime.
+/// Until then probes, watches and hand-overs wait, and so do elections that share the runtime.
 const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// The workers of one controller and all that they share.
@@ -342,8 +342,8 @@ impl<C: Reconcile> Pool<C> {
             return Outcome::Vanished;
         };
         if matches!(guard, ReconcileGuard::Gone) {
-            // The sharder assigned the object to this shard meanwhile. Its next run is counted, so that no other controller
-            // hands it over during that run.
+            // In the meantime the sharder assigned the object to this shard again. Its next run is counted, so that no
+            // other controller hands it over during that run.
             self.queue.add(Add::new(key.clone()).tags(tags));
             return Outcome::Vanished;
         }
@@ -403,7 +403,7 @@ impl<C: Reconcile> Pool<C> {
         if let Some(finalizer) = finalizer.filter(lacks) {
             stored = finalizer::add(env, &stored, finalizer).await?;
         }
-        // Read after the patch of the finalizer: the object may have been deleted meanwhile.
+        // Read after the patch of the finalizer: the object may have been deleted in between.
         let deleting = stored.meta().deletion_timestamp().is_some();
         let is_present = finalizer.is_some_and(|finalizer| stored.meta().has_finalizer(finalizer));
         match (finalizer, C::finalize_fn()) {
@@ -510,7 +510,7 @@ fn slot_lost() -> Outcome {
     Outcome::Failed { conflict: true, terminal: false, retry_after: None, text }
 }
 
-/// Returns the outcome of a reconcile that panicked. A read of a slot that is not listed yet counts as a conflict: the
+/// Returns the outcome of a reconcile that panicked. A read of a slot that is not listed yet counts as a conflict. The
 /// state was outdated, and a controller without retries must not give up the key.
 fn panic_outcome(panic: &(dyn Any + Send)) -> Outcome {
     let text = truncate_error(panic_text(panic));
@@ -520,8 +520,8 @@ fn panic_outcome(panic: &(dyn Any + Send)) -> Outcome {
     Outcome::Panicked(text)
 }
 
-/// Returns the outcome of a key whose uncertain writes could not be looked for. A list that expired counts as a conflict:
-/// slots may have moved during each of its tries, and a controller without retries must not give up the key.
+/// Returns the outcome of a key whose uncertain writes could not be looked for. A list that expired counts as a
+/// conflict. Slots may have moved during each of its tries, and a controller without retries must not give up the key.
 fn unresolved_outcome(error: ApiError, env: &Env) -> Outcome {
     let is_expired = error.is_expired();
     let mut failed = outcome(Err(error.into()), env);

@@ -596,7 +596,7 @@ async fn lost_slot_drops_next_run_of_key() {
     }
 }
 
-/// The reconcile of a key without an object isn't counted, so it must not begin when the object appears meanwhile.
+/// The reconcile of a key without an object isn't counted, so it must not begin when the object appears in between.
 #[tokio::test(start_paused = true)]
 async fn object_that_appears_in_ring_is_reconciled_later() {
     let never = act(|_, _| async { panic!("this run is not counted") });

@@ -114,8 +114,8 @@ impl Writer {
     }
 }
 
-/// Returns the greatest effect of a patch on the key of the patched object. Fields beside the status that a patch of the
-/// status names are ignored by the server.
+/// Returns the greatest effect of a patch on the key of the patched object. The server ignores fields other than the
+/// status in a patch of the status.
 fn effect_of_patch(subresource: &str, patch: &Value) -> BackoffEffect {
     match subresource {
         "" => own_writes::effect_of_body(patch),

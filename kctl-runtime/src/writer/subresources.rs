@@ -66,7 +66,7 @@ impl Writer {
 
     /// Reads an object into the cache after a write whose response does not contain it.
     ///
-    /// Returns `false` if the read failed; the write stays marked as uncertain then.
+    /// Returns `false` if the read failed; the write is then still marked as uncertain.
     async fn refresh_object(&self, target: &Target<'_>, uid: &str) -> bool {
         match target.source.refresh_object(target.namespace, target.name, uid).await {
             Ok(()) => true,
@@ -106,7 +106,7 @@ impl Writer {
 
     /// Requests a token of a service account (`TokenRequest`) and returns the response.
     ///
-    /// The server stores nothing, so the cache stays as it is.
+    /// The server stores nothing, so the cache does not change.
     pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
         let (operation, SentWrite { text, uncertain }) = self.create_subresource(target, "token", request).await?;
         uncertain.mark_resolved();

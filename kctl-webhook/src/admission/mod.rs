@@ -3,7 +3,7 @@
 //!
 //! A [`Webhook`] is a function with its kind and [`Options`]. [`routes`](crate::routes) serves webhooks,
 //! and [`Configurations`] prints the `ValidatingWebhookConfiguration` and
-//! `MutatingWebhookConfiguration` that register them. Names and paths are those of kubebuilder:
+//! `MutatingWebhookConfiguration` that register them. Names and paths follow kubebuilder:
 //! `/validate-example-com-v1-website` and `vwebsite-v1.example.com`.
 //!
 //! A webhook has one of two forms. [`Webhook::object`] gets the object in its Rust type, and the

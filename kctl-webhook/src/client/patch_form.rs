@@ -8,7 +8,7 @@ use serde_json::Value;
 enum Location {
     /// An element that exists.
     Existing,
-    /// An element that the operation adds. In an array it may stand behind the last item.
+    /// An element that the operation adds. In an array it may be behind the last item.
     New,
 }
 

@@ -9,8 +9,8 @@
 //! fails the whole list. So `kubectl get` of the kind fails. Return an error only for objects that really have no form
 //! in the other version.
 //!
-//! `metadata` stays as it was, except for labels and annotations that the function adds or sets. An
-//! API server rejects other changes.
+//! `metadata` is not changed, except for labels and annotations that the function adds or sets. An API server rejects
+//! other changes.
 //!
 //! ```
 //! use k8s_openapi::api::autoscaling::{v1, v2};

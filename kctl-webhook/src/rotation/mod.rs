@@ -3,8 +3,7 @@
 //!
 //! API servers trust all authorities of a bundle. A new authority signs nothing before each
 //! configuration trusts it, and an old one is trusted until its last certificate has expired. So a
-//! call succeeds with whichever certificate a replica serves, and no replica has to know what
-//! another one has read.
+//! call succeeds with whichever certificate a replica serves, and no replica has to know what another replica has read.
 //!
 //! ```text
 //! authority 1  ──────────────────────────────────────────────┤ trusted until its last certificate has expired
@@ -59,11 +58,10 @@ pub const TRUST_PROPAGATION_DELAY: SignedDuration = SignedDuration::from_mins(10
 /// Maximum number of trusted authorities; the oldest is dropped first. Two overlap normally, and a
 /// third one exists after a Secret was broken.
 pub const AUTHORITIES_LEN_MAX: usize = 4;
-/// Maximum number of names of a certificate that keeps those of earlier ones; the oldest are dropped first.
+/// Maximum number of names of a certificate that keeps the names of earlier ones; the oldest are dropped first.
 const NAMES_LEN_MAX: usize = 64;
 
-/// The keys of the Secret: those of a TLS Secret with an authority, the authority's key, and the
-/// state.
+/// The keys of the Secret: the keys of a TLS Secret with an authority, the authority's key, and the state.
 pub const FIELDS: [&str; 5] = ["tls.crt", "tls.key", "ca.crt", "ca.key", "state.json"];
 
 /// The reason why no certificate could be created.
@@ -250,11 +248,11 @@ fn is_valid(stored: &Stored, now: Timestamp) -> bool {
     not_after > now && is_signed
 }
 
-/// Signs a certificate for the served names and those of the caller, with an authority that is trusted already.
+/// Signs a certificate for the served names and the names of the caller, with an authority that is trusted already.
 ///
 /// With the caller's names alone, replicas of two versions would replace each other's certificate at every pass of a
 /// rolling update. Only the newest authority has its key in the Secret. One that has signed nothing yet signs as soon as
-/// each configuration trusts it, without [`SETTLE`]: calls by the new name fail until then.
+/// each configuration trusts it, without [`TRUST_PROPAGATION_DELAY`]: calls by the new name fail until then.
 fn add_names(
     stored: &Stored,
     names: &[String],
@@ -273,7 +271,7 @@ fn add_names(
     Ok(Some(next))
 }
 
-/// Creates a new authority and certificate; authorities that are still needed stay trusted.
+/// Creates a new authority and certificate; authorities that are still needed remain trusted.
 fn replace_all(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Stored, RotationError> {
     let authorities = stored.map(|stored| stored.state.authorities.clone()).unwrap_or_default();
     let serving = Serving { by: String::new(), not_after: now, names: Vec::new() };

@@ -1,5 +1,4 @@
-//! Simulates years of rotation, in which no replica and no API server has to know what another one
-//! has read.
+//! Simulates years of rotation. No replica and no API server has to know what the others have read.
 
 use std::sync::Arc;
 

@@ -75,7 +75,7 @@ enum Command {
     },
 }
 
-/// Formats of the graph.
+/// Formats of `graph`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GraphFormat {
     /// Mermaid, which GitHub renders
@@ -158,7 +158,7 @@ impl Command {
 
 /// Prints an error of usage with the origin of the wrong value, and exits.
 ///
-/// `all` are the typed arguments with those of the file of `--config`.
+/// `all` are the typed arguments and the arguments from the `--config` file.
 fn reject(command: &clap::Command, error: &clap::Error, typed: &[OsString], all: &[OsString]) -> ! {
     // If standard error is closed, the exit status still reports the failure.
     let _printed = error.print();
@@ -244,8 +244,8 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
 
 /// Ends the process by force if it still exists after [`EXIT_TIMEOUT`].
 ///
-/// A reconcile or interpreter that blocks its thread can't be cancelled: dropping the runtime would
-/// wait for it, and a program that no longer leads must exit.
+/// A reconcile or interpreter that blocks its thread can't be cancelled. Dropping the runtime would wait for it, and a
+/// program that no longer leads must exit.
 fn force_exit(error: String) {
     let wait = move || {
         #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]

@@ -2,17 +2,17 @@
 //!
 //! The chart has what `generate-manifests` prints, with values in place of options. Most templates are generated from
 //! the same objects ([`template`]), so that roles, webhooks, CRDs and alerts cannot differ. The Deployment and a few
-//! others are files beside this one, because most of their fields are values.
+//! others are files in this folder, because most of their fields are values.
 //!
 //! Files belong to the generator or to people:
 //!
 //! | File | A second run |
 //! |---|---|
-//! | `templates/…` that begin with the generator's comment, `values.schema.json` | are written anew |
-//! | `values.yaml` | gets values that it lacks; lines that are there stay ([`values::merge`]) |
-//! | `README.md` | gets the table of values between its two comments; without them it stays |
-//! | `Chart.yaml` | gets the `appVersion` of [`App::version`](super::App::version); the rest stays |
-//! | `.helmignore`, and every other file | stay |
+//! | `templates/…` that begin with the generator's comment, `values.schema.json` | are regenerated |
+//! | `values.yaml` | gets values that it lacks; existing lines are kept ([`values::merge`]) |
+//! | `README.md` | gets the table of values between its two comments; without these comments it is left alone |
+//! | `Chart.yaml` | gets the `appVersion` of [`App::version`](super::App::version); the rest is kept |
+//! | `.helmignore`, and every other file | are left alone |
 
 mod files;
 mod items;
@@ -40,8 +40,8 @@ use super::App;
 
 /// The settings of a chart that its values have as defaults.
 ///
-/// They set the defaults of a new `values.yaml` alone: a value that the file has already wins over the option,
-/// and is reported if it differs.
+/// They set the defaults of a new `values.yaml` alone. A value that the file has already wins over the option, and is
+/// reported if it differs.
 pub(super) struct ChartOptions {
     pub(super) name: String,
     /// The image with its tag or digest, if one was given.
@@ -72,9 +72,9 @@ pub(super) struct Chart {
 /// Generates the chart of an app.
 ///
 /// # Errors
-/// A CRD is invalid, or `#[resource]` names the Service of a conversion, whose name is that of the release here.
+/// A CRD is invalid, or `#[resource]` names the Service of a conversion, whose name comes from the release here.
 ///
-/// Nothing is read or written here: the result depends on the app and the options alone, so two runs give the same
+/// Nothing is read or written here. The result depends on the app and the options alone, so two runs give the same
 /// files and `--check` can compare them.
 ///
 pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
@@ -237,8 +237,9 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
 
 /// Returns the `NOTES.txt` that Helm prints after an install. The comment of other templates would be printed too.
 ///
-/// `helm install` shows the whole file, so the generator's comment trims the white space around it. A CRD that stays
-/// after an uninstall refers to the conversion webhook, which does not, so the notes say how to turn conversion off.
+/// `helm install` shows the whole file, so the generator's comment trims the white space around it. A CRD that is kept
+/// after an uninstall refers to a conversion webhook that no longer exists. So the notes say how to turn conversion
+/// off.
 ///
 /// An app without kinds has no values `crds.…`, and Helm fails on a field of a missing section.
 fn notes(app: &App, chart: &str, definitions: &[Manifest]) -> String {
@@ -425,7 +426,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
     Ok(template.file(&text))
 }
 
-/// Returns the ports of the container. That of the metrics depends on a value of the chart.
+/// Returns the ports of the container. The metrics port depends on a value of the chart.
 fn container_ports(container: &Value) -> Result<String> {
     let mut ports = String::new();
     for port in container["ports"].as_array().into_iter().flatten() {

@@ -26,7 +26,7 @@ pub(super) struct RunOptions {
     /// With --as: act as in this group; can be repeated
     #[arg(long, value_name = "GROUP", requires = "as_user")]
     pub(super) as_group: Vec<String>,
-    /// Connect to the API server through this proxy (http, https, socks5) [default: that of the kubeconfig, or `HTTPS_PROXY` unless
+    /// Connect to the API server through this proxy (http, https, socks5) [default: the proxy of the kubeconfig, or `HTTPS_PROXY` unless
     /// `NO_PROXY` names the server]
     #[arg(long, value_name = "URL")]
     pub(super) proxy_url: Option<String>,

@@ -29,7 +29,7 @@ impl App {
         self
     }
 
-    /// Makes each replica of a sharded program cache all objects of `K`, and not only those of its slots.
+    /// Makes each replica of a sharded program cache all objects of `K`, not only the objects of its slots.
     ///
     /// Call it for a primary or an owned kind that a reconcile reads with `cx.store::<K>()`. Without it such a read
     /// panics where it asks for objects of other replicas, rather than return that they do not exist. Kinds with

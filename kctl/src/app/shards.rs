@@ -28,7 +28,7 @@ pub(super) struct ShardsOptions {
     /// The first part of the names of the Leases [default: the name of the app]
     #[arg(long, value_name = "NAME")]
     leader_election_id: Option<String>,
-    /// The namespace of the Leases [default: that of the kubeconfig's context]
+    /// The namespace of the Leases [default: the namespace of the kubeconfig's context]
     #[arg(long, value_name = "NS")]
     leader_election_namespace: Option<String>,
     /// Print only the slot of this key, and its owner in a sentence; for a cluster-scoped object the key is its name
@@ -113,7 +113,7 @@ fn overview(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> Stri
 /// this machine, so the sentence has the time of the last renewal.
 ///
 /// # Errors
-/// The settings are empty, or not those of a sharded program.
+/// The settings are empty, or belong to a program without shards.
 fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Timestamp) -> Result<String> {
     if settings.is_empty() {
         return Err("it is missing or has no holder: start the replicas, which create and hold it".into());

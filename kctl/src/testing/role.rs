@@ -175,8 +175,8 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
 ///
 /// The kubeconfig is found as `kubectl` finds it. Use an API server that may be written to. Each run
 /// installs the app's CRDs, a `ClusterRole` and a `ClusterRoleBinding`, and removes the objects, the role
-/// and the namespace at its end. CRDs stay. An API server with etcd suffices, as envtest starts it: Pods
-/// are run by a simulated kubelet.
+/// and the namespace at its end. CRDs are kept. An API server with etcd suffices, as envtest starts it: Pods are run by
+/// a simulated kubelet.
 ///
 /// # Errors
 /// As [`check_role`], and if the user of the kubeconfig is not an administrator.
@@ -269,8 +269,8 @@ async fn run(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Re
     })
 }
 
-/// Runs a scenario under the whole role. It ends at the first 403, since a scenario that waits for
-/// the rejected write would wait in vain.
+/// Runs a scenario under the whole role. It ends at the first 403, because a scenario that waits for the rejected write
+/// would never end.
 async fn run_under_full_role(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     tokio::select! {
         biased;

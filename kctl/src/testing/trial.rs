@@ -90,7 +90,7 @@ enum Server {
     Real(Box<RealServers>),
 }
 
-/// A manager in this process that talks to API servers elsewhere, and the simulations beside it.
+/// A manager in this process that talks to API servers elsewhere, and the simulations that run with it.
 struct RealServers {
     view: View,
     /// The first one is the cluster that the app is started against.
@@ -285,7 +285,7 @@ impl RealServers {
     }
 
     /// Returns `true` if the caches and the simulations have seen all changes and have no pending
-    /// work. Pending work is checked again after each request, because it may arrive meanwhile.
+    /// work. Pending work is checked again after each request, because it may arrive during the request.
     async fn is_still(&self) -> bool {
         self.is_current().await && self.is_quiet() && self.is_settled().await && self.is_quiet()
     }

@@ -101,7 +101,7 @@ fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
 }
 
 /// Normalizes `dataSource` and `dataSourceRef`, which name the same source. `dataSource` accepts only a few kinds,
-/// unless the stored claim has another one (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`). An
+/// unless the stored claim has another kind (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`). An
 /// unknown kind in `dataSource` is dropped without an error; `dataSourceRef` accepts any kind. References to other
 /// namespaces are dropped unless the feature gate `CrossNamespaceVolumeDataSource` is on.
 fn normalize_data_sources(before: Option<&Value>, spec: &mut Value) {

@@ -13,7 +13,7 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-/// Returns the rules of a built-in kind, or those of a kind without rules.
+/// Returns the rules of a built-in kind, or the empty rules if it has none.
 fn kind(group: &str, kind: &str) -> &'static Kind {
     crate::kinds::ALL.iter().find(|found| (found.group, found.kind) == (group, kind)).unwrap_or(&&Kind::DEFAULT)
 }

@@ -104,7 +104,7 @@ async fn concurrent_lists_overflow_to_http2_streams() {
     let server = TestServer::start(100).await;
     let by = client(&server, Limits::default());
     let list = || {
-        // The response stays open, like that of a long list.
+        // The response remains open, like the response of a long list.
         let mut list = get("/api/v1/pods?follow=list");
         list.extensions_mut().insert(LongResponse);
         list

@@ -40,12 +40,12 @@ pub(super) const JITTER: f64 = 1.2;
 pub struct ElectionConfig {
     /// Name of the Lease.
     pub name: String,
-    /// Namespace of the Lease, usually that of the Pod.
+    /// Namespace of the Lease, usually the Pod's namespace.
     pub namespace: String,
     /// Identity of this process, which becomes the holder. Two processes with the same one would both lead, so
     /// use [`identity`].
     pub identity: String,
-    /// Labels to add to the Lease. Its other labels stay.
+    /// Labels to add to the Lease. Its other labels are kept.
     pub labels: BTreeMap<String, String>,
     /// Time that candidates wait after the leader's last renewal. Default 15 s; whole seconds.
     ///
@@ -98,11 +98,11 @@ pub enum ElectionError {
     Order {
         /// The flag of the time that is too short.
         longer: &'static str,
-        /// Its value.
+        /// The value that was given for it.
         longer_value: Duration,
         /// The flag of the other time.
         shorter: &'static str,
-        /// Its value.
+        /// The value that it has to exceed.
         shorter_value: Duration,
     },
     /// `lease_duration` is not a positive number of whole seconds, which is all that a Lease can store.
@@ -223,7 +223,7 @@ impl ElectionConfig {
         left.max(self.write_timeout() / 2)
     }
 
-    /// Returns how much longer than its timeout a write may go on unseen: 1.3 s with the default times.
+    /// Returns how much longer than its timeout a write may still be in flight: 1.3 s with the default times.
     ///
     /// A request may be delayed on the network, or by a server that does not notice that its client is gone.
     pub fn write_margin(&self) -> Duration {

@@ -16,7 +16,7 @@ use crate::shard::splitmix64;
 /// first ones that get one of the slots that are left over.
 ///
 /// Each change of the result increases [`DIVISION`](crate::shard::DIVISION): replicas that disagree would ask each other for
-/// slots for ever.
+/// slots indefinitely.
 pub(super) fn preferred_seats(n_slots: u32, live: &[u32]) -> Vec<u32> {
     if live.is_empty() {
         return Vec::new();

@@ -17,7 +17,7 @@ const LABEL_LEN_MAX: usize = 63;
 /// The slots of a program and the Leases that assign them to replicas.
 ///
 /// All replicas need the same number of slots, the same [`ShardBy`], the same Lease duration and the same
-/// [namespaces](Self::in_namespaces); a replica with others waits until they are gone.
+/// [namespaces](Self::in_namespaces). A replica with others waits until they are gone.
 ///
 /// | Lease | Holder | Renewed by |
 /// |---|---|---|
@@ -89,7 +89,7 @@ impl ShardConfig {
         Ok(Self { leases, slots: Slots::new(slots, by), namespaces: BTreeSet::new() })
     }
 
-    /// Adds the namespaces of a program that is limited to some: those of `run --namespace`. None means all.
+    /// Adds the namespaces of a program that is limited to some: the namespaces of `run --namespace`. None means all.
     ///
     /// They are one of the settings. The owner of a slot does not see the objects of a namespace that it does not
     /// watch. So replicas with different namespaces never work at the same time.
@@ -140,7 +140,7 @@ impl ShardConfig {
         ShardSettings::parse(holder).map(|settings| settings.namespaces()).unwrap_or_default()
     }
 
-    /// Returns the slots.
+    /// Returns the number of slots, and the division of keys among them.
     pub fn slots(&self) -> Slots {
         self.slots
     }
@@ -192,7 +192,7 @@ impl ShardConfig {
     /// Returns the Lease that all replicas with the same settings hold together.
     ///
     /// Its holder is the settings, so a replica with other settings, or one with leader election, cannot hold it at the
-    /// same time. It is never released, because other replicas may go on.
+    /// same time. It is never released, because other replicas may continue.
     pub(crate) fn settings(&self) -> ElectionConfig {
         ElectionConfig {
             identity: self.settings_of(DIVISION).to_string(),

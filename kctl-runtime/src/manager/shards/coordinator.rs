@@ -77,7 +77,7 @@ pub(in crate::manager) struct Coordinator {
     planted: Option<Planted>,
     /// The time that [`Planted::FrozenClock`] reads; `None` without this bug.
     frozen_clock: Option<Arc<Mutex<Instant>>>,
-    /// The runtime of the elections for slots; `None` for that of the coordinator.
+    /// The runtime of the elections for slots; `None` for the coordinator's runtime.
     election_runtime: Option<ElectionRuntime>,
 }
 
@@ -85,8 +85,8 @@ pub(in crate::manager) struct Coordinator {
 struct SlotTask {
     wanted: watch::Sender<bool>,
     free: Arc<Notify>,
-    /// When the state of the Lease was seen of which the task was notified. A candidate that may not write the Lease
-    /// would otherwise try again with each renewal of any other Lease.
+    /// When the state of the Lease that the task was last notified of was first seen. A candidate that may not write
+    /// the Lease would otherwise try again with each renewal of any other Lease.
     notified_of: Option<FirstSeen>,
 }
 
@@ -460,16 +460,16 @@ impl Coordinator {
 
 /// Waits until the handlers of the controllers have seen the initial objects, at most for [`CACHE_SYNC_TIMEOUT`].
 ///
-/// `map` and `when` may take long for all objects of a kind. Slots that are gained meanwhile would wait for them. A
-/// controller with an incomplete cache has no handlers yet and does not count.
+/// `map` and `when` may take long for all objects of a kind. Slots that are gained during that time would wait for
+/// them. A controller with an incomplete cache has no handlers yet and does not count.
 async fn handlers_ready(envs: &[Arc<Env>]) {
     let complete = envs.iter().filter(|env| env.is_complete());
     let ready = futures::future::join_all(complete.map(|env| env.gate.ready()));
     let _late = timeout(CACHE_SYNC_TIMEOUT, ready).await;
 }
 
-/// Returns the result of a task. A panic goes on in the coordinator, so that the process ends: the Lease of the slot
-/// expires, and other replicas own it while this one does not know.
+/// Returns the result of a task. A panic is resumed in the coordinator, so that the process ends. Otherwise the Lease
+/// of the slot would expire, and other replicas would own it while this one does not know.
 fn resume_panic<T>(ended: Result<T, JoinError>) -> T {
     match ended.map_err(JoinError::into_panic) {
         Ok(output) => output,
@@ -497,8 +497,8 @@ fn source(client: Client, config: &ShardConfig) -> Source {
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
 /// tenures that have ended, and the records of their uncertain writes, applied states and errors. Never returns.
 ///
-/// Mappers may have to see all objects of a kind before all keys of a slot are queued. Slots that are gained meanwhile don't
-/// wait for that.
+/// Mappers may have to see all objects of a kind before all keys of a slot are queued. Slots that are gained during
+/// that time don't wait for it.
 pub(in crate::manager) async fn serve_new_slots(
     tenures: &Tenures,
     env: &Env,
@@ -554,7 +554,8 @@ async fn open_gates(
         env.complete().await;
         env.compare_since(n_begun).await;
         let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
-        // States of an earlier tenure no longer count, and those of primaries that were deleted meanwhile would stay.
+        // States of an earlier tenure no longer count, and the states of primaries that were deleted in between would
+        // never be removed.
         env.applied.retain(|key| !slots.contains(&env.gate.slot(key)));
         for tenure in &new {
             env.gate.open(tenure);
@@ -569,8 +570,7 @@ async fn open_gates(
 /// Waits for further slots that are about to be gained, because one list serves all of them.
 ///
 /// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_TIMEOUT`] after the last
-/// slot, and [`LIST_DELAY_MAX`] altogether: a slot may be waited for much longer while its owner finishes its
-/// reconciles.
+/// slot, and [`LIST_DELAY_MAX`] altogether. A slot may be waited for much longer while its owner finishes its reconciles.
 async fn wait_for_more_slots(tenures: &Tenures) {
     let limit = Instant::now() + LIST_DELAY_MAX;
     while tenures.phases().contains(&Phase::Waiting) {

@@ -1,11 +1,11 @@
 //! Calculates the slots that one replica should hold, from the live seats that it sees and those that the others see.
 //!
-//! Replicas may disagree about the live seats for a Lease duration: a replica that starts after a crash cannot know
+//! Replicas may disagree about the live seats for a Lease duration. A replica that starts after a crash cannot know
 //! when the crashed one last renewed its seat. So each replica records the live seats that it sees at its own seat. The
 //! others calculate from that record which slots it asks for. A slot is released only for a replica that asks for it. A
 //! slot without an owner is taken by any replica if no replica asks for it, or if the one that asks does not take it.
 //!
-//! A replica with incomplete caches asks for no slot while another one can work on all of them.
+//! A replica with incomplete caches asks for no slot while another replica can work on all of them.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -13,9 +13,9 @@ use tokio::time::Instant;
 
 use super::assignment::preferred_seats;
 
-/// Time for which a slot that no replica asks for stays without an owner. The notes of live seats arrive meanwhile.
+/// Time for which a slot that no replica asks for has no owner. The notes of live seats arrive during that time.
 const UNREQUESTED_SLOT_DELAY: Duration = Duration::from_secs(1);
-/// Retry periods for which a slot that another replica asks for stays without an owner.
+/// Retry periods for which a slot that another replica asks for has no owner.
 const PERIODS_TO_TAKE: u32 = 2;
 
 /// The seats as one replica sees them.
@@ -27,7 +27,7 @@ pub(super) struct Seats {
     pub(super) live: Vec<u32>,
     /// The live seats as their holders see them. A holder that is missing here agrees with this replica.
     pub(super) noted: BTreeMap<u32, Vec<u32>>,
-    /// The number of changes of notes, by which a change is found.
+    /// The number of changes of notes, which detects a change.
     pub(super) n_notes: u64,
     /// `false` while this replica asks for no slot. It takes only those that no other replica wants.
     pub(super) asks: bool,
@@ -62,7 +62,7 @@ pub(super) struct Division {
     by_any: Vec<bool>,
     /// Slots without an owner that another replica should own, and since when.
     free_since: BTreeMap<u32, Instant>,
-    /// Slots that this replica owns although another one asks for them, and how long.
+    /// Slots that this replica keeps although another replica asks for them, and until when.
     kept_until: BTreeMap<u32, Instant>,
 }
 
@@ -150,8 +150,8 @@ impl Division {
         }
     }
 
-    /// Returns how long a slot stays without an owner before any replica takes it. A replica that asks for none takes it
-    /// last: others could work on it.
+    /// Returns how long a slot has no owner before any replica takes it. A replica that asks for none takes it last:
+    /// others could work on it.
     fn takeover_delay(&self, index: usize) -> Duration {
         if !self.seats.asks {
             return self.keep;

@@ -27,7 +27,8 @@ pub(super) struct SeatNote {
 /// All Leases that were seen, by name. Pure: the time is an argument.
 #[derive(Debug, Default)]
 pub(super) struct ObservedLeases {
-    /// Invariant: the time of a record is not before that of the record that it replaced, so a renewal extends a Lease.
+    /// Invariant: the time of a record is not before the time of the record that it replaced, so a renewal extends a
+    /// Lease.
     records: BTreeMap<String, ObservedRecord>,
     /// The last valid record of each Lease that got another holder without a release, and when it was replaced.
     replaced: BTreeMap<String, ObservedRecord>,
@@ -60,8 +61,8 @@ impl ObservedLeases {
         !is_renewal
     }
 
-    /// Returns the record by which a candidate with this identity judges a Lease, and since when. It is the last one, unless
-    /// that names the candidate itself in place of a holder that had not released the Lease.
+    /// Returns the record that a candidate with this identity uses to evaluate a Lease, and since when. It is the last
+    /// one, unless that names the candidate itself in place of a holder that had not released the Lease.
     ///
     /// Then the API server was restored from a backup, and that holder works until it notices. A candidate has not written
     /// the Lease, or it would hold it.

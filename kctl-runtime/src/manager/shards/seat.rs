@@ -1,7 +1,7 @@
-//! Seats: the Leases by which replicas announce themselves, and the notes of the live seats that each replica sees.
+//! Seats: the Leases that announce replicas, and the notes of the live seats that each replica sees.
 //!
-//! No work is done under a seat, so the seat of a replica that has crashed is released by another one. A replica that
-//! starts later would count it as live for a Lease duration.
+//! No work is done under a seat, so the seat of a replica that has crashed is released by another replica. A replica
+//! that starts later would count it as live for a Lease duration.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -101,7 +101,7 @@ impl Coordinator {
         Some(Seats { own: shared.seat, live, noted, n_notes, asks, has_complete_peer })
     }
 
-    /// Asks for the slots of this replica, and goes on from then on.
+    /// Asks for the slots of this replica, and continues to ask from then on.
     ///
     /// With incomplete caches it waits while another replica can work on the slots. Otherwise it asks for them, so that
     /// the controllers whose caches are complete work on them.
@@ -128,7 +128,7 @@ impl Coordinator {
     /// Starts to release seats that this replica has seen expire, and returns when to try again.
     ///
     /// The replica with the lowest live seat does it at once, the others after a retry period, and each tries it once per
-    /// Lease duration. A seat that was renewed meanwhile is left as it is.
+    /// Lease duration. A seat that was renewed in the meantime is left alone.
     pub(super) fn sweep(&self, sweep: &mut Sweep, seats: &Seats, now: Instant) -> Option<Instant> {
         while sweep.running.try_join_next().is_some() {}
         let own = seats.own?;
@@ -228,7 +228,7 @@ impl Coordinator {
     /// Holds one seat until it is lost, another replica was faster, or `left` is `true`.
     ///
     /// The election runs on the runtime of the coordinator, which hands over slots. If that is blocked, the seat expires,
-    /// so that no replica waits for this one to take a free slot. Its own slots stay its own until it hands them over.
+    /// so that no replica waits for this one to take a free slot. It keeps its own slots until it hands them over.
     async fn hold_seat(&self, seat: u32, mut left: watch::Receiver<bool>) -> SeatEnd {
         let free = std::sync::Arc::new(Notify::new());
         let Some(elector) = self.elector(self.config.seat(seat), &free, None) else { return SeatEnd::Over };

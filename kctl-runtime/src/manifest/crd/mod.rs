@@ -242,7 +242,7 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
 
 /// Unwraps unions, and adds bounds, formats and null to kinds that were not declared with `#[resource]`: those have `formats`.
 ///
-/// A schema that cannot be read back stays as it is, and the check reports it.
+/// A schema that cannot be read back is left alone, and the check reports it.
 fn complete_values(crd: &mut CustomResourceDefinition, formats: Option<values::Formats>) {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {

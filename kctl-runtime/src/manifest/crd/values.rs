@@ -1,10 +1,9 @@
-//! Makes an API server accept only values that the Rust type can read: bounds of integers, known formats, and
-//! null beside allowed values.
+//! Makes an API server accept only values that the Rust type can read: bounds of integers, known formats, and null in
+//! addition to allowed values.
 //!
 //! Measured with kube-apiserver 1.36.3:
 //!
-//! - It never accepts null beside `enum`, even with null among the values, but does so if `enum` is below
-//!   `allOf`.
+//! - It never accepts null next to `enum`, even with null among the values, but does so if `enum` is below `allOf`.
 //! - It warns about every format that it does not know.
 //! - It rejects every value of an integer whose bound is outside of the format.
 
@@ -86,7 +85,7 @@ pub(super) fn is_known_format(format: &str) -> bool {
 /// The origin of the formats in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Formats {
-    /// Printed by schemars: a format is that of the Rust type, unless a marker set it.
+    /// Printed by schemars: a format comes from the Rust type, unless a marker set it.
     OfTypes,
     /// Left by kube's derive: a format may be the user's choice.
     Unknown,
@@ -257,7 +256,7 @@ fn nulls(schema: &mut Map<String, Value>) {
     if schema.get("nullable").is_some_and(|nullable| nullable == true)
         && let Some(allowed) = schema.remove("enum")
     {
-        // An `enum` beside `nullable: true` rejects null; one below `allOf` is not compared with null.
+        // An `enum` next to `nullable: true` rejects null; one below `allOf` is not compared with null.
         require(schema, json!({ "allOf": [{ "enum": allowed }] }));
     }
 }

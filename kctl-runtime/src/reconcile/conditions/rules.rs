@@ -34,7 +34,7 @@ pub enum ConditionError {
     Reason {
         /// The type of the condition.
         kind: String,
-        /// The reason.
+        /// The reason that the API server would reject.
         reason: String,
     },
 }

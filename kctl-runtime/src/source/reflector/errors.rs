@@ -65,7 +65,8 @@ impl Reflector {
                 if self.expired > 1 { self.wait_after(error) } else { vec![Effect::Next] }
             }
             Request::Watch { .. } if matches!(error, ApiError::NoResponse { .. }) => {
-                // The server may have been restored from a backup. A watch from a version in its future would stay silent.
+                // The server may have been restored from a backup. A watch from a version in its future would receive
+                // no events.
                 self.request = Request::Probe;
                 self.wait_after(error)
             }

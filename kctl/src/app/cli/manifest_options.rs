@@ -20,7 +20,7 @@ pub(super) struct NameOptions {
     /// The namespace in which the program runs [default: default]
     #[arg(short, long, value_name = "NS", value_parser = names::namespace)]
     pub(super) namespace: Option<String>,
-    /// The name of the service account and the roles; by default that of the app
+    /// The name of the service account and the roles; by default the name of the app
     #[arg(long, value_name = "NAME", value_parser = names::name)]
     pub(super) name: Option<String>,
 }

@@ -116,7 +116,7 @@ fn pods(parts: &Parts) -> Vec<Item> {
     ]
 }
 
-/// Returns the values of all objects beside the Deployment.
+/// Returns the values of all objects except the Deployment.
 fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
     let mut items = Vec::new();
     if !parts.definitions.is_empty() {

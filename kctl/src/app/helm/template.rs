@@ -9,19 +9,19 @@ use kctl_runtime::{
 };
 use serde_json::{Value, json};
 
-/// Stands for the name of the release's objects.
+/// Placeholder for the name of the release's objects.
 pub(super) const NAME: &str = "KCTL-FULLNAME";
-/// Stands for the namespace of the release.
+/// Placeholder for the namespace of the release.
 pub(super) const NAMESPACE: &str = "KCTL-NAMESPACE";
-/// Stands for the name of the service account.
+/// Placeholder for the name of the service account.
 const ACCOUNT: &str = "KCTL-ACCOUNT";
-/// Stands for the uid of the dashboard.
+/// Placeholder for the uid of the dashboard.
 ///
 /// Two releases in one Grafana need different uids.
 const UID: &str = "KCTL-DASHBOARD-UID";
 /// A placeholder label for all labels of the chart.
 ///
-/// It takes the place of the generated labels, because those of a chart depend on the release and its version.
+/// It replaces the generated labels, because the labels of a chart depend on the release and its version.
 pub(super) const LABELS: &str = "KCTL-LABELS";
 /// A placeholder label for the labels that select Pods.
 ///
@@ -72,7 +72,8 @@ impl Template<'_> {
         Ok(self.file(&body))
     }
 
-    /// Returns a template around lines that have actions already. `KCTL-CHART` stands for the name of the chart.
+    /// Returns a template around lines that have actions already. `KCTL-CHART` is the placeholder for the name of the
+    /// chart.
     pub(super) fn file(&self, body: &str) -> String {
         let body = body.replace("KCTL-CHART.", &format!("{}.", self.chart));
         let when = self.when.replace("KCTL-CHART.", &format!("{}.", self.chart));
@@ -88,7 +89,7 @@ impl Template<'_> {
     /// The whole line of a placeholder that is a key is replaced, at its indentation; one in a value becomes an action
     /// within the line. Braces of the object itself are escaped first, so Helm prints them unchanged.
     pub(super) fn lines(&self, yaml: &str) -> String {
-        // Escapes the braces of the object itself, such as those of alerts, before actions are inserted.
+        // Escapes the braces of the object itself, such as the templates of alerts, before actions are inserted.
         let yaml = yaml.replace("{{", "{{ \"{{\" }}");
         let mut text = String::new();
         for line in yaml.lines() {

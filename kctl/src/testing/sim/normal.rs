@@ -55,7 +55,7 @@ pub(super) fn state(snapshot: &Snapshot, ignored: &[String], timed: &TimeDepende
 struct Names {
     /// The replacements by the string that is replaced.
     exact: BTreeMap<String, String>,
-    /// The same, longest string first, so that the name of a Pod is replaced before that of its Job.
+    /// The same. Invariant: longest string first, so that the name of a Pod is replaced before the name of its Job.
     parts: Vec<(String, String)>,
 }
 
@@ -63,7 +63,7 @@ impl Names {
     fn collect(snapshot: &Snapshot) -> Self {
         let mut names = Self::default();
         let mut objects: Vec<_> = snapshot.objects.iter().collect();
-        // A name that contains another one is longer, so the names that it may contain are known before it.
+        // A name that contains another name is longer, so the names that it may contain are known before it.
         objects.sort_by_key(|(id, _)| id.name.len());
         for (id, object) in objects {
             let name = names.generic_name(object, &id.name);
@@ -81,10 +81,14 @@ impl Names {
         }
         let place = self.parts.partition_point(|(longer, _)| longer.len() >= text.len());
         self.parts.insert(place, (text.to_owned(), general));
+        debug_assert!(
+            self.parts.is_sorted_by(|(longer, _), (shorter, _)| longer.len() >= shorter.len()),
+            "a name is inserted behind longer ones"
+        );
     }
 
-    /// Returns a name without its generated parts. `metadata.generateName` may itself contain a generated name: that of a
-    /// Pod is the name of its Job, and without it the name of a `ReplicaSet` is that of its Deployment and a hash.
+    /// Returns a name without its generated parts. `metadata.generateName` may itself contain a generated name: for a
+    /// Pod it is the name of its Job. Otherwise the name of a `ReplicaSet` is the Deployment's name and a hash.
     fn generic_name(&self, object: &Value, name: &str) -> String {
         match object["metadata"]["generateName"].as_str() {
             Some(base) if name.starts_with(base) => format!("{}*", self.replace(base)),
@@ -111,7 +115,7 @@ impl Names {
     }
 }
 
-/// Replaces a name where it stands alone or between characters such as `-`, and not inside of a longer word.
+/// Replaces a name where it is a whole word or between characters such as `-`, and not inside of a longer word.
 fn replace_words(text: &str, name: &str, general: &str) -> String {
     let is_in_word = |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
     let (mut replaced, mut rest) = (String::new(), text);
@@ -161,7 +165,7 @@ fn clean_fields(fields: &mut Map<String, Value>, names: &Names) {
     fields.values_mut().for_each(|value| clean(value, names));
 }
 
-/// Removes a field by its JSON pointer. An item of an array becomes `null`, so that indexes stay valid.
+/// Removes a field by its JSON pointer. An item of an array becomes `null`, so that indexes remain valid.
 fn remove(object: &mut Value, pointer: &str) {
     let Some((parent, field)) = pointer.rsplit_once('/') else { return };
     let field = field.replace("~1", "/").replace("~0", "~");
@@ -245,7 +249,7 @@ fn field(expected: &Value, found: &Value) -> String {
 /// Describes the first field in which an object differs between two runs of one plan; `None` if nothing differs that
 /// states are compared by.
 ///
-/// Such runs have the same uids and generated names, so these stay as they are.
+/// Such runs have the same uids and generated names, so these are compared as they are.
 pub(super) fn field_that_differs(first: &Value, second: &Value, ignored: &[String]) -> Option<String> {
     if first == second {
         return None;
@@ -401,7 +405,7 @@ mod tests {
         assert_eq!(difference(&one, &other), None);
         let names: Vec<_> = one.iter().map(|normal| normal.name.as_str()).collect();
         assert_eq!(names, ["jobs default/fill-*", "pods default/fill-*-*"]);
-        // The name of a ReplicaSet is not generated: it is that of the Deployment with the hash of the template.
+        // The name of a ReplicaSet is not generated: it is the Deployment's name with the hash of the template.
         let deployment = |name: &str, pod: &str| {
             let set = format!("{name}-5d4f");
             let (pod, base) = (format!("{set}-{pod}"), format!("{set}-"));

@@ -122,6 +122,7 @@ impl<'a> Search<'a> {
         let n_left = max - singles.len() - missed_steps.len();
         singles.extend(sample_evenly(others, n_left));
         singles.extend(missed_steps);
+        debug_assert!(singles.len() <= max, "the others get the places that are left");
         let singles = singles.into_iter();
         singles.map(|(n, fault)| Case { name: format!("single-{n}"), plan: vec![fault] }).collect()
     }
@@ -188,7 +189,7 @@ impl<'a> Search<'a> {
         Outcome { found, injected, n_runs, n_reconciles, ..second }
     }
 
-    /// Compares two executions of one case, of which the first has found nothing.
+    /// Compares two executions of one case. The first has found nothing.
     fn compare_runs(&self, first: &Outcome, second: &Outcome) -> Option<Violation> {
         let difference = trace::difference(&first.lines, &second.lines, &self.scenario.ignored);
         difference.map(|difference| Violation::new(ONE_TRACE, difference)).or_else(|| second.found.clone())
@@ -245,6 +246,7 @@ impl<'a> Search<'a> {
             }
         }
         let (plan, mut found, outcome) = shortest;
+        debug_assert!(plan.len() <= case.plan.len(), "faults are removed, or replaced one for one");
         if found.checker == SAME_STATE {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();
         }
@@ -256,7 +258,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Executes a plan. Returns its finding if that is of the same checker as another one.
+    /// Executes a plan. Returns its finding if the same checker found `other`.
     fn fail_alike(&mut self, plan: &[Fault], other: &Violation) -> Option<(Violation, Outcome)> {
         let case = Case { name: String::new(), plan: plan.to_vec() };
         let outcome = if other.checker == ONE_TRACE { self.run_twice(&case) } else { self.compare(&case) };

@@ -1,8 +1,8 @@
 //! Validation of `StatefulSet`s (`ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate` in
 //! `pkg/apis/apps/validation/validation.go`).
 //!
-//! Some errors differ from those of a Deployment: an unknown strategy or management policy is
-//! `FieldValueInvalid`, not `FieldValueNotSupported`.
+//! Some errors differ from the errors of a Deployment: an unknown strategy or management policy is `FieldValueInvalid`,
+//! not `FieldValueNotSupported`.
 
 use serde_json::{Value, json};
 

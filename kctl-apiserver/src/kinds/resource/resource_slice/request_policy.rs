@@ -81,7 +81,7 @@ fn has_fractions() -> bool {
 
 /// Validates `validRange`: `min` is required, `max` and `step` are optional. The default and `max` are `min` plus a
 /// multiple of `step`. One step above `min` must fit into the capacity. Errors show the amount that is wrong, which is
-/// not always that of the field in the path.
+/// not always the amount in the field of the path.
 fn validate_bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
     if min.is_null() {
