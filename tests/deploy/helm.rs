@@ -143,6 +143,20 @@ async fn charts_render_what_generate_manifests_prints() {
         "--set metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
     check_rendered("podset", chart, monitoring, "--leader-elect --with monitoring").await;
     check_rendered("podset", "--leader-elect --with monitoring", "", "--leader-elect --with monitoring").await;
+    let within = "--objects-in blog --objects-in shop";
+    check_rendered("podset", chart, "--set watchNamespaces={blog,shop}", &format!("{chart} {within}")).await;
+    check_rendered("podset", within, "", within).await;
+    // It has cluster-scoped kinds, and their events are in the namespace `default`.
+    for namespaces in ["blog,shop", "default,shop"] {
+        let options = namespaces.replace(',', " --objects-in ");
+        check_rendered(
+            "multicluster",
+            "",
+            &format!("--set watchNamespaces={{{namespaces}}}"),
+            &format!("--objects-in {options}"),
+        )
+        .await;
+    }
     let limits = "--requests cpu=1 --limits cpu=2,memory=0";
     check_rendered("podset", limits, "", limits).await;
     check_rendered("website", chart, "", chart).await;
@@ -162,6 +176,7 @@ async fn wrong_values_are_rejected_with_a_reason() {
         ("metrics.serviceMonitor.enable=true", "additional properties 'enable' not allowed"),
         ("serviceAccount.create=false", "serviceAccount.name is needed"),
         ("shards=257", "shards"),
+        ("watchNamespaces={a,a}", "watchNamespaces"),
     ] {
         let line = format!("template {RELEASE} {} --set {values}", chart.display());
         let output = helm.command(&line).output().unwrap();

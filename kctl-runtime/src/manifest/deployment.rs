@@ -70,6 +70,34 @@ pub fn deployment(
     Manifest::new(format!("manager/deployment-{name}.yaml"), object)
 }
 
+/// Returns the Deployment with `--namespace` flags, so that the program works only on objects in these namespaces.
+///
+/// `deployment` is that of [`deployment`]. Its roles are those of specs with the same namespaces.
+///
+/// ```
+/// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, Resources, deployment, deployment_in_namespaces};
+///
+/// let options = RbacOptions::new("settings", "system");
+/// let manifest = deployment(&options, ManagerOptions::default(), &Resources::default(), "example.com/settings:1")?;
+/// let manifest = deployment_in_namespaces(manifest, ["shop"])?;
+/// let args = manifest.object["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+/// assert_eq!(args.last().unwrap(), "--namespace=shop");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The object cannot be written as YAML.
+pub fn deployment_in_namespaces<'a>(
+    deployment: Manifest,
+    namespaces: impl IntoIterator<Item = &'a str>,
+) -> Result<Manifest, serde_saphyr::SerializeError> {
+    let Manifest { file, mut object, .. } = deployment;
+    if let Some(args) = object["spec"]["template"]["spec"]["containers"][0]["args"].as_array_mut() {
+        args.extend(namespaces.into_iter().map(|namespace| Value::from(format!("--namespace={namespace}"))));
+    }
+    Manifest::new(file, object)
+}
+
 fn container(name: &str, manager: ManagerOptions, resources: &Resources, image: &str) -> Value {
     let mut args = vec!["run".to_owned(), format!("--health-probe-bind-address=:{PROBES_PORT}")];
     if manager.leader_elect {

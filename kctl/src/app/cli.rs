@@ -207,7 +207,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             write_manifests(&manifests, &out, &Owned { name: &app.name, suffixes: &OWN_SUFFIXES, folders: &[] })
         }
         Command::GenerateRbac(options) => generate_rbac(app, options).await,
-        Command::GenerateManifests(options) => generate_manifests(&app, options),
+        Command::GenerateManifests(options) => generate_manifests(app, options),
         Command::Shards(options) => print(&super::shards::shards(&app, options).await?),
         Command::Graph { format } => {
             let format = match format {

@@ -18,6 +18,7 @@ mod files;
 mod items;
 mod line_ends;
 mod readme;
+mod roles;
 mod template;
 mod values;
 
@@ -33,6 +34,7 @@ pub(super) use self::files::{Mode, crd_folder, parse_crd, write_chart};
 use self::{
     files::File,
     items::items,
+    roles::add_roles,
     template::{LABELS, NAME, NAMESPACE, Template, with_uid},
     values::Item,
 };
@@ -46,6 +48,8 @@ pub(super) struct ChartOptions {
     pub(super) name: String,
     /// The image with its tag or digest, if one was given.
     pub(super) image: Option<String>,
+    /// The namespaces whose objects the program works on; empty for those that the controllers declare.
+    pub(super) namespaces: Vec<String>,
     /// Leader election, shards and metrics.
     pub(super) manager: manifest::ManagerOptions,
     /// Requests and limits of the container.
@@ -135,50 +139,6 @@ const WEBHOOK_INGRESS: &str = "    # The API server, whose address differs from 
         {{- toYaml . | nindent 8 }}
       {{- end }}
 ";
-
-/// Adds the service account, roles and bindings.
-///
-/// The condition of each file is a value, because a user may switch leader election, shards or metrics on later. Roles
-/// for all of them are in the chart, whichever options it was generated with.
-fn add_roles<'a>(
-    app: &App,
-    names: &RbacOptions,
-    template: &impl Fn(&'a str) -> Template<'a>,
-    add: &mut impl FnMut(&str, String),
-) -> Result<()> {
-    let specs = app.specs();
-    let rbac = manifest::rbac(&specs, names)?;
-    let (accounts, roles): (Vec<_>, Vec<_>) =
-        rbac.into_iter().partition(|manifest| manifest.object["kind"] == "ServiceAccount");
-    let account = template(".Values.serviceAccount.create").render(&accounts)?;
-    let annotations = "  {{- with .Values.serviceAccount.annotations }}\n  annotations:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
-    add("templates/serviceaccount.yaml", account.replacen("metadata:\n", &format!("metadata:\n{annotations}"), 1));
-    add("templates/rbac/role.yaml", template(".Values.rbac.create").render(&roles)?);
-    let user_roles = manifest::user_roles(&app.kinds(), names)?;
-    if !user_roles.is_empty() {
-        add("templates/rbac/user-roles.yaml", template(".Values.rbac.userRoles").render(&user_roles)?);
-    }
-    let elects = manifest::ManagerOptions::default().with_leader_election();
-    add("templates/rbac/leader-election.yaml", {
-        template("and .Values.rbac.create (include \"KCTL-CHART.elects\" .)")
-            .render(&manifest::manager_rbac(names, elects)?)?
-    });
-    add("templates/rbac/shards.yaml", {
-        template("and .Values.rbac.create (gt (int .Values.shards) 0)").file(include_str!("helm/role-shards.yaml"))
-    });
-    let metrics = manifest::ManagerOptions::default().with_metrics();
-    add("templates/rbac/metrics.yaml", {
-        template("and .Values.rbac.create .Values.metrics.enabled").render(&manifest::manager_rbac(names, metrics)?)?
-    });
-    #[cfg(feature = "webhook")]
-    if app.makes_certificate() {
-        let role = manifest::webhook_rbac(names, &app.own_certificate(names)?)?;
-        add("templates/rbac/webhook.yaml", {
-            template("and .Values.rbac.create (not .Values.certManager.enabled)").render(&role)?
-        });
-    }
-    Ok(())
-}
 
 /// Adds the `ServiceMonitor`, the alerts and the dashboard.
 ///
@@ -305,6 +265,8 @@ struct Parts {
     definitions: Vec<Manifest>,
     /// Webhook configurations, their Service, and the objects of cert-manager.
     webhooks: Vec<Manifest>,
+    /// `true` if the app has controllers, which may be limited to namespaces.
+    has_controllers: bool,
     /// The pod of the Deployment with metrics, and the certificate made by the program.
     pod: Value,
     /// The fields when the program creates and renews the certificate.
@@ -340,6 +302,7 @@ impl Parts {
         Ok(Self {
             definitions: definitions.into_iter().filter(|manifest| !is_karmada_object(manifest)).collect(),
             webhooks,
+            has_controllers: !app.controllers.is_empty(),
             own: Issuance::from_container(&own_pod["containers"][0], &own_pod),
             by_cert_manager: Issuance::from_container(&pod["containers"][0], &pod),
             pod: own_pod,
@@ -380,6 +343,12 @@ fn lines_for_issuers(own: String, by_cert_manager: String, indent: usize) -> Str
     format!("{pad}{{{{- if .Values.certManager.enabled }}}}\n{when}{otherwise}{pad}{{{{- end }}}}\n")
 }
 
+/// The arguments that limit the controllers to namespaces.
+const WATCH_ARGS: &str = "            {{- range .Values.watchNamespaces }}
+            - --namespace={{ include \"KCTL-CHART.string\" . }}
+            {{- end }}
+";
+
 fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
     let template = Template { chart, when: "", more_labels: None };
     let Parts { pod, own, by_cert_manager, .. } = parts;
@@ -408,6 +377,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         ("KCTL-PROBES-ARG\n", arg("--health-probe-bind-address")),
         ("KCTL-NO-SHARDS\n", no_shards.to_owned()),
         ("KCTL-METRICS-ARG\n", arg("--metrics-bind-address")),
+        ("KCTL-WATCH-ARGS\n", if parts.has_controllers { WATCH_ARGS.to_owned() } else { String::new() }),
         ("KCTL-WEBHOOK-ARGS\n", lines_for_issuers(webhook_args(own), webhook_args(by_cert_manager), 12)),
         ("KCTL-PORTS\n", container_ports(container)?),
         ("KCTL-PROBES\n", lines_for_issuers(probes(own)?, probes(by_cert_manager)?, 10)),
@@ -488,6 +458,7 @@ mod tests {
         let options = ChartOptions {
             name: "web".into(),
             image: None,
+            namespaces: Vec::new(),
             manager: manifest::ManagerOptions::default(),
             resources: Resources::default(),
             monitoring: false,

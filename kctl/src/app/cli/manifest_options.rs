@@ -50,6 +50,9 @@ pub(super) struct ManifestOptions {
     pub(super) image: Option<String>,
     #[command(flatten)]
     pub(super) names: NameOptions,
+    /// Limit the program and its roles to this namespace; can be repeated. By default the namespaces that the controllers declare
+    #[arg(long, value_name = "NS", value_parser = names::namespace)]
+    pub(super) objects_in: Vec<String>,
     #[cfg(feature = "webhook")]
     #[command(flatten)]
     pub(super) register: crate::app::webhook::RegisterOptions,

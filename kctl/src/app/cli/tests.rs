@@ -127,7 +127,10 @@ fn chart_has_its_folder_and_no_namespace() {
     let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
     let parsed =
         |options: &str| parse(Cli::command(), arguments(&format!("app generate-manifests --helm chart {options}")));
-    for options in ["--check", "--leader-elect --requests cpu=1 --limits memory=1Gi", "--shards 4 --since main"] {
+    let limited = "--objects-in shop --objects-in blog";
+    for options in
+        ["--check", "--leader-elect --requests cpu=1 --limits memory=1Gi", "--shards 4 --since main", limited]
+    {
         assert!(parsed(options).is_ok(), "{options}");
     }
     for (options, part) in [

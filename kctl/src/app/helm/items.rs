@@ -35,7 +35,7 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         value(
             "shards",
             "Number of slots by which all replicas share the objects; 0 for none. It takes the place of leaderElection.\n\
-             Replicas with different numbers, or with another --namespace, don't work side by side, so change them with `--set strategy.type=Recreate`.",
+             Replicas with different numbers, or with other watchNamespaces, don't work side by side, so change them with `--set strategy.type=Recreate`.",
             json!(slots),
             json!({ "type": "integer", "minimum": 0, "maximum": SLOTS_MAX }),
         )
@@ -53,9 +53,25 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         list("extraVolumes", "More volumes of the Pods."),
         list("extraVolumeMounts", "More volume mounts of the container."),
     ];
+    if parts.has_controllers {
+        items.push(watch_namespaces(options));
+    }
     items.extend(pods(parts));
     items.extend(objects(parts, options));
     items
+}
+
+/// Returns the value with the namespaces of `run --namespace`. The API server rejects a namespace that has two Roles of one
+/// name, so each may be listed once.
+fn watch_namespaces(options: &ChartOptions) -> Item {
+    value(
+        "watchNamespaces",
+        "Namespaces whose objects the program works on; empty for those that the controllers declare, or all.\n\
+         The roles are limited to them. They must exist.",
+        json!(options.namespaces),
+        json!({ "type": "array", "items": { "type": ["string", "integer"] }, "uniqueItems": true }),
+    )
+    .mark_given(Switch::from_flag(!options.namespaces.is_empty()))
 }
 
 /// Returns the section for the image. Without `--image`, the repository is the name of the chart.

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 pub(super) const NAME: &str = "KCTL-FULLNAME";
 /// Placeholder for the namespace of the release.
 pub(super) const NAMESPACE: &str = "KCTL-NAMESPACE";
+/// Placeholder for a namespace of the value `watchNamespaces`.
+pub(super) const WATCHED: &str = "KCTL-WATCHED";
 /// Placeholder for the name of the service account.
 const ACCOUNT: &str = "KCTL-ACCOUNT";
 /// Placeholder for the uid of the dashboard.
@@ -62,14 +64,16 @@ impl Template<'_> {
     /// # Errors
     /// An object cannot be written as YAML.
     pub(super) fn render(&self, manifests: &[Manifest]) -> Result<String> {
-        let mut body = String::new();
-        for (number, manifest) in manifests.iter().enumerate() {
-            if number > 0 {
-                body += "---\n";
-            }
-            body += &self.lines(&yaml(manifest)?);
-        }
-        Ok(self.file(&body))
+        Ok(self.file(&self.documents(manifests)?))
+    }
+
+    /// Returns these objects as YAML documents with actions, for a part of a file.
+    ///
+    /// # Errors
+    /// An object cannot be written as YAML.
+    pub(super) fn documents(&self, manifests: &[Manifest]) -> Result<String> {
+        let documents = manifests.iter().map(|manifest| Ok(self.lines(&yaml(manifest)?)));
+        Ok(documents.collect::<Result<Vec<_>>>()?.join("---\n"))
     }
 
     /// Returns a template around lines that have actions already. `KCTL-CHART` is the placeholder for the name of the
@@ -140,6 +144,7 @@ fn replace_names(line: &str) -> String {
     let actions = [
         (NAME, "include \"KCTL-CHART.fullname\" ."),
         (NAMESPACE, ".Release.Namespace"),
+        (WATCHED, "include \"KCTL-CHART.string\" $namespace"),
         (ACCOUNT, "include \"KCTL-CHART.serviceAccountName\" ."),
         (UID, "include \"KCTL-CHART.dashboardUid\" ."),
     ];
