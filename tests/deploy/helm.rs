@@ -223,6 +223,58 @@ async fn numbers_in_values_stay_as_they_are_written() {
     }
 }
 
+/// Values for particular clusters: a network without routes to Pods, an operator that denies files, and exempt namespaces.
+const PARTICULAR: &str = "
+hostNetwork: true
+metrics:
+  enabled: true
+  serviceMonitor:
+    enabled: true
+    scrapeTimeout: 5s
+    authorization: { credentials: { name: prometheus, key: token } }
+    tlsConfig: { insecureSkipVerify: false, serverName: website }
+    relabelings: [{ action: labeldrop, regex: pod }]
+    metricRelabelings: [{ action: labeldrop, regex: le }]
+crds: { keep: false }
+webhooks:
+  failurePolicy: Ignore
+  namespaceSelector: { matchLabels: { team: shop } }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm: cargo xtask helm"]
+async fn values_for_particular_clusters_are_rendered() {
+    let helm = Helm::new("shop");
+    let chart = helm.chart("website", "");
+    let file = helm.files.join("particular.yaml");
+    std::fs::write(&file, PARTICULAR).unwrap();
+    let rendered =
+        objects(&helm.run(&format!("template {RELEASE} {} --values {}", chart.display(), file.display())).await);
+    let find = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
+    let pod = &find("Deployment")["spec"]["template"]["spec"];
+    assert_eq!((&pod["hostNetwork"], &pod["dnsPolicy"]), (&json!(true), &json!("ClusterFirstWithHostNet")));
+    let endpoint = json!({
+        "authorization": { "credentials": { "name": "prometheus", "key": "token" } },
+        "metricRelabelings": [{ "action": "labeldrop", "regex": "le" }],
+        "path": "/metrics",
+        "port": "https",
+        "relabelings": [{ "action": "labeldrop", "regex": "pod" }],
+        "scheme": "https",
+        "scrapeTimeout": "5s",
+        "tlsConfig": { "insecureSkipVerify": false, "serverName": "website" },
+    });
+    assert_eq!(find("ServiceMonitor")["spec"]["endpoints"], json!([endpoint]));
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let webhook = &find(kind)["webhooks"][0];
+        assert_eq!(webhook["failurePolicy"], "Ignore", "{kind}");
+        assert_eq!(webhook["namespaceSelector"], json!({ "matchLabels": { "team": "shop" } }), "{kind}");
+    }
+    for kind in ["CustomResourceDefinition", "ValidatingWebhookConfiguration"] {
+        let metadata = find(kind)["metadata"].as_object().unwrap();
+        assert!(!metadata.contains_key("annotations"), "{kind}: {metadata:?}");
+    }
+}
+
 /// Values that users commonly set. The API server validates the resulting fields.
 const VALUES: &str = "
 replicaCount: 3
@@ -231,7 +283,9 @@ extraArgs: [--log-format=json]
 extraEnv: [{ name: RUST_LOG, value: debug }]
 extraVolumes: [{ name: scratch, emptyDir: {} }]
 extraVolumeMounts: [{ name: scratch, mountPath: /scratch }]
+deploymentAnnotations: { example.com/owner: me }
 podAnnotations: { example.com/owner: me }
+dnsPolicy: Default
 podLabels: { example.com/team: ours }
 nodeSelector: { kubernetes.io/os: linux }
 tolerations: [{ key: example.com/controllers, operator: Exists }]
@@ -249,7 +303,7 @@ networkPolicy:
   enabled: true
   metricsFrom: [{ namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: monitoring } } }]
   egress: [{ ports: [{ port: 443, protocol: TCP }] }]
-podDisruptionBudget: { minAvailable: 50% }
+podDisruptionBudget: { minAvailable: 50%, unhealthyPodEvictionPolicy: AlwaysAllow }
 ";
 
 /// Installs, upgrades and uninstalls a chart, and runs the program with the arguments of its Deployment.

@@ -14,6 +14,7 @@
 //! | `Chart.yaml` | gets the `appVersion` of [`App::version`](super::App::version); the rest is kept |
 //! | `.helmignore`, and every other file | are left alone |
 
+mod fields;
 mod files;
 mod items;
 mod line_ends;

@@ -9,6 +9,11 @@ use kctl_runtime::{
 };
 use serde_json::{Value, json};
 
+use super::fields::{
+    ANNOTATIONS, ENDPOINT, FAILURE_POLICY, INJECT, KEEP, NAMESPACE_SELECTOR, endpoint, failure_policy,
+    join_annotations, joined_annotations, mark_endpoint, mark_webhooks, namespace_selector,
+};
+
 /// Placeholder for the name of the release's objects.
 pub(super) const NAME: &str = "KCTL-FULLNAME";
 /// Placeholder for the namespace of the release.
@@ -29,15 +34,6 @@ pub(super) const LABELS: &str = "KCTL-LABELS";
 ///
 /// They never change during the life of a release: the selector of a Deployment is immutable.
 const SELECTOR: &str = "KCTL-SELECTOR";
-/// A placeholder annotation for Helm's policy of keeping an object.
-///
-/// Helm would delete a CRD with the release otherwise, and with it all objects of the kind.
-const KEEP: &str = "KCTL-KEEP";
-/// A placeholder annotation for cert-manager's injection of its CA.
-const INJECT: &str = "KCTL-INJECT";
-/// A placeholder field for the interval of a `ServiceMonitor`. Its lower-case first letter sorts it behind another
-/// field of its list item, because the first field shares a line with the dash.
-const INTERVAL: &str = "kctl-INTERVAL";
 /// A placeholder field for the issuer of a certificate.
 const ISSUER: &str = "KCTL-ISSUER";
 /// First line of every generated template. A file without it is never written.
@@ -99,6 +95,7 @@ impl Template<'_> {
         for line in yaml.lines() {
             let pad = &line[..line.len() - line.trim_start().len()];
             let indent = pad.len();
+            let scalar = line.split_once(": ").map_or("", |(_, scalar)| scalar);
             let is = |placeholder: &str| line.trim_start().trim_start_matches(['"', '\'']).starts_with(placeholder);
             if is(LABELS) {
                 text += &format!("{pad}{{{{- include \"KCTL-CHART.labels\" . | nindent {indent} }}}}\n");
@@ -109,25 +106,22 @@ impl Template<'_> {
                 }
             } else if is(SELECTOR) {
                 text += &format!("{pad}{{{{- include \"KCTL-CHART.selectorLabels\" . | nindent {indent} }}}}\n");
-            } else if is(KEEP) {
-                text += &format!(
-                    "{pad}{{{{- if .Values.crds.keep }}}}\n{pad}helm.sh/resource-policy: keep\n{pad}{{{{- end }}}}\n"
-                );
-            } else if is(INJECT) {
-                text += &format!(
-                    "{pad}{{{{- if .Values.certManager.enabled }}}}\n{pad}cert-manager.io/inject-ca-from: {{{{ printf \"%s/%s-webhook-tls\" \
-                     .Release.Namespace (include \"KCTL-CHART.fullname\" .) | quote }}}}\n{pad}{{{{- end }}}}\n"
-                );
+            } else if let Some(annotation) = [KEEP, INJECT].iter().find(|annotation| is(annotation.placeholder)) {
+                text += &annotation.lines(pad);
+            } else if is(ANNOTATIONS) {
+                text += &joined_annotations(line, pad);
             } else if is(ISSUER) {
                 text += &format!(
                     "{pad}{{{{- with .Values.certManager.issuerRef }}}}\n{pad}{{{{- toYaml . | nindent {indent} }}}}\n{pad}{{{{- else }}}}\n\
                      {pad}kind: Issuer\n{pad}name: {{{{ printf \"%s-webhook\" (include \"KCTL-CHART.fullname\" .) | quote }}}}\n\
                      {pad}{{{{- end }}}}\n"
                 );
-            } else if is(INTERVAL) {
-                let value = ".Values.metrics.serviceMonitor.interval";
-                text +=
-                    &format!("{pad}{{{{- with {value} }}}}\n{pad}interval: {{{{ . | quote }}}}\n{pad}{{{{- end }}}}\n");
+            } else if is(ENDPOINT) {
+                text += &endpoint(scalar, pad);
+            } else if is(FAILURE_POLICY) {
+                text += &failure_policy(scalar, pad);
+            } else if is(NAMESPACE_SELECTOR) {
+                text += &namespace_selector(pad);
             } else {
                 text += &replace_names(line);
                 text.push('\n');
@@ -187,7 +181,7 @@ fn insert_placeholders(mut object: Value) -> Value {
     }
     object["metadata"]["labels"] = labels;
     match kind.as_str() {
-        "CustomResourceDefinition" => object["metadata"]["annotations"][KEEP] = "".into(),
+        "CustomResourceDefinition" => object["metadata"]["annotations"][KEEP.placeholder] = "".into(),
         "ServiceAccount" => object["metadata"]["name"] = ACCOUNT.into(),
         "RoleBinding" | "ClusterRoleBinding" => {
             for subject in object["subjects"].as_array_mut().into_iter().flatten() {
@@ -195,15 +189,17 @@ fn insert_placeholders(mut object: Value) -> Value {
             }
         }
         "Certificate" => object["spec"]["issuerRef"] = json!({ ISSUER: "" }),
-        "ServiceMonitor" => object["spec"]["endpoints"][0][INTERVAL] = "".into(),
+        "ServiceMonitor" => mark_endpoint(&mut object),
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => mark_webhooks(&mut object),
         _ => {}
     }
     let injected = "cert-manager.io/inject-ca-from";
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
         && annotations.remove(injected).is_some()
     {
-        annotations.insert(INJECT.into(), "".into());
+        annotations.insert(INJECT.placeholder.into(), "".into());
     }
+    join_annotations(&mut object);
     object
 }
 
