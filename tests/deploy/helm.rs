@@ -358,6 +358,9 @@ async fn check_chart_install(mut cluster: Cluster) {
     }
     assert!(cluster.get(&crd, "").await.is_some() && cluster.get(&set, &namespace).await.is_some(), "CRDs are kept");
     assert_eq!(releases(cluster, &namespace).await, 0);
+    // The program created it, and the next install waits for Pods that still hold it. The notes have the command that
+    // deletes it.
+    assert_eq!(leases(cluster, &namespace).await, [format!("{RELEASE}-podset")]);
 
     // The next install adopts the kept CRD. With `crds.keep=false`, uninstall deletes it.
     helm.run(&format!("install {RELEASE} {chart} --set crds.keep=false")).await;
@@ -387,6 +390,12 @@ async fn wait_for_pods(cluster: &Cluster, namespace: &str, n_pods: usize) {
 async fn releases(cluster: &Cluster, namespace: &str) -> usize {
     let secrets = cluster.list("v1", "Secret", namespace).await;
     secrets.iter().filter(|secret| secret["type"] == "helm.sh/release.v1").count()
+}
+
+/// Returns the names of the Leases in a namespace.
+async fn leases(cluster: &Cluster, namespace: &str) -> Vec<String> {
+    let leases = cluster.list("coordination.k8s.io/v1", "Lease", namespace).await;
+    leases.iter().map(|lease| lease["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Uninstalling a chart with a conversion webhook leaves the CRD, the objects and the Lease, and its notes have the commands that
