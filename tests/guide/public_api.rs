@@ -86,36 +86,35 @@ fn public_items_match_the_record() {
     );
 }
 
-/// Maximum number of public items of the facade, because users have to read all of them. An increase needs a reason in
-/// the commit.
+/// Maximum number of public items of the facade, in all modules, because users have to read all of them. An increase needs
+/// a reason in the commit.
 ///
-/// The bound was 200 while a glob re-export hid the items of `kctl::apiserver`, and counted as one. Naming them added 13.
-const ITEMS_MAX: usize = 213;
+/// The bound was 213 while modules within modules did not count: those of `kctl::karmada` with 101 items were re-exported
+/// whole, as 13 items.
+const ITEMS_MAX: usize = 305;
 
 /// Greatest number of public items of the low-level crate, in all modules. An item that only `kctl` and expansions need is hidden
 /// or in the private module, and does not count.
 const RUNTIME_ITEMS_MAX: usize = 265;
 
-/// Crates with the greatest number of their public items, and the greatest depth of the modules that count. Users of `kctl` read its
-/// root and its modules; users of another one read all of it.
-const BOUNDED: [(&str, usize, usize); 5] = [
-    ("kctl", 1, ITEMS_MAX),
-    ("kctl-apiserver", usize::MAX, 26),
-    ("kctl-interpreter", usize::MAX, 96),
-    ("kctl-runtime", usize::MAX, RUNTIME_ITEMS_MAX),
-    ("kctl-webhook", usize::MAX, 48),
+/// Crates with the greatest number of their public items.
+const BOUNDED: [(&str, usize); 5] = [
+    ("kctl", ITEMS_MAX),
+    ("kctl-apiserver", 26),
+    ("kctl-interpreter", 96),
+    ("kctl-runtime", RUNTIME_ITEMS_MAX),
+    ("kctl-webhook", 48),
 ];
 
-/// Counts the items of a crate in modules of at most this depth. Methods and variants are counted with their type, and the
-/// prelude repeats items.
-fn n_items(name: &str, depth_max: usize) -> usize {
+/// Counts the items of a crate. Methods and variants are counted with their type, and preludes repeat items.
+fn n_items(name: &str) -> usize {
     let listed = format_record(name);
     let is_item = |line: &&str| {
         let (path, what) = line.split_once(": ").unwrap();
         let names: Vec<_> = path.split("::").collect();
         let modules = &names[1..names.len() - 1];
         let is_below_type = modules.iter().any(|name| name.starts_with(char::is_uppercase));
-        let is_counted = modules.len() <= depth_max && !is_below_type && !path.contains('.') && names[1] != "prelude";
+        let is_counted = !is_below_type && !path.contains('.') && !modules.contains(&"prelude");
         is_counted && !what.ends_with("mod") && !is_implementation(what)
     };
     listed.lines().filter(is_item).count()
@@ -123,8 +122,8 @@ fn n_items(name: &str, depth_max: usize) -> usize {
 
 #[test]
 fn crates_have_few_public_items() {
-    for (name, depth_max, max) in BOUNDED {
-        let n = n_items(name, depth_max);
+    for (name, max) in BOUNDED {
+        let n = n_items(name);
         assert!(n <= max, "{name} has {n} public items, and {max} are allowed");
         assert!(n + 20 >= max, "{name} has {n} public items: lower the bound of {max}");
     }

@@ -12,7 +12,10 @@ use kctl::{
     kube::api::{DeleteParams, PostParams, Preconditions},
     object::Stored,
     prelude::*,
-    reconcile::{CachesOn, Controller, HasRulesOn, MayCreate, MayGetPrimary, OnCluster, WritesOn},
+    reconcile::{
+        Controller, OnCluster,
+        bounds::{CachesOn, HasRulesOn, MayCreate, MayGetPrimary, WritesOn},
+    },
 };
 use serde_json::Value;
 
