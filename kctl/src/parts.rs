@@ -31,13 +31,13 @@ pub mod reconcile {
     }
 }
 
-/// CRDs, roles and manifests as values: for tests of what the `generate-…` commands print.
+/// CRDs and roles as values: for tests of what the `generate-…` commands print. The other manifests, such as those of
+/// monitoring, are in `kctl_runtime::manifest`.
 pub mod manifest {
     #[doc(inline)]
     pub use kctl_runtime::manifest::{
-        Change, Checked, DefinitionError, Descriptions, GraphFormat, KindSpec, ManagerOptions, Manifest, Permission,
-        PermissionScope, PermissionTarget, Problem, RbacOptions, Rule, breaking, check, crd_manifests, crds,
-        definitions, graph, manager_rbac, monitoring, permissions, rbac, rbac_of, stream, yaml,
+        DefinitionError, Descriptions, KindSpec, Manifest, Permission, PermissionScope, PermissionTarget, Problem,
+        RbacOptions, crds, definitions, permissions, rbac, yaml,
     };
 }
 
