@@ -176,12 +176,8 @@ impl App {
         kinds.extend(self.interpreters.iter().filter_map(|rule| {
             let Gvk { group, version, kind } = rule.kind();
             let kind = GroupVersionKind::gvk(group, version, kind);
-            Some(KindSpec {
-                location: rule.function_info().location(),
-                kind,
-                crd: rule.definition()?,
-                schema: rule.schema(),
-            })
+            let location = rule.function_info().location();
+            Some(KindSpec::new(location, kind, rule.definition()?).with_schema(rule.schema()))
         }));
         #[cfg(feature = "webhook")]
         kinds.extend(self.webhook_functions.kinds());

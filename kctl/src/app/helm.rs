@@ -452,7 +452,7 @@ mod tests {
 
     fn lid() -> manifest::KindSpec {
         let kind = GroupVersionKind::gvk("x.io", "v1", "Lid");
-        manifest::KindSpec { location: "helm.rs".into(), kind, crd: lid_crd, schema: None }
+        manifest::KindSpec::new("helm.rs", kind, lid_crd)
     }
 
     fn chart_of(app: &App) -> Chart {

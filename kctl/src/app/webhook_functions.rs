@@ -42,7 +42,7 @@ impl WebhookFunctions {
     /// Returns the kinds that only these functions know.
     pub(super) fn kinds(&self) -> Vec<KindSpec> {
         let spec = |location: String, kind: &GroupVersionKind, Definition { crd, schema }: Definition| {
-            Some(KindSpec { location, kind: kind.clone(), crd: crd?, schema })
+            Some(KindSpec::new(location, kind.clone(), crd?).with_schema(schema))
         };
         let admitted = self
             .admission
