@@ -102,12 +102,11 @@ pub mod server;
 pub mod trust;
 
 #[cfg(feature = "function")]
-pub use self::{
-    call::FunctionInfo,
-    kind::{Definition, Kind, MakeDefinition},
-    metrics::Metrics,
-    routes::routes,
-};
+pub use self::{call::FunctionInfo, kind::Kind, metrics::Metrics, routes::routes};
+// Expansions and `kctl` alone need these. They are hidden, so that they are not a part of the API.
+#[cfg(feature = "function")]
+#[doc(hidden)]
+pub use self::kind::{Definition, MakeDefinition};
 
 /// Implements a trait for tuples of up to twelve functions.
 #[cfg(feature = "function")]

@@ -52,8 +52,11 @@ pub use self::{
     function_info::FunctionInfo,
     item::{ClusterStatus, StatusItem},
     return_types::{IntoComponents, IntoDependencies, IntoHealth, IntoReplicas, IntoStatus, IntoUnit},
-    rule::{Interpreted, MakeDefinition, Rule},
+    rule::{Interpreted, Rule},
 };
+// Expansions and `kctl` alone need it.
+#[doc(hidden)]
+pub use self::rule::MakeDefinition;
 use crate::{
     chain::{Layer, LayerFuture},
     kind::Gvk,

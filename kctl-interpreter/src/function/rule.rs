@@ -298,6 +298,7 @@ impl Rule {
     }
 
     /// Adds the definition and the schema of a custom resource. Generated code calls it.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_definition(mut self, crd: Option<MakeDefinition>, schema: Option<fn() -> Value>) -> Self {
         (self.crd, self.schema) = (crd, schema);
@@ -305,12 +306,14 @@ impl Rule {
     }
 
     /// Returns the function that makes the definition of the kind; `None` for a built-in kind.
+    #[doc(hidden)]
     pub fn definition(&self) -> Option<MakeDefinition> {
         self.crd
     }
 
     /// Returns the function that makes the JSON schema of the kind; `None` if its type has no
     /// schema.
+    #[doc(hidden)]
     pub fn schema(&self) -> Option<fn() -> Value> {
         self.schema
     }

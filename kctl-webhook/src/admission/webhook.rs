@@ -159,6 +159,7 @@ impl Webhook {
     }
 
     /// Adds the CRD of the kind, if it is a custom resource; generated code calls it.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_definition(mut self, definition: Definition) -> Self {
         self.definition = definition;
@@ -166,6 +167,7 @@ impl Webhook {
     }
 
     /// Returns the CRD of the kind.
+    #[doc(hidden)]
     pub fn definition(&self) -> Definition {
         self.definition
     }

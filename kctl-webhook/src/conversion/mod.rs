@@ -137,6 +137,7 @@ impl Rule {
     }
 
     /// Adds the CRDs of both versions; generated code calls it.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_definitions(mut self, from: Definition, to: Definition) -> Self {
         self.definitions = [from, to];
@@ -144,6 +145,7 @@ impl Rule {
     }
 
     /// Returns the CRDs of both versions.
+    #[doc(hidden)]
     pub fn definitions(&self) -> [Definition; 2] {
         self.definitions
     }
