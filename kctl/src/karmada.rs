@@ -38,8 +38,7 @@
 //! # }
 //! ```
 //!
-//! Each module lists its items, so that additions to `kctl_interpreter` do not become a part of this crate's API. What only
-//! expansions of the attribute use is there alone, such as the traits of return types.
+//! Each module lists its items, so that additions to `kctl_interpreter` do not become a part of this crate's API.
 
 /// Turns a function into a resource interpreter, which answers one operation of Karmada for a kind.
 ///
@@ -116,11 +115,14 @@ pub mod division {
 }
 
 /// Functions as a layer. [`Functions`](function::Functions) takes those of [`#[interpreter]`](macro@interpreter) by their names.
+///
+/// Compile errors name the other traits: those of objects, of statuses, and of what a function may return.
 pub mod function {
     #[doc(inline)]
     pub use kctl_interpreter::function::{
         ClusterStatus, DuplicateFunctionError, FunctionError, FunctionInfo, Functions, InProcess, Interpreted,
-        Interpreter, OnTheWire, Rule, Served, StatusItem,
+        Interpreter, IntoComponents, IntoDependencies, IntoHealth, IntoReplicas, IntoStatus, IntoUnit, OnTheWire, Rule,
+        Served, StatusItem,
     };
 }
 
