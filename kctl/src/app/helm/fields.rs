@@ -58,7 +58,7 @@ pub(super) fn join_annotations(object: &mut Value) {
 
 /// Returns the lines for the placeholder [`ANNOTATIONS`] in this line.
 pub(super) fn joined_annotations(line: &str, pad: &str) -> String {
-    let annotations: Vec<_> = [KEEP, INJECT].into_iter().filter(|one| line.contains(one.placeholder)).collect();
+    let annotations: Vec<_> = [INJECT, KEEP].into_iter().filter(|one| line.contains(one.placeholder)).collect();
     let inner_pad = format!("{pad}  ");
     let (condition, lines) = match &annotations[..] {
         [one] => (one.condition.to_owned(), format!("{inner_pad}{}\n", one.line)),
@@ -134,7 +134,7 @@ mod tests {
         let keep = "  {{- if .Values.crds.keep }}\n  annotations:\n    helm.sh/resource-policy: keep\n  {{- end }}\n";
         assert_eq!(joined_annotations("  KCTL-ANNOTATIONS: KCTL-KEEP", "  "), keep);
         let both = joined_annotations("  KCTL-ANNOTATIONS: KCTL-INJECT KCTL-KEEP", "  ");
-        let start = "  {{- if or .Values.crds.keep .Values.certManager.enabled }}\n  annotations:\n    {{- if .Values.crds.keep }}\n";
+        let start = "  {{- if or .Values.certManager.enabled .Values.crds.keep }}\n  annotations:\n    {{- if .Values.certManager.enabled }}\n";
         assert!(both.starts_with(start) && both.ends_with("    {{- end }}\n  {{- end }}\n"), "{both}");
     }
 
