@@ -214,7 +214,7 @@ fn manifests_of_sharded_app_match_golden_files() {
     let line = format!("app generate-manifests --with monitoring --image web:1 {flag} {all}/sharded");
     let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
     let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
-    generate_manifests(&app, options).unwrap();
+    generate_manifests(app, options).unwrap();
 }
 
 #[test]
