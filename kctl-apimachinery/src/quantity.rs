@@ -284,7 +284,7 @@ impl Quantity {
         Self { mantissa, scale, ..self }
     }
 
-    /// Returns the sum. It has the format of `self`; if `self` is 0, that of `other`.
+    /// Returns the sum. It has the format of `self`; if `self` is 0, the format of `other`.
     ///
     /// If the sizes of the amounts differ so much that the exact sum has more than 38 digits, the larger one is
     /// returned.
@@ -328,7 +328,7 @@ impl Quantity {
         self.plus(Self { mantissa: other.mantissa.saturating_neg(), ..other })
     }
 
-    /// Returns the mantissa for another scale, which is not above that of the quantity; `None` on overflow.
+    /// Returns the mantissa for another scale, which is not above the quantity's; `None` on overflow.
     fn mantissa_at(self, scale: i64) -> Option<i128> {
         if self.mantissa == 0 {
             return Some(0);

@@ -28,7 +28,7 @@ pub const SECONDS: RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// A layout of times of the Kubernetes API, for `time.Parse` of Go.
 ///
-/// Go is more lenient than the RFC: it accepts one digit for the hour, a comma before the fraction, and offsets up to
+/// Go is more lenient than the RFC. It accepts one digit for the hour, a comma before the fraction, and offsets up to
 /// 24 hours and 60 minutes. It is stricter than jiff's parser, which accepts more of ISO 8601: a space instead of the
 /// `T`, lower case, and offsets without a colon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,8 +44,7 @@ pub enum Layout {
 
 /// Returns `true` if an API server accepts a string in a field of type `metav1.Time` or `metav1.MicroTime`.
 ///
-/// The year may be 0000 to 9999. [`parse`] returns `None` for those of these times that are not between the years 1 and
-/// 9999 in UTC.
+/// The year may be 0000 to 9999. [`parse`] returns `None` for times outside the years 1 to 9999 in UTC.
 ///
 /// ```
 /// use kctl_apimachinery::time::{Layout, matches};

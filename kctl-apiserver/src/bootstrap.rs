@@ -50,8 +50,8 @@ pub(crate) fn objects(store: &mut Store) {
     store.init_addresses();
 }
 
-/// Stores the objects of a file. All times in an object are the same: those of creation, of its field managers and of
-/// its conditions. Draws a uid for each object, even if it exists already. The uids therefore do not depend on the
+/// Stores the objects of a file. All times in an object are the same: its creation and the times of its field managers
+/// and conditions. Draws a uid for each object, even if it exists already. The uids therefore do not depend on the
 /// contents of the data folder.
 fn load(store: &mut Store, objects: &[(GroupResource, Key, Value)], seed: u64) {
     let now = store.clock.seconds();

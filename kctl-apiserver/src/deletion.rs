@@ -9,9 +9,9 @@ pub(crate) enum Propagation {
     Default,
     /// The object is removed at once, and the garbage collector deletes its dependents afterwards.
     Background,
-    /// The object is marked, and stays until its dependents are gone.
+    /// The object is marked, and is kept until its dependents are gone.
     Foreground,
-    /// The dependents stay, and lose their owner reference.
+    /// The dependents are kept, and lose their owner reference.
     Orphan,
     /// `orphanDependents: false`: background deletion, but foreground deletion of a Namespace.
     NoOrphans,
@@ -58,9 +58,9 @@ pub(crate) fn own_finalizer(object: &Value) -> Option<&'static str> {
 }
 
 /// Makes `finalizer` the only finalizer for the garbage collector, or removes these finalizers for `None`. Returns
-/// `true` if the set of finalizers changes; their order does not count. The finalizers of others stay in their order,
-/// and this one comes last. A list that becomes empty is removed from the object
-/// (`deletionFinalizersForGarbageCollection` of `store.go`).
+/// `true` if the set of finalizers changes; their order does not count. The finalizers of others keep their order, and
+/// this one comes last. A list that becomes empty is removed from the object (`deletionFinalizersForGarbageCollection`
+/// of `store.go`).
 pub(crate) fn set_finalizers(object: &mut Value, finalizer: Option<&str>) -> bool {
     let existing = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let others = existing.iter().filter(|name| *name != FOREGROUND && *name != ORPHAN).cloned();

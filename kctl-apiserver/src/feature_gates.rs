@@ -1,11 +1,11 @@
 //! Feature gates of kube-apiserver, as they are by default in the version of the embedded API server.
 //!
 //! Only `data/features.json` defines which gates are on. Fields of disabled gates are dropped when an object is
-//! decoded. Other code that depends on a gate assumes that it is off; the tests below list these places. The exceptions
-//! are the gates of [`FeatureGates`], which a user can switch.
+//! decoded. Other code asks [`is_enabled`], so that it follows the data when a gate changes. The exceptions are the gates
+//! of [`FeatureGates`], which a user can switch.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     error::Error,
     fmt,
     str::FromStr,
@@ -83,11 +83,45 @@ impl fmt::Display for FeatureGateError {
 
 impl Error for FeatureGateError {}
 
+/// Defines [`Gate`] with the name of each gate, so that the enum and the list of its names cannot differ.
+macro_rules! gates {
+    ($($name:ident),* $(,)?) => {
+        /// The feature gates that code asks for. When a gate is removed after it was on for good, remove its variant and
+        /// the code for the disabled gate.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Gate {
+            $($name),*
+        }
+
+        impl Gate {
+            #[cfg(test)]
+            const ALL: &[Self] = &[$(Self::$name),*];
+
+            /// Returns the name of the gate, as in the flag `--feature-gates`.
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$name => stringify!($name)),*
+                }
+            }
+        }
+    };
+}
+
+gates! {
+    ContainerStopSignals,
+    CoordinatedLeaderElection,
+    CrossNamespaceVolumeDataSource,
+    DRAFractionalCapacityRange,
+    DRANodeAllocatableResources,
+    ImageVolumeWithDigest,
+    TaintTolerationComparisonOperators,
+}
+
+/// An entry of `data/features.json`.
 #[derive(Deserialize)]
-struct Gate {
-    #[cfg(test)]
+struct GateEntry {
     name: String,
-    /// The stages of the gate, by version. The last one is that of the version of the data.
+    /// The stages of the gate, by version. The last one applies to the version of the data.
     stages: Vec<GateStage>,
     /// The fields that need the gate, by type.
     #[serde(default)]
@@ -99,15 +133,23 @@ struct GateStage {
     default: bool,
 }
 
-impl Gate {
+impl GateEntry {
     fn is_enabled(&self) -> bool {
         self.stages.last().is_some_and(|stage| stage.default)
     }
 }
 
-static GATES: LazyLock<Vec<Gate>> = LazyLock::new(|| {
+static GATES: LazyLock<Vec<GateEntry>> = LazyLock::new(|| {
     serde_json::from_str(include_str!("../data/features.json")).expect("the file is generated and tested")
 });
+
+static ENABLED: LazyLock<HashSet<&'static str>> =
+    LazyLock::new(|| GATES.iter().filter(|gate| gate.is_enabled()).map(|gate| gate.name.as_str()).collect());
+
+/// Returns `true` if a feature gate is on by default in the Kubernetes version of the data.
+pub(crate) fn is_enabled(gate: Gate) -> bool {
+    ENABLED.contains(gate.name())
+}
 
 static DISABLED_FIELDS: LazyLock<HashMap<&'static str, Vec<&'static str>>> = LazyLock::new(|| {
     let mut found: HashMap<_, Vec<_>> = HashMap::new();
@@ -128,21 +170,25 @@ mod tests {
     use super::*;
     use crate::{ApiServer, schema::Schema};
 
-    /// Gates that code assumes to be off, and the code to change when one is on or removed.
-    const OFF: [(&str, &str); 6] = [
-        ("ContainerStopSignals", "forget_signal in defaulting/pod.rs"),
-        ("CoordinatedLeaderElection", "drop_disabled in kinds/coordination/lease.rs"),
-        ("CrossNamespaceVolumeDataSource", "normalize_data_sources in kinds/core/persistent_volume_claim.rs"),
-        ("DRANodeAllocatableResources", "prepare_status in kinds/core/pod.rs"),
-        ("ImageVolumeWithDigest", "prepare_status in kinds/core/pod.rs"),
-        ("TaintTolerationComparisonOperators", "tolerates in validation/affinity.rs"),
+    /// Gates whose fields have rules that are left out, and the function of Kubernetes with these rules.
+    const LEFT_OUT: [(Gate, &str); 3] = [
+        (Gate::ContainerStopSignals, "validateStopSignal"),
+        (Gate::DRANodeAllocatableResources, "validateNodeAllocatableResourceClaimStatus"),
+        (Gate::ImageVolumeWithDigest, "validateImageVolumeStatus"),
     ];
 
     #[test]
-    fn gates_of_left_out_code_are_off() {
-        for (name, code) in OFF {
-            let gate = GATES.iter().find(|gate| gate.name == name);
-            assert!(gate.is_some_and(|gate| !gate.is_enabled()), "{name} is on or removed: change {code}");
+    fn gates_of_left_out_rules_are_off() {
+        for (gate, function) in LEFT_OUT {
+            assert!(!is_enabled(gate), "{gate:?} is on: add the rules of {function}, then remove the line");
+        }
+    }
+
+    #[test]
+    fn gates_that_code_asks_for_exist() {
+        for gate in Gate::ALL {
+            let exists = GATES.iter().any(|entry| entry.name == gate.name());
+            assert!(exists, "{gate:?} was removed, so it is on for good: remove the variant");
         }
     }
 

@@ -150,8 +150,8 @@ impl<'a> Field<'a> {
         n_errors() == before
     }
 
-    /// Removes all errors found so far below this field: those of tags, about a value that kube-apiserver does not validate.
-    /// Call it before rules add errors there.
+    /// Removes all errors found so far below this field: errors of tags, about a value that kube-apiserver does not
+    /// validate. Call it before rules add errors there.
     pub(crate) fn discard_errors_below(&self) {
         self.discard_errors_below_each([self.clone()]);
     }
@@ -175,8 +175,8 @@ impl<'a> Field<'a> {
         self.with_errors(|errors, path| errors.invalid(path, self.value, &detail.to_string()));
     }
 
-    // The methods `…_if` take a `bool`: it is the condition of the rule, computed at the call, and the name of the method
-    // says what `true` means. An enum would only repeat the name.
+    // The methods `…_if` take a `bool`. It is the condition of the rule, computed at the call, and the name of the
+    // method says what `true` means. An enum would only repeat the name.
     pub(crate) fn invalid_if(&self, is_invalid: bool, detail: impl Display) {
         if is_invalid {
             self.invalid(detail);

@@ -40,7 +40,7 @@ pub(crate) fn at_mut<'v, const N: usize>(value: &'v mut Value, names: [&str; N])
     names.into_iter().try_fold(value, |value, name| value.get_mut(name))
 }
 
-/// Sets a field of an object, or removes it for `None`. Other values than objects stay as they are.
+/// Sets a field of an object, or removes it for `None`. Values that are not objects are not changed.
 pub(crate) fn set(object: &mut Value, field: &str, value: Option<Value>) {
     let Value::Object(map) = object else { return };
     match value {

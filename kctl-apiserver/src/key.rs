@@ -1,4 +1,4 @@
-//! The key of an object among those of its resource.
+//! The key of an object among the objects of its resource.
 
 use serde_json::Value;
 

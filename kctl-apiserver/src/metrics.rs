@@ -72,8 +72,8 @@ const OTHER_LABELS: &str = "code=\"0\",component=\"apiserver\",dry_run=\"\",grou
 /// The counters of a server, since its start.
 #[derive(Default)]
 pub(crate) struct Counts {
-    /// The request counter by its labels. It is ordered, so that two scrapes have the same order. At most
-    /// [`LABEL_SETS_MAX`] entries, and the one of [`OTHER_LABELS`].
+    /// The request counter by its labels. It is ordered, so that two scrapes have the same order. Invariant: at
+    /// most [`LABEL_SETS_MAX`] entries, and the one of [`OTHER_LABELS`].
     requests: BTreeMap<String, u64>,
     /// Requests in flight that may change something: the limit of upstream's `--max-mutating-requests-inflight`.
     mutating: Arc<AtomicUsize>,
@@ -107,12 +107,13 @@ impl Counts {
             labels = OTHER_LABELS.into();
         }
         *self.requests.entry(labels).or_default() += 1;
+        debug_assert!(self.requests.len() <= LABEL_SETS_MAX + 1, "requests beyond the bound share one entry");
     }
 }
 
-/// Returns all metrics in Prometheus' exposition format: the counters, the number of objects of each resource
-/// (`sizes`), and for a client under a plan of faults the number of injected faults. Each family has its `HELP` and
-/// `TYPE` line even without samples. Label values are names of Kubernetes, which need no escapes.
+/// Returns all metrics in Prometheus' exposition format: the counters, and the number of objects of each resource
+/// (`sizes`). For a client under a plan of faults the number of injected faults is added. Each family has its `HELP`
+/// and `TYPE` line even without samples. Label values are names of Kubernetes, which need no escapes.
 pub(crate) fn to_text<'a>(
     Counts { requests, mutating, read_only }: &Counts,
     sizes: impl Iterator<Item = (&'a GroupResource, usize)>,

@@ -30,7 +30,7 @@ const LABEL_VALUE: &str =
 pub(crate) enum NameRule {
     /// A DNS subdomain (RFC 1123): most built-in kinds, and custom resources.
     Subdomain,
-    /// A DNS label (RFC 1123): `Namespace`, `StatefulSet`, and in 1.36 `Service`.
+    /// A DNS label (RFC 1123): `Namespace`, `StatefulSet` and `Service`.
     Label,
     /// A DNS label (RFC 1035), which starts with a letter: the names in a `CustomResourceDefinition`.
     Label1035,

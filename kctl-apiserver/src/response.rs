@@ -62,7 +62,7 @@ pub(crate) fn yaml(object: &Value) -> Vec<u8> {
     serde_saphyr::to_string(object).unwrap_or_default().into_bytes()
 }
 
-/// Returns a value as a line of JSON. The final line feed is that of Go's `json.Encoder`.
+/// Returns a value as a line of JSON. Go's `json.Encoder` also appends the line feed.
 pub(crate) fn bytes_of(value: &Value) -> Vec<u8> {
     let mut bytes = serde_json::to_vec(value).unwrap_or_default();
     bytes.push(b'\n');

@@ -1,6 +1,6 @@
 //! Selectors by labels, by fields and by a hash: decide which objects a list or a watch selects.
 //!
-//! They have different grammars; `shard` has that of shard selectors. A label selector may have spaces, sets and
+//! They have different grammars; `shard` has the grammar of shard selectors. A label selector may have spaces, sets and
 //! numbers; a field selector has only `=`, `==` and `!=`, with backslashes as escapes. An empty selector selects
 //! everything.
 //!
@@ -21,9 +21,9 @@ use crate::status::StatusError;
 /// A parsed label selector, field selector and shard selector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selector {
-    /// The requirements of the label selector, all of which must hold.
+    /// The requirements of the label selector, which must all hold.
     labels: Vec<Requirement>,
-    /// The terms of the field selector, all of which must hold.
+    /// The terms of the field selector, which must all hold.
     fields: Vec<Term>,
     /// The ranges of hashes; `None` for all objects.
     shard: Option<ShardSelector>,
@@ -146,7 +146,7 @@ fn field(object: &Value, path: &str) -> String {
 }
 
 /// Returns the source of an Event (`ToSelectableFields` of `pkg/registry/core/event/strategy.go`). The component of the
-/// old API takes precedence over that of the new one.
+/// old API takes precedence over the component of the new one.
 fn source_of_event(event: &Value) -> String {
     let texts = [&event["source"]["component"], &event["reportingComponent"]];
     let named = texts.into_iter().filter_map(Value::as_str).find(|name| !name.is_empty());

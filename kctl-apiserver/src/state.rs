@@ -112,7 +112,7 @@ impl State {
 
     /// Runs a request that may run several times because it waits for webhooks. All runs use the time and the random
     /// sequence of the first one. A run that waits restores the server's own sequence, clock and allocated addresses.
-    /// Meanwhile, other requests draw from another random sequence.
+    /// While it waits, other requests draw from another random sequence.
     pub(crate) fn run_repeatably<T>(&mut self, round: &WebhookRound, run: impl FnOnce(&mut Self) -> T) -> T {
         let is_first = round.is_first_run();
         let (rng, now) = round.begin_run(&self.store.rng, self.store.clock.now());

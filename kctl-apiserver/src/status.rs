@@ -1,6 +1,6 @@
 //! Errors of requests, as the `Status` objects that clients of an API server decode.
 //!
-//! The constructors are those of `k8s.io/apimachinery/pkg/api/errors` (`NewNotFound`, `NewConflict`, `NewInvalid`, …),
+//! The constructors correspond to `k8s.io/apimachinery/pkg/api/errors` (`NewNotFound`, `NewConflict`, `NewInvalid`, …),
 //! with the same codes, reasons and `details`. The wording of messages is not guaranteed.
 
 use std::{borrow::Cow, collections::HashSet};

@@ -14,7 +14,8 @@ use crate::{field::Field, names::NameRule};
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
 /// Validates the versions of reviews of a webhook: at least one version, each once, and at least one that the server
-/// supports. Unknown versions are valid beside a known one, so that a configuration works on older and newer servers.
+/// supports. Unknown versions are valid in addition to a known one, so that a configuration works on older and newer
+/// servers.
 pub(crate) fn review_versions(versions: &Field<'_>) {
     if !versions.require_value() {
         return;

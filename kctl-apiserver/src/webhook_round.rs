@@ -3,8 +3,8 @@
 //! A request is handled under the lock of the server, and no call may wait under that lock. A verb that needs a webhook
 //! ends its run with [`StatusError::waiting`] and stores the call here. `server::service` sends the pending calls
 //! without the lock, adds their replies, and runs the verb again from its start. A reply is found by its call, which
-//! contains the review: if the stored object has changed in between, the review differs and the webhook is called
-//! again, so no decision rests on an outdated object. Time and generated names are those of the first run, so that the
+//! contains the review. If the stored object has changed in between, the review differs and the webhook is called
+//! again. So no decision rests on an outdated object. Time and generated names are kept from the first run, so that the
 //! same object gives the same review.
 
 use std::{collections::BTreeMap, time::Duration};
@@ -24,7 +24,7 @@ const CALLS_LEN_MAX: usize = 10_000;
 pub(crate) struct WebhookCall {
     /// The URL with its query `timeout=…s`.
     pub(crate) url: String,
-    /// The `host:port` to connect to, if it differs from that of the URL: the address of a Service.
+    /// The `host:port` to connect to, if it differs from the URL's: the address of a Service.
     pub(crate) dial: Option<String>,
     /// `caBundle`: certificates to trust, as PEM in base64. If empty, the certificates of the machine are trusted.
     pub(crate) trusted: String,

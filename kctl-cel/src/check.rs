@@ -140,7 +140,7 @@ impl<'a> Checker<'a> {
         let found = match fields(type_name) {
             _ if self.environment.declares(type_name) => self.environment.field(type_name, field),
             Some(fields) => fields.get(field).cloned(),
-            None if self.environment.is_available(type_name) => return Type::Dyn,
+            None if self.environment.is_constructible(type_name) => return Type::Dyn,
             None => return self.report(at, IssueKind::Other(format!("unexpected failed resolution of '{type_name}'"))),
         };
         found.unwrap_or_else(|| {
@@ -187,7 +187,7 @@ impl<'a> Checker<'a> {
 
     /// Checks a constructed object: `Object{…}` of a mutating policy, or a protobuf message.
     fn message(&mut self, at: usize, name: &str, fields_given: &[(String, Item)]) -> Type {
-        let is = match (self.environment.is_available(name), self.variable(name)) {
+        let is = match (self.environment.is_constructible(name), self.variable(name)) {
             (true, _) => Type::Object(name.into()),
             // Fields of protobuf messages are not in the tables: no expression of Kubernetes constructs one.
             (false, _) if name.starts_with("google.protobuf.") => {

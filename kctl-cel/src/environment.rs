@@ -31,7 +31,7 @@ pub struct Environment {
     variables: HashMap<String, Type>,
     /// Fields of the object types that this environment declares, by the name of the type and of the field.
     own: HashMap<String, BTreeMap<String, Type>>,
-    /// `true` if expressions can construct objects (`Object{…}`): those of mutating policies.
+    /// `true` if expressions can construct objects (`Object{…}`): expressions of mutating policies.
     makes_objects: bool,
     /// `true` if `cel.bind` is available. In Kubernetes, only device selectors have it.
     binds: bool,

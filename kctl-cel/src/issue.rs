@@ -10,7 +10,7 @@ use crate::Type;
 pub struct Issue {
     /// Position in characters from the start of the expression.
     pub(crate) at: usize,
-    /// The kind of issue.
+    /// The reason for the error, with its details.
     pub kind: IssueKind,
 }
 
@@ -33,7 +33,7 @@ pub struct Issue {
 pub enum IssueKind {
     /// No variable or function has this name.
     Undeclared {
-        /// The name.
+        /// The name as the expression has it.
         name: String,
         /// `true` for a call.
         is_function: bool,
@@ -44,19 +44,19 @@ pub enum IssueKind {
         function: String,
         /// `true` for a method: the first argument is the receiver.
         is_method: bool,
-        /// The types of the arguments.
+        /// The types of the arguments, including the receiver of a method.
         arguments: Vec<Type>,
     },
     /// A type has no such field.
     UndefinedField {
         /// The name of the type.
         operand: String,
-        /// The field.
+        /// The field that the expression selects.
         field: String,
     },
     /// A type has no fields at all.
     NoFields {
-        /// The type.
+        /// The type of the value before the dot.
         operand: Type,
         /// The selected field.
         field: String,
@@ -70,7 +70,7 @@ pub enum IssueKind {
     },
     /// A macro iterates over something other than a list or map.
     NoRange {
-        /// Its type.
+        /// The type of the value that the macro iterates over.
         operand: Type,
     },
     /// A literal that its function can't parse.

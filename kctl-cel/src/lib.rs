@@ -1,9 +1,9 @@
 //! Static checks of CEL expressions, as an API server makes them before it stores a CRD or a policy.
 //!
-//! An API server parses, type-checks and estimates an expression when the object with it is created. This crate does the
-//! same, so that `generate-crds` reports a wrong rule at build time, and the embedded API server rejects it at the same position as
-//! a real one. Messages have the meaning of those of cel-go, but not their wording. It does not evaluate expressions:
-//! `kube-cel` does.
+//! An API server parses, type-checks and estimates an expression when the object with it is created. This crate does
+//! the same. So `generate-crds` reports a wrong rule at build time, and the embedded API server rejects it at the same
+//! position as a real one. Messages have the same meaning as in cel-go, but not their wording. It does not evaluate
+//! expressions: `kube-cel` does.
 //!
 //! | stage | function | upstream |
 //! |---|---|---|

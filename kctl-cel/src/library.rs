@@ -1,6 +1,6 @@
 //! The standard library of expressions: functions with their overloads, and types with their fields.
 //!
-//! `library.txt` and `fields.txt` beside this file hold them; both are parsed once per process.
+//! `library.txt` and `fields.txt` in this folder hold them; both are parsed once per process.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -17,7 +17,7 @@ pub(crate) struct Overload {
 
 /// Maximum number of type parameters of an overload: `A` and `B`.
 pub(crate) const PARAMETERS_MAX: usize = 2;
-/// Types that `<ordered>` in `library.txt` stands for, one overload each.
+/// Types that `<ordered>` in `library.txt` is replaced by, one overload each.
 const ORDERED: [&str; 8] = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"];
 
 /// A call with or without a receiver.

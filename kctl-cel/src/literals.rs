@@ -52,7 +52,7 @@ impl<'a> Scope<'a, '_> {
         self.n_formats = n_formats;
     }
 
-    /// Reports items whose type differs from that of the first one, up to `n_reported`.
+    /// Reports items whose type differs from the first one's, up to `n_reported`.
     fn uniform(&mut self, mut items: impl Iterator<Item = &'a Item>, n_reported: usize) {
         let Some(expected) = items.next().map(|item| self.type_of(item)) else { return };
         let all =
@@ -63,7 +63,7 @@ impl<'a> Scope<'a, '_> {
         self.errors.extend(issues);
     }
 
-    /// Returns the type of an item; for `?item` that of its value.
+    /// Returns the type of an item; for `?item` the type of its value.
     fn type_of(&self, item: &Item) -> Type {
         match self.types.type_of(&item.node) {
             Type::Optional(inner) if item.is_optional => *inner,

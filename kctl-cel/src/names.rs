@@ -51,9 +51,21 @@ pub(crate) fn has_name(field: &str) -> bool {
 #[cfg(feature = "check")]
 #[must_use]
 pub fn plain_name(name: &str) -> String {
-    let plain = name.replace("__dash__", "-").replace("__dot__", ".").replace("__slash__", "/");
-    let plain = plain.strip_prefix("__").and_then(|rest| rest.strip_suffix("__")).unwrap_or(&plain);
-    plain.replace("__underscores__", "__")
+    let word = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"));
+    if let Some(word) = word.filter(|word| is_reserved(word)) {
+        return word.to_owned();
+    }
+    // One pass: in `a__underscores__dash__underscores__b` the underscores of two escapes surround `dash`.
+    let (mut plain, mut rest) = (String::new(), name);
+    while let Some(start) = rest.find("__") {
+        let (before, escaped) = rest.split_at(start);
+        plain.push_str(before);
+        let found = WRITTEN.iter().find_map(|(plain, written)| Some((*plain, escaped.strip_prefix(written)?)));
+        let (character, after) = found.unwrap_or_else(|| escaped.split_at(1));
+        plain.push_str(character);
+        rest = after;
+    }
+    plain + rest
 }
 
 #[cfg(all(test, feature = "check"))]
@@ -69,6 +81,10 @@ mod tests {
             ("a-b", "a__dash__b"),
             ("a__b", "a__underscores__b"),
             ("a.b/c", "a__dot__b__slash__c"),
+            ("a__dash__b", "a__underscores__dash__underscores__b"),
+            ("__a__", "__underscores__a__underscores__"),
+            ("a___b", "a__underscores___b"),
+            ("_-", "___dash__"),
         ] {
             assert_eq!((escape(name).as_str(), plain_name(escaped).as_str()), (escaped, name));
         }

@@ -1,8 +1,8 @@
 //! A recursive-descent parser that records positions, and checks names and macros.
 //!
 //! The parser of the evaluator records no positions, which messages need. It has accepted the expression before, so
-//! this parser only reports errors that cel-go finds in addition. Upstream: `cel-go/parser/parser.go`, `macro.go`
-//! beside it, `cel-go/ext/comprehensions.go`.
+//! this parser only reports errors that cel-go finds in addition. Upstream: `cel-go/parser/parser.go`, `macro.go` in
+//! the same folder, `cel-go/ext/comprehensions.go`.
 
 use crate::{
     Issue, IssueKind,
@@ -85,7 +85,7 @@ impl Parser {
         token
     }
 
-    /// Skips an operator or bracket. Returns `false` if the next token is another one, and does not skip it.
+    /// Skips an operator or bracket. Returns `false` if the next token differs, and does not skip it.
     fn eat(&mut self, sign: &str) -> bool {
         let is_next = matches!(self.peek(), Token::Sign(next) if *next == sign);
         self.next += usize::from(is_next);
@@ -112,6 +112,7 @@ impl Parser {
             return None;
         }
         self.nesting += 1;
+        debug_assert!(self.nesting <= NESTING_MAX, "deeper expressions are not read");
         let node = self.conditional();
         self.nesting -= 1;
         node

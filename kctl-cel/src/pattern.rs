@@ -1,4 +1,4 @@
-//! Regular expressions in Go's RE2 syntax, translated to that of the `regex` crate.
+//! Regular expressions in Go's RE2 syntax, translated to the syntax of the `regex` crate.
 
 use std::{iter::Peekable, str::Chars};
 
@@ -223,7 +223,7 @@ fn is_repetition(rest: impl Iterator<Item = char>) -> bool {
 mod tests {
     use super::*;
 
-    /// Returns those of the patterns that are rejected.
+    /// Returns the patterns that are rejected.
     fn rejected(patterns: &str) -> Vec<&str> {
         patterns.split_whitespace().filter(|text| pattern(text).is_err()).collect()
     }

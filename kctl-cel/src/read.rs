@@ -14,8 +14,8 @@ use crate::lexer::{Token, tokens};
 
 /// Parses an expression for evaluation by `kube-cel`, or for [`estimate`](crate::estimate).
 ///
-/// The depth of the parser's recursion is that of `kube-cel`'s default; use [`read_within`] for deep expressions.
-/// Optional syntax (`a.?b`, `a[?0]`, `[?x]`) is on, as on API servers.
+/// The parser recurses as deep as `kube-cel` does by default; use [`read_within`] for deep expressions. Optional syntax
+/// (`a.?b`, `a[?0]`, `[?x]`) is on, as on API servers.
 ///
 /// ```
 /// use kube_cel::cel::common::ast::Expr;
@@ -57,7 +57,7 @@ fn read_by(expression: &str, parse: impl Fn(&str) -> Result<IdedExpr, ParseError
     }
 }
 
-/// Replaces pairs of operators that cancel out by blanks, so that positions stay the same.
+/// Replaces pairs of operators that cancel out by blanks, so that positions do not change.
 fn without_pairs(text: &str) -> Cow<'_, str> {
     let Some(tokens) = tokens(text).filter(|_| text.contains(['!', '-'])) else { return text.into() };
     let mut blanks: Vec<usize> = Vec::new();

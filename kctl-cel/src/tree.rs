@@ -3,8 +3,8 @@
 /// A node of the tree.
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// Position that messages about it point to, in characters from the start. For an operator or a call it is that of the
-    /// operator or the parenthesis, as in cel-go.
+    /// Position that messages about it point to, in characters from the start. For an operator or a call it is the
+    /// position of the operator or the parenthesis, as in cel-go.
     pub(crate) at: usize,
     pub(crate) is: Expr,
 }
@@ -43,7 +43,7 @@ pub(crate) enum Expr {
     },
     /// A list literal.
     List(Vec<Item>),
-    /// A map literal; `is_optional` is that of the value.
+    /// A map literal; `is_optional` applies to the value.
     Map(Vec<(Item, Item)>),
     /// A constructed object: `Object{field: value}`.
     Message { name: String, fields: Vec<(String, Item)> },

@@ -47,7 +47,7 @@ pub enum Type {
     Optional(Box<Type>),
     /// A named type: one with fields, or an opaque one such as `kubernetes.Quantity`.
     Object(Arc<str>),
-    /// A type parameter, by its number. Within one call it stands for one type.
+    /// A type parameter, by its number. Within one call it has one type.
     Param(usize),
 }
 
@@ -148,7 +148,7 @@ impl Type {
         }
     }
 
-    /// Returns `true` if a type parameter occurs in the type (occurs check): it must not stand for such a type.
+    /// Returns `true` if a type parameter occurs in the type (occurs check): it must not be bound to such a type.
     fn holds(&self, parameter: usize) -> bool {
         match self {
             Self::Param(index) => *index == parameter,
@@ -203,14 +203,14 @@ impl fmt::Display for Type {
     }
 }
 
-/// The types that type parameters stand for so far, by the number of the parameter.
+/// The types that type parameters are bound to so far, by the number of the parameter.
 ///
 /// cel-go calls it `mapping`. It only grows: a call that does not fit leaves it unchanged.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Substitution(Vec<Option<Type>>);
 
 impl Substitution {
-    /// Creates a type parameter that stands for nothing yet, such as the item type of `[]`.
+    /// Creates an unbound type parameter, such as the item type of `[]`.
     pub(crate) fn new_parameter(&mut self) -> Type {
         self.0.push(None);
         Type::Param(self.0.len() - 1)
@@ -223,7 +223,7 @@ impl Substitution {
         begin
     }
 
-    /// Returns the type that a parameter stands for, which may contain further parameters.
+    /// Returns the type that a parameter is bound to, which may contain further parameters.
     fn binding(&self, parameter: usize) -> Option<Type> {
         self.0.get(parameter).cloned().flatten()
     }
@@ -236,7 +236,7 @@ impl Substitution {
         }
     }
 
-    /// Returns a type with its bound parameters replaced; free ones stay.
+    /// Returns a type with its bound parameters replaced; free ones are kept.
     pub(crate) fn substitute(&self, ty: &Type) -> Type {
         ty.map_parameters(&|index| self.binding(index).map_or(Type::Param(index), |found| self.substitute(&found)))
     }
@@ -287,7 +287,7 @@ impl Substitution {
         }
     }
 
-    /// Returns two flags: a parameter can stand for the type, and this result is final (`isValidTypeSubstitution`).
+    /// Returns two flags: a parameter can be bound to the type, and this result is final (`isValidTypeSubstitution`).
     ///
     /// If the parameter is bound already, the more general of both types is kept.
     fn try_bind(&mut self, is: &Type, parameter: usize) -> (bool, bool) {

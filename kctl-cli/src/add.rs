@@ -2,8 +2,8 @@
 //!
 //! New code goes into a new module, and existing files are never overwritten. The only lines that change in files of the
 //! user are a `mod` declaration, a call on `App::new(…)`, and a feature in `Cargo.toml`. They are inserted at places that
-//! the syntax of the file names ([`source`]), so that everything else stays as it was written. Where no such place is
-//! found, the lines to add are printed.
+//! the syntax of the file names ([`source`]), so that everything else is unchanged. Where no such place is found, the
+//! lines to add are printed.
 
 mod apply;
 mod controller;
@@ -40,7 +40,7 @@ enum Addition {
     Controller {
         /// The name of the controller and of its module: lower case letters, digits and dashes
         name: String,
-        /// The API group of the kind; by default that of the project's first kind
+        /// The API group of the kind; by default the group of the project's first kind
         #[arg(long)]
         group: Option<String>,
         /// The kind; by default derived from the name: `TeaRoom`

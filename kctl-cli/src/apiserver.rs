@@ -34,7 +34,7 @@ pub(crate) struct ApiserverOptions {
     /// Write a kubeconfig with the administrator's certificate
     #[arg(long, value_name = "FILE")]
     write_kubeconfig: Option<PathBuf>,
-    /// Store objects, keys, certificates and port in this folder, and load them at the start: kubeconfigs and tokens stay valid
+    /// Store objects, keys, certificates and port in this folder, and load them at the start: kubeconfigs and tokens remain valid
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     /// The controllers of kube-controller-manager to run, as in its flag: `*` for all, `-NAME` to leave one out, '-*' for none.
@@ -64,7 +64,7 @@ pub(crate) struct ApiserverOptions {
 
 /// Serves until Ctrl-C or SIGTERM.
 ///
-/// Everything is set up before the port is bound and the line `serving URL` is printed, so that a client that has read the line
+/// Everything is set up before the port is bound and the line `serving URL` is printed. A client that has read the line
 /// finds stored objects, faults and the kubeconfig in place. Controllers and kubelets start afterwards.
 ///
 /// # Errors

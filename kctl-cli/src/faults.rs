@@ -25,7 +25,7 @@ const SECONDS: f64 = 10.0;
 const SECONDS_MAX: f64 = 86_400.0;
 /// Default of `code`.
 ///
-/// A rule may set another one, such as 429 together with `retryAfter`.
+/// A rule may set another code, such as 429 together with `retryAfter`.
 const CODE: u16 = 500;
 /// Default of `changes`.
 ///
@@ -38,7 +38,7 @@ const CHANGES: usize = 1;
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct FaultRule {
-    /// The kind of fault.
+    /// The fault to inject, such as `reject`.
     fault: FaultKind,
     /// The client's program: the beginning of its `User-Agent`, up to the first slash or space.
     client: Option<String>,
@@ -90,7 +90,7 @@ enum FaultKind {
     ExpireWatch,
     /// An event and all later ones of its watch are late.
     HoldWatch,
-    /// An event is not delivered; the watch goes on with the newest state.
+    /// An event is not delivered; the watch continues with the newest state.
     SkipState,
     /// An event is sent twice.
     RepeatEvent,
@@ -114,7 +114,7 @@ impl FaultKind {
         }
     }
 
-    /// Returns the fields that apply to the fault, beside those that all faults have.
+    /// Returns the fields that apply to the fault, in addition to the fields of all faults.
     fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Reject => &["verb", "after", "code", "retryAfter"],

@@ -113,7 +113,7 @@ enum InterpretError {
         /// The message of the YAML parser, with line and column.
         problem: String,
     },
-    /// An object lacks `apiVersion` or `kind`, by which interpreters are chosen.
+    /// An object lacks `apiVersion` or `kind`, which select its interpreters.
     #[error("{path}: not an object with apiVersion and kind")]
     ObjectIncomplete { path: String },
     /// Karmada's webhook would reject the customizations; all errors are printed.
@@ -135,8 +135,8 @@ fn join_sources(error: &dyn std::error::Error) -> String {
 
 /// Runs the operation on the chain of layers and prints its answer as JSON or YAML.
 ///
-/// The chain is that of a control plane: `--customization` first, then third-party scripts, then the built-in kinds. With
-/// `--check` parsing the customizations is all that happens, and success prints nothing.
+/// The chain is the same as in a control plane: `--customization` first, then third-party scripts, then the built-in
+/// kinds. With `--check` parsing the customizations is all that happens, and success prints nothing.
 ///
 /// # Errors
 /// See [`InterpretError`]. Wrong usage exits with clap's message and status 2.

@@ -92,7 +92,7 @@ enum KubeletError {
     },
 }
 
-/// Simulates a node until Ctrl-C or SIGTERM. Its Node object stays, and pods on it stay as they are.
+/// Simulates a node until Ctrl-C or SIGTERM. Its Node object and the pods on it are left as they are.
 ///
 /// # Errors
 /// The node name or the kubeconfig is invalid, no cluster is given, or the cluster has real nodes.

@@ -152,8 +152,8 @@ fn has_toolchain_above(folder: &Path) -> bool {
     in_repository.flat_map(|folder| [folder.join(TOOLCHAIN), folder.join("rust-toolchain")]).any(|file| file.is_file())
 }
 
-/// Returns the name of the project: that of the option, or the last component of the path. For an existing folder, such as
-/// `.`, it is the name of that folder.
+/// Returns the name of the project: the option, or the last component of the path. For an existing folder, such as `.`,
+/// it is the name of that folder.
 fn name_of(options: &Options) -> Result<String, NewFailure> {
     if let Some(name) = &options.name {
         let is_path = name.contains(['/', '\\']) || [".", ".."].contains(&name.as_str());

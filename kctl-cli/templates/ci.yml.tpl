@@ -6,12 +6,17 @@ on:
   pull_request:
 permissions:
   contents: read
+# A new commit of a pull request ends the run of the one before it.
+concurrency:
+  group: ${{ github.workflow }}-${{ github.ref }}
+  cancel-in-progress: ${{ github.event_name == 'pull_request' }}
 
 jobs:
   check:
     runs-on: ubuntu-latest
+    timeout-minutes: 45
     steps:
-      - uses: actions/checkout@v5
+      - uses: actions/checkout@v7
       - uses: Swatinem/rust-cache@v2
         with:
           # Caches of pull requests would push that of main out of the limit of a repository.
@@ -25,8 +30,9 @@ jobs:
       - run: cargo run --locked -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy --check
   chart:
     runs-on: ubuntu-latest
+    timeout-minutes: 30
     steps:
-      - uses: actions/checkout@v5
+      - uses: actions/checkout@v7
       - uses: Swatinem/rust-cache@v2
         with:
           save-if: ${{ github.ref == 'refs/heads/main' }}
@@ -37,10 +43,11 @@ jobs:
           helm template {{name}} target/chart
   image:
     runs-on: ubuntu-latest
+    timeout-minutes: 60
     steps:
-      - uses: actions/checkout@v5
-      - uses: docker/setup-buildx-action@v3
-      - uses: docker/build-push-action@v6
+      - uses: actions/checkout@v7
+      - uses: docker/setup-buildx-action@v4
+      - uses: docker/build-push-action@v7
         with:
           context: .
           build-args: COMMIT=${{ github.sha }}

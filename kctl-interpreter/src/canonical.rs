@@ -1,7 +1,7 @@
-//! Typed results of scripts and webhooks: replica requirements, components and dependencies,
+//! Typed results of scripts, webhooks and functions: replica requirements, components and dependencies,
 //! checked and in canonical form.
 //!
-//! Both layers return loose JSON. Karmada reads it into Go types and writes it again, and later
+//! All layers of users return loose JSON. Karmada reads it into Go types and writes it again, and later
 //! compares the results as a whole. So unknown fields are dropped here, empty fields are left out,
 //! and quantities get their canonical form: `1.5` becomes `1500m`.
 
@@ -201,7 +201,7 @@ pub(crate) fn read_list<T: de::DeserializeOwned + Default>(value: Value) -> Resu
 /// Serializes a value as JSON.
 ///
 /// # Errors
-/// The types of this file always have a JSON form; the message would be that of serde.
+/// The types of this file always have a JSON form; the message would come from serde.
 pub(crate) fn write<T: Serialize>(value: &T) -> Result<Value, String> {
     serde_json::to_value(value).map_err(|error| error.to_string())
 }

@@ -139,7 +139,7 @@ pub enum ChainError {
     #[error("{} interpreter, {operation} of {}", layer_kind.name(), describe_object(kind, name))]
     #[non_exhaustive]
     LayerFailed {
-        /// The layer.
+        /// The layer that returned the error.
         layer_kind: LayerKind,
         /// The operation of the call.
         operation: Operation,
@@ -147,7 +147,7 @@ pub enum ChainError {
         kind: Gvk,
         /// `namespace/name` of the object, or its name; empty where it has none.
         name: String,
-        /// The error of the layer.
+        /// The error that the layer returned.
         source: LayerError,
     },
     /// A layer returned a result in a form that the operation does not have.
@@ -241,7 +241,7 @@ impl Chain {
 
     /// Returns `true` if any layer has a rule for an operation on a kind.
     ///
-    /// The name is that of `HookEnabled` in Karmada's `ResourceInterpreter` interface.
+    /// The name follows `HookEnabled` in Karmada's `ResourceInterpreter` interface.
     pub fn hook_enabled(&self, operation: Operation, kind: &Gvk) -> bool {
         self.layer_kind(operation, kind).is_some()
     }
@@ -271,7 +271,7 @@ impl Chain {
     /// - [`ChainError::ResultMalformed`]: the result does not have the type of the output.
     ///
     /// # Cancel safety
-    /// Dropping the future drops that of the layer. A webhook may have received the request by then.
+    /// Dropping the future drops the future of the layer. A webhook may have received the request by then.
     pub async fn interpret<O: Op>(&self, input: O::Input) -> Result<O::Output, ChainError> {
         let inputs: Inputs = input.into();
         self.interpret_inputs::<O>(inputs.kind(), inputs).await
@@ -311,7 +311,7 @@ impl Chain {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Chain::interpret`], except that the type of the result is not checked.
+    /// The errors of [`Chain::interpret`], except that the type of the result is not checked.
     pub async fn interpret_dynamic(&self, operation: Operation, inputs: &Inputs) -> Result<Value, ChainError> {
         let kind = inputs.kind();
         let (layer_kind, layer) = self.layer(operation, &kind)?;
@@ -403,9 +403,11 @@ mod tests {
 
     #[test]
     fn answer_of_another_form_is_a_layer_error() {
-        let chain = Chain::native().with(LayerKind::Webhook, Fixed(Ok(json!({ "healthy": "yes" }))));
-        let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
-        assert!(matches!(error, ChainError::ResultMalformed { layer_kind: LayerKind::Webhook, .. }), "{error}");
+        for answer in [json!({ "healthy": "yes" }), json!({}), json!([]), json!(true)] {
+            let chain = Chain::native().with(LayerKind::Webhook, Fixed(Ok(answer)));
+            let error = now(chain.interpret::<InterpretHealth>(object("Deployment"))).unwrap_err();
+            assert!(matches!(error, ChainError::ResultMalformed { layer_kind: LayerKind::Webhook, .. }), "{error}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@
 use kctl_apimachinery::validation::{is_label_value, is_qualified_name};
 use serde_json::Value;
 
-use crate::operation::DependentReference;
+use crate::{operation::DependentReference, typed::Typed};
 
 /// The error of an invalid list of dependencies. The message names each field to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -50,18 +50,43 @@ pub fn verify(dependencies: &[DependentReference]) -> Result<(), InvalidDependen
         if reference.kind.is_empty() {
             problems.push(format!("{path}.kind: Invalid value: \"\": missing required kind"));
         }
-        let selector = reference.label_selector.as_ref();
+        let selector = reference.label_selector.as_ref().filter(|selector| !selector.is_null());
         if reference.name.is_empty() && selector.is_none() {
             let shown = serde_json::to_string(reference).unwrap_or_default();
             problems.push(format!(
                 "{path}: Invalid value: {shown}: dependency can not leave name and labelSelector all empty"
             ));
         }
-        if let Some(selector) = selector {
-            SelectorValidator { path: format!("{path}.labelSelector"), problems: &mut problems }.check(selector);
+        let path = format!("{path}.labelSelector");
+        match selector.map(|selector| Typed::from_json("LabelSelector", selector)).transpose() {
+            Ok(Some(typed)) => SelectorValidator { path, problems: &mut problems }.check(&typed.into_object()),
+            Ok(None) => {}
+            Err(error) => {
+                let shown = selector.unwrap_or(&Value::Null);
+                problems.push(format!("{path}: Invalid value: {shown}: {error}"));
+            }
         }
     }
     if problems.is_empty() { Ok(()) } else { Err(InvalidDependencyError { problems }) }
+}
+
+/// Validates every reference like [`verify`], and writes the selectors as Karmada's type does.
+///
+/// # Errors
+/// The same as for [`verify`].
+#[cfg(any(feature = "function", feature = "webhook-client"))]
+pub(crate) fn verify_and_canonicalize(
+    mut dependencies: Vec<DependentReference>,
+) -> Result<Vec<DependentReference>, InvalidDependencyError> {
+    verify(&dependencies)?;
+    for dependency in &mut dependencies {
+        if let Some(selector) = dependency.label_selector.as_mut().filter(|selector| !selector.is_null())
+            && let Ok(typed) = Typed::from_json("LabelSelector", selector)
+        {
+            *selector = typed.into_object();
+        }
+    }
+    Ok(dependencies)
 }
 
 struct SelectorValidator<'a> {
@@ -168,6 +193,12 @@ mod tests {
             &selecting(json!({ "matchLabels": { "a/b/c": "d" } })),
             &[&format!("{path}Labels: Invalid value: \"a/b/c\"")],
         );
+        let path_of_selector = "dependencies[0].labelSelector: Invalid value: ";
+        for selector in
+            [json!("app=web"), json!({ "matchLabels": [] }), json!({ "matchLabels": { "a": 1 } }), json!(["a"])]
+        {
+            check(&selecting(selector), &[path_of_selector]);
+        }
         check(&expression("In", &["a"]), &[]);
         check(&expression("Exists", &[]), &[]);
         check(&expression("In", &[]), &[&format!("{path}Expressions[0].values: Required value")]);

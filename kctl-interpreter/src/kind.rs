@@ -1,4 +1,4 @@
-//! Group, version and kind of an object: the key by which layers look up their rules.
+//! Group, version and kind of an object: the key of rules in layers.
 
 use std::fmt;
 

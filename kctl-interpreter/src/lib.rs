@@ -1,8 +1,9 @@
 //! Karmada's Resource Interpreter Framework: operations on objects of any kind, answered by the first layer that has a rule.
 //!
-//! A multi-cluster control plane distributes objects whose kinds it does not know. It asks an interpreter how many replicas an
-//! object wants, how to write another number, whether the object is healthy, and which other objects must follow it.
-//! [`operation`] defines the questions, [`chain`] finds the layer that answers, and the layers are:
+//! A multi-cluster control plane distributes objects whose kinds it does not know. It asks an interpreter how many
+//! replicas an object wants, and how to write another number. It also asks whether the object is healthy, and which
+//! other objects must follow it. [`operation`] defines the questions, [`chain`] finds the layer that answers, and the
+//! layers are:
 //!
 //! | layer | module | answers come from |
 //! |---|---|---|
@@ -29,7 +30,11 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-#[cfg(any(feature = "lua", feature = "webhook-client"))]
+#[cfg(any(feature = "function", feature = "lua", feature = "webhook-client"))]
+#[cfg_attr(
+    all(not(feature = "lua"), not(test)),
+    expect(dead_code, reason = "scripts alone have field names in any case, and dependencies to sort")
+)]
 mod canonical;
 pub mod chain;
 pub mod dependency;

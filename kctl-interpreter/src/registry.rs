@@ -185,7 +185,7 @@ impl Registry {
     /// Runs an operation on a snapshot of the layers, and counts its result and duration.
     ///
     /// # Errors
-    /// Those of [`Chain::interpret`], and [`ChainError::NotReady`] until the registry is ready.
+    /// The errors of [`Chain::interpret`], and [`ChainError::NotReady`] until the registry is ready.
     ///
     /// # Cancel safety
     /// A dropped operation counts as `given-up`.

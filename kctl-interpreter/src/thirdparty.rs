@@ -1,4 +1,4 @@
-//! `ResourceInterpreterCustomization`s for widely used kinds: those that come with the crate, and those of a folder.
+//! `ResourceInterpreterCustomization`s for widely used kinds: included in the crate, or from a folder.
 //!
 //! [`bundled_customizations`] returns the crate's own scripts. They are not Karmada's: each was written for kctl from the documentation of its
 //! kind. [`read`] reads a folder in Karmada's layout, `<group>/<version>/<Kind>/customizations.yaml`. It also reads Karmada's
@@ -23,8 +23,8 @@ use serde_json::Value;
 
 use crate::lua::{Configurable, CustomizationError, Pool, Scripts};
 
-/// Names of the files that are read: Karmada's (`configurableInterpreterFile` of its `thirdparty/manager.go`), and that of the
-/// scripts of this crate.
+/// Names of the files that are read: Karmada's (`configurableInterpreterFile` of its `thirdparty/manager.go`), and the
+/// file of the scripts of this crate.
 const FILES: [&str; 2] = ["customizations.yaml", "customization.yaml"];
 /// Levels of folders below the one that is read. Karmada's layout has three; a link to a parent ends here.
 const DEPTH_MAX: usize = 12;

@@ -9,9 +9,9 @@ use http::{Request, Response};
 use http_body_util::BodyExt;
 use k8s_openapi::api::apps::v1::Deployment;
 use kctl_interpreter::{
-    function::{Interpreted, Rule},
+    function::{Interpreted, IntoComponents, IntoReplicas, Rule},
     kind::Gvk,
-    operation::Operation,
+    operation::{Component, Operation, ReplicaRequirements, Replicas},
     webhook::{Certificate, ClientConfig, Configuration, Metrics, Webhook, WebhookOptions},
 };
 use kube::{Client, Config, client::Body};
@@ -200,6 +200,38 @@ async fn every_failure_is_answered_200_with_the_uid() {
         assert!(response["status"]["message"].as_str().unwrap().contains(message), "{message}: {response}");
     }
     assert_eq!(world.ask(&named("web")).await.2["response"]["healthy"], true, "it goes on after a panic");
+}
+
+#[tokio::test]
+async fn quantities_are_canonical_and_invalid_ones_fail() {
+    let requirements = |memory: &str| {
+        let resource_request = [("memory".to_owned(), memory.to_owned())].into();
+        ReplicaRequirements { resource_request, ..ReplicaRequirements::default() }
+    };
+    let memory_of = |object: &Deployment| object.metadata.name.clone().unwrap_or_default();
+    let rules = vec![
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretReplica), move |object| async move {
+            Replicas { replicas: 1, requirements: Some(requirements(&memory_of(&object))) }.into_result()
+        }),
+        Rule::read::<Deployment, _, _>(about(Operation::InterpretComponent), move |object| async move {
+            let replica_requirements = Some(requirements(&memory_of(&object)));
+            vec![Component { name: "main".into(), replicas: 1, replica_requirements }].into_result()
+        }),
+    ];
+    let world = World::with_rules(rules, WebhookOptions::default()).await;
+    for (operation, pointer) in [
+        ("InterpretReplica", "/response/replicaRequirements/resourceRequest/memory"),
+        ("InterpretComponent", "/response/components/0/replicaRequirements/resourceRequest/memory"),
+    ] {
+        let (_, _, answer) = world.ask(&context(operation, &object("1024Mi", &json!({})), &json!({}))).await;
+        assert_eq!(answer.pointer(pointer), Some(&json!("1Gi")), "{answer}");
+        let (_, _, answer) = world.ask(&context(operation, &object("half", &json!({})), &json!({}))).await;
+        let response = &answer["response"];
+        assert_eq!((&response["successful"], &response["status"]["code"]), (&json!(false), &json!(500)), "{response}");
+        let message = response["status"]["message"].as_str().unwrap();
+        assert!(message.starts_with("invalid answer of `function` (src/main.rs:7), Interpret"), "{message}");
+        assert!(message.contains("\"half\" is not a quantity"), "{message}");
+    }
 }
 
 /// A kind of which not every object can be serialized: the keys of a JSON object are strings.

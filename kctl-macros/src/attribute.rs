@@ -1,7 +1,7 @@
 //! Options of `#[admission]` and `#[interpreter]`. Tokens → `Input`: what the user wrote, without rules.
 //!
-//! Nothing here stops at a mistake: a syntax error is kept in `Input::mistakes` beside the options that could be
-//! read, and reading continues after the next comma. So `#[interpreter(op = , crate = kctl)]` is one error, and the
+//! Nothing here stops at a mistake. A syntax error is kept in `Input::mistakes`, in addition to the options that could
+//! be read, and reading continues after the next comma. So `#[interpreter(op = , crate = kctl)]` is one error, and the
 //! attribute still knows its crate.
 //!
 //! | written | read as |
@@ -116,8 +116,8 @@ impl Input {
     }
 
     /// Reports options that the attribute does not have, with `code`, and options that are given twice, with K0022.
-    /// The help for an unknown option is that of its synonym, the nearest known one, or the list of all. A help that
-    /// several words share is shown once.
+    /// The help for an unknown option names its synonym, the nearest known one, or the list of all. A help that several
+    /// words share is shown once.
     ///
     /// `#[admission]` and `#[interpreter]` use it. `#[controller]` has `controller/check/unknown_option.rs`.
     pub(crate) fn check_known_and_unique(&self, known: &KnownOptions, errors: &mut Errors) {
@@ -180,7 +180,7 @@ pub(crate) fn without_groups(expr: Expr) -> Expr {
     }
 }
 
-/// Reads a value. A lone `*`, by which people mean all of something, has its own message: as an expression it would
+/// Reads a value. A lone `*`, which people write for all of something, has its own message: as an expression it would
 /// be an unfinished dereference.
 pub(crate) fn parse_expression(input: ParseStream<'_>) -> Result<Expr> {
     let ahead = input.fork();

@@ -1,9 +1,10 @@
 //! The error codes of kctl: a number and a short title each, as in the book (`guide/errors.md`).
 //!
-//! The first table has the codes that the attributes of this crate report, each with its reason. The second one has
-//! those of other crates. They stand there as literals, because `#[diagnostic::on_unimplemented]` takes no constants.
+//! The first table has the codes that the attributes of this crate report, each with its reason. The second one has the
+//! codes of other crates. They are written there as literals, because `#[diagnostic::on_unimplemented]` takes no
+//! constants.
 //!
-//! A code is never reused: people search for it, and old answers must stay right. A new error takes the next free
+//! A code is never reused: people search for it, and old answers must remain right. A new error takes the next free
 //! number, a case in `tests/ui` (its `README.md` lists the cases of each code), and a section in the book.
 
 use std::fmt;
@@ -36,7 +37,7 @@ macro_rules! codes {
 
 codes! {
     /// The item is a method, an `impl`, an enum or another item: `check::function_form` and `check::check`.
-    NOT_ON_A_CONTROLLER = 1, "`#[controller]` goes on a function or a struct";
+    NOT_ON_A_CONTROLLER = 1, "`#[controller]` must be applied to a function or a struct";
     /// `of` is an option of the struct form. A function has the kind in its first parameter.
     OF_ON_A_FUNCTION = 2, "the kind of a function is the type of its first parameter";
     /// Reported at `fn`, because `async` is missing there.
@@ -48,7 +49,7 @@ codes! {
     NOT_A_RESULT_OF_ACTION = 5, "a reconcile function returns `Result<Action>`";
     /// A parameter is missing or superfluous, or the two are swapped.
     NOT_TWO_PARAMETERS = 6, "a reconcile function has two parameters";
-    /// The second parameter is not a `Context`, or that of another controller, of the kind or of its spec.
+    /// The second parameter is not a `Context`, or the `Context` of another controller, of the kind or of its spec.
     NOT_A_CONTEXT = 7, "the second parameter is the controller's `Context`";
     /// Objects are shared with the cache, so a reference or a value can't be the first parameter.
     NOT_AN_ARC = 8, "the first parameter must be `Arc<Kind>`";
@@ -66,7 +67,7 @@ codes! {
     MISSING_MAPPER = 14, "a watched kind needs a mapper";
     /// Also for wildcards: a role lists its verbs.
     UNKNOWN_VERB = 15, "no such verb";
-    /// The options in the parentheses of a kind are those of `RelationOption`.
+    /// The options in the parentheses of a kind are the variants of `RelationOption`.
     UNKNOWN_RELATION_OPTION = 16, "a relation has no such option";
     /// API servers require a qualified name: `IsQualifiedName` in `k8s.io/apimachinery`.
     INVALID_FINALIZER = 17, "not a valid finalizer name";
@@ -84,8 +85,8 @@ codes! {
     FUNCTION_WITH_FINALIZER = 23, "a function can't clean up";
     /// An error of `syn`, with the form of the options as help.
     SYNTAX = 24, "the attribute can't be read";
-    /// `primary = …`, `rbac = …`, `of = Kind(…)`: what stands there would be lost without a message.
-    FORM_OF_ANOTHER_OPTION = 25, "an option in the form of another one";
+    /// `primary = …`, `rbac = …`, `of = Kind(…)`: the value would be lost without a message.
+    FORM_OF_ANOTHER_OPTION = 25, "an option in the form of another option";
     /// A string instead of a function, or a function or number instead of a string.
     STRING_OR_FUNCTION = 26, "wrong value type: string or function";
     /// `namespaces = "default"` lacks its brackets.
@@ -108,7 +109,7 @@ codes! {
     /// `metadata` or `as` where the whole object is needed, or where nothing is cached.
     PART_OF_AN_OBJECT = 49, "a part where the whole is needed";
     /// The attribute adds a type of the function's name, which needs a free function.
-    NOT_ON_AN_INTERPRETER = 50, "`#[interpreter]` goes on a function";
+    NOT_ON_AN_INTERPRETER = 50, "`#[interpreter]` must be applied to a function";
     /// `op` is missing, or has no value yet.
     MISSING_OPERATION = 51, "an interpreter needs its operation";
     /// Operations are spelled as Karmada spells them, without quotes, one for each function.
@@ -152,10 +153,10 @@ codes! {
     /// A field's type in the same file. For types of other files rustc reports the missing traits.
     PART_WITHOUT_SCHEMA = 90, "a part without `#[schema]`";
     /// The attribute adds a type of the function's name, which needs a free function.
-    NOT_ON_AN_ADMISSION = 100, "`#[admission]` goes on a function";
+    NOT_ON_AN_ADMISSION = 100, "`#[admission]` must be applied to a function";
     /// Exactly one of the two words.
     NEITHER_VALIDATES_NOR_MUTATES = 101, "an admission function validates or mutates";
-    /// The options are those of the webhook configuration, in snake case.
+    /// The options are named after the webhook configuration, in snake case.
     UNKNOWN_ADMISSION_OPTION = 102, "unknown option of an admission function";
     /// The object, the request or both, borrowed as the action needs it.
     ADMISSION_PARAMETERS = 103, "parameters of an admission function";
@@ -169,10 +170,10 @@ codes! {
     /// A webhook is for one kind, a conversion for two versions.
     GENERIC_FUNCTION = 107, "generic functions have no kind";
     /// Not a free function, or an attribute with options other than `crate`.
-    NOT_ON_A_CONVERSION = 111, "`#[conversion]` goes on a function";
+    NOT_ON_A_CONVERSION = 111, "`#[conversion]` must be applied to a function";
     /// One parameter by value, and another version as the result.
     CONVERSION_SIGNATURE = 112, "parameter and result of a conversion";
-    /// kube's derive makes a type of the kind's name beside the struct.
+    /// kube's derive makes a type of the kind's name next to the struct.
     STRUCT_NAMED_AS_ITS_KIND = 117, "the struct has the name of its kind";
     /// `Instant` and references, for which the help names a type that JSON can hold.
     TYPE_NOT_STORABLE = 118, "a type that no object can store";

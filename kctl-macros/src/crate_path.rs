@@ -7,7 +7,7 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{ExprPath, Path, TypePath};
 
-/// The path of the option `crate = path`. `None` stands for `::kctl`.
+/// The path of the option `crate = path`. `None` means `::kctl`.
 ///
 /// It is an expression and not a `Path`, because the parsers of options read values as expressions; both print the
 /// same tokens.

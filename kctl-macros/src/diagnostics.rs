@@ -15,7 +15,7 @@ use syn::Error;
 
 use crate::codes::{self, Code};
 
-/// The mistakes that were found so far, in the order of discovery. A check goes on after a mistake, with a value that
+/// The mistakes that were found so far, in the order of discovery. A check continues after a mistake, with a value that
 /// causes no further one.
 #[derive(Default)]
 pub(crate) struct Errors(Option<Error>);
@@ -56,7 +56,7 @@ impl Errors {
         self.0.as_ref().map_or(0, |all| all.clone().into_iter().count())
     }
 
-    /// Returns all mistakes. The caller has found at least one and can't go on.
+    /// Returns all mistakes. The caller has found at least one and can't continue.
     pub(crate) fn into_error(self) -> Error {
         self.0.unwrap_or_else(|| Error::new(Span::call_site(), "the attribute has a mistake"))
     }

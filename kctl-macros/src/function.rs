@@ -1,8 +1,8 @@
 //! Functions below an attribute: the signature, and types as text.
 //!
 //! Macros can't resolve types. `Arc<Pod>`, `std::sync::Arc<v1::Pod>` and an alias of either are one type to rustc and
-//! three to a macro. So helpers here compare the last segment of a path, and callers use them only to word a help or
-//! to reject what can't be right under any import.
+//! three to a macro. So helpers here compare the last segment of a path. Callers use them only to word a help, or to
+//! reject what can't be right under any import.
 
 use proc_macro2::{Delimiter, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident};
@@ -17,7 +17,7 @@ use syn::{
 use crate::{codes::Code, diagnostics::Errors, source_file};
 
 /// A function without its body. The body is not parsed, because a function that is half typed still has a name and a
-/// signature, and because the compiler parses it anyway.
+/// signature. The compiler parses it anyway.
 #[derive(Clone)]
 pub(crate) struct Function {
     /// Attributes below the one that is expanded.
@@ -56,14 +56,14 @@ impl Function {
     pub(crate) fn check_free(&self, attribute: &str, code: Code, errors: &mut Errors) -> bool {
         let is_method = self.is_method();
         if is_method {
-            let what = format!("`{attribute}` goes on a function, not on a method");
+            let what = format!("`{attribute}` must be applied to a function, not on a method");
             errors.push(self.receiver_or_name(), code, &what, "move the function out of the `impl`");
         }
         !is_method
     }
 
-    /// Returns the part of the signature by which the function is generic: its type parameters, or the type of a parameter
-    /// with `impl Trait`. The lifetime of a borrowed parameter is not one; the kind itself has no lifetime.
+    /// Returns the part of the signature that makes the function generic: its type parameters, or the type of a
+    /// parameter with `impl Trait`. The lifetime of a borrowed parameter is not one; the kind itself has no lifetime.
     pub(crate) fn generic_part(&self) -> Option<TokenStream> {
         let generics = &self.sig.generics;
         let is_lifetime = |parameter: &GenericParam| matches!(parameter, GenericParam::Lifetime(_));
@@ -119,8 +119,8 @@ impl Function {
     }
 }
 
-/// The parts of a function that `emit` needs beside its parameters. The attributes of functions put a type of the same name
-/// beside it.
+/// The parts of a function that `emit` needs in addition to its parameters. The attributes of functions emit a type of
+/// the same name next to it.
 pub(crate) struct Head {
     /// The function's name, which its type gets, too.
     pub(crate) name: Ident,
@@ -146,15 +146,15 @@ impl Head {
     }
 }
 
-/// Returns an identifier with another span. A raw one stays raw: `Ident::new` panics on `r#type`.
+/// Returns an identifier with another span. A raw one remains raw: `Ident::new` panics on `r#type`.
 pub(crate) fn with_span(name: &Ident, span: Span) -> Ident {
     let mut name = name.clone();
     name.set_span(span);
     name
 }
 
-/// Returns the name of a local variable in generated code. It is never that of the function, which the variable would
-/// hide from its call.
+/// Returns the name of a local variable in generated code. It is never the function's name: the variable would shadow
+/// the function.
 pub(crate) fn local_name(name: &str, function: &Ident, span: Span) -> Ident {
     if function == name { format_ident!("{name}_", span = span) } else { Ident::new(name, span) }
 }
@@ -195,7 +195,8 @@ pub(crate) fn item_keyword(item: &TokenStream) -> Option<Ident> {
 }
 
 /// Removes what surrounds a type without giving it another meaning, at any depth: the invisible groups of fragments of
-/// `macro_rules!`, such as `$kind:ty`, and parentheses. Around `dyn A + B` they stay, because rustc rejects `&dyn A + B`.
+/// `macro_rules!`, such as `$kind:ty`, and parentheses. Around `dyn A + B` they are kept, because rustc rejects
+/// `&dyn A + B`.
 pub(crate) fn remove_groups(ty: &mut Type) {
     while let Type::Group(TypeGroup { elem, .. }) | Type::Paren(TypeParen { elem, .. }) = ty {
         if matches!(**elem, Type::TraitObject(_) | Type::ImplTrait(_)) {
@@ -229,8 +230,9 @@ pub(crate) fn strip_pointers(ty: &Type) -> &Type {
     }
 }
 
-/// Returns the kind that the user meant with the type of an object: behind references and `Arc`s, or else behind a type
-/// with one argument, such as `Rc<Pod>` or `A<Pod>` after `use std::sync::Arc as A`. The metadata of a kind is a kind.
+/// Returns the kind that the user meant with the type of an object: the type behind references and `Arc`s. Otherwise it
+/// is behind a type with one argument, such as `Rc<Pod>` or `A<Pod>` after `use std::sync::Arc as A`. The metadata of a
+/// kind is a kind.
 pub(crate) fn strip_any_pointer(ty: &Type) -> &Type {
     let stripped = strip_pointers(ty);
     if !std::ptr::eq(stripped, ty) {

@@ -6,13 +6,13 @@
 //!
 //! | step | input → output | may fail |
 //! |---|---|---|
-//! | *parse* | tokens → what the user wrote, without rules | collects syntax errors and goes on |
+//! | *parse* | tokens → what the user wrote, without rules | collects syntax errors and continues |
 //! | *check* | what was written → the model: plain data, valid | reports all mistakes at once, each at the smallest wrong token |
 //! | *emit* | model → code | never |
 //! | *recover* | errors → the user's item, stubs, and the errors | never |
 //!
-//! The stubs stand for the types that the rest of the file names, such as the controller of a function. So one
-//! mistake is one error, and completion in an editor goes on while an attribute is half typed.
+//! The stubs replace the types that the rest of the file names, such as the controller of a function. So one mistake is
+//! one error, and completion in an editor works while an attribute is half typed.
 //!
 //! A diagnostic has three parts: what is wrong, `help:` with what to write, and a code such as `code: K0042`, which
 //! the [book](https://github.com/kctl-rs/kctl/blob/main/guide/errors.md) explains:
@@ -94,7 +94,7 @@ use proc_macro::TokenStream;
 ///
 /// # Expansion
 ///
-/// The function itself, callable as before, and beside it:
+/// The function itself, callable as before, and in addition:
 ///
 /// * a unit struct of the same name, for `App::admission::<name>()`;
 /// * `impl Admits`, with the kind, the options and a closure that calls the function;
@@ -109,9 +109,8 @@ pub fn admission(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// # Expansion
 ///
-/// The function itself, callable as before, and beside it a unit struct of the same name with `impl
-/// Converts`, for `App::conversion::<name>()`. The types of the parameter and the result become the
-/// two versions.
+/// The function itself, callable as before, and in addition a unit struct of the same name with `impl Converts`, for
+/// `App::conversion::<name>()`. The types of the parameter and the result become the two versions.
 #[proc_macro_attribute]
 pub fn conversion(options: TokenStream, item: TokenStream) -> TokenStream {
     conversion::expand(options.into(), &item.into()).into()
@@ -122,12 +121,12 @@ pub fn conversion(options: TokenStream, item: TokenStream) -> TokenStream {
 /// # Expansion
 ///
 /// For a function, the function itself and a struct of the same name. For a struct, the struct.
-/// Beside it:
+/// In addition:
 ///
 /// * `impl Controller`, whose `spec()` returns the declaration as data: the `generate-…` commands
 ///   and the manager read it;
-/// * one type per kind that stands for its declared verbs (`Verbs`). `Context` takes it as a type parameter,
-///   which is why an operation that is not declared does not compile;
+/// * one type per kind that represents its declared verbs (`Verbs`). `Context` takes it as a type parameter, which is
+///   why an operation that is not declared does not compile;
 /// * `impl Reconcile` for a function.
 #[proc_macro_attribute]
 pub fn controller(options: TokenStream, item: TokenStream) -> TokenStream {
@@ -138,9 +137,8 @@ pub fn controller(options: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// # Expansion
 ///
-/// The function itself, callable as before, and beside it a unit struct of the same name with `impl
-/// Interpreter`, for `App::interpreter::<name>()`. Two functions for the same operation and kind in
-/// one module are a compile error.
+/// The function itself, callable as before, and in addition a unit struct of the same name with `impl Interpreter`, for
+/// `App::interpreter::<name>()`. Two functions for the same operation and kind in one module are a compile error.
 #[proc_macro_attribute]
 pub fn interpreter(options: TokenStream, item: TokenStream) -> TokenStream {
     interpreter::expand(options.into(), &item.into()).into()

@@ -51,9 +51,9 @@ pub(crate) fn uniqueness_guard(name: &Ident) -> TokenStream {
 
 /// Emits the user's item, a stub with the function's name, and the errors.
 ///
-/// The stub can be registered, so that one mistake is one error, and completion goes on in a function that is half
-/// typed. `impls` returns its trait implementations, whose bodies are `unreachable!()`: the errors fail the build, so
-/// nothing calls them.
+/// The stub can be registered, so that one mistake is one error, and completion works in a function that is half typed.
+/// `impls` returns its trait implementations, whose bodies are `unreachable!()`: the errors fail the build, so nothing
+/// calls them.
 ///
 /// A method gets no stub, because an `impl` contains nothing but methods. An item that is not a function has no name
 /// that a stub could take.
@@ -64,7 +64,7 @@ pub(crate) fn recover(
     impls: impl FnOnce(&Ident) -> TokenStream,
 ) -> TokenStream {
     let errors = errors.to_compile_error();
-    // An `impl` can contain only methods, so a stub type can't stand there.
+    // An `impl` can contain only methods, so a stub type can't be emitted there.
     let function = function.filter(|function| !function.is_method());
     let stub = function.map(|function| {
         let (name, vis) = (&function.sig.ident, &function.vis);

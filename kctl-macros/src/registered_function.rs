@@ -54,7 +54,7 @@ pub(crate) struct FunctionAttribute {
 pub(crate) struct Registration {
     /// The type that two functions with the same purpose both define. Empty if the runtime alone finds duplicates.
     pub(crate) guard: TokenStream,
-    /// Type aliases and checks beside the implementation.
+    /// Type aliases and checks in addition to the implementation.
     pub(crate) items: TokenStream,
     /// Associated types of the implementation.
     pub(crate) types: TokenStream,
@@ -76,7 +76,7 @@ impl FunctionAttribute {
     ) -> Result<&'a Function> {
         let Some(function) = function else {
             let (what, help) =
-                (format!("`{}` goes on a function", self.name), format!("put it on `{}`", self.signature));
+                (format!("`{}` must be applied to a function", self.name), format!("put it on `{}`", self.signature));
             errors.push(item_keyword(item), self.misplaced, &what, &help);
             return Err(std::mem::take(errors).into_error());
         };
@@ -148,7 +148,7 @@ impl FunctionAttribute {
     }
 }
 
-/// A reference by which a function takes its object.
+/// The reference type of a function's object parameter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Borrow {
     /// `&Kind`. Changes would be lost, so the function must not be able to make them.
@@ -189,8 +189,8 @@ fn kind_behind(ty: &Type) -> &Type {
     argument.map_or(ty, kind_behind)
 }
 
-/// Returns the name of a type alias with the span of the user's type: rustc shows an error about the alias there, such as
-/// that the type is not a kind.
+/// Returns the name of a type alias with the span of the user's type. There rustc shows an error about the alias, such
+/// as that the type is not a kind.
 pub(crate) fn alias_name(name: &str, ty: &Type) -> Ident {
     format_ident!("{name}", span = ty.span())
 }

@@ -38,7 +38,7 @@ struct Options {
     krate: syn::Path,
 }
 
-/// Expands `#[kctl::test]`. After a mistake the function stays, so that its callers still compile.
+/// Expands `#[kctl::test]`. After a mistake the function is kept, so that its callers still compile.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     let function: ItemFn = match syn::parse2(item.clone()) {
         Ok(function) => function,

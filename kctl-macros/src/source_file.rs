@@ -1,11 +1,11 @@
-//! The source file around an attribute: some mistakes show only beside another item.
+//! The source file around an attribute: some mistakes show only in the context of another item.
 //!
 //! A macro receives one item. `Site` as the primary of a controller is an error if the file has `struct Site` without
-//! `#[resource]`, and rustc would report every trait that is missing instead of the attribute. So the checks read the
-//! file from disk.
+//! `#[resource]`. Otherwise rustc would report every trait that is missing instead of the attribute. So the checks read
+//! the file from disk.
 //!
 //! They report a mistake only if the file leaves no doubt: no macro, no `use` and no second definition could give the
-//! name another meaning. Otherwise they stay silent, and rustc reports what it finds.
+//! name another meaning. Otherwise they report nothing, and rustc reports what it finds.
 //!
 //! | search | the mistake |
 //! |---|---|
@@ -16,7 +16,7 @@
 //! | `is_controller` | an attribute on the `impl` of a struct (K0001) |
 //! | `definitions_of`, `items_of` | a struct without `#[resource]` or `#[schema]` (K0030, K0090) |
 //!
-//! Most files need no parser: a search in the characters comes first, because parsing a file of a thousand lines takes
+//! Most files need no parser. A search in the characters comes first, because parsing a file of a thousand lines takes
 //! longer than the rest of the macro.
 
 use syn::{Attribute, File, Ident, ImplItem, Item, ItemStruct, LitStr, Signature, TraitItem, Type, parse::ParseStream};
@@ -46,7 +46,7 @@ fn places_of(text: &str, phrase: &str) -> Vec<usize> {
     text.match_indices(phrase).map(|(start, _)| start).filter(is_whole_word).collect()
 }
 
-/// Returns all items, including those of inline modules, in the order of the file. Items in function bodies are not
+/// Returns all items, including items of inline modules, in the order of the file. Items in function bodies are not
 /// included.
 pub(crate) fn items_of(file: &File) -> Vec<&Item> {
     let mut all = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn items_of(file: &File) -> Vec<&Item> {
     all
 }
 
-/// Appends items and, after each inline module, those of the module.
+/// Appends items and, after each inline module, the items of the module.
 fn flatten<'a>(items: &'a [Item], all: &mut Vec<&'a Item>) {
     for item in items {
         all.push(item);
@@ -140,7 +140,7 @@ pub(crate) fn unique_signature(text: &str, name: &Ident) -> Option<syn::Signatur
     found.next().is_none().then_some(signature)
 }
 
-/// Returns `true` if the only function of this name stands in an `impl` or a `trait`, with one of the attributes.
+/// Returns `true` if the only function of this name is in an `impl` or a `trait`, with one of the attributes.
 pub(crate) fn is_associated(text: &str, name: &Ident) -> bool {
     let places = places_of(text, &format!("fn {name}"));
     let [start] = places[..] else { return false };
@@ -162,8 +162,8 @@ pub(crate) fn is_associated(text: &str, name: &Ident) -> bool {
     })
 }
 
-/// Returns `true` unless the indentation shows that the function at this offset stands in a module or at the top: then the
-/// file is not parsed.
+/// Returns `true` unless the indentation shows that the function at this offset is in a module or at the top level.
+/// Then the file is not parsed.
 fn may_be_associated(text: &str, function: usize) -> bool {
     let indentation = |line: &str| line.len() - line.trim_start().len();
     let line = text[..function].rfind('\n').map_or(0, |end| end + 1);

@@ -133,7 +133,7 @@ macro_rules! reads_a_view {
     };
 }
 
-/// Never implemented: stands for the fields that `reads = K(metadata)` leaves out.
+/// Never implemented: represents the fields that `reads = K(metadata)` leaves out.
 #[diagnostic::on_unimplemented(
     message = "`{C}` reads the metadata of `{K}` alone: specification and status are not in its cache",
     label = "not the whole `{K}`",
@@ -142,7 +142,7 @@ macro_rules! reads_a_view {
 )]
 pub trait ReadsMore<C, K, V> {}
 
-/// Never implemented: stands for the fields that `reads = K(as = V)` leaves out.
+/// Never implemented: represents the fields that `reads = K(as = V)` leaves out.
 #[diagnostic::on_unimplemented(
     message = "`{C}` reads `{K}` as `{V}`: nothing else of it is in its cache",
     label = "not the whole `{K}`",

@@ -1,14 +1,14 @@
 //! Freezes all tasks of one simulated process at once, as SIGSTOP freezes a real one.
 //!
 //! The simulator runs several processes on one thread and one clock, so it can stop none of them by itself. Each task of
-//! a process is therefore wrapped: while the process is frozen, a task that is woken is noted instead of polled. Timers go
-//! on meanwhile, as the monotonic clock of a real process does. When the process continues, its tasks find that their
-//! deadlines have passed. They continue one after the other, in an order that the simulator chooses: a scheduler may run
-//! one thread for a while before another one.
+//! a process is therefore wrapped: while the process is frozen, a task that is woken is noted instead of polled. Timers
+//! continue to run, as the monotonic clock of a real process does. When the process continues, its tasks find that
+//! their deadlines have passed. They continue one after the other, in an order that the simulator chooses: a scheduler
+//! may run one thread for a while before the next.
 //!
 //! Tasks inherit their process: [`spawn`] wraps a task if the task that spawns it is wrapped. A program outside of the
 //! simulator has no freezer, and its tasks are spawned as they are. A task that user code spawns with [`tokio::spawn`]
-//! is not wrapped and goes on.
+//! is not wrapped and is not frozen.
 
 use std::{
     cell::RefCell,
@@ -22,8 +22,8 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{task::JoinSet, time::sleep};
 
-/// Time between two tasks that continue. Simulated time goes on when the first one waits for something else, such as the
-/// response to its request.
+/// Time between two tasks that continue. Simulated time advances when the first one waits for something else, such as
+/// the response to its request.
 const RESUME_INTERVAL: Duration = Duration::from_millis(1);
 
 thread_local! {
@@ -81,7 +81,7 @@ impl Freezer {
         self.state.lock().is_frozen = true;
     }
 
-    /// Lets the tasks continue, those that were woken meanwhile one after the other. Returns when all of them have
+    /// Lets the tasks continue, one after the other if they were woken while frozen. Returns when all of them have
     /// continued, or the process is frozen again.
     pub async fn thaw(&self, order: ThawOrder) {
         self.state.lock().is_frozen = false;

@@ -1,4 +1,4 @@
-//! Keys: the names by which queues hold objects and stores find them.
+//! Keys identify objects in queues and stores.
 //!
 //! A key is a namespace and a name, like `types.NamespacedName` in Go. [`ObjectKey`] is the plain form, which the
 //! untyped stages use: [`store`](crate::store), [`handler`](crate::handler) and [`queue`](crate::queue).
@@ -22,7 +22,7 @@ use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label};
 /// The namespace and name of an object whose kind is known from elsewhere, for example from the queue that holds the
 /// key.
 ///
-/// A key says nothing about the identity of an object over time: a new object of the same name has the same key and
+/// A key says nothing about the identity of an object over time. A new object of the same name has the same key and
 /// another `uid`. Keys sort by namespace first, then by name; cluster-scoped objects come first.
 ///
 /// ```
@@ -65,8 +65,8 @@ impl fmt::Display for ObjectKey {
 
 /// Parses `NAMESPACE/NAME`, or the `NAME` of a cluster-scoped object: the form that [`Display`](fmt::Display) writes.
 ///
-/// The rule for the name is that of Kubernetes for all kinds (`IsValidPathSegmentName`), because the kind is not known
-/// here. Most kinds allow fewer names.
+/// The rule for the name is the one that Kubernetes has for all kinds (`IsValidPathSegmentName`), because the kind is
+/// not known here. Most kinds allow fewer names.
 ///
 /// ```
 /// use kctl_runtime::key::ObjectKey;

@@ -1,13 +1,13 @@
 //! Removes `metadata.managedFields` from the JSON of an object before it is cached.
 //!
-//! No reader of the cache needs these fields, and they take up to half of an object's bytes. The rest of the JSON stays
-//! as it is, byte for byte: it is cut, not parsed and written again.
+//! No reader of the cache needs these fields, and they take up to half of an object's bytes. The rest of the JSON is
+//! unchanged, byte for byte: the fields are cut out, and the rest is not parsed and written again.
 
 /// Returns `json` without the member whose value is `managed_fields`, and with `first` inserted after the opening
 /// brace.
 ///
 /// `managed_fields` must be a subslice of `json`: its address is the position. `first` is a list of members, each
-/// followed by a comma; it may be empty. Everything else stays byte for byte.
+/// followed by a comma; it may be empty. Everything else is kept byte for byte.
 pub(crate) fn remove(json: &str, managed_fields: Option<&str>, first: &str) -> Box<str> {
     let (before, after) = match managed_fields {
         Some(value) => split_member(json, value),

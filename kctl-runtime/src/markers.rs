@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// API servers do not know it.
 pub(crate) const ROOT: &str = "x-kctl-root";
 
-/// Schema key beside a `format` that a marker set, to tell it from the format of the Rust type.
+/// Schema key next to a `format` that a marker set, to tell it from the format of the Rust type.
 pub(crate) const FORMAT: &str = "x-kctl-format";
 
 /// A schema transform with the markers of one field or type, as JSON.
@@ -55,7 +55,7 @@ fn apply(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
     if markers.contains_key("schemaless") {
         schema.retain(|key, _| key == "description");
     }
-    // Keywords beside the `anyOf` of an `Option` would be overwritten when its alternatives are joined.
+    // Keywords next to the `anyOf` of an `Option` would be overwritten when its alternatives are joined.
     let is_option = schema.get("anyOf").and_then(Value::as_array).is_some_and(
         |all| matches!(all.as_slice(), [Value::Object(value), null] if is_null(null) && !value.contains_key("$ref")),
     );
@@ -72,13 +72,13 @@ fn apply(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns `true` if the schema, or that of an `Option`'s value, lists its allowed values.
+/// Returns `true` if the schema, or the schema of an `Option`'s value, lists its allowed values.
 fn is_choice(schema: &Map<String, Value>) -> bool {
     let value = schema.get("anyOf").and_then(Value::as_array).and_then(|all| all.first()?.as_object());
     schema.contains_key("enum") || value.is_some_and(|value| allowed_values(value).is_some())
 }
 
-/// Applies markers to a schema that is not an `Option`, then those of its items and values.
+/// Applies markers to a schema that is not an `Option`, then the markers of its items and values.
 fn apply_to_value(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
     for (name, key) in PLAIN {
         if let Some(value) = markers.get(name) {
@@ -165,7 +165,7 @@ fn rules(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
     }
 }
 
-/// Returns the CEL rules that the markers stand for, such as `self == oldSelf` for `immutable`.
+/// Returns the CEL rules that implement the markers, such as `self == oldSelf` for `immutable`.
 pub(crate) fn rules_of(markers: &Map<String, Value>) -> Vec<Value> {
     let list = |name: &str| markers.get(name).and_then(Value::as_array).into_iter().flatten();
     let mut found = Vec::new();

@@ -3,10 +3,10 @@
 //! A write of a reconcile comes back as a watch event. For a key that succeeded this is harmless: the next reconcile
 //! finds nothing to do. For a key that failed, met a conflict or was given up, the event would end the wait. The
 //! controller would then run in a hot loop on its own writes. So a reconcile records a number for each version that it
-//! wrote, the handlers compute the same number for each change, and the [queue](crate::queue) compares the two.
+//! wrote. The handlers compute the same number for each change, and the [queue](crate::queue) compares the two.
 //!
 //! The cache may receive the response of a write before the event of an earlier change by another client. The change
-//! to the written version then shows both. A patch that names no field of the spec does not explain a changed spec, and a
+//! to the written version then shows both. A patch that names no field of the spec does not explain a changed spec. A
 //! patch of the status explains neither a changed spec nor changed labels. Such a change still runs the key at once.
 
 use std::{

@@ -1,5 +1,5 @@
-//! The locks of the queue and the store: those of `parking_lot`, and in the tests of this crate locks that shuttle
-//! schedules.
+//! The locks of the queue and the store: locks of `parking_lot`, or locks that shuttle schedules in the tests of this
+//! crate.
 //!
 //! In tests each lock and unlock is a point where shuttle may switch to another task. Tests of schedules therefore see
 //! every interleaving that can happen between two critical sections, without changes to the code under test.

@@ -3,8 +3,8 @@
 //!
 //! A client has one deadline from the accept to the complete head of its first request, including
 //! the TLS handshake. Further deadlines apply to the body of a request, and to the time until the
-//! next one. At the maximum number of connections, the one that has waited for its client the
-//! longest is closed, so that silent clients lock out no other client (slowloris).
+//! next one. At the maximum number of connections, the one that has waited for its client the longest is closed. So
+//! silent clients lock out no other client (slowloris).
 //!
 //! ```
 //! use std::time::Duration;

@@ -50,7 +50,7 @@ pub type MakeDefinition = fn() -> CustomResourceDefinition;
 /// The CRD of a kind; empty for built-in kinds. Generated code fills it in.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Definition {
-    /// Returns the CRD.
+    /// Returns the CRD that the derive of the kind makes.
     pub crd: Option<MakeDefinition>,
     /// Returns the JSON schema with its descriptions.
     pub schema: Option<fn() -> Value>,

@@ -17,7 +17,7 @@
 //! | [`server`](server/index.html) | TLS, connections, certificates from files or memory | `server` |
 //! | [`client`](client/index.html) | calls webhooks of others, as Go's clients do | `client` |
 //!
-//! Hidden modules, such as those of the features `blocking` and `connections`, are for the other crates of kctl.
+//! Hidden modules, such as the modules of the features `blocking` and `connections`, are for the other crates of kctl.
 //!
 //! # The path of a request
 //!
@@ -102,12 +102,11 @@ pub mod server;
 pub mod trust;
 
 #[cfg(feature = "function")]
-pub use self::{
-    call::FunctionInfo,
-    kind::{Definition, Kind, MakeDefinition},
-    metrics::Metrics,
-    routes::routes,
-};
+pub use self::{call::FunctionInfo, kind::Kind, metrics::Metrics, routes::routes};
+// Expansions and `kctl` alone need these. They are hidden, so that they are not a part of the API.
+#[cfg(feature = "function")]
+#[doc(hidden)]
+pub use self::kind::{Definition, MakeDefinition};
 
 /// Implements a trait for tuples of up to twelve functions.
 #[cfg(feature = "function")]

@@ -124,7 +124,7 @@ impl Endpoint for Conversion {
     type Measurement = Measurement;
     type Response = Value;
 
-    /// Returns a higher bound than that of admission: conversions carry many objects at once.
+    /// Returns a higher bound than for admission: conversions carry many objects at once.
     fn body_len_max(&self) -> usize {
         conversion::BODY_LEN_MAX
     }

@@ -25,8 +25,8 @@ const CA_USED_AS_END_ENTITY: &str = "CaUsedAsEndEntity";
 /// Verifies certificates by authorities.
 ///
 /// It also trusts a certificate listed as an authority itself, if its only error is the missing issuer. That covers a
-/// certificate of `openssl req -x509`, and a serving certificate in `caBundle` or `certificate-authority-data` without its
-/// authority, as controller-runtime's envtest and other test servers write it.
+/// certificate of `openssl req -x509`. It also covers a serving certificate in `caBundle` or
+/// `certificate-authority-data` without its authority, as controller-runtime's envtest and other test servers write it.
 #[derive(Debug)]
 pub struct Trust {
     /// The authorities, compared byte for byte.

@@ -1,7 +1,7 @@
 //! The message of a failed request, for logs and conditions.
 
-/// Returns the message of an error. For a rejected request it is that of the API server alone; kube's text repeats the
-/// whole `Status` object.
+/// Returns the message of an error. For a rejected request it is the API server's alone; kube's text repeats the whole
+/// `Status` object.
 pub(crate) fn describe(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.trim().to_owned(),

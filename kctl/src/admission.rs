@@ -40,7 +40,7 @@
 //!
 //! | the function returns | the client gets |
 //! |---|---|
-//! | `Ok(())` | the request goes on |
+//! | `Ok(())` | the request proceeds |
 //! | [`Denial::because`] | 403 Forbidden with the message |
 //! | [`Denial::field`], [`Invalid`] | 422 Invalid with a cause for each field, like the API server's own validation errors |
 //! | a `kube::Error` of another API call | the status of that API server |
@@ -109,7 +109,7 @@ pub mod __private_0_1 {
         note = "code: K0103"
     )]
     pub trait SameKind<K>: Sized {
-        /// Returns the request.
+        /// Returns the same request, with the kind of the first parameter.
         fn request(request: &Admission<Self>) -> &Admission<K>;
     }
 

@@ -37,10 +37,8 @@
 //! # Ok(())
 //! # }
 //! ```
-
-pub use kctl_interpreter::{chain, dependency, division, function, kind, native, operation, quantity, webhook};
-#[cfg(feature = "karmada-chain")]
-pub use kctl_interpreter::{lua, registry, thirdparty, webhook_client};
+//!
+//! Each module lists its items, so that additions to `kctl_interpreter` do not become a part of this crate's API.
 
 /// Turns a function into a resource interpreter, which answers one operation of Karmada for a kind.
 ///
@@ -87,13 +85,118 @@ pub use kctl_interpreter::{lua, registry, thirdparty, webhook_client};
 #[doc(inline)]
 pub use kctl_macros::interpreter;
 
-/// The attribute `#[interpreter]` and the types in its functions. Import it beside `kctl::prelude`.
+/// The attribute `#[interpreter]` and the types in its functions. Import it in addition to `kctl::prelude`.
 pub mod prelude {
     pub use kctl_interpreter::{
         function::ClusterStatus,
         operation::{AggregatedStatusItem, Component, DependentReference, ReplicaRequirements, Replicas},
     };
     pub use kctl_macros::interpreter;
+}
+
+/// The chain of layers, and a layer of your own.
+pub mod chain {
+    #[doc(inline)]
+    pub use kctl_interpreter::chain::{Chain, ChainError, Layer, LayerError, LayerFuture, LayerKind};
+}
+
+/// Validation of dependencies by Karmada's rules.
+pub mod dependency {
+    #[doc(inline)]
+    pub use kctl_interpreter::dependency::{InvalidDependencyError, verify};
+}
+
+/// Division of replicas over clusters, as Karmada's scheduler does it.
+pub mod division {
+    #[doc(inline)]
+    pub use kctl_interpreter::division::{
+        Candidate, DivisionError, Mode, StaticWeight, Strategy, TargetCluster, assign, divide,
+    };
+}
+
+/// Functions as a layer. [`Functions`](function::Functions) takes those of [`#[interpreter]`](macro@interpreter) by their names.
+///
+/// Compile errors name the other traits: those of objects, of statuses, and of what a function may return.
+pub mod function {
+    #[doc(inline)]
+    pub use kctl_interpreter::function::{
+        ClusterStatus, DuplicateFunctionError, FunctionError, FunctionInfo, Functions, InProcess, Interpreted,
+        Interpreter, IntoComponents, IntoDependencies, IntoHealth, IntoReplicas, IntoStatus, IntoUnit, OnTheWire, Rule,
+        Served, StatusItem,
+    };
+}
+
+/// Group, version and kind, by which layers look up their rules.
+pub mod kind {
+    #[doc(inline)]
+    pub use kctl_interpreter::kind::Gvk;
+}
+
+/// Scripts of `ResourceInterpreterCustomization`s.
+#[cfg(feature = "karmada-chain")]
+pub mod lua {
+    #[doc(inline)]
+    pub use kctl_interpreter::lua::{
+        Configurable, Customization, CustomizationError, ErrorClass, Limits, Pool, SCRIPT_FUNCTIONS, SOURCE_BYTES_MAX,
+        Script, ScriptError, ScriptFunction, ScriptInputs, Scripts,
+    };
+}
+
+/// Rules for the built-in kinds of Kubernetes, the last layer of a chain.
+pub mod native {
+    #[doc(inline)]
+    pub use kctl_interpreter::native::{
+        NativeError, handles, interpret, interpret_owned, pod_dependencies, pod_requirements,
+    };
+}
+
+/// The operations as types, with their inputs and results.
+pub mod operation {
+    #[doc(inline)]
+    pub use kctl_interpreter::operation::{
+        AggregateStatus, AggregatedStatusItem, Aggregation, Component, DependentReference, Inputs, InterpretComponent,
+        InterpretDependency, InterpretHealth, InterpretReplica, InterpretStatus, NodeClaim, Object, Op, Operation,
+        Prune, ReplicaRequirements, Replicas, Retain, Retention, ReviseReplica, Revision, UnknownOperationError,
+    };
+}
+
+/// Quantities of resources, such as `100m` or `1Gi`.
+pub mod quantity {
+    #[doc(inline)]
+    pub use kctl_interpreter::quantity::{Format, Quantity, QuantityError, reserialize};
+}
+
+/// A chain whose layers come and go while it is used.
+#[cfg(feature = "karmada-chain")]
+pub mod registry {
+    #[doc(inline)]
+    pub use kctl_interpreter::registry::Registry;
+}
+
+/// Scripts for widely used kinds, as a layer.
+#[cfg(feature = "karmada-chain")]
+pub mod thirdparty {
+    #[doc(inline)]
+    pub use kctl_interpreter::thirdparty::{FolderError, bundled_customizations, read};
+}
+
+/// The server that Karmada calls, for programs without an [`App`](crate::App).
+pub mod webhook {
+    #[doc(inline)]
+    pub use kctl_interpreter::webhook::{
+        API_VERSION, Certificate, CertificateError, ClientConfig, Configuration, ConfigurationError, Metrics,
+        TIMEOUT_SECONDS, Webhook, WebhookError, WebhookOptions, routes, validate,
+    };
+}
+
+/// Webhooks of a control plane, as a layer.
+#[cfg(feature = "karmada-chain")]
+pub mod webhook_client {
+    #[doc(inline)]
+    pub use kctl_interpreter::webhook_client::{
+        CallError, ConfigurationError, KIND, RESPONSE_LEN_MAX, ServiceError, Services, TIMEOUT_DEFAULT,
+        WebhookClientError, Webhooks,
+    };
 }
 
 /// Names used by generated code. Not part of the API: it changes without notice.
@@ -123,7 +226,7 @@ pub mod __private_0_1 {
         note = "code: K0056"
     )]
     pub trait SameKind<K> {
-        /// Returns the object.
+        /// Returns the observed object, as the kind of the first parameter.
         fn object(&self) -> &K;
     }
 

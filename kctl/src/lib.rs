@@ -85,8 +85,8 @@
 //! 3. A worker takes a key from the queue and calls the function with the newest cached state.
 //!    `concurrency = n` sets the number of workers; one key is never reconciled twice at once.
 //! 4. The function reads from the caches and awaits its writes. An error requeues the key with
-//!    backoff. A conflict (409) requeues it when the watch delivers the newer state, and does not
-//!    count as a failure unless more than five follow each other.
+//!    backoff. A conflict (409) requeues it when the watch delivers the newer state. It counts as a failure only if
+//!    more than five follow each other.
 //! 5. [`Action`](reconcile::Action) says when the function wants to be called again without a
 //!    change.
 //!
@@ -201,7 +201,7 @@
 //! | `dev` | yes | the command `dev`, and `kctl::testing` with simulated nodes, on which Pods run. Leave it out of release builds. |
 //! | `testing` | with `dev` | `kctl::testing` and the embedded API server alone: for controllers that need no running Pods |
 //! | `v1_37` | yes | the built-in kinds of Kubernetes 1.37 |
-//! | `v1_33`, `v1_34`, `v1_35`, `v1_36` | no | those of an older Kubernetes; exactly one version has to be on |
+//! | `v1_33`, `v1_34`, `v1_35`, `v1_36` | no | types of an older Kubernetes; exactly one version has to be enabled |
 //! | `sim` | no | `#[kctl::test]` and the simulator in `kctl::testing`. Leave it out of release builds: it turns on `tokio/test-util`. |
 //! | `rules` | with `testing` | `generate-crds` checks CEL rules and patterns |
 //! | `webhook` | no | `#[admission]`, `#[conversion]` and their HTTPS server |
@@ -227,9 +227,8 @@
 //! * `kctl::apiserver` is the embedded API server (feature `testing`), for tests that need more control
 //!   than a test server gives.
 //! * The modules [`reconcile`], [`manifest`], [`store`], [`object`], [`watches`], [`manager`],
-//!   [`key`], [`predicate`] and [`spec`] have items of
-//!   [`kctl_runtime`](https://docs.rs/kctl-runtime), which has more for programs that build on the
-//!   parts of the loop.
+//!   [`key`], [`predicate`] and [`spec`] have items of [`kctl_runtime`](https://docs.rs/kctl-runtime). That crate has
+//!   more for programs that build on the parts of the loop.
 //!
 //! # Where to go next
 //!
@@ -346,9 +345,9 @@ pub use kctl_macros::admission;
 /// | `of = K` | the primary of a struct; a function's is its first parameter |
 ///
 /// The parentheses of a kind contain its verbs (`create`, `patch`, `delete`, …) and the options of
-/// its cache: `when = f` filters changes, `index = f` adds an index, `selector = "app=web"` and
-/// `fields = "…"` restrict the list, `metadata` or `as = View` caches a part, `on = Edge` names
-/// another cluster, and `optional` allows the kind to be absent.
+/// its cache: `when = f` filters changes, `index = f` adds an index, and `optional` allows the kind to be absent.
+/// `selector = "app=web"` and `fields = "…"` restrict the list, `metadata` or `as = View` caches a part, and
+/// `on = Edge` names another cluster.
 ///
 /// # The loop
 ///
@@ -392,7 +391,7 @@ pub use kctl_macros::admission;
 /// assert_eq!(app.specs()[0].name, "configmap");
 /// ```
 ///
-/// A struct, which holds what the program needs beside the cluster, here with a finalizer:
+/// A struct, whose fields hold what the program needs besides the cluster, here with a finalizer:
 ///
 /// ```
 /// use kctl::prelude::*;
@@ -465,8 +464,8 @@ pub use kctl_macros::controller;
 /// directly or through others. With the stored version as a hub, n versions need 2(n − 1)
 /// functions.
 ///
-/// A round trip must lose nothing: a client that reads an old version and writes it back must not
-/// delete what only the new version has. Keep such fields in an annotation.
+/// A round trip must lose nothing. A client that reads an old version and writes it back must not delete what only the
+/// new version has. Keep such fields in an annotation.
 ///
 /// ```
 /// use kctl::prelude::*;
@@ -587,8 +586,8 @@ pub use kctl_macros::resource;
 /// spec.
 ///
 /// It adds the same derives as [`macro@resource`], and allows `#[kctl(…)]` on the type and its
-/// fields. Fields, also those of variants, are camelCase in JSON unless `#[serde(…)]` names them
-/// otherwise; variants keep their names. The attribute has no options.
+/// fields. Fields, including fields of variants, are camelCase in JSON unless `#[serde(…)]` names them otherwise;
+/// variants keep their names. The attribute has no options.
 ///
 /// ```
 /// use kctl::prelude::*;

@@ -3,28 +3,41 @@
 
 /// Reads, writes and results inside a reconcile function.
 ///
-/// [`Context`](reconcile::Context) reads the caches and sends writes, [`Action`](reconcile::Action) says when to run again, and the
-/// traits are bounds for helpers that work with several controllers.
+/// [`Context`](reconcile::Context) reads the caches and sends writes, and [`Action`](reconcile::Action) says when to run again.
+/// Traits such as [`Caches`](reconcile::Caches) and [`Writes`](reconcile::Writes) are bounds for helpers that work with several
+/// controllers; [`bounds`](reconcile::bounds) has those that few programs name.
 pub mod reconcile {
     #[doc(inline)]
     pub use kctl_runtime::reconcile::{
-        Action, Allows, ApiRequest, BuiltIn, Caches, CachesOn, Cluster, ConditionError, Conditions, Context,
-        Controller, Converged, CreateRequest, Creates, Declares, DeclaresFinalizer, DeleteRequest, Deletes, Derived,
-        Error, Events, Finalize, FunctionController, HasRules, HasRulesOn, HasStatus, Live, MayApply, MayBind,
-        MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,
-        MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayToken, MayUpdate, Objects, OnCluster, Owned,
-        Owns, Patches, Reads, ReadsLive, ReadsLiveOn, Reconcile, ReconcileReason, Result, ResultExt, UnreadableObject,
-        WritableBy, Writes, WritesOn, WritesStatus, verb,
+        Action, ApiRequest, Caches, Cluster, ConditionError, Conditions, Context, Controller, Converged, CreateRequest,
+        Creates, DeleteRequest, Deletes, Error, Events, Finalize, HasRules, HasStatus, Live, Objects, OnCluster, Owned,
+        Owns, Patches, Reads, ReadsLive, Reconcile, ReconcileReason, Result, ResultExt, UnreadableObject, Writes,
+        WritesStatus, verb,
     };
+
+    /// Bounds for single verbs, for kinds on other clusters, and for what `#[controller]` implements.
+    ///
+    /// A helper that creates a kind which is not owned is bounded by `Writes<K, Verbs: MayCreate<C, K>>`; one that reads a
+    /// kind on another cluster by `CachesOn<M, K>`. Most programs do with the traits of the prelude, such as
+    /// [`Creates`].
+    pub mod bounds {
+        #[doc(inline)]
+        pub use kctl_runtime::reconcile::{
+            Allows, BuiltIn, CachesOn, Declares, DeclaresFinalizer, Derived, FunctionController, HasRulesOn, MayApply,
+            MayBind, MayCreate, MayDelete, MayDeleteCollection, MayDeletePrimary, MayEvict, MayGetPrimary, MayPatch,
+            MayPatchPrimary, MayPatchStatus, MayScale, MayScalePrimary, MayToken, MayUpdate, ReadsLiveOn, WritableBy,
+            WritesOn,
+        };
+    }
 }
 
-/// CRDs, roles and manifests as values: for tests of what the `generate-…` commands print.
+/// CRDs and roles as values: for tests of what the `generate-…` commands print. The other manifests, such as those of
+/// monitoring, are in `kctl_runtime::manifest`.
 pub mod manifest {
     #[doc(inline)]
     pub use kctl_runtime::manifest::{
-        Change, Checked, DefinitionError, Descriptions, GraphFormat, KindSpec, ManagerOptions, Manifest, Permission,
-        PermissionScope, PermissionTarget, Problem, RbacOptions, Rule, breaking, check, crd_manifests, crds,
-        definitions, graph, manager_rbac, monitoring, permissions, rbac, rbac_of, stream, yaml,
+        DefinitionError, Descriptions, KindSpec, Manifest, Permission, PermissionScope, PermissionTarget, Problem,
+        RbacOptions, crds, definitions, permissions, rbac, yaml,
     };
 }
 

@@ -2,7 +2,8 @@
 
 use std::{fs, path::PathBuf};
 
-use kctl::{Json, from_yaml, json, manifest::breaking};
+use kctl::{Json, from_yaml, json};
+use kctl_runtime::manifest::breaking;
 
 fn crd(case: &Json, key: &str) -> Json {
     let mut crd = json!({

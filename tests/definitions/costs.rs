@@ -3,7 +3,8 @@
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
-use kctl::{Json, from_yaml, manifest::check};
+use kctl::{Json, from_yaml};
+use kctl_runtime::manifest::check;
 
 /// The server reports a larger factor as "more than 100".
 const FACTOR_MAX: f64 = 100.0;

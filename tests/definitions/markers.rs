@@ -8,9 +8,10 @@ use std::{collections::BTreeMap, fs, path::Path};
 use kctl::{
     Json,
     k8s::apimachinery::pkg::util::intstr::IntOrString,
-    manifest::{Descriptions, KindSpec, check, crd_manifests, definitions},
+    manifest::{Descriptions, KindSpec, definitions},
     prelude::*,
 };
+use kctl_runtime::manifest::{check, crd_manifests};
 
 /// All names of a kind, and its scope.
 mod names {

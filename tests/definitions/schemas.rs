@@ -8,9 +8,9 @@ use std::{collections::BTreeMap, fs, path::PathBuf};
 use kctl::{
     Json, from_yaml, json,
     kube::{Client, Error},
-    manifest::check,
 };
 use kctl_apiserver::ApiServer;
+use kctl_runtime::manifest::check;
 
 /// Minimum number of cases.
 const CASES_MIN: usize = 600;

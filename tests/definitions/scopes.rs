@@ -31,7 +31,7 @@ fn rules_of_built_in_kinds_follow_their_scope() {
                 ..PolicyRule::default()
             };
             let mut spec = <idle as kctl::reconcile::Controller>::spec();
-            spec.rbac = vec![ExtraRule { rule, text: "rbac".into(), cluster: String::new(), everywhere: false }];
+            spec.rbac = vec![ExtraRule::new("rbac", rule)];
             let all = permissions(&[spec], "");
             let found = all.iter().find(|permission| permission.verb == "probe").unwrap();
             let expected = if resource["namespaced"] == true {

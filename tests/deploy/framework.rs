@@ -14,11 +14,12 @@ use kctl::{
     Json, json,
     kube::{Client, client::Body},
     manager::lease::ElectionConfig,
-    manifest::{ManagerOptions, RbacOptions, manager_rbac, permissions, rbac_of},
+    manifest::{RbacOptions, permissions},
     prelude::*,
 };
 use kctl_runtime::{
     manager::shards::ShardConfig,
+    manifest::{ManagerOptions, manager_rbac, rbac_of},
     shard::{ShardBy, slot_name},
 };
 use parking_lot::Mutex;

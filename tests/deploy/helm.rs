@@ -143,6 +143,20 @@ async fn charts_render_what_generate_manifests_prints() {
         "--set metrics.serviceMonitor.enabled=true,metrics.prometheusRule.enabled=true,metrics.dashboard.enabled=true";
     check_rendered("podset", chart, monitoring, "--leader-elect --with monitoring").await;
     check_rendered("podset", "--leader-elect --with monitoring", "", "--leader-elect --with monitoring").await;
+    let within = "--objects-in blog --objects-in shop";
+    check_rendered("podset", chart, "--set watchNamespaces={blog,shop}", &format!("{chart} {within}")).await;
+    check_rendered("podset", within, "", within).await;
+    // It has cluster-scoped kinds, and their events are in the namespace `default`.
+    for namespaces in ["blog,shop", "default,shop"] {
+        let options = namespaces.replace(',', " --objects-in ");
+        check_rendered(
+            "multicluster",
+            "",
+            &format!("--set watchNamespaces={{{namespaces}}}"),
+            &format!("--objects-in {options}"),
+        )
+        .await;
+    }
     let limits = "--requests cpu=1 --limits cpu=2,memory=0";
     check_rendered("podset", limits, "", limits).await;
     check_rendered("website", chart, "", chart).await;
@@ -162,6 +176,7 @@ async fn wrong_values_are_rejected_with_a_reason() {
         ("metrics.serviceMonitor.enable=true", "additional properties 'enable' not allowed"),
         ("serviceAccount.create=false", "serviceAccount.name is needed"),
         ("shards=257", "shards"),
+        ("watchNamespaces={a,a}", "watchNamespaces"),
     ] {
         let line = format!("template {RELEASE} {} --set {values}", chart.display());
         let output = helm.command(&line).output().unwrap();
@@ -208,6 +223,58 @@ async fn numbers_in_values_stay_as_they_are_written() {
     }
 }
 
+/// Values for particular clusters: a network without routes to Pods, an operator that denies files, and exempt namespaces.
+const PARTICULAR: &str = "
+hostNetwork: true
+metrics:
+  enabled: true
+  serviceMonitor:
+    enabled: true
+    scrapeTimeout: 5s
+    authorization: { credentials: { name: prometheus, key: token } }
+    tlsConfig: { insecureSkipVerify: false, serverName: website }
+    relabelings: [{ action: labeldrop, regex: pod }]
+    metricRelabelings: [{ action: labeldrop, regex: le }]
+crds: { keep: false }
+webhooks:
+  failurePolicy: Ignore
+  namespaceSelector: { matchLabels: { team: shop } }
+";
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "needs Helm: cargo xtask helm"]
+async fn values_for_particular_clusters_are_rendered() {
+    let helm = Helm::new("shop");
+    let chart = helm.chart("website", "");
+    let file = helm.files.join("particular.yaml");
+    std::fs::write(&file, PARTICULAR).unwrap();
+    let rendered =
+        objects(&helm.run(&format!("template {RELEASE} {} --values {}", chart.display(), file.display())).await);
+    let find = |kind: &str| rendered.iter().find(|object| object["kind"] == kind).unwrap();
+    let pod = &find("Deployment")["spec"]["template"]["spec"];
+    assert_eq!((&pod["hostNetwork"], &pod["dnsPolicy"]), (&json!(true), &json!("ClusterFirstWithHostNet")));
+    let endpoint = json!({
+        "authorization": { "credentials": { "name": "prometheus", "key": "token" } },
+        "metricRelabelings": [{ "action": "labeldrop", "regex": "le" }],
+        "path": "/metrics",
+        "port": "https",
+        "relabelings": [{ "action": "labeldrop", "regex": "pod" }],
+        "scheme": "https",
+        "scrapeTimeout": "5s",
+        "tlsConfig": { "insecureSkipVerify": false, "serverName": "website" },
+    });
+    assert_eq!(find("ServiceMonitor")["spec"]["endpoints"], json!([endpoint]));
+    for kind in ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"] {
+        let webhook = &find(kind)["webhooks"][0];
+        assert_eq!(webhook["failurePolicy"], "Ignore", "{kind}");
+        assert_eq!(webhook["namespaceSelector"], json!({ "matchLabels": { "team": "shop" } }), "{kind}");
+    }
+    for kind in ["CustomResourceDefinition", "ValidatingWebhookConfiguration"] {
+        let metadata = find(kind)["metadata"].as_object().unwrap();
+        assert!(!metadata.contains_key("annotations"), "{kind}: {metadata:?}");
+    }
+}
+
 /// Values that users commonly set. The API server validates the resulting fields.
 const VALUES: &str = "
 replicaCount: 3
@@ -216,7 +283,9 @@ extraArgs: [--log-format=json]
 extraEnv: [{ name: RUST_LOG, value: debug }]
 extraVolumes: [{ name: scratch, emptyDir: {} }]
 extraVolumeMounts: [{ name: scratch, mountPath: /scratch }]
+deploymentAnnotations: { example.com/owner: me }
 podAnnotations: { example.com/owner: me }
+dnsPolicy: Default
 podLabels: { example.com/team: ours }
 nodeSelector: { kubernetes.io/os: linux }
 tolerations: [{ key: example.com/controllers, operator: Exists }]
@@ -234,7 +303,7 @@ networkPolicy:
   enabled: true
   metricsFrom: [{ namespaceSelector: { matchLabels: { kubernetes.io/metadata.name: monitoring } } }]
   egress: [{ ports: [{ port: 443, protocol: TCP }] }]
-podDisruptionBudget: { minAvailable: 50% }
+podDisruptionBudget: { minAvailable: 50%, unhealthyPodEvictionPolicy: AlwaysAllow }
 ";
 
 /// Installs, upgrades and uninstalls a chart, and runs the program with the arguments of its Deployment.
@@ -289,6 +358,9 @@ async fn check_chart_install(mut cluster: Cluster) {
     }
     assert!(cluster.get(&crd, "").await.is_some() && cluster.get(&set, &namespace).await.is_some(), "CRDs are kept");
     assert_eq!(releases(cluster, &namespace).await, 0);
+    // The program created it, and the next install waits for Pods that still hold it. The notes have the command that
+    // deletes it.
+    assert_eq!(leases(cluster, &namespace).await, [format!("{RELEASE}-podset")]);
 
     // The next install adopts the kept CRD. With `crds.keep=false`, uninstall deletes it.
     helm.run(&format!("install {RELEASE} {chart} --set crds.keep=false")).await;
@@ -318,6 +390,12 @@ async fn wait_for_pods(cluster: &Cluster, namespace: &str, n_pods: usize) {
 async fn releases(cluster: &Cluster, namespace: &str) -> usize {
     let secrets = cluster.list("v1", "Secret", namespace).await;
     secrets.iter().filter(|secret| secret["type"] == "helm.sh/release.v1").count()
+}
+
+/// Returns the names of the Leases in a namespace.
+async fn leases(cluster: &Cluster, namespace: &str) -> Vec<String> {
+    let leases = cluster.list("coordination.k8s.io/v1", "Lease", namespace).await;
+    leases.iter().map(|lease| lease["metadata"]["name"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Uninstalling a chart with a conversion webhook leaves the CRD, the objects and the Lease, and its notes have the commands that

@@ -81,8 +81,8 @@ fn block_commands(project: &Path) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Runs the commands of README and workflow in order, except image builds and `run`, which never ends. Without a
-/// cluster, `kubectl` commands are skipped, and without Helm those of `helm`.
+/// Runs the commands of README and workflow in order, except image builds, which `cargo xtask image` runs, and `run`, which
+/// never ends. Without a cluster, `kubectl` commands are skipped, and without Helm those of `helm`.
 #[test]
 #[ignore = "takes minutes: cargo xtask new-project"]
 fn every_command_of_a_new_project_works() {

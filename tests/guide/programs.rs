@@ -5,6 +5,7 @@ mod filters;
 mod format;
 mod glossary;
 mod links;
+mod notice;
 mod options;
 mod prose;
 mod public_api;

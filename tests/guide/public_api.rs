@@ -38,6 +38,7 @@ struct Public {
     /// One line per public item, sorted. In a macro crate, the functions are the macros.
     lines: BTreeSet<String>,
     foreign: BTreeMap<String, BTreeSet<String>>,
+    links: BTreeMap<String, BTreeSet<String>>,
     exhaustive: BTreeSet<String>,
 }
 
@@ -48,7 +49,8 @@ static PUBLIC: LazyLock<BTreeMap<&str, Public>> = LazyLock::new(|| {
         let mut lines = BTreeSet::new();
         krate.write_module(&Vec::new(), &name.replace('-', "_"), &mut BTreeSet::new(), &mut lines);
         krate.write_implementations(&mut lines);
-        (name, Public { lines, foreign: krate.foreign.into_inner(), exhaustive: krate.exhaustive.into_inner() })
+        let (foreign, links) = (krate.foreign.into_inner(), krate.links.into_inner());
+        (name, Public { lines, foreign, links, exhaustive: krate.exhaustive.into_inner() })
     };
     CRATES.into_iter().map(read).collect()
 });
@@ -84,36 +86,35 @@ fn public_items_match_the_record() {
     );
 }
 
-/// Maximum number of public items of the facade, because users have to read all of them. An increase needs a reason in
-/// the commit.
+/// Maximum number of public items of the facade, in all modules, because users have to read all of them. An increase needs
+/// a reason in the commit.
 ///
-/// The bound was 200 while a glob re-export hid the items of `kctl::apiserver`, and counted as one. Naming them added 13.
-const ITEMS_MAX: usize = 213;
+/// The bound was 213 while modules within modules did not count: those of `kctl::karmada` with 107 items were re-exported
+/// whole, as 13 items.
+const ITEMS_MAX: usize = 298;
 
 /// Greatest number of public items of the low-level crate, in all modules. An item that only `kctl` and expansions need is hidden
 /// or in the private module, and does not count.
 const RUNTIME_ITEMS_MAX: usize = 265;
 
-/// Crates with the greatest number of their public items, and the greatest depth of the modules that count. Users of `kctl` read its
-/// root and its modules; users of another one read all of it.
-const BOUNDED: [(&str, usize, usize); 5] = [
-    ("kctl", 1, ITEMS_MAX),
-    ("kctl-apiserver", usize::MAX, 26),
-    ("kctl-interpreter", usize::MAX, 96),
-    ("kctl-runtime", usize::MAX, RUNTIME_ITEMS_MAX),
-    ("kctl-webhook", usize::MAX, 48),
+/// Crates with the greatest number of their public items.
+const BOUNDED: [(&str, usize); 5] = [
+    ("kctl", ITEMS_MAX),
+    ("kctl-apiserver", 26),
+    ("kctl-interpreter", 95),
+    ("kctl-runtime", RUNTIME_ITEMS_MAX),
+    ("kctl-webhook", 46),
 ];
 
-/// Counts the items of a crate in modules of at most this depth. Methods and variants are counted with their type, and the
-/// prelude repeats items.
-fn n_items(name: &str, depth_max: usize) -> usize {
+/// Counts the items of a crate. Methods and variants are counted with their type, and preludes repeat items.
+fn n_items(name: &str) -> usize {
     let listed = format_record(name);
     let is_item = |line: &&str| {
         let (path, what) = line.split_once(": ").unwrap();
         let names: Vec<_> = path.split("::").collect();
         let modules = &names[1..names.len() - 1];
         let is_below_type = modules.iter().any(|name| name.starts_with(char::is_uppercase));
-        let is_counted = modules.len() <= depth_max && !is_below_type && !path.contains('.') && names[1] != "prelude";
+        let is_counted = !is_below_type && !path.contains('.') && !modules.contains(&"prelude");
         is_counted && !what.ends_with("mod") && !is_implementation(what)
     };
     listed.lines().filter(is_item).count()
@@ -121,8 +122,8 @@ fn n_items(name: &str, depth_max: usize) -> usize {
 
 #[test]
 fn crates_have_few_public_items() {
-    for (name, depth_max, max) in BOUNDED {
-        let n = n_items(name, depth_max);
+    for (name, max) in BOUNDED {
+        let n = n_items(name);
         assert!(n <= max, "{name} has {n} public items, and {max} are allowed");
         assert!(n + 20 >= max, "{name} has {n} public items: lower the bound of {max}");
     }
@@ -141,7 +142,7 @@ fn private_module_is_named_after_the_minor_version() {
 /// Crates whose items may occur in public signatures, with the published crates that may name them and the reason. A
 /// breaking version of such a crate is a breaking version of kctl, so `guide/versions.md` lists those of the facade.
 ///
-/// Implementations of foreign traits are not checked.
+/// Implementations of foreign traits are not checked here, but count for that list of the guide.
 const FOREIGN: [(&str, &[&str], &str); 22] = [
     ("axum", &["kctl-webhook"], "routes of webhooks are merged into a server of the user"),
     ("bytes", &["kctl-apiserver", "kctl-webhook"], "bodies of requests and responses, as http and hyper have them"),
@@ -149,7 +150,7 @@ const FOREIGN: [(&str, &[&str], &str); 22] = [
     ("http", &["kctl-apiserver", "kctl-runtime", "kctl-webhook"], "requests and responses, as kube's client has them"),
     ("http_body_util", &["kctl-apiserver"], "the body of a response in the process"),
     ("jiff", &["kctl-apimachinery", "kctl-apiserver"], "the time type of k8s-openapi"),
-    ("k8s_openapi", &["kctl", "kctl-interpreter", "kctl-runtime", "kctl-webhook"], "the built-in kinds"),
+    ("k8s_openapi", &["kctl", "kctl-runtime"], "the built-in kinds"),
     ("kctl_apimachinery", &["kctl-interpreter"], "one version with it"),
     ("kctl_apiserver", &["kctl", "kctl-workloads"], "one version with the facade"),
     ("kctl_interpreter", &["kctl"], "one version with the facade"),
@@ -211,12 +212,46 @@ fn foreign_types_in_signatures_have_a_reason() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// Returns `true` if a recorded item is the one at this path, is below it, or re-exports a module that contains it.
+fn is_part_of(item: &str, path: &str) -> bool {
+    let is_below = |of: &str, at: &str| of.strip_prefix(at).is_some_and(|rest| rest.starts_with(['.', ':']));
+    item == path || is_below(item, path.trim_end_matches("::*")) || is_below(path, item)
+}
+
+/// Returns the crates that the public items of a crate name. Follows items of the other published crates that they
+/// re-export or name, so that a user of the facade finds those of `kctl_apiserver::ApiServer` too.
+fn named_crates(name: &str) -> BTreeSet<&'static str> {
+    let mut open: Vec<&'static str> = PUBLIC[name].links.values().flatten().map(String::as_str).collect();
+    let (mut seen, mut crates) = (BTreeSet::new(), BTreeSet::new());
+    while let Some(path) = open.pop() {
+        if !seen.insert(path) {
+            continue;
+        }
+        let root = path.split("::").next().unwrap();
+        if let Some(public) = PUBLIC.get(root.replace('_', "-").as_str()) {
+            let named = public.links.iter().filter(|(item, _)| is_part_of(item, path));
+            open.extend(named.flat_map(|(_, links)| links).map(String::as_str));
+        } else if !["std", "proc_macro"].contains(&root) {
+            crates.insert(root);
+        }
+    }
+    crates
+}
+
+#[test]
+fn foreign_crates_are_found_through_re_exports() {
+    let found = named_crates("kctl");
+    for name in ["bytes", "http", "http_body", "jiff", "tokio", "tower"] {
+        assert!(found.contains(name), "{name} is missing in {found:?}");
+    }
+}
+
 #[test]
 fn guide_lists_foreign_crates_in_public_api() {
     let book = fs::read_to_string(root().join("guide/versions.md")).unwrap();
     let (_, section) = book.split_once("## Types of other crates").unwrap();
     let section = section.split("\n## ").next().unwrap();
-    for foreign in PUBLIC["kctl"].foreign.keys().filter(|name| !name.starts_with("kctl_") && *name != "std") {
+    for foreign in named_crates("kctl") {
         let name = format!("`{}`", foreign.replace('_', "-"));
         assert!(section.contains(&name) || section.contains(&format!("`{foreign}`")), "{name} is missing in {section}");
     }
@@ -224,7 +259,7 @@ fn guide_lists_foreign_crates_in_public_api() {
 
 /// Public enums, structs with only public fields, and variants of errors (`*`), that are complete: another variant or
 /// field is a breaking change on purpose. All others need `#[non_exhaustive]`, and a constructor if users build them.
-const EXHAUSTIVE: [(&str, &str); 54] = [
+const EXHAUSTIVE: [(&str, &str); 51] = [
     ("kctl_apimachinery::labels::Operator", "the operators of label selectors"),
     ("kctl_apimachinery::quantity::Format", "the formats of quantities"),
     ("kctl_apiserver::faults::Moment", "a request fails before or after it takes effect"),
@@ -283,18 +318,15 @@ const EXHAUSTIVE: [(&str, &str); 54] = [
     ("kctl_runtime::manager::lease::LeaseRequest", "a driver has to send each request"),
     ("kctl_runtime::manifest::Permission", "a permission that a reader ignores is a wrong role"),
     ("kctl_runtime::manifest::PermissionScope", "a permission that a reader ignores is a wrong role"),
-    ("kctl_runtime::manifest::KindSpec", "the facade builds it"),
     ("kctl_runtime::manifest::PermissionTarget", "a permission that a reader ignores is a wrong role"),
     ("kctl_runtime::object::Kind", "group, version, kind and plural are all there is"),
     ("kctl_runtime::queue::Backoff", "the first and the longest wait are all there is"),
     ("kctl_runtime::source::Effect", "a driver has to carry out each effect"),
     ("kctl_runtime::source::Input", "a driver has to send each input"),
     ("kctl_runtime::source::Request", "a driver has to send each request"),
-    ("kctl_runtime::spec::ExtraRule", "the facade builds it"),
     ("kctl_runtime::store::Change", "an object appears, changes or disappears, as in client-go's handlers"),
     ("kctl_runtime::worker::Attempts", "the inputs of a pure function"),
     ("kctl_runtime::writer::EventType", "the two types of the Events API"),
-    ("kctl_webhook::Definition", "expansions build it"),
     ("kctl_webhook::admission::Action", "an admission webhook validates or mutates"),
     ("kctl_webhook::admission::ClientConfig", "a Service or a URL, as in the API"),
     ("kctl_webhook::admission::Configurations", "the fields that configurations must have"),

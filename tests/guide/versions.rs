@@ -35,14 +35,6 @@ fn dependencies_in_pages_have_the_current_version() {
     assert!(n_lines >= 5, "only {n_lines} lines were found");
 }
 
-#[test]
-fn notice_names_the_version_of_the_data() {
-    let notice = fs::read_to_string(root().join("NOTICE")).unwrap();
-    let version = fs::read_to_string(root().join("kctl-apiserver/data/version.txt")).unwrap();
-    let expected = format!("version {}: kctl-apiserver/data/", version.trim());
-    assert!(notice.contains(&expected), "NOTICE does not say `{expected}`");
-}
-
 /// Returns the pages of [`crate::links::pages`] and the README of each crate, with their content.
 fn pages_and_readmes() -> Vec<(String, String)> {
     let folders = fs::read_dir(root()).unwrap().map(|entry| entry.unwrap().path().join("README.md"));

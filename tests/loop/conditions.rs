@@ -11,7 +11,7 @@ use kctl::{
     },
     manager::Manager,
     prelude::*,
-    reconcile::FunctionController,
+    reconcile::bounds::FunctionController,
 };
 
 use crate::world::{World, advance_seconds, metadata_named};

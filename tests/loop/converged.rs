@@ -80,6 +80,51 @@ async fn converged_object_is_reconciled_once_it_changes() {
     assert_eq!(log.take(), ["a for ConfigMap changed", "a for ConfigMap changed"], "the check is for the start alone");
 }
 
+/// Requeues in an hour. Its primaries count as converged once there is a Secret.
+#[controller(of = ConfigMap, watches = Secret(map = to_web), converged = has_secret, namespaces = ["a"])]
+struct Mapped {
+    log: Log,
+}
+
+fn to_web(_secret: &Secret, _configs: &Store<ConfigMap>) -> Vec<Key<ConfigMap>> {
+    vec![Key::namespaced("a", "web")]
+}
+
+fn has_secret(_config: &ConfigMap, cx: &Context<Mapped>) -> bool {
+    cx.store::<Secret>().iter().next().is_some()
+}
+
+impl Reconcile for Mapped {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        self.log.add(format!("{} for {}", cx.key(), cx.reason()));
+        Ok(Action::requeue(Duration::from_secs(3600)))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespace_added_later_reconciles_converged_object() {
+    let (mut world, log) = (World::new(), Log::default());
+    for name in ["a", "b"] {
+        let namespace = Namespace { metadata: metadata_named(name), ..Namespace::default() };
+        Api::<Namespace>::all(world.client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+        let config = ConfigMap { metadata: metadata_named("web"), ..ConfigMap::default() };
+        let configs = Api::<ConfigMap>::namespaced(world.client.clone(), name);
+        configs.create(&PostParams::default(), &config).await.unwrap();
+    }
+    let secret = Secret { metadata: metadata_named("of-web"), ..Secret::default() };
+    Api::<Secret>::namespaced(world.client.clone(), "b").create(&PostParams::default(), &secret).await.unwrap();
+    let told = log.clone();
+    let app = app().controller_with(move |_env| std::future::ready(Ok(Mapped { log: told.clone() })));
+    let watches = world.run_with_watches(app).await;
+    advance_seconds(5).await;
+    assert_eq!(log.take(), ["a/web for initial list"]);
+    watches.add_namespace("b").await.unwrap();
+    advance_seconds(5).await;
+    assert_eq!(log.take(), ["a/web for Secret changed"], "`b/web` is converged and has no Secret of its own");
+    advance_seconds(3600).await;
+    assert_eq!(log.take(), ["a/web for requeue"], "its wait was not lost");
+}
+
 #[tokio::test(start_paused = true)]
 async fn converged_object_still_gets_finalizer_and_cleanup() {
     let (mut world, log) = (World::new(), Log::default());

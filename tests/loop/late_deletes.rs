@@ -75,6 +75,33 @@ async fn missing_kind_does_not_count_as_deleted_object() {
     assert_eq!(world.pod_names().await, Vec::<String>::new());
 }
 
+/// Patches its primary, and logs the number of failures before each attempt.
+#[controller(of = ConfigMap, primary(patch))]
+struct Stamps {
+    log: Log,
+}
+
+impl Reconcile for Stamps {
+    async fn reconcile(&self, _config: Arc<ConfigMap>, cx: Context<Self>) -> Result<Action> {
+        self.log.add(cx.attempt().to_string());
+        cx.patch(kctl::json!({ "metadata": { "annotations": { "seen": "yes" } } })).await?;
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn plain_not_found_is_a_failure_with_backoff() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.set("a", "1").await;
+    // Like the patch of a subresource that the kind does not have: the response names no object.
+    world.faults.add(Fault::Reject(404), |request| request.method == "PATCH");
+    let added = log.clone();
+    world.run(app().controller_with(move |_| std::future::ready(Ok(Stamps { log: added.clone() })))).await;
+    advance_seconds(1).await;
+    let attempts = log.take();
+    assert_eq!(attempts[..3], ["0", "1", "2"], "{attempts:?}");
+}
+
 /// A kind with the name of a built-in one.
 mod custom {
     use kctl::prelude::*;
@@ -83,6 +110,60 @@ mod custom {
     pub(super) struct ConfigMapSpec {
         pub(super) text: String,
     }
+}
+
+/// A kind with a status, whose CRD in the cluster is older and does not have the subresource.
+mod old {
+    use kctl::prelude::*;
+
+    #[resource(group = "example.com", version = "v1", kind = "Site", namespaced, status = "SiteStatus")]
+    pub(super) struct SiteSpec {
+        pub(super) text: String,
+    }
+
+    #[schema]
+    pub(super) struct SiteStatus {
+        pub(super) seen: String,
+    }
+}
+
+/// Writes the status of its primary, and logs its text and the number of failures before each attempt.
+#[controller(of = old::Site)]
+struct Reports {
+    log: Log,
+}
+
+impl Reconcile for Reports {
+    async fn reconcile(&self, site: Arc<old::Site>, cx: Context<Self>) -> Result<Action> {
+        self.log.add(format!("{} after {}", site.spec.text, cx.attempt()));
+        cx.patch_status(old::SiteStatus { seen: site.spec.text.clone() }).await?;
+        Ok(Action::await_change())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_status_subresource_is_no_deleted_object() {
+    let (mut world, log) = (World::new(), Log::default());
+    let mut definition = kctl::json!(old::Site::crd());
+    definition["spec"]["versions"][0].as_object_mut().unwrap().remove("subresources");
+    let definition: CustomResourceDefinition = kctl::from_json(definition).unwrap();
+    let definitions = Api::<CustomResourceDefinition>::all(world.client.clone());
+    definitions.create(&PostParams::default(), &definition).await.unwrap();
+    world.run_cluster();
+    advance_seconds(1).await;
+    let sites = Api::<old::Site>::default_namespaced(world.client.clone());
+    let site = old::Site::new("a", old::SiteSpec { text: "1".into() });
+    sites.create(&PostParams::default(), &site).await.unwrap();
+    let added = log.clone();
+    world.run(App::new("loop").controller_with(move |_| std::future::ready(Ok(Reports { log: added.clone() })))).await;
+    advance_seconds(60).await;
+    // The server's response is that of a missing object. A read shows that it is there, so the attempts are failures.
+    let first = log.take();
+    assert!(first.contains(&"1 after 3".to_owned()), "{first:?}");
+    let patch = Patch::Merge(kctl::json!({ "spec": { "text": "2" } }));
+    sites.patch("a", &PatchParams::default(), &patch).await.unwrap();
+    advance_seconds(1).await;
+    assert!(log.take().contains(&"2 after 0".to_owned()), "it stays in the cache");
 }
 
 /// Copies the text of its primary into the built-in object of the same name.
@@ -217,4 +298,43 @@ async fn removed_finalizer_is_final_before_the_watch_event() {
     advance_seconds(600).await;
     assert_eq!(world.pod_names().await, Vec::<String>::new());
     assert_eq!(n_cleaned.load(Ordering::Relaxed), 1);
+}
+
+/// Has a finalizer, and logs its calls.
+#[controller(of = ConfigMap, finalizer = "loop.example.com/logged")]
+struct Logged {
+    log: Log,
+}
+
+impl Reconcile for Logged {
+    async fn reconcile(&self, _: Arc<ConfigMap>, _: Context<Self>) -> Result<Action> {
+        self.log.add("reconcile");
+        Ok(Action::await_change())
+    }
+}
+
+impl Finalize for Logged {
+    async fn finalize(&self, _: Arc<ConfigMap>, _: Context<Self>) -> Result<()> {
+        self.log.add("finalize");
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn object_deleted_during_finalizer_patch_is_only_finalized() {
+    let (mut world, log) = (World::new(), Log::default());
+    world.set("a", "1").await;
+    let is_patched = AtomicBool::default();
+    world.faults.add(Fault::DelayResponse(Duration::from_secs(2)), move |request| {
+        request.method == "PATCH" && !is_patched.swap(true, Ordering::Relaxed)
+    });
+    let added = log.clone();
+    world.run(app().controller_with(move |_| std::future::ready(Ok(Logged { log: added.clone() })))).await;
+    advance_seconds(1).await;
+    let configs = Api::<ConfigMap>::default_namespaced(world.client.clone());
+    configs.delete("a", &DeleteParams::default()).await.unwrap();
+    assert!(configs.get("a").await.unwrap().metadata.deletion_timestamp.is_some(), "its finalizer was added before");
+    advance_seconds(60).await;
+    assert_eq!(log.take(), ["finalize"]);
+    assert!(configs.get_opt("a").await.unwrap().is_none());
 }

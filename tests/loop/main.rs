@@ -34,6 +34,7 @@ mod rejected_writes;
 mod role;
 mod schema;
 mod script;
+mod sibling_files;
 mod slow;
 mod start;
 mod subresources;

@@ -21,7 +21,7 @@ pub(crate) const CRATES: [&str; 11] = [
 ];
 
 /// The files that import a module, by the importing and the imported module.
-type Imports = BTreeMap<(String, String), BTreeSet<String>>;
+pub(crate) type Imports = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// Returns the imports between the modules of a crate. `files` are paths below its `src` with their content. Unit tests
 /// may import any module.
@@ -64,31 +64,36 @@ fn imported_modules(code: &str) -> Vec<String> {
     let mut found = Vec::new();
     for (at, word) in code.match_indices("crate::") {
         let rest = &code[at + word.len()..];
-        let Some(group) = rest.strip_prefix('{') else {
-            found.push(name(rest));
-            continue;
-        };
-        let (mut depth, mut start) = (1, 0);
-        for (at, one) in group.char_indices() {
-            match one {
-                '{' => depth += 1,
-                '}' => depth -= 1,
-                _ => {}
-            }
-            if depth == 0 || (depth == 1 && one == ',') {
-                found.push(name(&group[start..at]));
-                start = at + 1;
-            }
-            if depth == 0 {
-                break;
-            }
+        match rest.strip_prefix('{') {
+            Some(group) => found.extend(group_items(group).into_iter().map(name)),
+            None => found.push(name(rest)),
         }
     }
     found
 }
 
+/// Returns the items of a group `{a::B, c}` of paths, after its opening brace.
+pub(crate) fn group_items(group: &str) -> Vec<&str> {
+    let (mut depth, mut start, mut items) = (1, 0, Vec::new());
+    for (at, one) in group.char_indices() {
+        match one {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 || (depth == 1 && one == ',') {
+            items.push(&group[start..at]);
+            start = at + 1;
+        }
+        if depth == 0 {
+            break;
+        }
+    }
+    items
+}
+
 /// Returns the imports that are part of a cycle or connect two cycles; empty if the modules can be ordered.
-fn cycles(mut imports: Imports) -> Imports {
+pub(crate) fn cycles(mut imports: Imports) -> Imports {
     loop {
         let importing: BTreeSet<_> = imports.keys().map(|(from, _)| from.clone()).collect();
         let imported: BTreeSet<_> = imports.keys().map(|(_, to)| to.clone()).collect();
@@ -100,17 +105,16 @@ fn cycles(mut imports: Imports) -> Imports {
     }
 }
 
-fn crate_imports(name: &str) -> Imports {
+/// Returns the files of a crate: paths below its `src` with their content.
+pub(crate) fn files_of(name: &str) -> Vec<(String, String)> {
     let folder = format!("{name}/src");
-    let files: Vec<_> =
-        sources(&folder).into_iter().map(|(path, text)| (path[folder.len() + 1..].to_owned(), text)).collect();
-    imports(&files)
+    sources(&folder).into_iter().map(|(path, text)| (path[folder.len() + 1..].to_owned(), text)).collect()
 }
 
 #[test]
 fn modules_of_each_crate_import_in_one_direction() {
     for name in CRATES {
-        let all = crate_imports(name);
+        let all = imports(&files_of(name));
         assert!(!all.is_empty(), "no imports found in {name}: the search has to follow the code");
         let found = cycles(all);
         assert!(found.is_empty(), "{name}: these imports form a circle; move the item to the lower module: {found:#?}");
@@ -120,7 +124,7 @@ fn modules_of_each_crate_import_in_one_direction() {
 /// The store gets the built-in kinds when it is created (`BuiltInKinds`), so that it can be read without their rules.
 #[test]
 fn store_imports_no_kind() {
-    let all = crate_imports("kctl-apiserver");
+    let all = imports(&files_of("kctl-apiserver"));
     let found = |from: &str, to: &str| all.get(&(from.to_owned(), to.to_owned()));
     assert!(found("store", "registry").is_some(), "the store has moved: follow it");
     assert_eq!(found("store", "kinds"), None, "add what the store needs to `BuiltInKinds`");

@@ -1,9 +1,7 @@
 //! CRDs that can't be generated.
 
-use kctl::{
-    manifest::{self, Descriptions},
-    prelude::*,
-};
+use kctl::{manifest::Descriptions, prelude::*};
+use kctl_runtime::manifest;
 
 use crate::world::app;
 

@@ -184,7 +184,7 @@ pub(crate) fn log_changes(log: &Log) -> kctl_runtime::store::Handler {
             Change::Updated { .. } => '~',
             Change::Deleted { .. } => '-',
         };
-        let mark = if origin == Origin::InitialList { "initial " } else { "" };
+        let mark = if origin == Origin::Live { "" } else { "initial " };
         log.add(format!("{mark}{sign}{}@{}", object.key().name, object.meta().resource_version));
     })
 }

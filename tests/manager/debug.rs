@@ -28,7 +28,7 @@ use crate::lease_candidates::{Contest, config, conflict};
 async fn does(config: Arc<ConfigMap>, _cx: Context<does>) -> Result<Action> {
     match config.metadata.name.as_deref().unwrap_or_default() {
         name if name.starts_with("fails") => Err("<b>the disk</b> is full".into()),
-        "gives-up" => Err(Error::from("it is misspelt")).terminal(),
+        name if name.starts_with("gives-up") => Err(Error::from("it is misspelt")).terminal(),
         "conflicts" => Err(conflict()),
         "hangs" => std::future::pending().await,
         _ => Ok(Action::await_change()),
@@ -124,6 +124,29 @@ async fn sharded_program_shows_owners_and_moves_of_slots() {
     assert_eq!(shards["note"], "owns 3 of 3 slots, in seat 0");
     let moves: Vec<_> = shards["slots"].as_array().unwrap().iter().map(|slot| slot["moves"].as_u64()).collect();
     assert_eq!(moves, [Some(0), Some(5), Some(0)], "two Leases are new");
+}
+
+#[tokio::test]
+async fn given_up_keys_of_lost_slots_are_forgotten() {
+    let (manager, contest) = manager(None).await;
+    let config_of = |replica| ShardConfig::new(config(replica), 8, ShardBy::Object).unwrap();
+    let slots = config_of("a").slots();
+    let other = App::new("does").controller::<does>().manager(Faults::default().client(&contest.server)).await.unwrap();
+    let other = other.shard(contest.client.clone(), config_of("b")).unwrap();
+    let site = serve(manager.shard(contest.client.clone(), config_of("a")).unwrap(), contest, &[]).await;
+    for number in 0..20 {
+        site.create(&format!("gives-up-{number}")).await;
+    }
+    let failing = |state: &Value| state["controllers"][0]["failing"].as_array().cloned().unwrap_or_default();
+    site.state_when(|state| failing(state).len() == 20).await;
+    tokio::spawn(other.run(std::future::pending()));
+    let is_own = |state: &Value, failing: &Value| {
+        let slot = slots.slot_for(&failing["key"].as_str().unwrap().parse().unwrap());
+        state["shards"]["slots"][slot as usize]["state"] == "owned"
+    };
+    let only_own =
+        |state: &Value| failing(state).len() < 20 && failing(state).iter().all(|failing| is_own(state, failing));
+    site.state_when(only_own).await;
 }
 
 #[tokio::test]

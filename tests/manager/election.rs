@@ -367,6 +367,13 @@ fn invalid_election_durations_and_names_are_rejected() {
     let whole = "--leader-elect-lease-duration (15.5s) has to be whole seconds, and one at least";
     assert_eq!(times(15_500, 10_000, 2_000), no(whole));
     assert_eq!(times(15_000, 10_000, 0), no("--leader-elect-retry-period has to be longer than nothing"));
+    let longest = u64::from(i32::MAX.unsigned_abs()) * 1000;
+    assert_eq!(times(longest, 10_000, 2_000), Ok(()));
+    let long = "--leader-elect-lease-duration (2147483648s) has to be at most 2147483647s";
+    assert_eq!(times(longest + 1000, 10_000, 2_000), no(long));
+    let mut endless = config("a");
+    endless.retry_period = Duration::MAX;
+    assert!(matches!(endless.check(), Err(ElectionError::Order { .. })), "and it does not panic");
     for (name, namespace, identity) in [("", "b", "c"), ("a", "", "c"), ("a", "b", ""), (&"a".repeat(254), "b", "c")] {
         let rejected = ElectionConfig::new(name, namespace, identity).check();
         assert!(matches!(rejected, Err(ElectionError::Name { .. })), "{rejected:?}");

@@ -340,7 +340,9 @@ async fn reconciles_beyond_graceful_timeout_abort_and_keep_lease() {
     assert_eq!(stop_within(Some(Duration::ZERO)).await, (error("0ns"), 0, "a".into()));
     assert_eq!(stop_within(Some(Duration::from_secs(30))).await, (error("30s"), 30, "a".into()));
     assert_eq!(stop_within(Some(Duration::from_secs(50))).await, (None, 40, String::new()));
-    assert_eq!(stop_within(None).await, (None, 40, String::new()));
+    for unlimited in [Some(Duration::MAX), None] {
+        assert_eq!(stop_within(unlimited).await, (None, 40, String::new()));
+    }
 }
 
 #[tokio::test(start_paused = true)]

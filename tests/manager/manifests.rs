@@ -9,12 +9,12 @@ use kctl::{
         core::GroupVersionKind,
     },
     manager::lease::ElectionConfig,
-    manifest::{ManagerOptions, Manifest, RbacOptions, manager_rbac, rbac},
+    manifest::{Manifest, RbacOptions, rbac},
     prelude::*,
 };
 use kctl_runtime::{
     manager::health::Health,
-    manifest::{Resources, deployment, metrics_service},
+    manifest::{ManagerOptions, Resources, deployment, manager_rbac, metrics_service},
 };
 
 use crate::lease_candidates::advance_seconds;

@@ -423,8 +423,8 @@ async fn metrics_of_alerts_and_dashboards_exist_initially() {
     advance_seconds(1).await;
     let text = metrics.text(Format::Prometheus);
     let options = kctl::manifest::RbacOptions::new("does", "default");
-    let manager = kctl::manifest::ManagerOptions::default().with_leader_election().with_metrics();
-    let manifests = kctl::manifest::monitoring(&options, manager).unwrap();
+    let manager = kctl_runtime::manifest::ManagerOptions::default().with_leader_election().with_metrics();
+    let manifests = kctl_runtime::manifest::monitoring(&options, manager).unwrap();
     let mut queries = Vec::new();
     for rule in manifests[1].object["spec"]["groups"][0]["rules"].as_array().unwrap() {
         queries.push(rule["expr"].as_str().unwrap().to_owned());

@@ -9,6 +9,7 @@ mod restores;
 mod scope;
 mod sharder;
 mod tenures;
+mod unassigned;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 

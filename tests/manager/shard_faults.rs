@@ -94,10 +94,10 @@ async fn deleted_settings_lease_lets_no_other_settings_in() {
     }
     world.wait_until_reconciled_at(30).await;
     assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
-    assert!(b.ready().unwrap_err().starts_with("other replicas run as `shards-8-by-object`"), "{:?}", b.ready());
+    assert!(b.ready().unwrap_err().starts_with("other replicas run as `shards-8-by-object-v2`"), "{:?}", b.ready());
     let reason = b.view.shards().unwrap().explain(&ObjectKey::new(Some("default"), "web")).reason;
     let expected =
-        "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards";
+        "other replicas run as `shards-8-by-object-v2` and this one as `shards-4-by-object-v2`: use the same --shards";
     assert!(reason.contains("does not reconcile default/web") && reason.contains(expected), "{reason}");
     world.check_nothing_ran_twice();
 }

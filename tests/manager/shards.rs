@@ -2,6 +2,7 @@
 
 mod caches;
 mod frozen;
+mod incomplete;
 mod lease_edits;
 mod leases;
 mod moves;

@@ -122,6 +122,18 @@ async fn defaults_are_set_and_unknown_fields_kept() {
 }
 
 #[tokio::test]
+async fn item_removed_from_a_set_disappears_alone() {
+    on_both(|client| async move {
+        let extra = json!({ "color": "red", "tags": ["old", "obsolete", "new"] });
+        let (code, _, created) =
+            send(&client, Method::POST, "", &site("web", json!({ "hosts": ["a"], "extra": extra }))).await;
+        assert_eq!(code, 201, "{created}");
+        assert_eq!(created["spec"]["extra"]["tags"], json!(["old", "new"]));
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn invalid_fields_are_reported_together_like_upstream() {
     on_both(|client| async move {
         let (code, _, status) =

@@ -1,6 +1,9 @@
 //! A kind in three versions, with all admission and conversion functions that an API server may call.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use kctl::prelude::*;
 
@@ -43,6 +46,9 @@ pub(crate) struct SiteSpec {
 pub(crate) struct Known {
     #[serde(default)]
     pub color: String,
+    /// The type sorts them; the object need not.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub tags: BTreeSet<String>,
 }
 
 fn anything(
@@ -61,6 +67,7 @@ fn site_defaults(site: &mut Site) {
     }
     if let Some(extra) = &mut site.spec.extra {
         extra.color = "blue".into();
+        extra.tags.remove("obsolete");
     }
 }
 

@@ -144,7 +144,7 @@ pub(crate) fn run(level: Level) -> Result {
             change(&page, |text| Ok(bump_page(text, from, to)))?;
         }
     }
-    // Writes the versions of the workspace's crates to Cargo.lock, and keeps those of dependencies.
+    // Writes the versions of the workspace's crates to Cargo.lock, and keeps the versions of dependencies.
     cargo("update").args(["--workspace", "--offline"]).run()?;
     Run::new("git").args(["diff", "--stat", "HEAD"]).run()?;
     eprintln!("{from} is now {to}. RELEASING.md lists the next steps.");

@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use crate::{
     Options, Result, features,
     gate::Gate,
-    new_project, packages,
+    image, new_project, packages,
     process::{Run, find, scratch, target},
     real_server, shared_build, steps,
 };
@@ -54,6 +54,8 @@ pub(crate) enum Step {
     Deny,
     /// The packages of a release, and a project that is built from them.
     Packages,
+    /// The container image of a project from `kctl new`.
+    Image,
     /// The embedded API server compared with a real kube-apiserver.
     Conformance,
     /// Operators and clients on a real kube-apiserver.
@@ -64,7 +66,7 @@ pub(crate) enum Step {
 
 impl Step {
     /// All steps, in the order of `cargo xtask ci`: formatting, tests, lints, docs, and real servers last.
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Fmt,
         Self::Test,
         Self::Fuzz,
@@ -81,6 +83,7 @@ impl Step {
         Self::Workflows,
         Self::Deny,
         Self::Packages,
+        Self::Image,
         Self::Conformance,
         Self::RealServer,
         Self::Roles,
@@ -105,6 +108,7 @@ impl Step {
             Self::Workflows => "workflows",
             Self::Deny => "deny",
             Self::Packages => "packages",
+            Self::Image => "image",
             Self::Conformance => "conformance",
             Self::RealServer => "real-server",
             Self::Roles => "roles",
@@ -133,6 +137,7 @@ impl Step {
             Self::Workflows => steps::workflows(gate),
             Self::Deny => steps::deny(gate),
             Self::Packages => packages::check(packages::Builds::Together),
+            Self::Image => image::run(gate),
             Self::Conformance => real_server::conformance(gate),
             Self::RealServer => real_server::suites(gate, None),
             Self::Roles => real_server::roles(gate, None),
@@ -206,7 +211,7 @@ enum Lane {
 struct Beside {
     /// The running `cargo xtask ci`, which is killed on drop.
     process: Child,
-    /// The file with standard output and standard error, so that they do not mix with those of the other steps.
+    /// The file with standard output and standard error, so that the output of different steps does not mix.
     output: PathBuf,
 }
 
@@ -319,8 +324,8 @@ pub(crate) fn run(plan: &Plan, options: Options) -> Result {
     Ok(())
 }
 
-/// Runs the steps that run one after another, and starts the other ones between them. Ends early, without an error, if a
-/// step beside has failed: its end reports that.
+/// Runs the steps that run one after another, and starts the other ones between them. Ends early, without an error, if
+/// a concurrent step has failed: its end reports that.
 fn run_in_order(plan: &Plan, options: Options, gate: &mut Gate, times: &mut Times, beside: &mut Vec<Beside>) -> Result {
     let (mut compilers, mut suites) = (Some(&plan.beside), Some(&plan.waiting));
     for step in plan.in_order() {

@@ -23,8 +23,8 @@ pub(crate) const CRATES: [&str; 8] = [
 
 /// The libraries that the gate checks: `kctl`, and those that build in seconds.
 ///
-/// The features of `kctl` enable those of `kctl-runtime`, `kctl-apiserver` and `kctl-interpreter`. Each of these alone would
-/// build most dependencies once more with fewer features.
+/// The features of `kctl` enable the features of `kctl-runtime`, `kctl-apiserver` and `kctl-interpreter`. Each of these
+/// alone would build most dependencies once more with fewer features.
 const GATE_CRATES: [&str; 4] = ["kctl", "kctl-apimachinery", "kctl-cel", "kctl-webhook"];
 
 /// The libraries with a feature for each Kubernetes version, whose unit tests run with its types.

@@ -5,6 +5,7 @@ mod ci;
 mod dist;
 mod features;
 mod gate;
+mod image;
 mod kubernetes;
 mod ledger;
 mod new_project;
@@ -34,7 +35,7 @@ type Result<T = ()> = std::result::Result<T, String>;
 
 /// Checks kctl as its gate does, one step at a time or all of them, and keeps its data in step with Kubernetes.
 ///
-/// Times are those of a machine with two cores and nothing built yet. Later steps reuse the build of earlier ones.
+/// Times were measured on a machine with two cores and nothing built yet. Later steps reuse the build of earlier ones.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
 struct Cli {
@@ -76,8 +77,8 @@ enum Command {
     /// Renders the charts of the examples with Helm 3. Needs Go to put it into `target/xtask` (3 minutes).
     #[command(name = "helm-3")]
     Helm3(Options),
-    /// Builds the `kctl` tool for users, runs it if this machine can, and packs it into `target/dist`. Needs the target
-    /// (rustup) and tar. 3 minutes.
+    /// Builds the `kctl` tool for users, runs it if this machine can, and packs it with man pages and completions into
+    /// `target/dist`. Needs the target (rustup) and tar. 3 minutes.
     Dist {
         /// The target triple; static on Linux with `…-unknown-linux-musl`.
         #[arg(long)]
@@ -89,8 +90,8 @@ enum Command {
     /// after that), Python 3, openssl and curl.
     #[command(subcommand)]
     Server(real_server::Command),
-    /// Measures kctl beside controller-runtime and kube-rs on a real kube-apiserver. Needs Go, Rust, Python 3, openssl and
-    /// curl, and an idle machine. A quarter of an hour.
+    /// Measures kctl against controller-runtime and kube-rs on a real kube-apiserver. Needs Go, Rust, Python 3, openssl
+    /// and curl, and an idle machine. A quarter of an hour.
     BenchPeers {
         /// Options and jobs for `benches/peers/harness/run.sh`, for example `-r 3 sync-pods converge`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -176,10 +177,13 @@ enum StepCommand {
     Packages {
         #[command(flatten)]
         options: Options,
-        /// Builds each package alone as well, as `cargo publish` does. 20 minutes.
+        /// Builds each package alone as well, as `cargo publish` does and the workflow for every change. 20 minutes.
         #[arg(long)]
         each: bool,
     },
+    /// Builds the container image of a project from `kctl new` with the packages of the crates, and runs its program. Needs a
+    /// Docker daemon, which downloads the base images and the dependencies.
+    Image(Options),
     /// Lints the workflows of GitHub. Needs Go, which puts `actionlint` into `target/xtask`. Seconds.
     Workflows(Options),
     /// Creates a project with `kctl new`, and runs the commands of its README and its workflow. 5 minutes.
@@ -261,6 +265,7 @@ fn run_step(command: StepCommand) -> Result {
         StepCommand::Packages { options, each: true } => {
             run_single_step(options, |_gate| packages::check(packages::Builds::EachToo))
         }
+        StepCommand::Image(options) => run_single_step(options, |gate| Step::Image.run(gate)),
         StepCommand::Workflows(options) => run_single_step(options, |gate| Step::Workflows.run(gate)),
         StepCommand::NewProject(options) => run_single_step(options, |gate| Step::NewProject.run(gate)),
         StepCommand::Kubectl(options) => run_single_step(options, |gate| Step::Kubectl.run(gate)),
@@ -393,8 +398,24 @@ mod tests {
         assert_eq!(n_commands, 5);
     }
 
-    /// A continued release compares the crates with those of the dated commit. Git compares nothing for a pathspec that
-    /// matches no file.
+    /// crates.io keeps a version whose archives or image can't be built.
+    #[test]
+    fn release_requires_build_of_archives_and_image() {
+        let read = |file: &str| std::fs::read_to_string(process::root().join(file)).unwrap();
+        assert!(read("RELEASING.md").contains("\n       gh workflow run binaries.yml --ref main\n"));
+        assert!(read(".github/workflows/release.yml").contains("for workflow in ci.yml binaries.yml; do\n"));
+        let binaries = read(".github/workflows/binaries.yml");
+        assert!(binaries.contains("\n  schedule:\n"));
+        // A run from a branch builds everything, and publishes nothing.
+        let is_tag = "startsWith(github.ref, 'refs/tags/')";
+        let release = binaries.split_once("\n  release:\n").unwrap().1;
+        assert!(release.starts_with(&format!("    needs: build\n    if: {is_tag}\n")));
+        let pushes: Vec<&str> = binaries.lines().filter(|line| line.trim().starts_with("push: ")).collect();
+        assert_eq!(pushes, [format!("          push: ${{{{ {is_tag} }}}}")]);
+    }
+
+    /// A continued release compares the crates with the crates of the dated commit. Git compares nothing for a pathspec
+    /// that matches no file.
     #[test]
     fn continued_release_compares_all_published_files() {
         let commands = workflow_commands();
@@ -427,7 +448,8 @@ mod tests {
     /// The workflow runs the steps in several jobs, so none of them sees a test that no step runs.
     #[test]
     fn each_ignored_test_names_its_step() {
-        // Tests of users have no xtask: `on_a_real_server` is a part of their names, by which a step selects those here.
+        // Tests of users have no xtask: `on_a_real_server` is a part of their names, which a step uses to select the
+        // tests here.
         let has_step = |(_path, reason): &(String, String)| {
             let step = reason.split_once("cargo xtask ").map(|(_, rest)| rest.trim_end_matches('"'));
             // A workflow runs it each week.

@@ -27,7 +27,7 @@ const CONFIG: &str = ".cargo/config.toml";
 /// Returns tables for the end of the project's manifest, after which it shares what the workspace has compiled.
 ///
 /// # Errors
-/// Those of [`third_party::write`].
+/// The errors of [`third_party::write`].
 pub(crate) fn tables() -> Result<String> {
     Ok(third_party::write()? + &features::assertions())
 }
@@ -99,7 +99,35 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    /// Returns the actions of a workflow with their major versions, such as `actions/checkout@v7`. An action that is named by
+    /// commit has its version in a comment.
+    fn actions(workflow: &Path) -> BTreeSet<String> {
+        let text = std::fs::read_to_string(workflow).unwrap();
+        let used = text.lines().filter_map(|line| line.trim().trim_start_matches("- ").strip_prefix("uses: "));
+        let major = |used: &str| {
+            let (name, reference) = used.split_once('@').unwrap();
+            let version = reference.split_once(" # ").map_or(reference, |(_commit, version)| version);
+            format!("{name}@{}", version.split('.').next().unwrap())
+        };
+        used.map(major).collect()
+    }
+
+    /// Dependabot proposes new versions for the workflows, but doesn't read the template.
+    #[test]
+    fn template_uses_actions_of_own_workflows() {
+        let folder = std::fs::read_dir(root().join(".github/workflows")).unwrap();
+        let own: BTreeSet<String> = folder.flat_map(|entry| actions(&entry.unwrap().path())).collect();
+        let names: BTreeSet<&str> = own.iter().map(|action| action.split('@').next().unwrap()).collect();
+        assert_eq!(own.len(), names.len(), "the workflows use two major versions of an action: {own:?}");
+        let used = actions(&root().join("kctl-cli/templates/ci.yml.tpl"));
+        assert!(used.len() > 3, "{used:?}");
+        let other: Vec<&String> = used.difference(&own).collect();
+        assert!(other.is_empty(), "kctl-cli/templates/ci.yml.tpl uses {other:?}, the workflows {own:?}");
+    }
 
     #[test]
     fn rejected_client_is_found_by_its_line() {

@@ -41,16 +41,17 @@ fn program_prints_its_role() {
 "#;
 
 /// Reads a file. The error contains the path.
-fn read(path: &Path) -> Result<String> {
+pub(crate) fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Writes a file. The error contains the path.
-fn write(path: &Path, text: &str) -> Result {
+pub(crate) fn write(path: &Path, text: &str) -> Result {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn copy(from: &Path, to: &Path) -> Result {
+/// Copies a file to a path. The error contains both.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result {
     std::fs::copy(from, to).map_err(|error| format!("{} to {}: {error}", from.display(), to.display()))?;
     Ok(())
 }
@@ -68,17 +69,29 @@ pub(crate) enum Builds {
 pub(crate) fn check(builds: Builds) -> Result {
     // The project outside the workspace builds offline, so that it can't take a crate from crates.io.
     cargo("fetch").arg("--locked").run()?;
-    let packages = cargo("package").args(["--locked", "--allow-dirty"]);
-    let packages = packages.args((builds == Builds::Together).then_some("--no-verify"));
-    packages.args(CRATES.iter().flat_map(|name| ["--package", name])).run()?;
     let version = of_workspace("version")?;
     let outside = scratch("outside")?;
     std::fs::remove_dir_all(&outside).map_err(|error| format!("{}: {error}", outside.display()))?;
-    std::fs::create_dir(&outside).map_err(|error| format!("{}: {error}", outside.display()))?;
-    for name in CRATES {
-        unpack(name, &version, &outside)?;
-    }
+    unpack_all(builds, &version, &outside)?;
     quickstart(&version, &outside)
+}
+
+/// Packages every crate, and unpacks the packages into a new folder, where each has a folder `NAME-VERSION`.
+pub(crate) fn unpack_all(builds: Builds, version: &str, folder: &Path) -> Result {
+    let packages = cargo("package").args(["--locked", "--allow-dirty"]);
+    let packages = packages.args((builds == Builds::Together).then_some("--no-verify"));
+    packages.args(CRATES.iter().flat_map(|name| ["--package", name])).run()?;
+    std::fs::create_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for name in CRATES {
+        unpack(name, version, folder)?;
+    }
+    Ok(())
+}
+
+/// Returns the lines of a section `[patch.crates-io]` that replaces the crates of crates.io by the unpacked packages. The folder
+/// is relative to the manifest.
+pub(crate) fn patches(version: &str, folder: &str) -> String {
+    CRATES.map(|name| format!("{name} = {{ path = \"{folder}/{name}-{version}\" }}\n")).concat()
 }
 
 /// Returns the files that the package of a crate must contain, by its manifest. Data under the Apache License alone, which an
@@ -108,12 +121,11 @@ fn unpack(name: &str, version: &str, outside: &Path) -> Result {
 
 /// Returns the manifest of a workspace outside this one. Its `[patch]` section replaces the crates of crates.io.
 fn workspace(version: &str) -> String {
-    let patch = |name: &str| format!("{name} = {{ path = \"{name}-{version}\" }}");
-    let patches = CRATES.map(patch).join("\n");
+    let patches = patches(version, ".");
     let others = CRATES.iter().filter(|name| **name != "kctl-cli").map(|name| format!("\"{name}-{version}\""));
     format!(
         "[workspace]\nresolver = \"3\"\nmembers = [\"quickstart\", \"kctl-cli-{version}\"]\nexclude = [{}]\n\n\
-         [patch.crates-io]\n{patches}\n{}",
+         [patch.crates-io]\n{patches}{}",
         others.collect::<Vec<_>>().join(", "),
         features::assertions()
     )

@@ -35,7 +35,7 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
-/// A command to run, with a builder like that of [`Command`].
+/// A command to run, with a builder like [`Command`]'s.
 pub(crate) struct Run {
     command: Command,
 }

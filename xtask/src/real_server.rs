@@ -37,7 +37,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         version: Version,
     },
-    /// Stops what `up` started; the data stays.
+    /// Stops what `up` started; the data is kept.
     Down {
         /// The folder given to `up`.
         folder: PathBuf,
@@ -93,7 +93,7 @@ pub(crate) fn command(command: &Command) -> Result {
     }
 }
 
-/// Builds the binaries, and returns their folder. Another process that builds them at the same time is waited for: two
+/// Builds the binaries, and returns their folder. Another process that builds them at the same time is waited for. Two
 /// builds would take the time and the memory of two, and write the same files.
 fn assets(version: Option<&str>) -> Result<String> {
     let lock = scratch("servers")?.join("assets.lock");
@@ -120,7 +120,7 @@ impl Servers {
     /// The Go modules are available but don't compile.
     pub(crate) fn prepare(gate: &mut Gate, version: Option<&str>) -> Result<Option<Self>> {
         let missing = ["bash", "curl", "openssl", "python3"].into_iter().find(|program| find(program).is_none());
-        // Binaries of an unknown version can't stand for the selected one.
+        // Binaries of an unknown version can't replace binaries of the selected one.
         let has_assets = version.is_none() && std::env::var_os("KUBEBUILDER_ASSETS").is_some();
         let missing = missing.or_else(|| (!has_assets && find("go").is_none()).then_some("go"));
         let left_out = match missing {

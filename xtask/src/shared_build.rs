@@ -16,9 +16,9 @@ const COMPILED: &str = "deps";
 /// Fills the target folder `to` with the development build of `from`. Does nothing if `to` has a build already, or if
 /// `from` has none.
 ///
-/// Cargo compares the modification times of its records with those of the sources, so they are kept. Compiled crates are
-/// hard links, which take no space: compilers replace a file instead of writing to it. Records and the output of build
-/// scripts are written in place, so they are copied.
+/// Cargo compares the modification times of its records with the times of the sources, so they are kept. Compiled
+/// crates are hard links, which take no space: compilers replace a file instead of writing to it. Records and the
+/// output of build scripts are written in place, so they are copied.
 ///
 /// # Errors
 /// A file cannot be read, or `to` is on another file system.
@@ -47,7 +47,8 @@ fn for_each_file(from: &Path, to: &Path, copy: fn(&Path, &Path) -> io::Result<()
                 folders.push(path);
             } else {
                 match copy(&from.join(&path), &to.join(&path)) {
-                    // A compiler that runs beside deletes its temporary files. Cargo builds again what a record lacks.
+                    // A compiler that runs concurrently deletes its temporary files. Cargo builds again what a record
+                    // lacks.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     copied => copied?,
                 }

@@ -1,4 +1,4 @@
-//! Steps of the gate that run one or two commands, and the commands beside the gate.
+//! Steps of the gate that run one or two commands, and the commands outside of the gate.
 
 use std::{ffi::OsString, path::Path};
 
@@ -207,7 +207,7 @@ pub(crate) fn helm(gate: &mut Gate) -> Result {
     let Some(path) = path_with_helm(gate) else { return Ok(()) };
     cargo_test(&["--test", "deploy", "helm::", "--", "--ignored", "--skip", "on_a_real_server"])
         .env("PATH", path)
-        .tests(&mut gate.ledger, 7)
+        .tests(&mut gate.ledger, 8)
 }
 
 /// Renders the charts of the examples with Helm 3. It is not a step of the gate, because Go takes minutes to build a second
@@ -217,7 +217,13 @@ pub(crate) fn helm_3(gate: &mut Gate) -> Result {
         gate.leave_out("Helm 3 is not available (Go builds it): charts are not rendered with it", &[]);
         return Ok(());
     };
-    let tests = ["helm::charts_render", "helm::wrong_values", "helm::numbers_in_values", "helm::hand_edits"];
+    let tests = [
+        "helm::charts_render",
+        "helm::wrong_values",
+        "helm::numbers_in_values",
+        "helm::values_for_particular",
+        "helm::hand_edits",
+    ];
     cargo_test(&["--test", "deploy", "--", "--ignored"])
         .args(tests)
         .env("PATH", path)

@@ -19,7 +19,7 @@ const NAME: &str = "third-party";
 /// The macro crate of the workspace. Its dependencies are compiled for the host, although it is a member.
 const MACROS: &str = "kctl-macros";
 
-/// Writes the crate into `target/xtask`. Returns a table for the end of a manifest that depends on it: the manifest has
+/// Writes the crate into `target/xtask`. Returns a table for the end of a manifest that depends on it. The manifest has
 /// `[dependencies]` already, and a second one would be an error.
 ///
 /// # Errors
@@ -50,7 +50,7 @@ fn lines(tree: Run) -> Result<BTreeSet<String>> {
     Ok(tree.read()?.lines().map(str::to_owned).collect())
 }
 
-/// Returns the manifest of the crate for the packages of the target, and for those of target and host together.
+/// Returns the manifest of the crate for the packages of the target, and for the packages of target and host together.
 ///
 /// A package with the same features on both is only a dependency for the target.
 fn manifest(target: &BTreeSet<String>, all: &BTreeSet<String>) -> String {

@@ -44,7 +44,7 @@ pub(crate) const MDBOOK: CargoTool =
     CargoTool { name: "mdbook", version: "0.5.4", arguments: &["--no-default-features"] };
 /// Checks dependencies.
 pub(crate) const CARGO_DENY: CargoTool = CargoTool { name: "cargo-deny", version: "0.20.2", arguments: &[] };
-/// Compares a public API with that of a release. Each version reads the rustdoc output of certain compilers alone.
+/// Compares a public API with the API of a release. Each version reads the rustdoc output of certain compilers alone.
 pub(crate) const SEMVER_CHECKS: CargoTool =
     CargoTool { name: "cargo-semver-checks", version: "0.51.0", arguments: &[] };
 

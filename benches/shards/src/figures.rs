@@ -11,9 +11,11 @@
 //! | rolling update | three replicas replaced one by one while objects change |
 //! | rest | requests for Leases and CPU of idle replicas, beside the same server without replicas ([`crate::rest`]) |
 //!
-//! The first four steps run once per number of replicas, each time on a new server. With `--rest-only` the last step
-//! runs alone, on a server without objects. The output shows the goals beside the figures. Times depend on the machine,
-//! so only an overlap or a lost change fails the run.
+//! The first four steps run `--runs` times per number of replicas, in turn and each time on a new server; the table has
+//! the medians. CPU seconds don't contain those that idle replicas take in the same time, because the steps wait for slots
+//! to settle. With `--large` the first three steps run once more with other numbers of objects. With `--rest-only` the last
+//! step runs alone, on a server without objects. The output shows the goals beside the figures. Times depend on the
+//! machine, so only an overlap or a lost change fails the run.
 
 use std::{
     path::{Path, PathBuf},
@@ -42,8 +44,9 @@ use crate::{
 const REPLICAS: [usize; 3] = [1, 2, 3];
 /// Maximum number of change requests in flight. A slow server therefore lowers the actual rate, which is printed.
 const CHANGES_MAX: usize = 64;
-/// Delay before memory at rest is measured.
-const REST_DURATION: Duration = Duration::from_secs(3);
+/// Delay before memory at rest is measured, in which the CPU of idle replicas is measured too. A process drops decoded objects
+/// at the second bookmark after they were read, and the API server sends one per minute.
+const REST_DURATION: Duration = Duration::from_secs(130);
 /// Wait after the start of a server before the cost at rest is measured. Later, none of the CPU of its start counts as a
 /// cost of the replicas.
 const SERVER_START_DELAY: Duration = Duration::from_secs(30);
@@ -57,7 +60,7 @@ pub(crate) struct FigureOptions {
     #[arg(long, default_value_t = 5_000)]
     primaries: usize,
     /// Number of slots
-    #[arg(long, default_value_t = 16)]
+    #[arg(long, default_value_t = 24)]
     shards: u32,
     /// Seconds of changes, of rest with three replicas, and of rest without replicas
     #[arg(long, default_value_t = 60)]
@@ -65,6 +68,13 @@ pub(crate) struct FigureOptions {
     /// Kills and clean stops; the longest time of each sort is printed
     #[arg(long, default_value_t = 3)]
     repeats: usize,
+    /// Runs of the comparison; medians are printed. Each takes about 4 minutes per number of replicas
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Also compare a start over this number of primaries, such as 50000, where the program itself takes little of the memory; 0
+    /// leaves it out
+    #[arg(long, default_value_t = 0)]
+    large: usize,
     /// Changes per second
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     rate: u64,
@@ -83,29 +93,46 @@ pub(crate) struct FigureOptions {
     folder: PathBuf,
 }
 
-/// The figures of one number of replicas.
+/// The figures of one run with one number of replicas.
 #[derive(Default)]
 struct Figures {
-    /// Number of replicas.
-    n: usize,
     /// Memory of the largest replica before any object exists.
     empty: Memory,
     /// Memory of the largest replica with all objects, measured [`REST_DURATION`] after the last reconcile. By then the
     /// allocator has returned the memory of the first lists.
     full: Memory,
-    /// CPU seconds of all replicas until all Pods are created.
+    /// CPU seconds per second of all idle replicas together, in the time before `full` was measured.
+    idle: f64,
+    /// CPU seconds of all replicas until all Pods are created, beyond those of idle ones.
     create: f64,
-    /// CPU seconds from the start of the processes to the measurement of memory at rest.
+    /// CPU seconds from the start of the processes until all slots have settled, beyond those of idle ones.
     start: f64,
-    /// CPU seconds for all changes of the step. The rate is the same for each number of replicas.
+    /// CPU seconds for all changes of the step, beyond those of idle replicas. The rate is the same for each number of
+    /// replicas.
     changes: f64,
     /// Seconds from the start of the processes until all keys were reconciled.
-    create_took: Duration,
-    start_took: Duration,
+    create_took: f64,
+    start_took: f64,
     /// Number of LIST requests for Pods during the start.
     lists: f64,
     /// Time from each change to the end of its reconcile.
     lags: Lags,
+}
+
+/// The runs with one number of replicas.
+struct Runs {
+    /// Number of replicas.
+    n: usize,
+    runs: Vec<Figures>,
+}
+
+impl Runs {
+    /// Returns the median of a figure over all runs, of an even number the lower one.
+    fn median(&self, of: impl Fn(&Figures) -> f64) -> f64 {
+        let mut values: Vec<f64> = self.runs.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(f64::NAN)
+    }
 }
 
 /// A row of the comparison: its title, and the function that reads its value.
@@ -121,18 +148,23 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
         return rest_only(options).await;
     }
     let before = load();
-    let mut all = Vec::new();
+    let mut all = REPLICAS.map(|n| Runs { n, runs: Vec::new() });
     let mut last = None;
-    for n in REPLICAS {
-        // The previous server must stop before the next one starts.
-        drop(last.take());
-        let (figures, stage) = compare(options, n).await?;
-        all.push(figures);
-        last = Some(stage);
+    for run in 1..=options.runs.max(1) {
+        for Runs { n, runs } in &mut all {
+            // The previous server must stop before the next one starts.
+            drop(last.take());
+            let (figures, stage) = compare(options, *n).await?;
+            runs.push(figures);
+            last = Some(stage);
+            eprintln!("{n} replicas are measured, run {run}");
+        }
     }
     let mut stage = last.ok_or("no replicas")?;
     let server = stage.server.name;
-    print_comparison(&all, options, server);
+    print_title(options, options.primaries, server);
+    print_memory(&all);
+    print_cpu(&all);
     let moves = moves(&mut stage, options).await?;
     let rolling = rolling(&mut stage, options).await?;
     // No replica runs after this step.
@@ -142,6 +174,10 @@ pub(crate) async fn run(options: &FigureOptions) -> Result<(), Failure> {
     moves.print(options);
     rolling.print(options, overlaps.len());
     print_rest(&rest);
+    if options.large > 0 {
+        drop(stage);
+        print_large(options).await?;
+    }
     print_line(&format!("\nLoad of the machine (1 minute): {before} before, {} after.", load()));
     if let Some(first) = overlaps.first() {
         return Err(format!("{} reconciles ran at once, such as {first}", overlaps.len()).into());
@@ -167,43 +203,71 @@ async fn new_stage(options: &FigureOptions, n: usize) -> Result<Stage, Failure> 
 }
 
 /// Measures `n` replicas on a new server, and leaves them running.
+async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), Failure> {
+    let (mut figures, mut stage) = compare_starts(options, n, options.primaries).await?;
+    let (before, begun) = (stage.cpu()?, now());
+    let changes = Changes::start(&stage, options, 0);
+    sleep(Duration::from_secs(options.seconds)).await;
+    let sent = changes.stop().await?;
+    figures.lags = lags(&mut stage, &sent).await?;
+    figures.changes = stage.cpu()? - before - figures.idle * seconds(begun, now());
+    Ok((figures, stage))
+}
+
+/// Measures `n` replicas that start over objects on a new server, and leaves them running.
 ///
 /// The replicas start three times: without objects, with primaries that have no Pods, and with all Pods. So each figure
 /// comes from fresh processes.
-async fn compare(options: &FigureOptions, n: usize) -> Result<(Figures, Stage), Failure> {
+async fn compare_starts(options: &FigureOptions, n: usize, primaries: usize) -> Result<(Figures, Stage), Failure> {
     let mut stage = new_stage(options, n).await?;
-    let mut figures = Figures { n, ..Figures::default() };
+    let mut figures = Figures::default();
 
     start(&mut stage, n)?;
     stage.wait_for_shares().await?;
     figures.empty = largest(&stage)?;
     stage.stop_all().await?;
 
-    stage.create_groups(options.primaries).await?;
+    stage.create_groups(primaries).await?;
     let begun = now();
     start(&mut stage, n)?;
-    let done = stage.wait_for_all(options.primaries, begun).await?;
-    figures.create = stage.cpu()?;
-    figures.create_took = between(begun, done);
+    let done = stage.wait_for_all(primaries, begun).await?;
+    let (create, create_time) = (stage.cpu()?, seconds(begun, now()));
+    figures.create_took = seconds(begun, done);
     stage.stop_all().await?;
 
     let lists = lists(&stage).await?;
     let begun = now();
     start(&mut stage, n)?;
-    let done = stage.wait_for_all(options.primaries, begun).await?;
-    figures.start_took = between(begun, done);
+    let done = stage.wait_for_all(primaries, begun).await?;
+    let (start, rests_since) = (stage.cpu()?, now());
+    figures.start_took = seconds(begun, done);
+    figures.lists = self::lists(&stage).await? - lists;
     sleep(REST_DURATION).await;
     figures.full = largest(&stage)?;
-    figures.start = stage.cpu()?;
-    figures.lists = self::lists(&stage).await? - lists;
-
-    let changes = Changes::start(&stage, options, 0);
-    sleep(Duration::from_secs(options.seconds)).await;
-    let sent = changes.stop().await?;
-    figures.lags = lags(&mut stage, &sent).await?;
-    figures.changes = stage.cpu()? - figures.start;
-    eprintln!("{n} replicas are measured");
+    figures.idle = (stage.cpu()? - start) / seconds(rests_since, now());
+    figures.create = create - figures.idle * create_time;
+    figures.start = start - figures.idle * seconds(begun, rests_since);
     Ok((figures, stage))
+}
+
+/// Returns the seconds between two times.
+fn seconds(from: u64, to: u64) -> f64 {
+    between(from, to).as_secs_f64()
+}
+
+/// Compares and prints a start over `--large` primaries.
+async fn print_large(options: &FigureOptions) -> Result<(), Failure> {
+    let mut all = REPLICAS.map(|n| Runs { n, runs: Vec::new() });
+    let mut server = "";
+    for Runs { n, runs } in &mut all {
+        let (figures, stage) = compare_starts(options, *n, options.large).await?;
+        server = stage.server.name;
+        runs.push(figures);
+    }
+    print_line("");
+    print_title(options, options.large, server);
+    print_memory(&all);
+    Ok(())
 }
 
 /// Returns the number of LIST requests for Pods that the server has counted.
@@ -500,22 +564,17 @@ async fn rest_only(options: &FigureOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Prints the comparison of the numbers of replicas.
-///
-/// The goal for memory is `1 / n + 0.2` of the single replica's, and the goal for CPU is 1.3 times the single
-/// replica's.
-fn print_comparison(all: &[Figures], options: &FigureOptions, server: &str) {
+/// Prints the number of objects and slots.
+fn print_title(options: &FigureOptions, primaries: usize, server: &str) {
+    print_line(&format!("{primaries} primaries, {} Pods, {} slots, {server}", primaries * PODS_EACH, options.shards));
+}
+
+/// Prints the comparison of memory. The goal is `1 / n + 0.2` of the single replica's.
+fn print_memory(all: &[Runs]) {
     let Some(single) = all.first() else { return };
-    print_line(&format!(
-        "{} primaries, {} Pods, {} slots, {server}",
-        options.primaries,
-        options.primaries * PODS_EACH,
-        options.shards
-    ));
     print_line("\n| replicas | | per replica | of the single one | goal | |\n|---|---|---|---|---|---|");
-    for figures in all {
-        let n = f64::from(u32::try_from(figures.n).unwrap_or(u32::MAX));
-        let goal = 1.0 / n + 0.2;
+    for runs in all {
+        let goal = 1.0 / f64::from(u32::try_from(runs.n).unwrap_or(u32::MAX)) + 0.2;
         let memory: [Row; 5] = [
             ("memory at rest, MiB", |figures| figures.full.rss),
             ("… in parts of shared pages (PSS)", |figures| figures.full.pss),
@@ -524,15 +583,21 @@ fn print_comparison(all: &[Figures], options: &FigureOptions, server: &str) {
             ("without objects, MiB", |figures| figures.empty.rss),
         ];
         for (what, of) in memory {
-            let (value, ratio) = (of(figures), of(figures) / of(single));
-            let has_goal = figures.n > 1 && !what.starts_with("without");
+            let (value, ratio) = (runs.median(of), runs.median(of) / single.median(of));
+            let has_goal = runs.n > 1 && !what.starts_with("without");
             let (goal, verdict) =
                 if has_goal { (format!("{goal:.2}"), verdict(ratio, goal)) } else { (String::new(), "") };
-            print_line(&format!("| {} | {what} | {value:.1} | {ratio:.2} | {goal} | {verdict} |", figures.n));
+            print_line(&format!("| {} | {what} | {value:.1} | {ratio:.2} | {goal} | {verdict} |", runs.n));
         }
     }
+}
+
+/// Prints the comparison of CPU and times. The goal for CPU is 1.3 times the single replica's.
+fn print_cpu(all: &[Runs]) {
+    let Some(single) = all.first() else { return };
     print_line("\n| replicas | | all replicas | of the single one | goal | |\n|---|---|---|---|---|---|");
-    for figures in all {
+    for runs in all {
+        let n = runs.n;
         let cpu: [Row; 4] = [
             ("CPU to create all Pods, s", |figures| figures.create),
             ("CPU to start over them, s", |figures| figures.start),
@@ -540,20 +605,24 @@ fn print_comparison(all: &[Figures], options: &FigureOptions, server: &str) {
             ("CPU in all, s", |figures| figures.create + figures.start + figures.changes),
         ];
         for (what, of) in cpu {
-            let (value, ratio) = (of(figures), of(figures) / of(single));
-            let (goal, verdict) = if figures.n == 1 { ("", "") } else { ("1.3", verdict(ratio, 1.3)) };
-            print_line(&format!("| {} | {what} | {value:.2} | {ratio:.2} | {goal} | {verdict} |", figures.n));
+            let (value, ratio) = (runs.median(of), runs.median(of) / single.median(of));
+            let (goal, verdict) = if n == 1 { ("", "") } else { ("1.3", verdict(ratio, 1.3)) };
+            print_line(&format!("| {n} | {what} | {value:.2} | {ratio:.2} | {goal} | {verdict} |"));
         }
-        let Figures { n, create_took, start_took, lists, lags, .. } = figures;
-        print_line(&format!("| {n} | lists of Pods at the start | {lists} | | | |"));
-        let (create, start) = (create_took.as_secs_f64(), start_took.as_secs_f64());
-        print_line(&format!("| {n} | until all Pods are created, s | {create:.1} | | | |"));
-        print_line(&format!("| {n} | until all keys are reconciled after a start, s | {start:.1} | | | |"));
         print_line(&format!(
-            "| {n} | change until reconciled, 50 % and 99 %, ms | {:.0}, {:.0} | | | |",
-            lags.quantile(0.5),
-            lags.quantile(0.99)
+            "| {n} | CPU at rest, % of a core | {:.2} | | | |",
+            runs.median(|figures| figures.idle) * 100.0
         ));
+        print_line(&format!("| {n} | lists of Pods at the start | {} | | | |", runs.median(|figures| figures.lists)));
+        let times: [Row; 2] = [
+            ("until all Pods are created, s", |figures| figures.create_took),
+            ("until all keys are reconciled after a start, s", |figures| figures.start_took),
+        ];
+        for (what, of) in times {
+            print_line(&format!("| {n} | {what} | {:.1} | | | |", runs.median(of)));
+        }
+        let [p50, p99] = [0.5, 0.99].map(|part| runs.median(|figures| figures.lags.quantile(part)));
+        print_line(&format!("| {n} | change until reconciled, 50 % and 99 %, ms | {p50:.0}, {p99:.0} | | | |"));
     }
 }
 
@@ -582,5 +651,14 @@ mod tests {
         let lags = lags_now(&journals, &[sent(1, 0), sent(2, 2_000_000), sent(3, 3_000_000), sent(4, 0)]);
         assert_eq!((lags.ms.as_slice(), lags.n_lost), (&[1.0, 3.0, 4.0][..], 1));
         assert!((lags.quantile(0.5) - 3.0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn median_is_the_middle_of_all_runs() {
+        for (starts, expected) in [(&[3.0][..], 3.0), (&[9.0, 1.0, 2.0], 2.0), (&[4.0, 1.0, 3.0, 2.0], 2.0)] {
+            let runs = starts.iter().map(|start| Figures { start: *start, ..Figures::default() }).collect();
+            let median = Runs { n: 1, runs }.median(|figures| figures.start);
+            assert!((median - expected).abs() < f64::EPSILON, "{starts:?}: {median}");
+        }
     }
 }

@@ -92,7 +92,7 @@ impl Collector {
     ) -> Result<()> {
         let aggregation = Aggregation { object: template.clone(), items };
         let Some(updated) = self.rules.interpret::<AggregateStatus>(aggregation).await? else { return Ok(()) };
-        let Some(change) = change(&template["status"], &updated["status"]) else { return Ok(()) };
+        let Some(change) = change(&status_of(template), &status_of(&updated)) else { return Ok(()) };
         let metadata = &template["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
         let Some(api) = self.templates.api(cx.client(), &Gvk::from_object(template), text("namespace")).await? else {
@@ -109,24 +109,27 @@ impl Collector {
     }
 }
 
-/// Returns the merge patch from one status to another: changed fields, and null for removed fields. Returns `None` if
-/// the statuses are equal.
+/// Returns the status of an object; empty if it has none.
+fn status_of(object: &Value) -> Value {
+    object.get("status").filter(|status| status.is_object()).cloned().unwrap_or_else(|| json!({}))
+}
+
+/// Returns the merge patch from one status to another: changed fields, and null for removed fields, at every depth.
+/// Returns `None` if the statuses are equal.
 ///
 /// A missing field equals 0, because Go omits zeros and a patch for them would repeat forever.
 fn change(old: &Value, new: &Value) -> Option<Value> {
-    let none = Map::new();
-    let (old, new) = (old.as_object().unwrap_or(&none), new.as_object().unwrap_or(&none));
     let is_empty = |value: &Value| value.is_null() || value == 0;
-    let mut change = Map::new();
-    for (name, value) in new.iter().filter(|(name, value)| {
-        let before = old.get(*name).unwrap_or(&Value::Null);
-        before != *value && !(is_empty(before) && is_empty(value))
-    }) {
-        change.insert(name.clone(), value.clone());
+    if old == new || (is_empty(old) && is_empty(new)) {
+        return None;
     }
-    for name in old.keys().filter(|name| !new.contains_key(*name)) {
-        change.insert(name.clone(), Value::Null);
-    }
+    let (Some(before), Some(after)) = (old.as_object(), new.as_object()) else { return Some(new.clone()) };
+    let changed = after.iter().filter_map(|(name, value)| {
+        let change = change(before.get(name).unwrap_or(&Value::Null), value)?;
+        Some((name.clone(), change))
+    });
+    let removed = before.iter().filter(|(name, value)| !after.contains_key(*name) && !is_empty(value));
+    let change: Map<_, _> = changed.chain(removed.map(|(name, _)| (name.clone(), Value::Null))).collect();
     (!change.is_empty()).then_some(Value::Object(change))
 }
 
@@ -134,4 +137,54 @@ fn change(old: &Value, new: &Value) -> Option<Value> {
 fn binding_of_work(work: &Work, _bindings: &Store<ResourceBinding>) -> Vec<Key<ResourceBinding>> {
     let owners = work.owner_references().iter().filter(|owner| owner.controller == Some(true));
     owners.map(|owner| Key::namespaced(&work.namespace().unwrap_or_default(), &owner.name)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Applies a merge patch (RFC 7396).
+    fn merge(object: &mut Value, patch: &Value) {
+        let Some(fields) = patch.as_object() else {
+            *object = patch.clone();
+            return;
+        };
+        if !object.is_object() {
+            *object = json!({});
+        }
+        for (name, value) in fields {
+            if value.is_null() {
+                object.as_object_mut().unwrap().remove(name);
+            } else {
+                merge(&mut object[name], value);
+            }
+        }
+    }
+
+    #[test]
+    fn patch_leads_to_the_new_status() {
+        let address = |ip: &str| json!({ "loadBalancer": { "ingress": [{ "ip": ip }] }, "kept": 1 });
+        let cases = [
+            (address("10.0.0.1"), json!({ "loadBalancer": {}, "kept": 1 })),
+            (address("10.0.0.1"), address("10.0.0.2")),
+            (address("10.0.0.1"), json!({})),
+            (json!({}), address("10.0.0.1")),
+            (json!({ "a": { "b": { "c": 1, "d": 2 } } }), json!({ "a": { "b": { "c": 3 } } })),
+            (json!({ "a": 1 }), json!({ "a": { "b": 1 } })),
+        ];
+        for (old, new) in cases {
+            let patch = change(&old, &new).unwrap();
+            let mut patched = old.clone();
+            merge(&mut patched, &patch);
+            assert_eq!(patched, new, "from {old} by {patch}");
+            assert_eq!(change(&patched, &new), None);
+        }
+    }
+
+    #[test]
+    fn zero_and_missing_fields_are_equal() {
+        assert_eq!(change(&json!({}), &json!({ "ready": 0 })), None);
+        assert_eq!(change(&json!({ "a": { "ready": 0 } }), &json!({ "a": {} })), None);
+        assert_eq!(change(&json!({ "ready": 1 }), &json!({ "ready": 0 })), Some(json!({ "ready": 0 })));
+    }
 }

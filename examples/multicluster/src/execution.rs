@@ -7,11 +7,15 @@ use kctl::{
     karmada::{
         kind::Gvk,
         operation::{InterpretHealth, InterpretStatus, Object as Subject, Retain, Retention},
+        quantity::Quantity,
     },
     kube::api::{DeleteParams, PostParams, Preconditions},
     object::Stored,
     prelude::*,
-    reconcile::{CachesOn, Controller, HasRulesOn, MayCreate, MayGetPrimary, OnCluster, WritesOn},
+    reconcile::{
+        Controller, OnCluster,
+        bounds::{CachesOn, HasRulesOn, MayCreate, MayGetPrimary, WritesOn},
+    },
 };
 use serde_json::Value;
 
@@ -35,6 +39,14 @@ const WORK: &str = "fleet.example.com/work";
 const WRITTEN: &str = "fleet.example.com/written";
 /// Metadata fields that an update copies from the object on the member.
 const KEPT: [&str; 3] = ["resourceVersion", "finalizers", "ownerReferences"];
+/// Metadata fields that an update merges with those on the member, each with the annotation that lists the keys of the
+/// last applied manifest. A listed key that the manifest lacks by now is removed.
+const MERGED: [(&str, &str); 2] =
+    [("labels", "fleet.example.com/managed-labels"), ("annotations", "fleet.example.com/managed-annotations")];
+
+/// Fields of built-in kinds that hold quantities, or maps of them.
+const QUANTITIES: [&str; 9] =
+    ["capacity", "divisor", "hard", "limits", "max", "min", "overhead", "requests", "sizeLimit"];
 
 /// Declares the controller of a member. Members are types, so each member needs its own declaration.
 macro_rules! execution {
@@ -163,6 +175,9 @@ where
     desired["metadata"]["labels"][PLACED] = "true".into();
     desired["metadata"]["annotations"][WORK] = work.name_any().into();
     desired["metadata"]["annotations"][WRITTEN] = written.as_str().into();
+    for (field, keys) in MERGED {
+        desired["metadata"]["annotations"][keys] = keys_of(&desired["metadata"][field]).into();
+    }
     // The cache lags behind our writes. It suffices to detect that no write is needed. Before a write, the object is
     // read live.
     if let Some(observed) = kinds.get(&kind, &namespace, name).await?
@@ -198,17 +213,40 @@ fn ensure_not_deleting(work: &Work, newest: &Work) -> Result<()> {
     Err(format!("work {} is about to leave, or is another one by now", work.name_any()).into())
 }
 
-/// Returns the desired object with the fields that the member owns: those that `Retain` copies, and the metadata in
-/// [`KEPT`].
+/// Returns the desired object with the fields that the member owns: the metadata, and those that `Retain` copies.
+///
+/// As in Karmada, `Retain` gets the object with the metadata.
 async fn retain_fields(rules: &Rules, observed: &Value, desired: &Value) -> Result<Value> {
+    let mut desired = desired.clone();
+    retain_metadata(&mut desired, observed);
     let retention = Retention { desired: desired.clone(), observed: observed.clone() };
-    let mut retained = rules.interpret::<Retain>(retention).await?.unwrap_or_else(|| desired.clone());
+    Ok(rules.interpret::<Retain>(retention).await?.unwrap_or(desired))
+}
+
+/// Copies the metadata in [`KEPT`] from the object on the member, and its labels and annotations that the control plane
+/// neither sets nor has set before.
+fn retain_metadata(desired: &mut Value, observed: &Value) {
+    let observed = &observed["metadata"];
     for field in KEPT {
-        if let Some(own) = observed["metadata"].get(field) {
-            retained["metadata"][field] = own.clone();
+        if let Some(own) = observed.get(field) {
+            desired["metadata"][field] = own.clone();
         }
     }
-    Ok(retained)
+    for (field, keys) in MERGED {
+        let written: Vec<&str> = observed["annotations"][keys].as_str().unwrap_or_default().split(',').collect();
+        let own = observed[field].as_object().into_iter().flatten();
+        for (key, value) in own.filter(|(key, _)| !written.contains(&key.as_str())) {
+            let merged = &mut desired["metadata"][field];
+            if merged.get(key).is_none() {
+                merged[key] = value.clone();
+            }
+        }
+    }
+}
+
+/// Returns the keys of a map, separated by commas.
+fn keys_of(map: &Value) -> String {
+    map.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect::<Vec<_>>().join(",")
 }
 
 /// Returns `true` if the object needs no update: the same manifest was applied, and none of its fields has changed
@@ -281,15 +319,38 @@ fn hash(manifest: &Value) -> String {
 }
 
 /// Returns `true` if `whole` contains all fields of `part`. It ignores defaults and fields that other managers added.
+///
+/// API servers drop null and rewrite quantities, so null counts as absent, and `1000m` equals `1`. Otherwise such a
+/// field would cause a write at each reconcile.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {
-            part.iter().all(|(name, value)| whole.get(name).is_some_and(|found| contains(found, value)))
+            part.iter().filter(|(_, value)| !value.is_null()).all(|(name, value)| {
+                let holds = |found: &Value| {
+                    contains(found, value) || (QUANTITIES.contains(&name.as_str()) && are_same_amounts(found, value))
+                };
+                whole.get(name).is_some_and(holds)
+            })
         }
         (Value::Array(whole), Value::Array(part)) => {
             whole.len() == part.len() && whole.iter().zip(part).all(|(whole, part)| contains(whole, part))
         }
         (whole, part) => whole == part,
+    }
+}
+
+/// Returns `true` if both values are the same quantity, or maps with the same quantities.
+fn are_same_amounts(whole: &Value, part: &Value) -> bool {
+    let amount = |value: &Value| match value {
+        Value::String(written) => written.parse::<Quantity>().ok(),
+        Value::Number(number) => number.to_string().parse().ok(),
+        _ => None,
+    };
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(name, value)| whole.get(name).is_some_and(|found| are_same_amounts(found, value)))
+        }
+        (whole, part) => amount(whole).is_some_and(|found| amount(part) == Some(found)),
     }
 }
 
@@ -306,5 +367,36 @@ mod tests {
     #[test]
     fn manifest_hash_is_stable_across_releases() {
         assert_eq!(hash(&kctl::json!({ "a": 1 })), "9c3e82dd6fcae8b1");
+    }
+
+    #[test]
+    fn metadata_of_the_member_survives_updates() {
+        let observed = kctl::json!({ "metadata": {
+            "resourceVersion": "7",
+            "labels": { "ours": "old", "dropped": "x", "theirs": "1" },
+            "annotations": { "fleet.example.com/managed-labels": "dropped,ours", "theirs": "2" },
+        } });
+        let mut desired = kctl::json!({ "metadata": { "labels": { "ours": "new" } } });
+        retain_metadata(&mut desired, &observed);
+        let metadata = &desired["metadata"];
+        assert_eq!(metadata["labels"], kctl::json!({ "ours": "new", "theirs": "1" }));
+        assert_eq!(metadata["annotations"]["theirs"], "2");
+        assert_eq!(metadata["resourceVersion"], "7");
+    }
+
+    #[test]
+    fn null_and_rewritten_quantities_need_no_write() {
+        let cases = [
+            (kctl::json!({}), kctl::json!({ "secrets": null }), true),
+            (kctl::json!({ "limits": { "cpu": "1" } }), kctl::json!({ "limits": { "cpu": "1000m" } }), true),
+            (kctl::json!({ "limits": { "cpu": "1" } }), kctl::json!({ "limits": { "cpu": 1 } }), true),
+            (kctl::json!({ "limits": { "cpu": "1" } }), kctl::json!({ "limits": { "cpu": "2" } }), false),
+            (kctl::json!({ "limits": {} }), kctl::json!({ "limits": { "cpu": "1" } }), false),
+            (kctl::json!({ "data": { "a": "1" } }), kctl::json!({ "data": { "a": "1000m" } }), false),
+            (kctl::json!({ "sizeLimit": "1Gi" }), kctl::json!({ "sizeLimit": "1024Mi" }), true),
+        ];
+        for (whole, part, expected) in cases {
+            assert_eq!(contains(&whole, &part), expected, "{part} in {whole}");
+        }
     }
 }

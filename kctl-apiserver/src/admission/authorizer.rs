@@ -2,7 +2,7 @@
 //! do.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/cel/library/authz.go`. A check under construction is a CEL map of strings; its keys
-//! start with `@` or are those of [`PARTS`].
+//! start with `@` or are in [`PARTS`].
 //!
 //! A check is built step by step, `authorizer.group('apps').resource('deployments').check('create')`, and each step
 //! returns a new map. Checks read a snapshot of the RBAC objects, taken when the expression is evaluated.
@@ -19,10 +19,7 @@ use serde_json::Value;
 use super::Attributes;
 use crate::{
     authorizer::{self, Attributes as AuthorizationAttributes, Snapshot},
-    cel::{
-        conditions::{Cel, Scope, map},
-        cost::field,
-    },
+    cel::{Cel, Scope, cost::field, map},
     names::NameRule,
     request::User,
     store::Store,

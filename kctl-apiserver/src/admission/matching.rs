@@ -116,8 +116,8 @@ fn rule_matches(rule: &Value, resource: &Versioned, attributes: &Attributes<'_>)
 
 /// Returns `true` if a selector selects the namespace of the object (`predicates/namespace/matcher.go`).
 ///
-/// Cluster-scoped objects match any selector. A Namespace object is matched by its own labels: those of the new state,
-/// if there is one.
+/// Cluster-scoped objects match any selector. A Namespace object is matched by its own labels: the labels of the new
+/// state, if there is one.
 pub(crate) fn namespace_fits(store: &Store, selector: &Value, attributes: &Attributes<'_>) -> bool {
     if selector.as_object().is_none_or(serde_json::Map::is_empty) {
         return true;

@@ -96,7 +96,7 @@ impl<'a> Attributes<'a> {
         self.options["dryRun"].as_array().is_some_and(|all| !all.is_empty())
     }
 
-    /// Returns the type of the sent object. For a subresource it may differ from that of the resource.
+    /// Returns the type of the sent object. For a subresource it may differ from the type of the resource.
     fn own_type(&self) -> TypeMeta {
         self.info.resource.type_at(self.info.subresource)
     }

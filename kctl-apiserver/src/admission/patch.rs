@@ -4,14 +4,12 @@
 //! Patches of clients are applied by `crate::patch`, with the same bounds on memory.
 
 use json_patch::{Patch, PatchOperation};
+use kctl_webhook::client::normalize_operation;
 use serde_json::Value;
 
 use crate::{
     decode,
-    patch::{
-        PatchBounds,
-        json::{lenient, normalize_operation},
-    },
+    patch::{PatchBounds, json::lenient},
 };
 
 /// The reason why a patch was not applied.

@@ -19,8 +19,9 @@ use super::{
 };
 use crate::{
     cel::{
-        conditions::{self, Cel, MatchResult, Scope, fits, to_cel},
+        conditions::{Cel, MatchResult, Scope, fits, to_cel},
         cost::{Budget, CostExceeded},
+        map,
     },
     evaluate::{EvaluationError, value_size},
     kinds::admissionregistration::validating_admission_policy,
@@ -290,7 +291,7 @@ impl PolicyScope {
             match value.and_then(|value| value_size::check_variable(&value).map(|()| value)) {
                 Ok(value) => {
                     variables.insert(name.to_owned(), value);
-                    all.scope.set("variables", conditions::map(variables.clone()));
+                    all.scope.set("variables", map(variables.clone()));
                 }
                 Err(why) => drop(all.failed.insert(name.into(), why)),
             }
@@ -345,8 +346,8 @@ fn names_variable(text: &str, name: &str) -> bool {
 }
 
 /// Returns the violations of a policy, with these parameters. The cost of all validations is charged before the first
-/// is evaluated, so that a policy is denied as a whole if its budget does not suffice. Audit annotations get a new
-/// budget of the same size.
+/// is evaluated. So a policy is denied as a whole if its budget does not suffice. Audit annotations get a new budget of
+/// the same size.
 ///
 /// With `failurePolicy: Ignore`, errors of expressions are dropped; a result of `false` is never dropped.
 fn violations(

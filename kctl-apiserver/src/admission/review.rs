@@ -15,7 +15,7 @@ use crate::{client_config, decode::misfit, webhook_round::WebhookReply};
 /// The versions of reviews that the server supports. The webhook's order of preference is used.
 const VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// Returns the `request` of a review. `resource` and `kind` are those under which the webhook matches the object.
+/// Returns the `request` of a review. `resource` and `kind` are the ones that match the webhook.
 ///
 /// `requestKind` and `requestResource` name what the client sent. They differ if the webhook matches an equivalent
 /// version (`matchPolicy: Equivalent`); the objects are then converted to that version.

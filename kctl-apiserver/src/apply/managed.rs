@@ -14,7 +14,7 @@ use crate::json_path::value_at;
 /// (`DefaultMaxUpdateManagers` of `internal/fieldmanager.go`). Managers that apply are not limited.
 const UPDATE_MANAGERS_MAX: usize = 10;
 
-/// The operation of a `managedFields` entry. The order of the variants is that of the entries in `managedFields`.
+/// The operation of a `managedFields` entry. The variants are in the order of the entries in `managedFields`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Operation {
     /// The manager applied the fields with server-side apply.
@@ -101,8 +101,8 @@ impl Managed {
         }
     }
 
-    /// Returns the JSON entries: those of `Apply` first, then by time, name, version and subresource. This is the order
-    /// in which kube-apiserver stores entries, so that equal managers give equal JSON.
+    /// Returns the JSON entries: entries of `Apply` first, then by time, name, version and subresource. This is the
+    /// order in which kube-apiserver stores entries, so that equal managers give equal JSON.
     pub(crate) fn encode(&self) -> Vec<Value> {
         let mut entries: Vec<_> = self.0.iter().collect();
         entries.sort_by_key(|(manager, owned)| {
@@ -136,7 +136,7 @@ impl Managed {
     }
 
     /// Removes fields from all managers except `manager` whose version `fits` accepts. Managers that own no more fields
-    /// are removed. `fits` receives the `apiVersion` of an entry: fields have the names of one version, and can only be
+    /// are removed. `fits` receives the `apiVersion` of an entry. Fields have the names of one version, and can only be
     /// compared with entries of versions that name them alike.
     pub(crate) fn take_from_others(
         &mut self,

@@ -14,7 +14,7 @@
 //!
 //! Upstream: `sigs.k8s.io/structured-merge-diff` and `k8s.io/apimachinery/pkg/util/managedfields/internal`.
 //!
-//! Terms of structured-merge-diff and of this module: a typed value is a value with a `Position`, a path is a list of
+//! Terms of structured-merge-diff and of this module: a typed value is a value with a `Position`. A path is a list of
 //! `PathElement`s, and a set is a `FieldSet`. Ownership is decided on sets alone, so the order of map fields and of
 //! most lists does not matter.
 //!
@@ -95,7 +95,7 @@ impl<'a> Request<'a> {
         Position::root(self.schema)
     }
 
-    /// Returns `true` if objects may differ between a version and that of the request.
+    /// Returns `true` if objects may differ between a version and the version of the request.
     fn differs(&self, api_version: &str) -> bool {
         api_version != self.api_version && self.versions.differ(api_version, self.api_version)
     }
@@ -119,7 +119,7 @@ impl Conflict {
     }
 }
 
-/// The reason for which an apply failed. The object is unchanged.
+/// The reason why an apply failed. The object is unchanged.
 #[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum ApplyError {
@@ -233,8 +233,8 @@ pub(crate) fn without_managed_fields(object: &Value) -> Value {
 ///
 /// 1. Merges the applied object into the live one.
 /// 2. Removes fields that the manager applied last time and no longer applies, unless another manager owns them.
-/// 3. Compares the result with the live object: a changed field of another manager is a conflict, unless the apply is
-///    forced or kubectl has applied the live value on the client side.
+/// 3. Compares the result with the live object: a changed field of another manager is a conflict. Exceptions are a
+///    forced apply, and a live value that kubectl has applied on the client side.
 /// 4. Takes the changed fields from all other managers.
 fn apply_typed(
     request: &Request<'_>,
@@ -307,9 +307,9 @@ fn conflicts(managed: &Managed, manager: &Manager, changes: &Changes) -> Vec<Con
 /// Updates `metadata.managedFields` after a create, update or patch: the manager takes over the changed fields, and
 /// removed fields have no owner. If nothing has changed, nothing is written, not even the time.
 ///
-/// Entries sent by the client replace those of the live object. An empty list, or a list with one empty entry, removes
-/// all managers. Writers of subresources cannot send entries. The entries of the live object stay if it
-/// can't be converted to the version of a manager, or if an object does not fit its schema (`UpdateNoErrors`).
+/// Entries sent by the client replace the entries of the live object. An empty list, or a list with one empty entry,
+/// removes all managers. Writers of subresources cannot send entries. The entries of the live object are kept in two
+/// cases (`UpdateNoErrors`): it can't be converted to the version of a manager, or an object does not fit its schema.
 pub(crate) fn update(request: &Request<'_>, live: Option<&Value>, new: &mut Value) {
     let sent = value_at(new, ["metadata", "managedFields"]).filter(|sent| !sent.is_null());
     let live_managed = || live.map(Managed::from_object).unwrap_or_default();

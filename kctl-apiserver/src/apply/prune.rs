@@ -20,7 +20,7 @@ use super::{
 struct Read<'o, 'a> {
     /// The object in the version.
     object: Cow<'o, Value>,
-    /// Its root position. Positions are those of the schema of that version.
+    /// Its root position. Positions belong to the schema of that version.
     position: Position<'a>,
 }
 
@@ -49,9 +49,9 @@ impl<'o, 'a> Read<'o, 'a> {
 }
 
 /// Removes the fields that the manager applied last time, unless it or another manager owns them now (`Updater.prune`
-/// upstream). The fields of each manager are looked up in the version in which it owns them. There are three steps:
-/// remove all fields that the manager applied last; restore the fields that other managers own; then restore children
-/// that were removed only because their parent was. The result is in the version of the request.
+/// upstream). The fields of each manager are looked up in the version in which it owns them. There are three steps. All
+/// fields that the manager applied last are removed, the fields that other managers own are restored, and then children
+/// that were removed only with their parent. The result is in the version of the request.
 ///
 /// # Errors
 /// Fails if the object cannot be converted to one of the versions.
@@ -60,7 +60,7 @@ pub(super) fn prune(request: &Request<'_>, merged: &Value, managed: &Managed, la
     let there = Read::convert(request, merged, version)?;
     let last = there.with_named_members(&last.set);
     let pruned = add_back_owned(request, &there.object, there.without(&last), managed, version)?;
-    // Children of a removed field stay if they were not applied.
+    // Children of a removed field are kept if they were not applied.
     let pruned = Read::convert(request, &pruned, version)?;
     let gone = there.fields().difference(&pruned.fields()).intersection(&last);
     Ok(request.read(&there.without(&gone), request.api_version)?.into_owned())

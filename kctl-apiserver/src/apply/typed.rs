@@ -83,8 +83,7 @@ pub(super) fn by_element<'v>(
     found
 }
 
-/// Compares two objects, except for `metadata.managedFields`. Where shapes differ, the paths are those of the new
-/// shape.
+/// Compares two objects, except for `metadata.managedFields`. Where shapes differ, the paths are from the new shape.
 pub(crate) fn compare(position: Position<'_>, old: &Value, new: &Value) -> Comparison {
     let mut comparer = Comparer { path: Vec::new(), found: Comparison::default() };
     comparer.visit(position, Some(old), Some(new));
@@ -133,7 +132,7 @@ struct Comparer {
 
 impl Comparer {
     /// Compares two values at a position. A value whose shape changed, such as a list that replaces a map, is visited
-    /// once per shape: its old children are removed, and the new ones are added.
+    /// once per shape. Its old children are removed, and the new ones are added.
     fn visit(&mut self, position: Position<'_>, old: Option<&Value>, new: Option<&Value>) {
         // Most parts of an object are unchanged.
         if old == new {

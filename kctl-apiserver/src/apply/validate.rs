@@ -23,7 +23,7 @@ pub(crate) enum Duplicates {
 }
 
 /// Validates the types of all values and the keys of list items. Skips `metadata.managedFields`, and values that are
-/// equal to those of an object validated before. `checked` is the object that was validated before, at the same
+/// equal to values of an object validated before. `checked` is the object that was validated before, at the same
 /// position.
 ///
 /// # Errors

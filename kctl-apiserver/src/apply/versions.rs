@@ -111,8 +111,8 @@ impl VersionDifferences {
 }
 
 impl Changes {
-    /// Compares two states in the versions of all managers but one. `manager` is the writer, whose version is that of
-    /// the request.
+    /// Compares two states in the versions of all managers but one. `manager` is the writer, whose version is the
+    /// version of the request.
     ///
     /// # Errors
     /// Fails if an object cannot be converted to the version of a manager.

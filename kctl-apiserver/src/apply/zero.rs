@@ -1,5 +1,5 @@
 //! The zero value with which a create is compared. Go always writes the structs of a built-in type, and fields without
-//! `omitempty`: the creator of an object owns only the fields that differ from it.
+//! `omitempty`. The creator of an object owns only the fields that differ from it.
 //!
 //! Upstream: `createHandler` of `k8s.io/apiserver/pkg/endpoints/handlers/create.go`, which compares with an empty
 //! object of the kind.

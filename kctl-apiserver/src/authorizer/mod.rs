@@ -34,9 +34,9 @@ pub(crate) struct Attributes<'a> {
     pub(crate) name: &'a str,
 }
 
-/// Returns the namespace in which a request has to be allowed: that of the path, and for a Namespace object its name.
-/// The group is not compared, because `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go` does not compare it
-/// either: in `namespaces/NAME`, any group's, it takes the name as the namespace.
+/// Returns the namespace in which a request has to be allowed: the namespace in the path, and for a Namespace object
+/// its name. The group is not compared, because `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go` does not
+/// compare it either: in `namespaces/NAME`, any group's, it takes the name as the namespace.
 pub(crate) fn object_namespace<'a>(resource: &str, namespace: &'a str, name: &'a str) -> &'a str {
     if namespace.is_empty() && resource == namespace::KIND.resource { name } else { namespace }
 }
@@ -51,7 +51,7 @@ pub(crate) fn authorize(resolver: &impl RuleResolver, info: &RequestInfo) -> Res
 }
 
 /// Checks that a user who applies or updates an object that does not exist may create it (`endpoints/handlers/patch.go`
-/// and `update.go` of `k8s.io/apiserver`). The message differs from that of the first check only in the verb.
+/// and `update.go` of `k8s.io/apiserver`). The message differs from the first check's only in the verb.
 ///
 /// # Errors
 /// Fails with 403 if no role allows it.
@@ -144,7 +144,7 @@ pub(crate) fn is_allowed(resolver: &impl RuleResolver, user: &User, attributes: 
     is_admin(user) || allow_reason(resolver, user, attributes).is_some()
 }
 
-/// Returns the reason for which RBAC allows a request: the binding and the role, in the words of kube-apiserver. The
+/// Returns the reason why RBAC allows a request: the binding and the role, in the words of kube-apiserver. The
 /// first of several matching rules is named; rules of `ClusterRoleBindings` come first. Administrators without a rule
 /// also get `None`.
 pub(crate) fn allow_reason(resolver: &impl RuleResolver, user: &User, attributes: &Attributes<'_>) -> Option<String> {
@@ -158,7 +158,7 @@ pub(crate) fn allows_path(resolver: &impl RuleResolver, user: &User, verb: &str,
     is_admin(user) || granted_path(resolver, user, verb, path).is_some()
 }
 
-/// Returns the reason for which RBAC allows a user to use a path.
+/// Returns the reason why RBAC allows a user to use a path.
 pub(crate) fn granted_path(resolver: &impl RuleResolver, user: &User, verb: &str, path: &str) -> Option<String> {
     let user_rules = resolver.rules_for(user, "");
     let allowing = user_rules.rules.iter().find(|PolicyRule { value: rule, .. }| {
@@ -183,7 +183,7 @@ pub(crate) fn rules_of(resolver: &impl RuleResolver, user: &User, namespace: &st
     user_rules.rules.iter().map(|rule| rule.value.clone()).partition(|rule| rule["nonResourceURLs"].is_null())
 }
 
-/// The names by which a rule may list the resource of a request.
+/// The names under which a rule may list the resource of a request.
 struct Resources {
     /// The resource with its subresource, such as `pods/status`.
     own: String,

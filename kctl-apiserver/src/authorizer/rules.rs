@@ -45,7 +45,7 @@ impl PolicyRule {
 
 /// The rules of a user in a namespace.
 pub(crate) struct UserRules {
-    /// The rules in the order of the bindings; those of `ClusterRoleBindings` come first.
+    /// The rules in the order of the bindings; rules of `ClusterRoleBindings` come first.
     pub(super) rules: Vec<PolicyRule>,
     /// Roles that are bound to the user but do not exist, in the words of kube-apiserver.
     missing: Vec<String>,
@@ -93,7 +93,7 @@ impl RuleCache {
     }
 
     /// Returns the cached rules of a user, or finds them. A change of any role or binding empties the cache first.
-    /// `revision` is that of the last change in the group.
+    /// `revision` is the revision of the last change in the group.
     fn get_or_find(
         &self,
         revision: u64,

@@ -5,7 +5,7 @@
 
 /// Maximum nesting of brackets and of conditional operators. Upstream counts the whole expression, too.
 const NESTING_MAX: usize = 249;
-/// Maximum depth of the tree in operators, dots and brackets: that of the longest sum that upstream parses.
+/// Maximum depth of the tree in operators, dots and brackets: the depth of the longest sum that upstream parses.
 const DEPTH_MAX: usize = 251;
 /// The longest expression in bytes. Longer ones are rejected.
 const EXPRESSION_LEN_MAX: usize = 20_000;
@@ -42,8 +42,8 @@ pub(crate) fn exceeded_limit(expression: &str) -> Option<String> {
 /// Returns the part of an expression after the string literal with which it begins. `before` is the letter before the
 /// literal. After `r`, a literal has no escapes.
 ///
-/// A line break ends a literal that is not in triple quotes. Such an expression is not valid, but the parser goes on after
-/// the error, so the rest has to be measured.
+/// A line break ends a literal that is not in triple quotes. Such an expression is not valid, but the parser continues
+/// after the error, so the rest has to be measured.
 fn after_string(before: char, text: &str) -> &str {
     let quote = &text[..1];
     let triple = quote.repeat(3);

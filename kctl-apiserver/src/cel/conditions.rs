@@ -10,18 +10,15 @@ use std::{
 use kctl_cel::{Environment, Type};
 use kube_cel::{
     KubeCelExt,
-    cel::{
-        Context, ParseErrors,
-        common::ast::IdedExpr,
-        objects::{Key, Map},
-    },
+    cel::{Context, ParseErrors, common::ast::IdedExpr},
 };
 use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::{
     cost::{Budget, CostExceeded, cost, depth},
-    functions, messages,
+    functions::{self, map},
+    messages,
 };
 use crate::evaluate::{EvaluationError, Evaluator, Kinds};
 
@@ -55,7 +52,7 @@ static PROGRAMS: LazyLock<Mutex<HashMap<String, CompiledExpression>>> = LazyLock
 pub(crate) struct Scope {
     /// The evaluator's functions.
     context: Context<'static>,
-    /// The variables.
+    /// The values of the variables, by name.
     variables: HashMap<String, Cel>,
     /// List types of lists in the variables, for equality.
     kinds: Kinds,
@@ -71,7 +68,7 @@ impl Scope {
 
     /// Creates a scope with these variables.
     ///
-    /// Functions can be added to it, such as those of the authorizer.
+    /// Functions can be added to it, such as the authorizer's.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
         let mut context = Context::default().with_all();
         functions::add(&mut context);
@@ -259,12 +256,6 @@ pub(crate) fn to_cel(value: &Value) -> Cel {
         Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
         Value::Object(fields) => map(fields.iter().map(|(name, value)| (name.clone(), to_cel(value)))),
     }
-}
-
-/// Creates a CEL map with string keys.
-pub(crate) fn map(fields: impl IntoIterator<Item = (String, Cel)>) -> Cel {
-    let map = fields.into_iter().map(|(name, value)| (Key::String(Arc::new(name)), value)).collect();
-    Cel::Map(Map { map: Arc::new(map) })
 }
 
 /// The result of the match conditions of a webhook or a policy for a request.

@@ -27,7 +27,7 @@ const CONDITIONS_COST_MAX: usize = 2_500_000;
 
 /// The remaining cost budget that several expressions share.
 pub(crate) struct Budget {
-    /// Never negative: a charge that does not fit fails and leaves the budget unchanged.
+    /// The remaining cost. A charge that does not fit fails and leaves the budget unchanged.
     left: usize,
 }
 
@@ -129,7 +129,7 @@ pub(crate) fn depth(tree: &IdedExpr) -> usize {
     1 + below.into_iter().map(depth).max().unwrap_or_default()
 }
 
-/// Returns the direct children of a node, except those of a loop. Macros of two variables are calls, not loops.
+/// Returns the direct children of a node, except for a loop. Macros of two variables are calls, not loops.
 fn parts(tree: &IdedExpr) -> Vec<&IdedExpr> {
     match &tree.expr {
         Expr::Call(call) => call.target.as_deref().into_iter().chain(&call.args).collect(),
@@ -246,8 +246,7 @@ mod tests {
 
     #[test]
     fn loops_cost_what_upstream_counts() {
-        // The smallest number of keys for which kube-apiserver 1.36 reports the expression as too expensive, to within
-        // four.
+        // The smallest number of keys for which kube-apiserver reports the expression as too expensive, to within four.
         for (expression, n_keys) in [
             ("object.data.all(k, object.data.all(l, k != '' && l != ''))", 447),
             ("object.data.all(k, object.data.all(l, true))", 578),

@@ -6,15 +6,19 @@ use chrono::{DateTime, FixedOffset, TimeDelta};
 use jiff::SignedDuration;
 use kube_cel::{
     KubeCelExt,
-    cel::{Context, ExecutionError, ResolveResult, extractors::This},
+    cel::{
+        Context, ExecutionError, ResolveResult, Value as Cel,
+        extractors::This,
+        objects::{Key, Map},
+    },
 };
 
-use super::conditions::{Cel, map};
 use crate::evaluate::{SECONDS, TYPE, type_name};
 
 /// Names of types that expressions use as values, as in `type(x) == int`.
 const TYPES: [&str; 10] =
     ["bool", "bytes", "double", "int", "list", "map", "null_type", "optional_type", "string", "type"];
+
 /// Returns a timestamp at a time since 1970, with a UTC offset of `minutes`; `None` if chrono cannot represent it.
 pub(crate) fn timestamp(since_1970: SignedDuration, minutes: i64) -> Option<Cel> {
     let nanoseconds = u32::try_from(since_1970.subsec_nanos()).ok();
@@ -26,6 +30,12 @@ pub(crate) fn timestamp(since_1970: SignedDuration, minutes: i64) -> Option<Cel>
     let offset = i32::try_from(minutes * 60).ok().and_then(FixedOffset::east_opt);
     let time = DateTime::from_timestamp(seconds, nanoseconds)?.fixed_offset();
     Some(Cel::Timestamp(offset.map_or(time, |offset| time.with_timezone(&offset))))
+}
+
+/// Creates a CEL map with string keys.
+pub(crate) fn map(fields: impl IntoIterator<Item = (String, Cel)>) -> Cel {
+    let map = fields.into_iter().map(|(name, value)| (Key::String(Arc::new(name)), value)).collect();
+    Cel::Map(Map { map: Arc::new(map) })
 }
 
 /// Returns a duration, if it fits into 64 bits of nanoseconds.

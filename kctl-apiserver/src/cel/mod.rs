@@ -1,12 +1,12 @@
 //! CEL expressions: compiles and evaluates them for admission, CRDs and validation.
 //!
-//! An expression passes through these modules: `bounds` rejects sources that are too long or deep, `conditions` parses
-//! and caches them, `cost` charges them for the values of their variables, and `evaluate/` evaluates them. `functions`
-//! and `messages` add what the evaluator lacks.
+//! An expression passes through these modules: `bounds` rejects sources that are too long or deep, and `conditions`
+//! parses and caches them. `cost` charges them for the values of their variables, and `evaluate/` evaluates them.
+//! `functions` and `messages` add what the evaluator lacks.
 //!
-//! Limits, in the order in which they are checked: source length and nesting (`bounds`), the cost of loops for the
-//! actual variables (`cost`), the budget that several expressions share (`Budget`), and the cost of each call during
-//! evaluation (`evaluate`).
+//! Limits are checked in this order: source length and nesting (`bounds`), then the cost of loops for the actual
+//! variables (`cost`). Then follow the budget that several expressions share (`Budget`), and the cost of each call
+//! during evaluation (`evaluate`).
 
 mod bounds;
 pub(crate) mod conditions;
@@ -17,5 +17,5 @@ mod messages;
 pub(crate) use self::{
     bounds::exceeded_limit,
     conditions::{Cel, Code, Problem, Scope, compile, problem, to_cel, tree, type_of},
-    functions::{duration, timestamp},
+    functions::{duration, map, timestamp},
 };

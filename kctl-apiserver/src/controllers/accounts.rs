@@ -176,7 +176,7 @@ mod tests {
         assert!(server.objects("", "serviceaccounts").is_empty());
     }
 
-    /// Expects the responses of kube-apiserver 1.36 with the plugin `ServiceAccount`.
+    /// Expects the responses of kube-apiserver with the plugin `ServiceAccount`.
     #[tokio::test(start_paused = true)]
     async fn pods_get_the_default_account_and_token_volume() {
         let server = ApiServer::new();
@@ -213,7 +213,7 @@ mod tests {
         assert!(!owned.contains("kube-api-access") && !owned.contains("serviceAccount"), "{owned}");
     }
 
-    /// Expects the responses of kube-apiserver 1.36 with the plugin `ServiceAccount`.
+    /// Expects the responses of kube-apiserver with the plugin `ServiceAccount`.
     #[tokio::test(start_paused = true)]
     async fn service_account_limits_the_secrets_of_a_pod() {
         let server = ApiServer::new();

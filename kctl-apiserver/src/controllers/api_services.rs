@@ -5,7 +5,7 @@
 //! and its paths return 503, as if its server did not respond.
 //!
 //! Upstream considers a version available if its server responds. The earlier checks are the same here: Service, port,
-//! `EndpointSlice` and ready endpoints are checked, so that the reasons are those of a cluster.
+//! `EndpointSlice` and ready endpoints are checked, so that the reasons are the same as in a cluster.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(super) fn depend_on(resource: &GroupResource) -> bool {
 }
 
 /// Updates the conditions of all `APIServices`. An unchanged condition is not written again, so `lastTransitionTime`
-/// stays as it was.
+/// does not change.
 pub(super) fn update(store: &mut Store) {
     let all: Vec<Arc<Value>> = store.objects(&API_SERVICES, None).collect();
     for service in all {
@@ -142,7 +142,7 @@ mod tests {
         (field("status"), field("reason"), field("message"))
     }
 
-    /// Expects the conditions of kube-apiserver 1.36 at each step.
+    /// Expects the conditions of kube-apiserver at each step.
     #[tokio::test(start_paused = true)]
     async fn remote_api_service_is_unavailable_with_a_reason() {
         let server = ApiServer::new();

@@ -1,6 +1,6 @@
 //! Garbage collection by owner references (`garbagecollector.go` of `pkg/controller/garbagecollector`).
 //!
-//! The graph of owners (`store/owners.rs`) decides which objects are checked; this module decides about one of them.
+//! The graph of owners (`store/owners.rs`) decides which objects are checked. This module decides about one of them.
 //! kube-controller-manager reads owners through the API with a cache that may lag. Here the state is always the newest
 //! one.
 //!
@@ -26,8 +26,8 @@ use crate::{
 /// Writes as kube-controller-manager, which the garbage collector is a part of.
 const WRITER: Writer = Writer::for_manager(Subresource::Main);
 
-/// Processes one object: collects it if its owners are gone, or, if it is being deleted with a finalizer of the garbage
-/// collector, orphans its dependents or waits for them.
+/// Processes one object. It is collected if its owners are gone. If it is being deleted with a finalizer of the garbage
+/// collector, its dependents are orphaned or waited for.
 pub(super) fn sync(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<Value>) {
     if !is_being_deleted(object) {
         collect(store, resource, key, object);
@@ -59,7 +59,7 @@ enum UnknownOwner {
 }
 
 /// Returns the state of an owner reference: the owner exists if its kind, name and uid match (`isDangling`).
-/// `namespace` is that of the dependent: an owner is in the same namespace or cluster-scoped.
+/// `namespace` is the dependent's: an owner is in the same namespace or cluster-scoped.
 fn owner_state(store: &Store, reference: &Value, namespace: &str) -> Result<OwnerState, UnknownOwner> {
     let text = |field: &str| reference[field].as_str().unwrap_or_default();
     let find_kind = |kind: &str| store.registry.find_kind(text("apiVersion"), kind);

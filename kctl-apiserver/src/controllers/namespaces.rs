@@ -10,19 +10,16 @@
 //! | `NamespaceFinalizersRemaining` | objects are left that have finalizers |
 //! | three about failures | never: discovery and deletion cannot fail here |
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::{Value, json};
 
 use crate::{
     conditions::report,
     deletion::{Grace, Propagation, is_being_deleted},
-    kinds::{self, core::pod},
+    kinds::core::pod,
     lifecycle::{self, Writer},
-    registry::{Kind, kind::Subresource},
+    registry::kind::Subresource,
     status::GroupResource,
     store::{Key, Store},
 };
@@ -46,54 +43,45 @@ const CONDITIONS: [[&str; 3]; 5] = [
 /// Objects that still exist after their deletion, because of finalizers or grace periods.
 #[derive(Default)]
 pub(super) struct RemainingObjects {
-    /// The number of remaining objects of each resource. The order is that of the message.
-    by_resource: BTreeMap<GroupResource, usize>,
-    /// The number of remaining objects with each finalizer.
-    by_finalizer: BTreeMap<String, usize>,
+    /// The resources of these objects.
+    resources: BTreeSet<GroupResource>,
+    /// The finalizers of these objects.
+    finalizers: BTreeSet<String>,
 }
 
 impl RemainingObjects {
     /// Returns `true` if nothing remains.
     pub(super) fn is_empty(&self) -> bool {
-        self.by_resource.is_empty()
+        self.resources.is_empty()
     }
 
-    /// Counts an object, for both kinds of a shared table: each kind lists it.
+    /// Adds an object.
     fn add(&mut self, resource: &GroupResource, object: &Value) {
-        let other = kinds::find(resource).and_then(Kind::shared_table_kind).map(Kind::group_resource);
-        for resource in std::iter::once(resource).chain(&other) {
-            *self.by_resource.entry(resource.clone()).or_default() += 1;
-            let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
-            for finalizer in finalizers.filter_map(Value::as_str) {
-                *self.by_finalizer.entry(finalizer.into()).or_default() += 1;
-            }
-        }
+        self.resources.insert(resource.clone());
+        let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+        self.finalizers.extend(finalizers.filter_map(Value::as_str).map(str::to_owned));
     }
 
-    /// Returns the conditions of the namespace's status: type, status, reason and message of each. The core group
-    /// has no name in a message: `pods. has 2 resource instances`.
+    /// Returns the conditions of the namespace's status: type, status, reason and message of each.
     fn conditions(&self) -> [[String; 4]; 5] {
         let mut all = CONDITIONS.map(|[r#type, reason, message]| [r#type, "False", reason, message].map(str::to_owned));
-        let mut remain = |index: usize, reason: &str, start: &str, mut parts: Vec<String>| {
-            parts.sort();
-            if !parts.is_empty() {
-                let message = format!("{start} remaining: {}", parts.join(", "));
-                all[index][1..].clone_from_slice(&["True".to_owned(), reason.to_owned(), message]);
-            }
-        };
-        let resources = self.by_resource.iter();
-        let resources = resources
-            .map(|(resource, n)| format!("{}.{} has {n} resource instances", resource.resource, resource.group));
-        remain(3, "SomeResourcesRemain", "Some resources are", resources.collect());
-        let finalizers = self.by_finalizer.iter().map(|(name, n)| format!("{name} in {n} resource instances"));
-        remain(4, "SomeFinalizersRemain", "Some content in the namespace has finalizers", finalizers.collect());
+        let resources: Vec<_> = self.resources.iter().map(ToString::to_string).collect();
+        if !resources.is_empty() {
+            let message = format!("objects remain of: {}", resources.join(", "));
+            all[3][1..].clone_from_slice(&["True".to_owned(), "SomeResourcesRemain".to_owned(), message]);
+        }
+        if !self.finalizers.is_empty() {
+            let finalizers: Vec<_> = self.finalizers.iter().map(String::as_str).collect();
+            let message = format!("objects remain with finalizers: {}", finalizers.join(", "));
+            all[4][1..].clone_from_slice(&["True".to_owned(), "SomeFinalizersRemain".to_owned(), message]);
+        }
         all
     }
 }
 
 /// Deletes the objects of a namespace, reports the remaining ones in its status, and removes the finalizer once the
 /// namespace is empty. Runs again whenever an object of the namespace is removed. Objects with finalizers are marked as
-/// deleted once, and then only counted. Pods come first, because their containers may still use a `ConfigMap` or the
+/// deleted once, and then only reported. Pods come first, because their containers may still use a `ConfigMap` or the
 /// account's token while they terminate.
 pub(super) fn end(store: &mut Store, resource: &GroupResource, key: &Key) {
     let has_finalizers =
@@ -135,7 +123,7 @@ fn finalize(store: &mut Store, resource: &GroupResource, key: &Key) {
     Writer::for_manager(Subresource::Finalize).write(store, resource, key, &namespace, new);
 }
 
-/// Deletes the objects of a resource, and counts those that still exist. With `namespace: None`, all objects of the
+/// Deletes the objects of a resource, and collects those that still exist. With `namespace: None`, all objects of the
 /// resource are deleted: this is used when a CRD is deleted. A cluster-scoped resource has no objects in a namespace.
 pub(super) fn delete_objects(
     store: &mut Store,
@@ -164,13 +152,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remaining_events_count_for_both_groups() {
+    fn conditions_name_remaining_resources_and_finalizers() {
         let mut remaining = RemainingObjects::default();
-        remaining.add(&GroupResource::new("", "events"), &json!({ "metadata": { "finalizers": ["a.b/c"] } }));
-        let [.., remaining, finalizers] = remaining.conditions();
-        let message = "Some resources are remaining: events. has 1 resource instances, events.events.k8s.io has 1 resource instances";
-        assert_eq!(remaining[3], message);
-        let message = "Some content in the namespace has finalizers remaining: a.b/c in 2 resource instances";
-        assert_eq!(finalizers[3], message);
+        assert!(remaining.conditions().iter().all(|[_, status, ..]| status == "False"));
+        remaining.add(&GroupResource::new("apps", "deployments"), &json!({ "metadata": {} }));
+        remaining.add(&GroupResource::new("", "secrets"), &json!({ "metadata": { "finalizers": ["a.b/c"] } }));
+        remaining.add(&GroupResource::new("", "secrets"), &json!({ "metadata": { "finalizers": ["a.b/c"] } }));
+        let [.., resources, finalizers] = remaining.conditions();
+        let [_, status, reason, message] = resources;
+        assert_eq!((status.as_str(), reason.as_str()), ("True", "SomeResourcesRemain"));
+        assert!(message.contains("secrets, deployments.apps"), "{message}");
+        let [_, status, reason, message] = finalizers;
+        assert_eq!((status.as_str(), reason.as_str()), ("True", "SomeFinalizersRemain"));
+        assert!(message.ends_with(": a.b/c"), "{message}");
     }
 }

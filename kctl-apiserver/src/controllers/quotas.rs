@@ -95,7 +95,7 @@ mod tests {
         let hard = json!({ "configmaps": "2", "count/widgets.example.com": "3", "pods": "1" });
         let quota = json!({ "metadata": { "name": "q" }, "spec": { "hard": hard } });
         server.succeed("POST", QUOTA.trim_end_matches("/q"), &quota).await;
-        // Recorded from kube-apiserver 1.36 and its controller: no evaluator counts widgets.
+        // As kube-apiserver and its controller: no evaluator counts widgets.
         assert_eq!(status(&server).await, json!({ "hard": hard, "used": { "configmaps": "1", "pods": "0" } }));
         server.succeed("POST", configs, &json!({ "metadata": { "name": "a" } })).await;
         let (code, rejected) = server.send_json("POST", configs, &json!({ "metadata": { "name": "b" } })).await;

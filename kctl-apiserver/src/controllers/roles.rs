@@ -1,6 +1,6 @@
 //! Aggregated `ClusterRoles` (`pkg/controller/clusterroleaggregation`).
 //!
-//! `admin`, `edit` and `view` are such roles: their rules are those of all roles with a label such as
+//! `admin`, `edit` and `view` are such roles: they have the rules of all roles with a label such as
 //! `rbac.authorization.k8s.io/aggregate-to-view: "true"`. A CRD's author adds a role with the label to extend them.
 
 use std::sync::Arc;
@@ -114,7 +114,7 @@ mod tests {
         ];
         let names =
             |rules: Vec<Value>| -> Vec<Value> { rules.iter().map(|rule| rule["resources"][0].clone()).collect() };
-        // Expects the rules that kube-controller-manager 1.36 computes.
+        // Expects the rules that kube-controller-manager computes.
         let rules = aggregate_rules(&whole, &parts.each_ref()).map(names);
         assert_eq!(rules, Some(vec!["pods".into(), "configmaps".into(), "ys".into()]));
         assert_eq!(aggregate_rules(&parts[0], &parts.each_ref()), None);

@@ -125,7 +125,7 @@ fn sync_secret(store: &mut Store, issuer: &Issuer<'_>, key: &Key) {
 }
 
 /// Returns the Secret with the data that it lacks; `None` if it lacks nothing. Keys that the client has set are kept,
-/// apart from `ca.crt`. A failure to sign is logged, and the Secret stays without a token.
+/// apart from `ca.crt`. A failure to sign is logged, and the Secret gets no token.
 fn complete_secret(issuer: &Issuer<'_>, key: &Key, account: &Value, secret: &Arc<Value>) -> Option<Value> {
     let encoded = |text: &str| Value::from(BASE64_STANDARD.encode(text));
     let is_empty = |field: &str| secret["data"][field].as_str().unwrap_or_default().is_empty();

@@ -1,6 +1,6 @@
 //! Converts objects between the versions of their kind: the storage version, and the versions that requests name.
 //!
-//! Events of both groups share one table, and are stored as those of the core group. Custom objects get another
+//! Events of both groups share one table, and are stored as Events of the core group. Custom objects get another
 //! `apiVersion`, or are converted by the webhook of their CRD. `HorizontalPodAutoscalers` are converted by
 //! `kinds/autoscaling/conversion.rs`.
 
@@ -120,7 +120,7 @@ fn find_for(state: &State, info: &RequestInfo, key: &Key, purpose: Purpose) -> R
 
 /// Drops the `managedFields` that an Event got through the other group: a write through one group does not keep them.
 ///
-/// Their field names are those of the other group, and do not exist in this one.
+/// Their field names belong to the other group, and do not exist in this one.
 pub(crate) fn forget_other_group(resource: &Resource, object: &mut Value) {
     if resource.kind.shared_table.is_some()
         && let Some(managed) = object["metadata"]["managedFields"].as_array_mut()
@@ -222,7 +222,7 @@ pub(crate) fn convert(state: &State, info: &RequestInfo, to: &Resource, object: 
 /// Converts objects to the version of a resource.
 ///
 /// Objects that only the conversion webhook can convert go into one call. kube-apiserver sends one call per list item
-/// where it reads items one by one; the result is the same.
+/// where it reads items one by one. The result is the same.
 ///
 /// # Errors
 /// Fails if the webhook fails, or with [`StatusError::waiting`].

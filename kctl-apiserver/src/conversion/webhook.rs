@@ -18,7 +18,7 @@ use crate::{
 
 /// The timeout of a conversion webhook.
 ///
-/// It is not configurable, unlike that of admission webhooks.
+/// It is not configurable, unlike the timeout of admission webhooks.
 const TIMEOUT_SECONDS: u64 = 30;
 /// The version of `ConversionReview`.
 const REVIEW: &str = "apiextensions.k8s.io/v1";
@@ -140,8 +140,8 @@ pub(crate) fn read_response(
 
 /// Returns a converted object with the metadata of the original.
 ///
-/// A webhook cannot move, rename or own an object: all metadata but labels and annotations come
-/// from the original, even if the webhook left them out.
+/// A webhook cannot move, rename or own an object. All metadata but labels and annotations come from the original, even
+/// if the webhook left them out.
 fn restore_metadata(to: &Resource, original: &Value, mut object: Value) -> Result<Value, String> {
     let text = |value: &'_ Value| value.as_str().unwrap_or_default().to_owned();
     let of_metadata =

@@ -3,7 +3,7 @@
 //!
 //! Upstream: `naming_controller.go`, `establishing_controller.go` and `crd_finalizer.go` of apiextensions-apiserver.
 //!
-//! Names are accepted after the CRD is stored, not during validation: two CRDs may claim one name, and then the one
+//! Names are accepted after the CRD is stored, not during validation. Two CRDs may claim one name, and then the one
 //! that came first keeps it. The other is stored with `NamesAccepted: False` and is not served until the conflict is
 //! over.
 //!
@@ -84,7 +84,7 @@ pub(crate) fn accept_names(definition: &mut Value, taken: &GrantedNames, now: &s
         }
         Some((reason, message)) => {
             report(definition, now, ["NamesAccepted", "False", reason, &message]);
-            // An established CRD stays established, under its accepted names.
+            // An established CRD remains established, under its accepted names.
             if condition(definition, "Established").is_none() {
                 report(definition, now, ["Established", "False", "NotAccepted", "not all names are accepted"]);
             }
@@ -119,7 +119,7 @@ pub(crate) fn may_be_established(definition: &Value) -> bool {
 }
 
 /// Sets the condition `Established` of a CRD whose names are accepted: `True`, or `False` with the reason
-/// `InvalidCABundle`. An established CRD stays established.
+/// `InvalidCABundle`. An established CRD remains established.
 ///
 /// The caller has checked that the names are accepted.
 pub(crate) fn establish(definition: &mut Value, now: &str) {

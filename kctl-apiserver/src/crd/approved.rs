@@ -68,7 +68,7 @@ impl Approval {
 }
 
 /// Returns the validation error of the annotation. An update that does not change the approval state is accepted, so
-/// that old CRDs stay writable.
+/// that old CRDs remain writable.
 ///
 /// Absent or empty is `FieldValueRequired`, malformed `FieldValueInvalid`. A bypass is accepted
 /// here, and only visible as a condition.
@@ -108,7 +108,7 @@ pub(crate) fn has_current_approval_condition(definition: &Value) -> bool {
     })
 }
 
-/// Writes the condition of a CRD in a protected group; other CRDs stay unchanged.
+/// Writes the condition of a CRD in a protected group; other CRDs are unchanged.
 ///
 /// `now` becomes `lastTransitionTime` if the status changes.
 pub(crate) fn set_approval_condition(definition: &mut Value, now: &str) {

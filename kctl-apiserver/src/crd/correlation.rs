@@ -1,11 +1,11 @@
-//! Correlation of values across an update. Pairs the values of an object with those of the old one and finds the
+//! Correlation of values across an update. Pairs the values of an object with the values of the old one and finds the
 //! unchanged ones. Their errors are ratcheted (dropped), so that a schema may become stricter than its stored objects.
 //!
 //! Upstream: `pkg/cel/common/equality.go` of apiserver.
 //!
 //! A value is correlated if its path leads to exactly one old value: fields by name, items of map
-//! lists by their keys. Items of atomic lists and sets have no identity, so they are never
-//! correlated, and their errors are never ratcheted unless the whole list is unchanged.
+//! lists by their keys. Items of atomic lists and sets have no identity, so they are never correlated. Their errors are
+//! never ratcheted unless the whole list is unchanged.
 
 use std::collections::HashMap;
 

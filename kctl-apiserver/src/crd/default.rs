@@ -1,7 +1,7 @@
 //! Defaulting: fills in the defaults of a structural schema.
 //!
-//! Defaults are filled in on each write, and again when an object is read from the store, since the schema may have
-//! gained new defaults after the object was stored. `validate` never sees a field whose default is missing.
+//! Defaults are filled in on each write, and again when an object is read from the store. The schema may have gained
+//! new defaults since the object was stored. `validate` never sees a field whose default is missing.
 
 use serde_json::Value;
 
@@ -13,7 +13,7 @@ use crate::{limits::BODY_LEN_MAX, schema::Schema};
 /// Upstream: `structural-schema/defaulting/algorithm.go` and `prune.go` of apiextensions-apiserver.
 ///
 /// The schema must be structural: it has no defaults inside `anyOf` and the like. A root value that is not an object (a
-/// scalar or `null`) stays unchanged.
+/// scalar or `null`) is not changed.
 pub(crate) fn default(schema: Schema, object: &mut Value) {
     apply_defaults(schema, object, &mut DefaultingState::new(NullHandling::Removed));
 }

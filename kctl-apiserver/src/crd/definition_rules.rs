@@ -97,12 +97,6 @@ fn check_immutable(old: &Value, spec: &Field<'_>) {
     names.at("plural").immutable(&old_spec["names"]["plural"]);
 }
 
-/// Validates a kind: a DNS-1035 label, except that it may have uppercase letters.
-pub(super) fn check_kind(field: &str, kind: &str, errors: &mut Errors) {
-    let message = NameRule::Label1035.check(&kind.to_lowercase());
-    errors.extend(message.map(|message| FieldError::invalid(field, &kind.into(), message)));
-}
-
 /// Validates the name of the CRD: `PLURAL.GROUP`. An empty name is reported with the metadata.
 fn name(definition: &Field<'_>) {
     let (name, spec) = (definition.at("metadata").at("name"), &definition["spec"]);
@@ -264,7 +258,7 @@ fn resource_names(names: &Field<'_>) {
     names.check_children(&["plural", "singular"], |name| name.name_if_set(NameRule::Label1035));
     for name in ["kind", "listKind"].map(|key| names.at(key)) {
         if !name.is_empty() {
-            name.with_errors(|errors, path| check_kind(path, name.text(), errors));
+            name.kind_name();
         }
     }
     for list in ["shortNames", "categories"].map(|key| names.at(key)) {

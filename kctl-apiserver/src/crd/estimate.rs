@@ -30,7 +30,7 @@ const RULE_REMEDY: &str =
 /// The estimated cost of all rules of a schema.
 #[derive(Default)]
 pub(super) struct Total {
-    /// Saturating: a cost beyond 64 bits stays at the maximum and always exceeds the limit.
+    /// Saturating: a cost beyond 64 bits is set to the maximum and always exceeds the limit.
     cost: u64,
     /// Costs and paths of the most expensive rules, in descending order: at most `N_NAMED_MAX`, each at least
     /// `NAMED_MIN`.
@@ -95,7 +95,7 @@ impl Expression {
 /// The values on which an expression is evaluated.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'a> {
-    /// The schema of the values.
+    /// The schema that bounds the values' sizes.
     pub(super) schema: &'a Value,
     /// A complete object has metadata that expressions can read.
     pub(super) schema_of: SchemaOf,

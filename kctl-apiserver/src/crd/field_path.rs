@@ -68,7 +68,7 @@ fn quoted_len(text: &[u8]) -> usize {
     end.map_or(text.len(), |end| end + 2)
 }
 
-/// Returns the key in single quotes with its escapes, those of Go strings and `\'`, resolved; `None` if it is
+/// Returns the key in single quotes with its escapes resolved (escapes of Go strings and `\'`); `None` if it is
 /// malformed.
 fn unquote(token: &str) -> Option<String> {
     let inner = token.strip_prefix('\'')?.strip_suffix('\'')?;

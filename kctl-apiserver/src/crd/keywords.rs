@@ -9,7 +9,7 @@
 
 use serde_json::Value;
 
-use super::{rule_validation, structural::ALTERNATIVES};
+use super::rule_validation;
 use crate::{
     field::Field,
     field_errors::{Errors, text},
@@ -21,6 +21,9 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 
 /// JSON schema keywords that CRDs do not support (`FieldValueForbidden`).
 const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"];
+
+/// Keywords that hold lists of alternative schemas.
+pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// The position of a schema, which decides the keywords that it may have.
 ///
@@ -37,7 +40,7 @@ struct SchemaPosition {
 
 /// Checks the schema of a version, from its root.
 ///
-/// `path` is that of the schema in the CRD.
+/// `path` is the path of the schema in the CRD.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
     node(&Field::new(schema, path, errors), SchemaPosition { is_root: true, ..SchemaPosition::default() });
 }
@@ -169,8 +172,8 @@ fn map_keys(schema: &Field<'_>) {
     }
 }
 
-/// Checks that items of sets and maps are not nullable and that keys of map lists are required or have a default: two
-/// items without a key could not be distinguished. A missing property was reported by `map_keys`.
+/// Checks that items of sets and maps are not nullable and that keys of map lists are required or have a default.
+/// Otherwise two items without a key could not be distinguished. A missing property was reported by `map_keys`.
 fn keys_are_there(schema: &Field<'_>) {
     let (list_type, items) = (text(&schema["x-kubernetes-list-type"]), schema.at("items"));
     if !items.is_object() || !["set", "map"].contains(&list_type) {

@@ -8,7 +8,7 @@
 
 use serde_json::Value;
 
-use super::{definition_rules::check_kind, embedded::child_path};
+use super::embedded::child_path;
 use crate::{
     field::Field,
     field_errors::{Errors, FieldError},
@@ -16,7 +16,7 @@ use crate::{
     schema::{ListType, Schema},
 };
 
-/// Calls the visitor on every value that the schema declares, parents first. `path` is that of `value`.
+/// Calls the visitor on every value that the schema declares, parents first. `path` is the path of `value`.
 fn walk<'a>(schema: Schema<'a>, value: &Value, path: &str, visit: &mut impl FnMut(Schema<'a>, &Value, &str)) {
     visit(schema, value, path);
     match value {
@@ -96,7 +96,7 @@ fn embedded_object(object: &Field<'_>) {
     let is_version = !api_version.is_empty() && api_version.text().matches('/').count() <= 1;
     api_version.invalid_if(!api_version.is_null() && !is_version, "must be <group>/<version> or <version>");
     kind.required_if(kind.is_null());
-    kind.when_present(|kind| kind.with_errors(|errors, path| check_kind(path, kind.text(), errors)));
+    kind.when_present(Field::kind_name);
     // The kind is unknown, so any name passes. Paths of the metadata rules start with `metadata`.
     let in_object = |error: FieldError| FieldError { field: format!("{}.{}", object.path(), error.field), ..error };
     let found = validate_embedded(&object["metadata"]);

@@ -17,7 +17,7 @@
 //! | an object against the schema | `prune`, `default`, `validate`, `lists`, `number`, `embedded`, `replicas` |
 //! | CEL rules on an object | `rules`, `typed`, `correlation`, `field_path` |
 //!
-//! Reason and path of each error are those of kube-apiserver; the detail of a message may differ in wording.
+//! Reason and path of each error are the same as in kube-apiserver; the detail of a message may differ in wording.
 
 mod accepted;
 mod approved;

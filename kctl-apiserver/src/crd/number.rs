@@ -54,9 +54,8 @@ pub(super) fn equals(value: &Value, other: &Value) -> bool {
 
 /// Checks the range of the format, `multipleOf`, `minimum` and `maximum`.
 ///
-/// Order of the errors: range of the value, `multipleOf`, `minimum`, `maximum`. A keyword that does
-/// not fit the type itself is reported each time a number is validated, without a field path, and
-/// the number is then compared as a float.
+/// Order of the errors: range of the value, `multipleOf`, `minimum`, `maximum`. A keyword that does not fit the type
+/// itself is reported each time a number is validated, without a field path. The number is then compared as a float.
 pub(super) fn check(schema: Schema, range: &Range<'_>, value: &Value, errors: &mut Errors) {
     let path = range.path;
     errors.extend(range.check(value));

@@ -1,6 +1,6 @@
 //! Pruning: removes the fields of an object that a structural schema does not declare.
 //!
-//! Runs when a request is decoded, and when an object is read from the store, so that a field that is removed from the
+//! Runs when a request is decoded, and when an object is read from the store. So a field that is removed from the
 //! schema disappears from responses. On writes, `fieldValidation` decides if the returned paths are errors, warnings or
 //! ignored.
 

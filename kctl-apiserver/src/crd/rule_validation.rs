@@ -35,7 +35,7 @@ pub(super) static REASONS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 /// Returns the errors of the CEL expressions in a schema. Expressions below a schema that has errors itself (`wrong`)
 /// are not compiled.
 ///
-/// `path` is that of the schema. Costs are summed over the whole schema, so the last errors are about the total.
+/// `path` is the path of the schema. Costs are summed over the whole schema, so the last errors are about the total.
 pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Errors {
     let mut statements = StatementCheck { wrong, total: Total::default(), errors: Errors::default() };
     let (schema_of, count) = (SchemaOf::Object, Count::of_root());
@@ -171,7 +171,7 @@ impl StatementCheck<'_> {
 /// Validates the fields of rules that are not expressions.
 ///
 /// `messageExpression` may be empty, but not blank. `fieldPath` is one line and must resolve in the
-/// schema. Reasons are those of `REASONS`.
+/// schema. Reasons are listed in `REASONS`.
 pub(super) fn validate_rule_fields(schema: &Field<'_>) {
     for rule in schema.at("x-kubernetes-validations").items() {
         if rule.at("rule").text().trim().is_empty() {

@@ -63,7 +63,7 @@ pub(crate) struct Rules {
 
 /// Collects the results of an evaluation.
 struct RuleResults<'a> {
-    /// All errors of the object, those of the schema included.
+    /// All errors of the object, including errors of the schema.
     errors: &'a mut Errors,
     /// Errors of unchanged values, which become warnings.
     forgiven: &'a mut Errors,

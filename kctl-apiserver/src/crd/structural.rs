@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use super::{
     default_values,
-    keywords::{self, must_be},
+    keywords::{self, ALTERNATIVES, must_be},
     rule_validation,
 };
 use crate::{
@@ -40,8 +40,6 @@ const NOT_IN_ALTERNATIVES: [&str; 13] = [
     "x-kubernetes-list-map-keys",
     "x-kubernetes-validations",
 ];
-/// Keywords that hold lists of alternative schemas.
-pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// The position of a schema: some keywords are forbidden at the root only.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::Value;
 
 use crate::{
-    cel::{Cel, conditions::map, duration, timestamp, to_cel},
+    cel::{Cel, duration, map, timestamp, to_cel},
     evaluate::{Kinds, ListKind},
 };
 
@@ -72,8 +72,8 @@ impl Typed {
 
     /// Converts a value. A value that the schema does not allow is converted by its JSON type.
     ///
-    /// Lists with a type are registered in `kinds`, by which the evaluator compares them.
-    /// Undeclared fields, which the schema preserves, are converted by their JSON type.
+    /// Lists with a type are registered in `kinds`, which the evaluator reads to compare them. Undeclared fields, which
+    /// the schema preserves, are converted by their JSON type.
     pub(super) fn value(&self, value: &Value, kinds: &mut Kinds) -> Cel {
         let seen = match (self, value) {
             (Self::Double, Value::Number(number)) => number.as_f64().map(Cel::Float),

@@ -205,7 +205,7 @@ struct Fields {
 /// The next part of a map.
 #[derive(Default)]
 enum Next {
-    /// A key.
+    /// A key comes next. Its value follows.
     #[default]
     Key,
     /// The value of this key.

@@ -5,8 +5,8 @@
 //!
 //! The steps of `default_object`, in this order:
 //!
-//! 1. Decoding: nulls, zero values and empty lists of fields that Go omits are removed, and
-//!    quantities and times get their canonical form, so that two ways to write an object are stored alike.
+//! 1. Decoding: nulls, zero values and empty lists of fields that Go omits are removed. Quantities and times get their
+//!    canonical form, so that two ways to write an object are stored alike.
 //! 2. `Defaults::set` of the kind sets the defaults that Kubernetes documents.
 //! 3. `zeros` adds the fields that Go writes even if they are zero.
 //!
@@ -167,7 +167,7 @@ fn decode_field(schema: Schema<'_>, name: &str, field: Schema<'_>, value: &mut V
     match value {
         Value::Null => false,
         Value::Array(items) => !items.is_empty() || schema.requires(name) || (schema.name(), name) == REJECTED_EMPTY,
-        // Empty structs, which have no additional properties, stay: `omitempty` only leaves out pointers to them.
+        // Empty structs, which have no additional properties, are kept: `omitempty` only leaves out pointers to them.
         Value::Object(entries) => {
             !entries.is_empty() || schema.requires(name) || field.additional_properties().is_none()
         }
@@ -187,7 +187,7 @@ fn is(expected: &LazyLock<Option<Schema<'static>>>, schema: Schema<'_>) -> bool 
     expected.is_some_and(|expected| std::ptr::eq(expected.json(), schema.json()))
 }
 
-/// Writes a time in UTC, with the precision of its type. A time that jiff cannot represent stays as sent.
+/// Writes a time in UTC, with the precision of its type. A time that jiff cannot represent is kept as sent.
 fn decode_time(write: fn(Timestamp) -> String, value: &mut Value) {
     if let Some(time) = value.as_str().and_then(time::parse) {
         *value = write(time).into();
@@ -203,7 +203,7 @@ fn decode_quantity_entry(value: &mut Value) {
     }
 }
 
-/// Writes a quantity in its canonical form. An invalid quantity stays as sent, so that validation reports it.
+/// Writes a quantity in its canonical form. An invalid quantity is kept as sent, so that validation reports it.
 fn decode_quantity(canonical: fn(&str) -> Option<String>, value: &mut Value) {
     let text = match value {
         Value::String(text) => canonical(text),

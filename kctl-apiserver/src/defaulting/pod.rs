@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use crate::{
     amounts::ResourceMap,
     defaulting::{add, fill, image, is_text, items, part},
+    feature_gates::{self, Gate},
     json_path::{at_mut, value_at},
 };
 
-/// Seconds that a Pod stays on a node that is not ready, the default of the `DefaultTolerationSeconds` plugin.
+/// Seconds that a Pod remains on a node that is not ready, the default of the `DefaultTolerationSeconds` plugin.
 ///
 /// kube-apiserver has the flags `--default-not-ready-toleration-seconds` and
 /// `--default-unreachable-toleration-seconds` for it; this is the default of both.
@@ -82,7 +83,7 @@ pub(crate) fn template(object: &mut Value, key: &str) {
 /// | `schedulerName` | `default-scheduler` |
 /// | `securityContext` | `{}` |
 /// | `terminationGracePeriodSeconds` | 30 |
-/// | `serviceAccount` | `serviceAccountName`, of which it is a deprecated alias; and the other way round |
+/// | `serviceAccount` | `serviceAccountName`, and the other way round: `serviceAccount` is a deprecated alias |
 /// | `volumes[]` without a source | `emptyDir: {}` |
 fn pod_spec(spec: &mut Value) {
     fill(spec, "restartPolicy", "Always");
@@ -109,8 +110,7 @@ fn pod_spec(spec: &mut Value) {
 
 /// Sets absent requests of a container to its limits.
 ///
-/// A limit without a request thus reserves what it allows. Requests of other resources stay as they
-/// are.
+/// A limit without a request thus reserves what it allows. Requests of other resources are not changed.
 fn copy_limits(container: &mut Value) {
     let Some(limits) = value_at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
     let has_request =
@@ -123,8 +123,11 @@ fn copy_limits(container: &mut Value) {
     limits.into_iter().for_each(|(name, limit)| add(requests, &name, limit));
 }
 
-/// Removes `lifecycle.stopSignal`, because `ContainerStopSignals` is off, and a `lifecycle` without other fields.
+/// Removes `lifecycle.stopSignal` unless `ContainerStopSignals` is on, and a `lifecycle` without other fields.
 fn forget_signal(container: &mut Value) {
+    if feature_gates::is_enabled(Gate::ContainerStopSignals) {
+        return;
+    }
     let Some(fields) = container.as_object_mut() else { return };
     let Some(lifecycle) = fields.get_mut("lifecycle").and_then(Value::as_object_mut) else { return };
     if lifecycle.remove("stopSignal").is_some() && lifecycle.is_empty() {
@@ -168,7 +171,7 @@ fn reference_to_itself(from: &mut Value) {
 /// Fills in the defaults of a probe: times in seconds, thresholds in attempts.
 ///
 /// An action without parameters also has defaults: path `/` and scheme `HTTP` for an HTTP request, and the empty
-/// service for gRPC, which stands for the whole server.
+/// service for gRPC, which means the whole server.
 fn probe(probe: &mut Value) {
     fill(probe, "timeoutSeconds", 1);
     fill(probe, "periodSeconds", 10);
@@ -188,7 +191,7 @@ fn http_get(handler: &mut Value) {
     }
 }
 
-/// Defaults of the sources of volumes, also those of a `PersistentVolume`.
+/// Defaults of the sources of volumes, including the source of a `PersistentVolume`.
 ///
 /// - Files of Secrets, `ConfigMap` objects and the downward API have the mode 420, which is 0644 in
 ///   octal.

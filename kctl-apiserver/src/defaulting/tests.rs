@@ -1,4 +1,4 @@
-//! Compares defaulted objects with those of kube-apiserver. `answers.json` has each object as sent and as stored,
+//! Compares defaulted objects with objects of kube-apiserver. `answers.json` has each object as sent and as stored,
 //! without the parts that the caller of `default_object` sets.
 //!
 //! A new default needs a case in `tests/conformance/cases/defaulting.yaml`, which compares the whole response. The tests

@@ -9,13 +9,12 @@
 
 use kube_cel::cel::Value as Cel;
 
-use super::{EvalResult, EvaluationError, Target, value_size};
+use super::{
+    EvalResult, Target,
+    steps::{CHARS_PER_COST_UNIT, check_items},
+    value_size,
+};
 
-/// Cost limit of one call. Upstream counts all calls of an expression together (`PerCallLimit`); one call above the
-/// limit always exceeds it.
-const COST_MAX: usize = 1_000_000;
-/// Characters per unit of cost of traversing a string: 1 / `StringTraversalCostFactor` (0.1).
-const CHARS_PER_COST_UNIT: usize = 10;
 /// Characters of a regular expression per unit of cost: 1 / `RegexStringLengthCostFactor` (0.25).
 const PATTERN_CHARS_PER_COST_UNIT: usize = 4;
 
@@ -26,7 +25,7 @@ const TRAVERSING_FUNCTIONS: [&str; 8] =
 /// Checks the estimated cost of a call.
 ///
 /// # Errors
-/// Returns [`EvaluationError::CostExceeded`] if the call alone exceeds [`COST_MAX`].
+/// Returns [`super::EvaluationError::CostExceeded`] if the call alone exceeds the limit.
 pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalResult<()> {
     if TRAVERSING_FUNCTIONS.contains(&name) {
         value_size::check(target.value().into_iter().chain(arguments))?;
@@ -34,34 +33,9 @@ pub(super) fn check(name: &str, target: &Target<'_>, arguments: &[Cel]) -> EvalR
     check_items(cost(name, target, arguments).unwrap_or_default())
 }
 
-/// Checks the cost of creating a string of `len` bytes.
-///
-/// Called before the string is created, since its size is known from its parts.
-///
-/// # Errors
-/// Returns [`EvaluationError::CostExceeded`] if it exceeds [`COST_MAX`].
-pub(super) fn check_text(len: usize) -> EvalResult<()> {
-    check_items(text_steps(len))
-}
-
-/// Returns the cost of traversing a string of `len` bytes.
-///
-/// Rounded down: short strings are free.
-pub(super) fn text_steps(len: usize) -> usize {
-    len / CHARS_PER_COST_UNIT
-}
-
-/// Checks the cost of creating or traversing `n` items. One item costs one unit.
-///
-/// # Errors
-/// Returns [`EvaluationError::CostExceeded`] if it exceeds [`COST_MAX`].
-pub(super) fn check_items(n: usize) -> EvalResult<()> {
-    if n > COST_MAX { Err(EvaluationError::CostExceeded) } else { Ok(()) }
-}
-
 /// Returns the estimated cost of a function; `None` if it is bounded by the size of the arguments. `distinct` compares
-/// all pairs, `sets` functions cost the product of both lists, `replace` and `join` the length of the result, and
-/// regular expressions the product of string and pattern.
+/// all pairs, and `sets` functions cost the product of both lists. `replace` and `join` cost the length of the result,
+/// and regular expressions the product of string and pattern.
 fn cost(name: &str, target: &Target<'_>, arguments: &[Cel]) -> Option<usize> {
     Some(match (name, target, arguments) {
         ("distinct", Target::Value(Cel::List(items)), []) => items.len().saturating_mul(items.len()).saturating_mul(2),

@@ -56,7 +56,7 @@ fn to_uint(value: &Cel) -> EvalResult {
     }))
 }
 
-/// Converts to `double`. Strings are those of Go's `ParseFloat`.
+/// Converts to `double`. Strings are parsed as by Go's `ParseFloat`.
 #[expect(clippy::cast_precision_loss, reason = "as upstream has it")]
 fn to_double(value: &Cel) -> EvalResult {
     Ok(Cel::Float(match value {

@@ -1,8 +1,8 @@
 //! Equality of CEL values. Lists that a schema declares as sets or maps are equal in any order, and
 //! concatenation merges duplicates.
 //!
-//! Upstream: `pkg/cel/common/valuesunstructured.go` of apiserver. There, an item that a rule adds to a set stays in it
-//! for the rules that follow; here each rule sees the original list.
+//! Upstream: `pkg/cel/common/valuesunstructured.go` of apiserver. There, an item that a rule adds to a set is still in
+//! it for the rules that follow. Here each rule sees the original list.
 //!
 //! A list literal in an expression has no type, so the side that comes from the object decides:
 //! `self.set == [1, 2]` ignores the order, `[2, 1] == self.set` does not.
@@ -113,8 +113,8 @@ impl Kinds {
     }
 }
 
-/// Returns the identity of a map-list item: the values of its key fields. Absent ones are empty, and so is that of an
-/// item that is not a map.
+/// Returns the identity of a map-list item: the values of its key fields. Absent ones are empty, and so is the identity
+/// of an item that is not a map.
 fn key(item: &Cel, fields: &[String]) -> String {
     let Cel::Map(item) = item else { return String::new() };
     let field = |name: &String| item.map.get(&Key::String(Arc::new(name.clone()))).map_or_else(String::new, text);

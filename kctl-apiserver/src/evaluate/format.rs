@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use kube_cel::cel::{Value as Cel, objects::Key};
 
-use super::{EvalResult, bounds, convert, type_name};
+use super::{EvalResult, convert, steps, type_name};
 
 /// Digits after the decimal point of `%f` and `%e` without a precision.
 const PRECISION: usize = 6;
@@ -40,7 +40,7 @@ pub(super) fn format(text: &str, values: &[Cel]) -> EvalResult {
         }
         let value = values.next().ok_or("format: fewer values than clauses")?;
         let (precision, letter, after) = clause_of(clause)?;
-        bounds::check_text(out.len())?;
+        steps::check_text(out.len())?;
         let invalid = || format!("format: %{letter} does not take a value of type {}", type_name(value));
         out.push_str(&format_value(letter, precision, value).ok_or_else(invalid)?);
         rest = after;

@@ -1,8 +1,8 @@
 //! Named formats (`format.dns1123Label()` and others). Upstream: `pkg/cel/library/format.go` of apiserver.
 //!
 //! A format is a value: `format.dns1123Label().validate(s)` returns an optional list of errors,
-//! `optional.none()` for a valid string. The rules are those of object names and `OpenAPI` formats,
-//! so their messages are the same as in validation errors.
+//! `optional.none()` for a valid string. The rules are the same as for object names and `OpenAPI` formats, so their
+//! messages are the same as in validation errors.
 
 use std::sync::Arc;
 

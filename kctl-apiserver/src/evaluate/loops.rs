@@ -201,7 +201,7 @@ fn entry_with_key(round: &Round<'_>, value: Cel) -> EvalResult<Vec<(Key, Cel)>> 
     Ok(vec![(key, value)])
 }
 
-/// Returns the entries of `transformMapEntry`: those of the map that an iteration results in.
+/// Returns the entries of `transformMapEntry`: the entries of the map that an iteration results in.
 fn entries_of(value: &Cel) -> EvalResult<Vec<(Key, Cel)>> {
     let Cel::Map(map) = value else { return Err(NO_OVERLOAD.into()) };
     Ok(map.map.iter().map(|(key, value)| (key.clone(), value.clone())).collect())

@@ -1,7 +1,7 @@
 //! Evaluates a parsed CEL expression against its variables and returns its value or an error.
 //!
 //! Operators, loops, conversions, optional values and most functions are evaluated here, in the order and with the errors of
-//! upstream; the others are those of `kube-cel`.
+//! upstream; `kube-cel` evaluates the others.
 //!
 //! A call is tried as an operator (`operators`), a function of optional values (`optional`) and a macro (`loops`)
 //! first, because these decide whether their operands are evaluated. For any other function, the receiver and the
@@ -26,6 +26,7 @@ mod optional;
 mod overloads;
 mod patterns;
 mod quantities;
+mod steps;
 mod strings;
 mod times;
 mod urls;
@@ -123,14 +124,15 @@ pub(crate) struct Evaluator<'a> {
 }
 
 impl<'a> Evaluator<'a> {
-    /// Creates an evaluator whose variables are those of `variables`, then those that `functions` holds besides functions.
+    /// Creates an evaluator with the variables of `variables`, then the variables that `functions` holds besides
+    /// functions.
     pub(crate) fn new(functions: &'a Context<'static>, variables: &'a HashMap<String, Cel>, kinds: &'a Kinds) -> Self {
         Self { functions, variables, kinds, bound: Vec::new() }
     }
 
     /// Evaluates `tree`, including its subexpressions, by recursion.
     ///
-    /// The depth of the recursion is that of the tree; the caller bounds it when it parses, and runs deep trees on a
+    /// The recursion is as deep as the tree; the caller bounds the depth when it parses, and runs deep trees on a
     /// larger stack. An identifier that is neither a variable here nor in `functions` is an error of `kube-cel`.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use kube_cel::cel::{
 };
 
 use super::{
-    EvalResult, EvaluationError, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, bounds, optional, part, times, type_name,
+    EvalResult, EvaluationError, Evaluator, NO_OVERLOAD, OVERFLOW, as_text, optional, part, steps, times, type_name,
     value_size,
 };
 
@@ -116,15 +116,15 @@ impl<'a> Evaluator<'a> {
         let (left, right) = self.evaluate_operands(left, right)?;
         match (&left, &right) {
             (Cel::String(left), Cel::String(right)) if name == "_+_" => {
-                bounds::check_text(left.len() + right.len())?;
+                steps::check_text(left.len() + right.len())?;
                 Ok(Cel::String(Arc::new(format!("{left}{right}"))))
             }
             (Cel::Bytes(left), Cel::Bytes(right)) if name == "_+_" => {
-                bounds::check_text(left.len() + right.len())?;
+                steps::check_text(left.len() + right.len())?;
                 Ok(Cel::Bytes(Arc::new([left.as_slice(), right.as_slice()].concat())))
             }
             (Cel::List(left), Cel::List(right)) if name == "_+_" => {
-                bounds::check_items(left.len() + right.len())?;
+                steps::check_items(left.len() + right.len())?;
                 Ok(Cel::List(Arc::new(self.kinds.concat(left, right))))
             }
             _ => number_arithmetic(name, &left, &right).unwrap_or_else(|| Err(NO_OVERLOAD.into())),
@@ -172,9 +172,9 @@ pub(super) fn number_arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<E
 /// Defines a function that applies an operator to two integers of one type, with the overflow and division errors of
 /// `cel-go`.
 macro_rules! integer_arithmetic {
-    ($(#[$doc:meta])* $visibility:vis fn $function:ident($integer:ty) -> $variant:path) => {
+    ($(#[$doc:meta])* fn $function:ident($integer:ty) -> $variant:path) => {
         $(#[$doc])*
-        $visibility fn $function(name: &str, left: $integer, right: $integer) -> EvalResult {
+        fn $function(name: &str, left: $integer, right: $integer) -> EvalResult {
             let result = match name {
                 "_+_" => left.checked_add(right),
                 "_-_" => left.checked_sub(right),
@@ -190,7 +190,7 @@ macro_rules! integer_arithmetic {
 
 integer_arithmetic! {
     /// Applies an operator to two signed integers. `i64::MIN / -1` and `i64::MIN % -1` overflow.
-    pub(super) fn int_arithmetic(i64) -> Cel::Int
+    fn int_arithmetic(i64) -> Cel::Int
 }
 integer_arithmetic! {
     /// Applies an operator to two unsigned integers. A difference below 0 overflows.

@@ -8,7 +8,7 @@ use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeDelta, Timelike
 use jiff::{Timestamp, tz::TimeZone};
 use kube_cel::cel::Value as Cel;
 
-use super::{EvalResult, OVERFLOW, operators};
+use super::{EvalResult, OVERFLOW};
 
 /// The seconds since 1970 of the years 1 to 9999.
 ///
@@ -18,8 +18,8 @@ pub(crate) const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_
 /// Adds or subtracts durations and timestamps; `None` for other operand types. Durations are bounded to 64-bit
 /// nanoseconds, as in `cel-go`.
 ///
-/// The difference of timestamps is a duration, that of a timestamp and a duration a timestamp. Both
-/// overflow with an error.
+/// The difference of timestamps is a duration, and a timestamp minus a duration is a timestamp. Both overflow with an
+/// error.
 pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResult> {
     let length = |nanoseconds: Option<i64>| {
         nanoseconds.map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds))).ok_or_else(|| OVERFLOW.into())
@@ -27,10 +27,8 @@ pub(super) fn arithmetic(name: &str, left: &Cel, right: &Cel) -> Option<EvalResu
     Some(match (name, left, right) {
         ("_+_" | "_-_", Cel::Duration(left), Cel::Duration(right)) => {
             let both = left.num_nanoseconds().zip(right.num_nanoseconds());
-            length(both.and_then(|(left, right)| match operators::int_arithmetic(name, left, right) {
-                Ok(Cel::Int(nanoseconds)) => Some(nanoseconds),
-                _ => None,
-            }))
+            let arithmetic = if name == "_+_" { i64::checked_add } else { i64::checked_sub };
+            length(both.and_then(|(left, right)| arithmetic(left, right)))
         }
         ("_+_", Cel::Duration(length), Cel::Timestamp(time)) | ("_+_", Cel::Timestamp(time), Cel::Duration(length)) => {
             check_range(time.checked_add_signed(*length))
@@ -73,7 +71,7 @@ pub(super) fn call(name: &str, time: &DateTime<FixedOffset>, arguments: &[Cel]) 
         _ => return None,
     };
     Some(offset.map(|seconds| {
-        // An offset may exceed a day; at the bounds of chrono the time stays in UTC.
+        // An offset may exceed a day; at the bounds of chrono the time is left in UTC.
         let time = time.naive_utc();
         let local = time.checked_add_signed(TimeDelta::seconds(seconds.into())).unwrap_or(time);
         Cel::Int(component(&local).into())
@@ -88,8 +86,8 @@ fn offset(zone: &str, time: i64) -> EvalResult<i32> {
         if matches!(zone, "" | "UTC" | "Local") {
             return Ok(0);
         }
-        // Zone names are case-sensitive, because Go looks them up as file names: `utc` is unknown.
-        let found = TimeZone::get(zone).ok().filter(|_| !zone.eq_ignore_ascii_case("UTC"));
+        // Zone names are case-sensitive, because Go looks them up as file names: `utc` is unknown. jiff ignores case.
+        let found = TimeZone::get(zone).ok().filter(|found| found.iana_name() == Some(zone));
         let time = Timestamp::from_second(time).unwrap_or_default();
         return found
             .map(|zone| zone.to_offset(time).seconds())
@@ -101,4 +99,24 @@ fn offset(zone: &str, time: i64) -> EvalResult<i32> {
     };
     let (hours, minutes) = (number(hours)?, number(minutes)?);
     Ok(60 * (hours * 60 + if zone.starts_with('-') { -minutes } else { minutes }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zone_names_are_case_sensitive() {
+        for (zone, expected) in [
+            ("Europe/Berlin", Some(3600)),
+            ("europe/berlin", None),
+            ("EUROPE/BERLIN", None),
+            ("Etc/UTC", Some(0)),
+            ("utc", None),
+            ("UTC", Some(0)),
+            ("-02:30", Some(-9000)),
+        ] {
+            assert_eq!(offset(zone, 0).ok(), expected, "{zone}");
+        }
+    }
 }

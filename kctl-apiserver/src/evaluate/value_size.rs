@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use kube_cel::cel::Value as Cel;
 
-use super::{EvalResult, EvaluationError, bounds};
+use super::{EvalResult, EvaluationError, steps};
 use crate::decode::DEPTH_MAX;
 
 /// The number of nodes of a tree, counting shared parts each time, and its depth.
@@ -30,7 +30,7 @@ struct Extent {
 /// # Errors
 /// Returns [`EvaluationError::CostExceeded`] if the traversal of one value would exceed the cost limit of an expression.
 pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> EvalResult<()> {
-    values.into_iter().try_for_each(|value| bounds::check_items(extent(value, &mut HashMap::new()).steps))
+    values.into_iter().try_for_each(|value| steps::check_items(extent(value, &mut HashMap::new()).steps))
 }
 
 /// Checks a value before it is stored in a variable.
@@ -42,7 +42,7 @@ pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> EvalResult
 /// expressions can nest variables, so their depth is bounded, too.
 pub(crate) fn check_variable(value: &Cel) -> EvalResult<()> {
     let Extent { steps, depth } = extent(value, &mut HashMap::new());
-    if depth > DEPTH_MAX { Err(EvaluationError::CostExceeded) } else { bounds::check_items(steps) }
+    if depth > DEPTH_MAX { Err(EvaluationError::CostExceeded) } else { steps::check_items(steps) }
 }
 
 /// Measures a tree by visiting each shared part once. `measured` maps addresses to results; it is valid only while the
@@ -58,8 +58,8 @@ fn extent(value: &Cel, measured: &mut HashMap<usize, Extent>) -> Extent {
     let address = match value {
         Cel::List(items) => Arc::as_ptr(items).addr(),
         Cel::Map(map) => Arc::as_ptr(&map.map).addr(),
-        Cel::String(text) => return Extent { steps: 1 + bounds::text_steps(text.len()), depth: 0 },
-        Cel::Bytes(bytes) => return Extent { steps: 1 + bounds::text_steps(bytes.len()), depth: 0 },
+        Cel::String(text) => return Extent { steps: 1 + steps::text_steps(text.len()), depth: 0 },
+        Cel::Bytes(bytes) => return Extent { steps: 1 + steps::text_steps(bytes.len()), depth: 0 },
         _ => return Extent { steps: 1, depth: 0 },
     };
     if let Some(extent) = measured.get(&address) {

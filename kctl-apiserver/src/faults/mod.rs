@@ -55,7 +55,7 @@ pub enum RequestFault {
     Half,
     /// The request reaches the server after this delay.
     Delay(Duration),
-    /// Like `Delay`, but the request takes effect even if the client has given up or its process has crashed: a request
+    /// Like `Delay`, but the request takes effect even if the client has given up or its process has crashed. A request
     /// that is already on its way can't be called back.
     Late(Duration),
     /// The response reaches the client after this delay.
@@ -80,8 +80,8 @@ pub enum RequestFault {
     Crash(Moment),
     /// Like `Crash`, but this request is already on its way and reaches the server after this delay.
     CrashLate(Duration),
-    /// A watch that allows bookmarks gets many of them for a time, instead of one a minute. Its version then moves on
-    /// like that of a kind with steady changes. Other requests are answered as usual.
+    /// A watch that allows bookmarks gets many of them for a time, instead of one a minute. Its version then advances
+    /// as for a kind with steady changes. Other requests are answered as usual.
     Bookmarks {
         /// The time between two bookmarks.
         every: Duration,
@@ -111,14 +111,14 @@ pub enum EventFault {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A fault of a request.
+    /// Acts on a request, before or after the server handles it.
     Request(RequestFault),
     /// A fault of a watch event.
     Event(EventFault),
 }
 
 impl Fault {
-    /// Returns the short name by which [`Faults::counts`] counts the fault, such as `connection reset`.
+    /// Returns the short name of the fault in [`Faults::counts`], such as `connection reset`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Request(RequestFault::Reject { code: 409, .. }) => "conflict",
@@ -316,7 +316,7 @@ struct Shared {
     /// `true` after a crash. Never becomes `false` again.
     dead: AtomicBool,
     /// Wakes all tasks that wait in [`Connection::wait_until_crashed`], which end the process or one of its connections. Requests and
-    /// watches of the process are not woken: they stay pending.
+    /// watches of the process are not woken: they remain pending.
     died: Notify,
 }
 

@@ -179,7 +179,7 @@ impl Rule {
         self
     }
 
-    /// Returns the fault.
+    /// Returns the fault that the rule injects.
     pub fn fault(&self) -> Fault {
         match self.picks {
             RuleTarget::Request(_, fault) => Fault::Request(fault),
@@ -202,7 +202,8 @@ impl Rule {
     }
 
     /// Counts a match. Returns `true` if the rule acts on it. A random number is drawn only if the other limits allow
-    /// the injection and the probability is below 1,000: rules without one do not shift the sequence of others.
+    /// the injection and the probability is below 1,000. So rules without a probability do not shift the sequence of
+    /// others.
     fn should_inject(&mut self, rng: &mut Rng) -> bool {
         self.n_picked += 1;
         let acts = self.times > 0

@@ -1,6 +1,6 @@
 //! The service of a client under faults: requests may be delayed, rejected or lost, and responses may be missing.
 //!
-//! A request is processed in three steps. The plan picks a fault, which acts before the server sees the request
+//! A request is processed in three steps. The plan picks a fault. It acts before the server sees the request
 //! (`before`), changes how the server performs it (stale reads, late requests), or acts on the response (`after`). A
 //! crashed client gets no response at all.
 

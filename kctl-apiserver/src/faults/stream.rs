@@ -1,7 +1,7 @@
 //! The faults of one watch: decide for each event if it is delivered, and when.
 //!
-//! A watch passes each event through its gate before it sends the event. Held events stay in the history of the server,
-//! where the watch reads them again when the pause is over.
+//! A watch passes each event through its gate before it sends the event. Held events remain in the history of the
+//! server, where the watch reads them again when the pause is over.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -28,7 +28,7 @@ pub(crate) struct Gate {
     expired: bool,
 }
 
-/// A pause of a watch.
+/// A pause that a fault injects into a watch.
 struct WatchPause {
     /// The latest end of the pause, in the time of the runtime.
     until: Instant,
@@ -70,7 +70,7 @@ impl Gate {
     }
 
     /// Decides if the watch continues. `waiting` iterates over the events since it paused. A pause after a skipped
-    /// event ends early when its object has changed again: the client then sees only the later state, as from a slow
+    /// event ends early when its object has changed again. The client then sees only the later state, as from a slow
     /// watch cache.
     pub(crate) fn opens<'a>(&mut self, mut waiting: impl Iterator<Item = &'a Arc<Event>>) -> Opened {
         let Some(pause) = &self.pause else { return Opened::Each };
@@ -133,7 +133,7 @@ pub(crate) enum Opened {
 }
 
 /// Merges events: one per object, from the first state before to the newest state. The event type follows from the two
-/// states: an object that was created and deleted meanwhile is not seen at all.
+/// states: an object that was created and deleted in between is not seen at all.
 pub(crate) fn newest<'a>(events: impl Iterator<Item = &'a Arc<Event>>) -> Vec<Arc<Event>> {
     let mut by_key: BTreeMap<&Key, Event> = BTreeMap::new();
     for event in events {

@@ -43,12 +43,13 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// Reports each item whose key equals that of an earlier item. A key that is not a string counts as the empty one.
+    /// Reports each item whose key equals the key of an earlier item. A key that is not a string counts as the empty
+    /// one.
     pub(crate) fn unique<'b>(&'b self, key: impl Fn(&'b Value) -> &'b Value) {
         self.unique_by(|item| text(key(item)));
     }
 
-    /// Reports each item whose key, of any type, equals that of an earlier item.
+    /// Reports each item whose key, of any type, equals the key of an earlier item.
     pub(crate) fn unique_by<K: Ord>(&self, key: impl Fn(&'a Value) -> K) {
         let mut keys = BTreeSet::new();
         for item in self.items() {
@@ -121,6 +122,13 @@ impl<'a> Field<'a> {
     pub(crate) fn name_if_set(&self, rule: NameRule) {
         if !self.text().is_empty() {
             self.name(rule);
+        }
+    }
+
+    /// Requires a kind: a DNS-1035 label, except that it may have uppercase letters.
+    pub(crate) fn kind_name(&self) {
+        if let Some(message) = NameRule::Label1035.check(&self.text().to_lowercase()) {
+            self.invalid(message);
         }
     }
 

@@ -16,7 +16,7 @@
 //!
 //! Rules of a field that several kinds have, such as a Pod template or a label selector, are in `validation` and
 //! `defaulting`. Rules that Kubernetes declares as tags are data, in `data/validation.json`: a file of a kind has only
-//! the rest. Expected behaviour is that of kube-apiserver 1.37.
+//! the rest. The reference is kube-apiserver 1.37.
 
 pub(crate) mod admissionregistration;
 pub(crate) mod apiextensions;

@@ -6,8 +6,8 @@
 //! `deletecollection`, evictions, and the garbage collector and the other controllers of this server.
 //! Behaviour: `Delete` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
 //!
-//! The finalizers `foregroundDeletion` and `orphan` express the propagation policy: a delete adds or drops them by its
-//! options, and the garbage collector removes them when it has done its part.
+//! The finalizers `foregroundDeletion` and `orphan` express the propagation policy. A delete adds or drops them by its
+//! options, and the garbage collector removes them when it is done.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ use crate::{
 pub(crate) enum Deletion {
     /// The object is being deleted already, and nothing changes.
     Pending,
-    /// The object gets this state, and stays until its finalizers are removed or its grace period ends.
+    /// The object gets this state, and is kept until its finalizers are removed or its grace period ends.
     /// `metadata.deletionTimestamp` is set.
     Marked(Value),
     /// The grace period is zero: watches see this state, and then the object is removed. Watches see `MODIFIED` with
@@ -41,7 +41,7 @@ pub(crate) enum Deletion {
 impl Deletion {
     /// Returns the effect of a delete with these options. Nothing is written. A CRD and a Namespace are only marked:
     /// their controllers delete what belongs to them. A Pod with a node is marked with its grace period, and the
-    /// kubelet deletes it again with a grace period of 0. Any object with finalizers is marked and stays until the last
+    /// kubelet deletes it again with a grace period of 0. Any object with finalizers is marked and kept until the last
     /// of them is removed ([`update`](super::update)). Everything else is gone at once.
     pub(crate) fn decide(
         store: &Store,

@@ -1,8 +1,8 @@
 //! Writes changed objects: skips writes that change nothing, and removes an object that loses its last finalizer.
 //!
-//! These are the two rules that make a controller loop end: a reconcile that computes the stored state writes nothing
-//! and wakes no watch; and the owner of the last finalizer needs no second request to delete.
-//! Behaviour: `Update` of `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
+//! These two rules make a controller loop end. A reconcile that computes the stored state writes nothing and wakes no
+//! watch. The owner of the last finalizer needs no second request to delete. Behaviour: `Update` of
+//! `k8s.io/apiserver/pkg/registry/generic/registry/store.go`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Writes objects as a field manager, through a subresource: the writes of the server itself and of its controllers.
 //!
-//! Clients see these writes with the names that the components of a real cluster have, so that
-//! `kubectl get --show-managed-fields` looks the same, and so that server-side apply by a user conflicts with the same
+//! Clients see these writes with the names that the components of a real cluster have. So
+//! `kubectl get --show-managed-fields` looks the same, and server-side apply by a user conflicts with the same
 //! managers.
 
 use std::sync::Arc;
@@ -65,8 +65,8 @@ impl Writer {
         self.write(store, resource, key, &old, new);
     }
 
-    /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner. The schema is
-    /// that of the stored object's version; if that version is not served, any version of the resource is used. Without
+    /// Replaces `old` by `new`: the writer owns the changed fields, and removed fields have no owner. The schema is the
+    /// one of the stored object's version; if that version is not served, any version of the resource is used. Without
     /// a schema, nothing is written.
     pub(crate) fn write(
         self,

@@ -1,7 +1,7 @@
 //! The `OpenID` Connect documents with which other servers verify service account tokens: issuer and public key.
 //!
-//! The paths are `/.well-known/openid-configuration` and `/openid/v1/jwks`. The public key is that of the core's
-//! signer, so tokens of one server are not valid for another one with another key.
+//! The paths are `/.well-known/openid-configuration` and `/openid/v1/jwks`. The public key belongs to the core's
+//! signer, so a server with another key rejects the tokens.
 //!
 //! Upstream: `OpenIDMetadataServer` of `pkg/routes/openidmetadata.go`, and `pkg/serviceaccount/openidmetadata.go`.
 
@@ -43,8 +43,8 @@ pub(super) fn handle(core: &Core, path: &[&str], parts: &Parts) -> Response<Body
     response
 }
 
-/// Returns the host by which the client reached the server. It is part of the URL of the keys in the configuration. The
-/// request line takes precedence over the header `Host`.
+/// Returns the host that the client used to reach the server. It is part of the URL of the keys in the configuration.
+/// The request line takes precedence over the header `Host`.
 fn host(parts: &Parts) -> &str {
     let header = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
     parts.uri.authority().map(http::uri::Authority::as_str).or(header).unwrap_or("kubernetes.default.svc")

@@ -138,8 +138,8 @@ fn set_header(response: &mut Response<Body>, name: HeaderName, value: &str) {
     }
 }
 
-/// Returns the `ETag` of a document. Equal documents have equal tags in each process of one version. 64 bits of a hash
-/// that is not cryptographic: collisions of two versions of one document do not happen by chance.
+/// Returns the `ETag` of a document. Equal documents have equal tags in each process of one version. The tag is 64 bits
+/// of a hash that is not cryptographic, which suffices against collisions by chance.
 pub(super) fn tag(document: &[u8]) -> String {
     format!("{:016X}", foldhash::quality::FixedState::default().hash_one(document))
 }

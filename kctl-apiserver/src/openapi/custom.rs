@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{META, render::OpenApiVersion};
+use super::{META, openapi_version::OpenApiVersion};
 use crate::registry::Resource;
 
 /// The document that descriptions of standard fields link to, by a fragment such as `#metadata`.

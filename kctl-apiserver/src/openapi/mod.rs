@@ -1,13 +1,14 @@
 //! `/openapi/v2` and `/openapi/v3`: the schemas and operations of all kinds, for `kubectl explain`, client-side
 //! validation and client generators.
 //!
-//! The flow of a document: `resources` lists the paths of each resource, `parameters` and `operations` describe them,
-//! `types` and `custom` have the schemas, `render` writes version 2 or 3, and `protobuf` encodes it.
+//! The flow of a document: `resources` lists the paths of each resource, and `parameters` and `operations` describe
+//! them. `types` and `custom` have the schemas, `render` writes version 2 or 3, and `protobuf` encodes it.
 //!
 //! Documents are functions of the registry: equal registries give equal bytes, apart from `Last-Modified`.
 
 mod custom;
 mod names;
+mod openapi_version;
 mod operations;
 mod parameters;
 mod protobuf;
@@ -20,7 +21,7 @@ use std::{collections::BTreeSet, sync::Arc};
 use serde_json::{Map, Value, json};
 
 pub(crate) use self::protobuf::{document as protobuf, three as protobuf_three};
-use self::{operations::PathItem, render::OpenApiVersion};
+use self::{openapi_version::OpenApiVersion, operations::PathItem};
 use crate::{
     registry::{Registry, Resource},
     version,

@@ -52,7 +52,7 @@ impl<'a> PathGroup<'a> {
 
 /// Returns the tag of the operations of a group and version: `apps_v1` for `apis/apps/v1`.
 ///
-/// The first letter stays lowercase.
+/// The first letter remains lowercase.
 pub(super) fn tag(root: &str) -> String {
     let PathGroup { group, version, first } = PathGroup::parse(root);
     let parts = [Some(group.unwrap_or(first)), version].into_iter().flatten();

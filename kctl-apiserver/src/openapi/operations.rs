@@ -53,7 +53,7 @@ pub(super) struct OpenApiOperation {
     pub(super) responses: &'static [(&'static str, &'static str)],
     /// The type of the response; `None` for a string.
     pub(super) response_type: Option<String>,
-    /// The parameters, including those of the path until `PathItem::new` moves them.
+    /// The parameters, including path parameters until `PathItem::new` moves them.
     pub(super) parameters: Vec<ParameterUse>,
 }
 
@@ -103,7 +103,7 @@ pub(super) fn version() -> PathItem {
     PathItem::new("/version/".into(), vec![operation])
 }
 
-/// Returns the paths by which clients verify tokens: the issuer and its keys.
+/// Returns the paths that clients use to verify tokens: the issuer and its keys.
 ///
 /// Their responses are strings in the document.
 pub(super) fn token_paths() -> [PathItem; 2] {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 /// A parameter that several operations have.
 #[derive(Deserialize)]
 pub(super) struct Parameter {
-    /// The name by which version 2 refers to it. A parameter without one is written out.
+    /// The name that version 2 refers to. A parameter without one is written out.
     shared: Option<String>,
     /// The subresource or method that this variant of the parameter belongs to. Other operations have another parameter
     /// of this name, or none.
@@ -28,7 +28,7 @@ static KNOWN: LazyLock<Vec<Parameter>> = LazyLock::new(|| {
 });
 
 impl Parameter {
-    /// Returns the name.
+    /// Returns the parameter's name in the query or path.
     fn name(&self) -> &str {
         self.whole["name"].as_str().unwrap_or_default()
     }

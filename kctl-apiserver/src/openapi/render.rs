@@ -6,35 +6,16 @@
 use serde_json::{Map, Value, json};
 
 use super::{
+    openapi_version::OpenApiVersion,
     operations::{OpenApiOperation, PathItem},
     parameters::{self, ParameterUse},
 };
 
-/// The version of a document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum OpenApiVersion {
-    /// `/openapi/v2`: one document for all groups.
-    Two,
-    /// `/openapi/v3`: one document per group and version.
-    Three,
-}
-
-impl OpenApiVersion {
-    /// Returns a reference to a type of the document.
-    pub(super) fn reference(self, name: &str) -> Value {
-        let section = match self {
-            Self::Two => "definitions",
-            Self::Three => "components/schemas",
-        };
-        json!({ "$ref": format!("#/{section}/{name}") })
-    }
-
-    /// Returns a parameter. In version 2 a shared parameter is a reference.
-    fn parameter(self, used: &ParameterUse) -> Value {
-        match self {
-            Self::Two => used.v2(),
-            Self::Three => used.v3(),
-        }
+/// Returns a parameter. In version 2 a shared parameter is a reference.
+fn parameter(used: &ParameterUse, version: OpenApiVersion) -> Value {
+    match version {
+        OpenApiVersion::Two => used.v2(),
+        OpenApiVersion::Three => used.v3(),
     }
 }
 
@@ -49,7 +30,7 @@ pub(super) fn path(path: &PathItem, version: OpenApiVersion) -> Value {
         item.insert(operation.method.into(), shown);
     }
     if !path.parameters.is_empty() {
-        let parameters = path.parameters.iter().map(|used| version.parameter(used));
+        let parameters = path.parameters.iter().map(|used| parameter(used, version));
         item.insert("parameters".into(), parameters.collect());
     }
     item.into()
@@ -64,7 +45,7 @@ fn common(operation: &OpenApiOperation, version: OpenApiVersion) -> Value {
         shown["x-kubernetes-group-version-kind"] = kind.clone();
     }
     let mut parameters: Vec<((&str, &str), Value)> =
-        operation.parameters.iter().map(|used| (used.order(), version.parameter(used))).collect();
+        operation.parameters.iter().map(|used| (used.order(), parameter(used, version))).collect();
     if let (OpenApiVersion::Two, Some(body)) = (version, &operation.body) {
         let shared = body.shared.and_then(|variant| parameters::find("body", variant));
         let shared = shared.map(|declared| ParameterUse::Known(declared).v2());

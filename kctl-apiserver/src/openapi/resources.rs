@@ -234,7 +234,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Returns these parameters, and those of the path. `pretty` is a parameter of every operation, and `method`
+    /// Returns these parameters and the path parameters. `pretty` is a parameter of every operation, and `method`
     /// selects its variant.
     fn parameters(&self, names: &[&str], method: &str) -> Vec<ParameterUse> {
         let own = names.iter().chain(self.in_namespace.then_some(&"namespace")).chain(["pretty"].iter());

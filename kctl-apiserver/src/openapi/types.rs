@@ -11,7 +11,7 @@ use std::{
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{META, custom, render::OpenApiVersion};
+use super::{META, custom, openapi_version::OpenApiVersion};
 use crate::{
     registry::Resource,
     schema::{self, Schema},
@@ -48,7 +48,7 @@ enum Text {
 
 /// All descriptions. Loaded at the first use, because most servers never show them.
 struct Descriptions {
-    /// Strings that several types use, such as that of `apiVersion`.
+    /// Strings that several types use, such as the description of `apiVersion`.
     shared: Vec<String>,
     /// The descriptions of each type, by full type name.
     types: HashMap<String, TypeDescriptions>,
@@ -62,7 +62,7 @@ static DESCRIPTIONS: LazyLock<Descriptions> = LazyLock::new(|| {
     Descriptions { shared, types: all.into_iter().map(|described| (described.name.clone(), described)).collect() }
 });
 
-/// Returns the type name of a kind, which is that of the resource or of a subresource.
+/// Returns the type name of a kind, which belongs to the resource or to a subresource.
 ///
 /// A subresource of a custom kind can have a built-in type, such as `Scale`.
 pub(super) fn name_of(resource: &Resource, group: &str, version: &str, kind: &str) -> String {
@@ -137,7 +137,7 @@ fn complete_for_three(name: &str, shown: &mut Value, group_version: Option<(&str
     }
 }
 
-/// Wraps a reference in `allOf`, because version 3 allows no keyword beside it.
+/// Wraps a reference in `allOf`, because version 3 allows no keyword next to it.
 fn beside_reference(property: &mut Value) {
     if let Some(fields) = property.as_object_mut().filter(|fields| fields.len() > 1)
         && let Some(reference) = fields.remove("$ref")

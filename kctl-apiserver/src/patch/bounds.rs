@@ -21,7 +21,7 @@ pub(crate) enum OutOfBounds {
 
 /// Bounds of one patch: bytes that are copied, and levels of the object.
 pub(crate) struct PatchBounds {
-    /// Bytes are those of the JSON of the copied values.
+    /// Bytes are counted in the JSON of the copied values.
     copies: CopyBudget,
     /// An upper bound of the object's depth. Measured again only if it exceeds the limit.
     depth: usize,

@@ -1,6 +1,6 @@
 //! JSON patch (RFC 6902) as kube-apiserver applies it: more lenient about missing values.
 //!
-//! Differences from RFC 6902, all of which clients of kube-apiserver can rely on:
+//! Differences from RFC 6902. Clients of kube-apiserver can rely on all of them:
 //!
 //! - `replace` of a field that is absent adds it; `copy` from an absent field writes null; `test` of an absent field
 //!   with null passes.
@@ -11,13 +11,13 @@
 //! uses it.
 
 use json_patch::{AddOperation, Patch, PatchOperation, jsonptr::PointerBuf};
-use kctl_webhook::client::PATCH_OPERATIONS_MAX;
+use kctl_webhook::client::{PATCH_OPERATIONS_MAX, normalize_operation};
 use serde_json::{Map, Value};
 
 use super::bounds::PatchBounds;
 use crate::decode::misfit;
 
-/// The reason for which a JSON patch was not applied.
+/// The reason why a JSON patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JsonPatchError {
     /// The patch is not a list of operations.
@@ -37,7 +37,7 @@ pub(crate) enum JsonPatchError {
 /// is checked for its form before the first operation is applied.
 ///
 /// # Errors
-/// Returns a [`JsonPatchError`]. The effects of earlier operations stay in the object.
+/// Returns a [`JsonPatchError`]. The effects of earlier operations remain in the object.
 pub(crate) fn json_patch(object: &mut Value, patch: &[u8]) -> Result<(), JsonPatchError> {
     let operations = decode_operations(patch)?;
     let mut bounds = PatchBounds::for_object(object);
@@ -109,51 +109,6 @@ pub(crate) fn unknown_and_duplicate_fields(patch: &[u8]) -> Vec<String> {
 /// `evanphx/json-patch`).
 fn is_path(path: &Value) -> bool {
     path.as_str().is_some_and(|path| path.contains('/'))
-}
-
-/// The location of an operation: the element of the object to which its JSON pointer leads.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Location {
-    /// An element that exists.
-    Existing,
-    /// An element that the operation adds. In an array it may stand behind the last item.
-    New,
-}
-
-/// Returns an operation with an absent value as null, and with array indexes as RFC 6902 writes them. Indexes depend on
-/// the state of the object, so each operation is translated just before it is applied.
-pub(crate) fn normalize_operation(object: &Value, mut operation: Value) -> Value {
-    let is_add = operation["op"] == "add";
-    if ["add", "replace", "test"].iter().any(|op| operation["op"] == **op) && operation.get("value").is_none() {
-        operation["value"] = Value::Null;
-    }
-    let adds = is_add || operation["op"] == "move" || operation["op"] == "copy";
-    let target = if adds { Location::New } else { Location::Existing };
-    for (field, location) in [("path", target), ("from", Location::Existing)] {
-        if let Some(path) = operation[field].as_str() {
-            operation[field] = with_absolute_indexes(object, path, location).into();
-        }
-    }
-    operation
-}
-
-/// Returns a path whose array indexes are nonnegative and have no leading zeros. kube-apiserver accepts leading zeros,
-/// and counts negative indexes from the end. For an added item the end is behind the last one.
-fn with_absolute_indexes(object: &Value, path: &str, location: Location) -> String {
-    let (mut value, mut absolute) = (Some(object), String::new());
-    let n_steps = path.matches('/').count();
-    for (number, step) in path.split('/').skip(1).enumerate() {
-        let list = value.and_then(Value::as_array);
-        let index = list.zip(step.parse::<i64>().ok()).map(|(list, index)| {
-            let is_added = location == Location::New && number + 1 == n_steps;
-            let len = list.len() + usize::from(is_added);
-            if index < 0 { i64::try_from(len).unwrap_or(0) + index } else { index }
-        });
-        let step = index.map_or_else(|| step.to_owned(), |index| index.to_string());
-        value = value.and_then(|value| value.pointer(&format!("/{step}")));
-        absolute = format!("{absolute}/{step}");
-    }
-    absolute
 }
 
 /// Returns the operation that upstream performs if the target does not exist.

@@ -38,7 +38,7 @@ fn new(value: &Value) -> Value {
     value
 }
 
-/// Removes the nulls of objects; a null that is an item stays.
+/// Removes the nulls of objects; a null that is an item is kept.
 fn remove_nulls(value: &mut Value) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! The order of a list after a strategic merge patch, from the order of the patch and that of the stored list.
+//! The order of a list after a strategic merge patch, from the orders of the patch and the stored list.
 //!
 //! Upstream: `normalizeElementOrder` in `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`.
 

@@ -25,7 +25,7 @@ pub(super) const SET_ORDER: &str = "$setElementOrder/";
 /// The prefix of keys that delete items from a list of scalars.
 const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 
-/// The reason for which a strategic merge patch was not applied.
+/// The reason why a strategic merge patch was not applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StrategicMergeError {
     /// `$retainKeys` is not a list, or does not list a field of the patch. kube-apiserver responds with 400 to it.
@@ -145,7 +145,7 @@ fn merge_field(schema: Option<Schema<'_>>, original: &mut Fields, name: &str, pa
 }
 
 /// Returns the value that a patch adds where the object had none. An object with `$patch` is never added. All other
-/// directives stay, as fields that the type does not have (`removeDirectives`).
+/// directives are kept, as fields that the type does not have (`removeDirectives`).
 fn additions(patch: &Value) -> Option<Value> {
     match patch {
         Value::Object(fields) if fields.contains_key(DIRECTIVE) => None,

@@ -165,9 +165,8 @@ const fn check(
 }
 
 /// Returns how a Pod or Pod template violates a standard. Empty if it does not. A check applies since the minor version
-/// that introduced it, so that an upgrade of the cluster does not change the verdict of a standard with a version.
-/// Stricter checks of `restricted` replace some of `baseline`. A version that is newer than all checks counts as the
-/// newest.
+/// that introduced it. So an upgrade of the cluster does not change the verdict of a standard with a version. Stricter
+/// checks of `restricted` replace some of `baseline`. A version that is newer than all checks counts as the newest.
 pub(crate) fn violations(standard: Standard, template: &Value) -> Vec<Violation> {
     if standard.level == Level::Privileged {
         return Vec::new();

@@ -8,17 +8,18 @@ use crate::field_errors::text;
 
 /// A Pod, and the version of the rules that it is checked against.
 pub(super) struct Pod<'a> {
-    /// The metadata, of which checks read only annotations.
+    /// The metadata, but checks read only annotations.
     pub(super) metadata: &'a Value,
     /// The spec of the Pod or Pod template.
     pub(super) spec: &'a Value,
-    /// The minor version of Kubernetes. It is at most `NEWEST`.
+    /// The minor version of Kubernetes. Invariant: at most `NEWEST`, because a later version has no other checks.
     pub(super) minor: u32,
 }
 
 impl<'a> Pod<'a> {
     /// Returns the spec, and the containers of all lists.
     pub(super) fn parts(&'a self) -> Vec<Part<'a>> {
+        debug_assert!(self.minor <= super::NEWEST, "`violations` limits the version");
         let lists = ["initContainers", "containers", "ephemeralContainers"].into_iter();
         let containers = lists.flat_map(|list| items(&self.spec[list]));
         std::iter::once(self.spec).chain(containers).map(|value| Part { pod: self, value }).collect()

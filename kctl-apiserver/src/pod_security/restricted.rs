@@ -1,4 +1,4 @@
-//! The checks of the level `restricted`, beyond those of `baseline`.
+//! The checks of the level `restricted`, beyond the checks of `baseline`.
 //!
 //! Unlike `baseline`, these checks demand settings: an absent field breaks the rule.
 
@@ -50,7 +50,7 @@ fn volumes(part: &Part<'_>) -> bool {
     items(&part["volumes"]).any(|volume| !VOLUMES.iter().any(|kind| volume[kind].is_object()))
 }
 
-/// Checks `runAsNonRoot` (`check_runAsNonRoot.go`). A container without a setting takes that of the Pod.
+/// Checks `runAsNonRoot` (`check_runAsNonRoot.go`). A container without a setting takes the Pod's.
 fn non_root(part: &Part<'_>) -> bool {
     let (own_value, pod_value) = (&part.context()["runAsNonRoot"], &part.pod.context()["runAsNonRoot"]);
     let is_unset = !part.is_pod_spec() && !own_value.is_boolean() && !pod_value.is_boolean();

@@ -56,7 +56,7 @@ pub(super) enum FieldForm {
     Map,
 }
 
-/// A field of a message.
+/// A field of a message, with the JSON that represents it.
 #[derive(Debug, Deserialize)]
 pub(super) struct MessageField {
     /// The field number on the wire.
@@ -64,7 +64,7 @@ pub(super) struct MessageField {
     /// The name in JSON; empty for an inline message.
     #[serde(default)]
     pub(super) name: String,
-    /// The type of the field; for maps, that of the values.
+    /// The type of the field; for maps, the type of the values.
     pub(super) r#type: FieldType,
     /// The form of the field in JSON, which follows from the Go type and its tags.
     #[serde(default)]
@@ -74,7 +74,7 @@ pub(super) struct MessageField {
     null: bool,
 }
 
-/// A message.
+/// A protobuf message of a built-in type.
 #[derive(Debug, Deserialize)]
 pub(super) struct Message {
     /// The name, as in the `OpenAPI` document.

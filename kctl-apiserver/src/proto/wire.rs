@@ -16,7 +16,7 @@ pub(super) enum WireValue<'a> {
 /// Number and wire type of a field whose value comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag {
-    /// The field number, always above 0.
+    /// The field number. Invariant: above 0, which the format reserves.
     pub(super) number: u32,
     /// 0, 1, 2 or 5 in valid messages.
     wire_type: u8,
@@ -44,6 +44,7 @@ impl<'a> Reader<'a> {
 
     /// Decodes the value after a tag. Groups are rejected: no Kubernetes message has them.
     pub(super) fn value(&mut self, tag: Tag) -> Result<WireValue<'a>, String> {
+        debug_assert!(tag.number > 0, "`tag` rejects field number 0");
         match tag.wire_type {
             0 => self.varint().map(WireValue::Varint),
             1 => self.array().map(WireValue::Fixed64),

@@ -1,8 +1,7 @@
 //! `ResourceQuotas`: computes the usage after a write, or the error if a quota is exceeded.
 //!
-//! Usage is kept in the status of each quota, as upstream: a write adds to it (`charge`) under the lock of the server,
-//! and the controller counts again (`recount_status`) after a change that frees something. The two may differ for a
-//! moment.
+//! Usage is kept in the status of each quota, as upstream. A write adds to it (`charge`) under the lock of the server.
+//! The controller counts again (`recount_status`) after a change that frees something. The two may differ for a moment.
 //!
 //! Upstream: `k8s.io/apiserver/pkg/admission/plugin/resourcequota/controller.go` (`CheckRequest`), and
 //! `pkg/controller/resourcequota`.

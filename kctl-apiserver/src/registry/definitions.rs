@@ -21,7 +21,7 @@ impl Registry {
     }
 
     /// Adds the served versions of one CRD; does nothing before it is established. Names are the accepted ones and not
-    /// those of the spec: a name that another CRD holds is never served.
+    /// the names in the spec: a name that another CRD holds is never served.
     fn add_definition(&mut self, definition: &Value) {
         const VERBS: [&str; 8] = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
         if !crd::is_established(definition) {
@@ -74,7 +74,7 @@ impl Registry {
     }
 }
 
-/// Returns the hash by which servers of a cluster compare their storage versions (`StorageVersionHash` of
+/// Returns the hash that servers of a cluster use to compare their storage versions (`StorageVersionHash` of
 /// k8s.io/apiserver). The first 8 bytes of the SHA-256 of `GROUP/VERSION/KIND`, in base64.
 fn storage_version_hash(parts: [&str; 3]) -> String {
     let digest = digest::digest(&digest::SHA256, parts.join("/").as_bytes());

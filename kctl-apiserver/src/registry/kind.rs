@@ -67,7 +67,7 @@ pub(crate) struct Kind {
     pub(crate) quota: Quota,
     /// The version in which objects are stored, for a kind whose versions have different fields.
     pub(crate) storage: Option<&'static StorageVersion>,
-    /// The table that the kind shares with another one, such as Events of both groups.
+    /// The table that the kind shares with another kind, such as Events of both groups.
     pub(crate) shared_table: Option<&'static SharedTable>,
 }
 
@@ -146,7 +146,7 @@ impl Kind {
         GroupResource::new(self.group, self.resource)
     }
 
-    /// Returns `true` if the rules are those of this group and resource.
+    /// Returns `true` if the rules belong to this group and resource.
     pub(crate) fn is_of(&self, resource: &GroupResource) -> bool {
         resource.resource == self.resource && resource.group == self.group
     }

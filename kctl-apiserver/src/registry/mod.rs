@@ -1,4 +1,4 @@
-//! The registry of served resources: the built-in kinds, and those of established `CustomResourceDefinition`s.
+//! The registry of served resources: the built-in kinds, and the kinds of established `CustomResourceDefinition`s.
 //!
 //! A registry is immutable. A change of a CRD or an `APIService` creates a new one, which replaces it; a request keeps
 //! the registry with which it began.
@@ -166,7 +166,7 @@ impl Registry {
         !self.remote.is_empty()
     }
 
-    /// Returns the versions of a group in discovery order: those of this server, then delegated ones.
+    /// Returns the versions of a group in discovery order: first this server's, then delegated ones.
     fn listed_versions(&self, group: &str) -> Vec<&str> {
         let mut versions: Vec<&str> = self.groups.get(group).into_iter().flatten().map(String::as_str).collect();
         let remote = self.remote.iter().filter(|(name, _)| name == group).map(|(_, version)| version.as_str());

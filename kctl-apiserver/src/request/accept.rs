@@ -1,8 +1,8 @@
 //! The `Accept` header: media types in the order in which they are tried (`goautoneg`, and `negotiate.go` of
 //! `k8s.io/apiserver`).
 //!
-//! The caller tries the clauses one by one, and takes the first that it can serve for the request at hand: a table, a
-//! partial object, or a form of the object itself. If none fits, the client gets 406.
+//! The caller tries the clauses one by one, and takes the first that it can serve for the request. A clause may select
+//! a table, a partial object, or a form of the object itself. If none fits, the client gets 406.
 //!
 //! ```text
 //! Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json;q=0.9
@@ -48,7 +48,7 @@ impl<'a> Clause<'a> {
         is_named && self.has_valid_stream_parameter()
     }
 
-    /// Returns `true` if the clause has no `stream` parameter, or that of watches.
+    /// Returns `true` if the clause has no `stream` parameter, or the value for watches.
     pub(crate) fn has_valid_stream_parameter(&self) -> bool {
         ["", "watch"].contains(&self.parameter("stream"))
     }
@@ -67,7 +67,7 @@ impl<'a> Clause<'a> {
 }
 
 /// Returns the clauses of an `Accept` header by descending quality, and exact media types before wildcards. Clauses of
-/// the same weight and as many wildcards stay in the order of the header. An empty header has no clauses.
+/// the same weight and as many wildcards keep the order of the header. An empty header has no clauses.
 pub(crate) fn clauses(header: &str) -> Vec<Clause<'_>> {
     let named = header.split(',').map(str::trim).filter(|part| !part.is_empty());
     let mut clauses: Vec<Clause<'_>> = named.map(Clause::read).collect();

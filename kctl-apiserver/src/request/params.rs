@@ -18,7 +18,7 @@ pub(crate) struct Params {
 }
 
 /// Decodes percent encoding. A `%` that is not followed by two hexadecimal digits is kept, where Go would reject the
-/// pair or the path. Bytes that are not UTF-8 become U+FFFD. A `+` stays: only the caller knows if it is in a query.
+/// pair or the path. Bytes that are not UTF-8 become U+FFFD. A `+` is kept: only the caller knows if it is in a query.
 pub(crate) fn decode(text: &str) -> String {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());

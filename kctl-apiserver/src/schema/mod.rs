@@ -19,7 +19,7 @@ use nodes::SchemaNode;
 pub(crate) struct Schema<'a> {
     /// The type itself: `properties`, `items` and so on.
     node: &'a Value,
-    /// The node with the `$ref`: list types and merge keys are beside the reference.
+    /// The node with the `$ref`: list types and merge keys are next to the reference.
     usage: &'a Value,
     /// The node in the table of built-in types; `None` for a structural schema.
     built_in_type: Option<&'static SchemaNode>,
@@ -179,7 +179,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Returns the schema of a field: that in `properties`, or else that of the values of a map.
+    /// Returns the schema of a field: the one in `properties`, or else the schema of a map's values.
     pub(crate) fn field(&self, name: &str) -> Option<Self> {
         self.property(name).or_else(|| self.additional_properties())
     }
@@ -207,7 +207,7 @@ impl<'a> Schema<'a> {
         if let Some(node) = self.built_in_type { node.format } else { self.text("format") }
     }
 
-    /// Returns a keyword beside a `$ref`, or else of its type.
+    /// Returns a keyword next to a `$ref`, or else of its type.
     fn keyword_at_usage(&self, key: &str) -> Option<&'a Value> {
         self.usage.get(key).or_else(|| self.node.get(key))
     }

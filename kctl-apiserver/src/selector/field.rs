@@ -29,7 +29,7 @@ pub(super) fn terms(text: &str) -> Option<Vec<Term>> {
         .collect()
 }
 
-/// Splits a string at the commas that are not escaped with a backslash. Escapes stay in the parts.
+/// Splits a string at the commas that are not escaped with a backslash. Escapes are kept in the parts.
 fn parts(text: &str) -> Vec<&str> {
     let (mut parts, mut start, mut is_escaped) = (Vec::new(), 0, false);
     for (position, letter) in text.char_indices() {

@@ -1,8 +1,8 @@
 //! Shard selectors (KEP-5866): decide by a hash of the uid or of the namespace which objects a list or a watch selects.
 //!
-//! The string is a CEL expression with one function and `||` (`k8s.io/apiserver/pkg/sharding`). It is parsed here and not as
-//! CEL: a client may send any string, and the parser of CEL needs a large stack for one with many brackets. Comments,
-//! parentheses around ranges and both quotes are accepted. Escapes in strings are not.
+//! The string is a CEL expression with one function and `||` (`k8s.io/apiserver/pkg/sharding`). It is parsed here and
+//! not as CEL. A client may send any string, and the parser of CEL needs a large stack for one with many brackets.
+//! Comments, parentheses around ranges and both quotes are accepted. Escapes in strings are not.
 //!
 //! ```text
 //! shardSelector   shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')
@@ -76,8 +76,8 @@ impl ShardSelector {
         }
     }
 
-    /// Returns `true` if the selector selects an object. A cluster-scoped object has the hash of the empty string as that of
-    /// its namespace.
+    /// Returns `true` if the selector selects an object. A cluster-scoped object has the hash of the empty string as
+    /// the hash of its namespace.
     pub(super) fn matches(&self, object: &Value) -> bool {
         let value = object["metadata"][self.field.name()].as_str().unwrap_or_default();
         let hash = u128::from(hash64a(value));

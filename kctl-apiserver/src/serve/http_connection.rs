@@ -95,7 +95,7 @@ pub(super) async fn serve_http<S, B>(
 }
 
 /// Removes the body of the response to a HEAD request, and keeps its length in the header. hyper does so for HTTP/1.1
-/// only; over HTTP/2 a body is an error for the client.
+/// only. Over HTTP/2 a body is an error for the client.
 pub(super) fn remove_body(response: &mut http::Response<crate::Body>) {
     if let Some(len) = response.body().size_hint().exact().filter(|len| *len > 0) {
         response.headers_mut().insert(header::CONTENT_LENGTH, len.into());

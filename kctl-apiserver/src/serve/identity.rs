@@ -194,7 +194,7 @@ impl StoredIdentity {
     }
 
     /// Returns the subject of the authority, which is the issuer of the certificates that it signs. Authorities of
-    /// earlier versions stay valid until they expire, so their name has to be known.
+    /// earlier versions remain valid until they expire, so their name has to be known.
     fn authority_name(&self) -> &'static str {
         let has = |name: &str| self.authority.windows(name.len()).any(|part| part == name.as_bytes());
         if has(AUTHORITY) { AUTHORITY } else { AUTHORITY_BEFORE }
@@ -267,7 +267,7 @@ impl Identity {
         })
     }
 
-    /// Returns `true` if the first certificate is the administrator's. The first certificate of a chain is that of the
+    /// Returns `true` if the first certificate is the administrator's. The first certificate of a chain belongs to the
     /// client.
     pub(super) fn is_admin(&self, certificates: &[CertificateDer<'_>]) -> bool {
         certificates.first().is_some_and(|certificate| certificate.as_ref() == self.admin.as_ref())

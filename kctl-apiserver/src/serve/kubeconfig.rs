@@ -64,8 +64,8 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
 /// Returns `true` if the file does not exist or kctl has written it. Reads only the first line.
 ///
 /// # Errors
-/// Fails if the file can't be read, or if it is a device, a pipe or a folder: those are never replaced, and reading
-/// one may never end.
+/// Fails if the file can't be read, or if it is a device, a pipe or a folder. Those are never replaced, and reading one
+/// may never end.
 fn may_write(file: &Path) -> io::Result<bool> {
     let kind = match fs::metadata(file) {
         Ok(metadata) => metadata.file_type(),

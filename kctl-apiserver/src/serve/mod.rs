@@ -112,8 +112,8 @@ impl std::fmt::Debug for Listening {
 
 impl ApiServer {
     /// Listens on a socket. The certificate authority and the administrator's certificate are new for each start,
-    /// unless the server keeps its objects in a folder. Then they are those of the folder, and kubeconfigs and
-    /// service account tokens from earlier starts stay valid.
+    /// unless the server keeps its objects in a folder. Then they come from the folder, and kubeconfigs and service
+    /// account tokens from earlier starts remain valid.
     ///
     /// # Errors
     /// Fails if the address is in use (the message says what to do), or if the certificates can't be created or read.
@@ -244,8 +244,8 @@ async fn enter(connections: &Connections) -> connections::Connection {
 }
 
 /// Serves one connection: TLS handshake, authentication, then requests. Nagle's algorithm is switched off: watches send
-/// small pieces, each of which should arrive at once. A request whose response has no end yet, such as a watch, counts
-/// as running until the end of its body, so its connection is not idle.
+/// small pieces, which should each arrive at once. A request whose response has no end yet, such as a watch, counts as
+/// running until the end of its body. So its connection is not idle.
 async fn connection(
     acceptor: TlsAcceptor,
     socket: TcpStream,

@@ -1,4 +1,4 @@
-//! The names and addresses in the server's certificate, by which clients may reach it.
+//! The names and addresses in the server's certificate that clients may use to reach it.
 //!
 //! A server that listens on all addresses (`0.0.0.0`, `::`) has all addresses of the machine. They are read once, at
 //! the start.
@@ -19,9 +19,9 @@ const ADDRESSES_LEN_MAX: usize = 64;
 /// The DNS names and addresses of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct CertificateNames {
-    /// DNS names by which clients may reach the server.
+    /// DNS names that clients may use to reach the server.
     pub(super) dns: BTreeSet<String>,
-    /// Addresses by which clients may reach the server.
+    /// Addresses that clients may use to reach the server.
     pub(super) addresses: BTreeSet<IpAddr>,
 }
 
@@ -47,7 +47,7 @@ impl CertificateNames {
     }
 
     /// Returns `true` if a client may reach the server by this host. IPv6 addresses are passed without brackets. A
-    /// wildcard of `--tls-san` stands for one label, as in certificates: `*.example.com` matches `api.example.com`, but
+    /// wildcard of `--tls-san` matches one label, as in certificates: `*.example.com` matches `api.example.com`, but
     /// neither `example.com` nor `a.b.example.com`.
     pub(super) fn has(&self, host: &str) -> bool {
         if let Ok(address) = host.parse::<IpAddr>() {
@@ -59,7 +59,7 @@ impl CertificateNames {
     }
 }
 
-/// Returns the address by which clients on this machine reach the server: loopback if it listens on all addresses.
+/// Returns the address for clients on this machine: loopback if it listens on all addresses.
 pub(super) fn local(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),

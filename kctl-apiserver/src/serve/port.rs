@@ -1,6 +1,6 @@
-//! Chooses the port of a server. The folder of `--data` stores it, so that kubeconfigs stay valid after a restart.
+//! Chooses the port of a server. The folder of `--data` stores it, so that kubeconfigs remain valid after a restart.
 //!
-//! The file contains the number and a line feed. It has mode 0600, like the other files beside the journal.
+//! The file contains the number and a line feed. It has mode 0600, like the other files next to the journal.
 
 use std::{io, path::Path};
 

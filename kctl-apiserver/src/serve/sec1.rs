@@ -3,13 +3,13 @@
 //! Some clients detect the algorithm by this line: fabric8 (Java) reads a PKCS #8 key as RSA.
 //!
 //! The conversion copies bytes and needs no parser: ring writes each P-256 key with the same
-//! lengths at the same offsets. A key of any other form stays in PKCS #8.
+//! lengths at the same offsets. A key of any other form is left in PKCS #8.
 
 use crate::x509::pem::block;
 
-/// The beginning of a P-256 key in PKCS #8 as ring writes it, up to the private number: version, algorithm and curve,
-/// and the start of the `ECPrivateKey` of RFC 5915 without a curve. The bytes `0x81, 0x87` are the length of everything
-/// after them, 135 bytes.
+/// The beginning of a P-256 key in PKCS #8 as ring writes it, up to the private number. It has version, algorithm and
+/// curve, and the start of the `ECPrivateKey` of RFC 5915 without a curve. The bytes `0x81, 0x87` are the length of
+/// everything after them, 135 bytes.
 const PKCS8_START: [u8; 36] = [
     0x30, 0x81, 0x87, 0x02, 0x01, 0x00, 0x30, 0x13, 0x06, 0x07, 0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01, 0x06, 0x08,
     0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07, 0x04, 0x6d, 0x30, 0x6b, 0x02, 0x01, 0x01, 0x04, 0x20,

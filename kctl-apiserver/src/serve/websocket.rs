@@ -1,6 +1,6 @@
 //! Watches over WebSocket: sends each event of a watch response as a frame.
 //!
-//! Upstream: `HandleWS` of `k8s.io/apiserver/pkg/endpoints/handlers/watch.go`; the handshake is that of
+//! Upstream: `HandleWS` of `k8s.io/apiserver/pkg/endpoints/handlers/watch.go`; the handshake follows
 //! `golang.org/x/net/websocket`.
 //!
 //! Browsers and some libraries watch like this. Frames of the client are read and dropped, except pings and the close

@@ -28,7 +28,7 @@ const LATENCY: &str = "apiserver.latency.k8s.io/total";
 pub(super) struct Received {
     /// The time of the server's clock, for the event.
     time: Timestamp,
-    /// The time of the runtime, for the latency. It advances even if the server's clock stands still.
+    /// The time of the runtime, for the latency. It advances even if the server's clock does not.
     since: Instant,
 }
 
@@ -69,7 +69,7 @@ pub(super) struct AuditedRequest<'a> {
     method: &'a Method,
     /// The URI, logged with its query as `requestURI`.
     uri: &'a Uri,
-    /// The headers, of which only `User-Agent` is logged.
+    /// The headers. Only `User-Agent` is logged.
     headers: &'a HeaderMap,
     /// The id of the event; `None` for a request that did not come through the service.
     id: Option<&'a AuditId>,

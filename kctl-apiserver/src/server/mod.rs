@@ -116,7 +116,7 @@ impl ApiServer {
     /// the other. The simulated clock of the copy starts again.
     ///
     /// `seed` decides the uids and names that the copy generates. Requests that are waiting for a webhook and watches
-    /// stay with the original; controllers of the copy have to be started again.
+    /// remain with the original; controllers of the copy have to be started again.
     ///
     /// # Panics
     /// Panics outside of a tokio runtime.
@@ -154,7 +154,7 @@ impl ApiServer {
     /// From this call on, new namespaces get the `ServiceAccount` `default` and, once the server listens, the
     /// `ConfigMap` `kube-root-ca.crt`. New pods get a service account and a volume with its token.
     ///
-    /// Without them, owner references have no effect, and deleted Namespaces stay `Terminating`.
+    /// Without them, owner references have no effect, and deleted Namespaces remain `Terminating`.
     pub fn controllers(&self) -> impl Future<Output = ()> + Send + 'static {
         self.controllers_with(&ControllerOptions::default())
     }
@@ -215,7 +215,7 @@ impl ApiServer {
 
     /// Serves a webhook in this process: `handler` answers the requests to `host`, and no request reaches the
     /// network. A `clientConfig` with a `service` has the host `name.namespace.svc`, whether or not that Service
-    /// exists; one with a `url` has the host of the URL, and its port if the URL names one.
+    /// exists. One with a `url` has the host of the URL, and its port if the URL names one.
     pub fn serve_webhook<F>(&self, host: &str, handler: impl Fn(Request<Bytes>) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Response<Bytes>> + Send + 'static,

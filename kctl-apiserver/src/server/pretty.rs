@@ -3,7 +3,7 @@
 //! Upstream: `isPrettyPrint` of `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`.
 
 use futures::FutureExt;
-use http::{HeaderMap, HeaderName, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, Response, Uri, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
 
@@ -13,17 +13,12 @@ use crate::response::{Body, full};
 /// The beginnings of `User-Agent` headers of programs that people read responses with; a version follows
 /// (`isPrettyPrint` in `k8s.io/apiserver/pkg/endpoints/handlers/negotiation/negotiate.go`).
 const AGENTS: [&str; 3] = ["curl", "Wget", "Mozilla/5.0"];
-/// Paths whose documents are indented for each client. Upstream writes these with `MarshalIndent`.
-const ALWAYS: [&str; 3] = ["/", "/index.html", "/version"];
 /// Paths whose documents are never indented. Their documents are written as bytes that were serialized before.
 const NEVER: [&str; 3] = ["/openapi/", "/openid/", "/.well-known/"];
 
 /// Returns the response, indented if a person reads it.
 pub(super) fn pretty_print(uri: &Uri, headers: &HeaderMap, response: Response<Body>) -> Response<Body> {
-    let path = uri.path();
-    // An error about the `Accept` header is always indented.
-    let always = response.status() == StatusCode::NOT_ACCEPTABLE || ALWAYS.contains(&path);
-    if !(always || wants_pretty(uri, headers)) || NEVER.iter().any(|root| path.starts_with(root)) {
+    if !wants_pretty(uri, headers) || NEVER.iter().any(|root| uri.path().starts_with(root)) {
         return response;
     }
     let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
@@ -56,7 +51,7 @@ fn wants_pretty(uri: &Uri, headers: &HeaderMap) -> bool {
 }
 
 /// Indents JSON by two spaces per level, as Go's `json.Indent`, without a final line feed. The input is valid JSON. It
-/// is not parsed, so numbers and the order of fields stay as they are.
+/// is not parsed, so numbers and the order of fields are unchanged.
 fn indent(json: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(json.len() * 2);
     let (mut depth, mut in_text, mut is_escaped, mut was_opened) = (0_usize, false, false, false);
@@ -76,7 +71,7 @@ fn indent(json: &[u8]) -> Vec<u8> {
         }
         let closes = b"]}".contains(&byte);
         depth -= usize::from(closes);
-        // An empty object or list stays on its line.
+        // An empty object or list is left on its line.
         if was_opened != closes {
             line(&mut out, depth);
         }
@@ -124,9 +119,9 @@ mod tests {
             (namespace, &[("accept", "application/json;pretty=1")], true),
             (namespace, &[("accept", "application/json;pretty=true")], false),
             (&format!("{namespace}?pretty=0"), &[("accept", "application/json;pretty=1")], true),
-            (namespace, &[("accept", "text/plain")], true),
             ("/api/v1/namespaces/nope?pretty=1", &[], true),
-            ("/version", &[], true),
+            ("/version", &[], false),
+            ("/version", &[("user-agent", "curl/8.0")], true),
             ("/openapi/v3?pretty=1", &[], false),
         ] {
             let mut request = Request::get(path);

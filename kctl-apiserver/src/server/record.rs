@@ -1,7 +1,7 @@
 //! Counts and records completed requests.
 //!
-//! Only requests for resources are counted and recorded, not those for documents such as discovery. The counters are
-//! those of `/metrics`, the records those of `ApiServer::requests`.
+//! Only requests for resources are counted and recorded, not requests for documents such as discovery. The counters are
+//! shown by `/metrics`, the records by `ApiServer::requests`.
 
 use http::StatusCode;
 use serde_json::Value;

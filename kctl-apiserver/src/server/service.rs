@@ -132,7 +132,7 @@ where
 
 /// The outcome of one run of a request.
 enum RunOutcome {
-    /// The response.
+    /// The run has ended with this response.
     Done(Response<Body>),
     /// The request runs again after these calls; each has the uid of its review.
     Waits(Transport, Vec<(WebhookCall, String)>),

@@ -20,7 +20,7 @@ use crate::{
     transport::Transport,
 };
 
-/// All of a server but its objects. None of it is in the journal of `--data`; the token key has a file of its own there.
+/// All of a server but its objects. None of it is in the journal of `--data`; the token key has a separate file there.
 pub(crate) struct Core {
     /// The server's own controllers and their queues.
     pub(crate) controllers: Controllers,

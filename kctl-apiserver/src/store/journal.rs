@@ -26,8 +26,8 @@ use crate::status::GroupResource;
 
 /// The name of the journal in its folder.
 const FILE: &str = "objects.jsonl";
-/// The file with the certificates, which the first start wrote together with the first objects. An empty journal beside
-/// it means lost data.
+/// The file with the certificates, which the first start wrote together with the first objects. An empty journal next
+/// to it means lost data.
 const CERTIFICATES: &str = "identity.pem";
 /// The file with which the readiness check tests that the disk accepts writes.
 const PROBE: &str = "probe";
@@ -48,7 +48,7 @@ const SUM_LEN: usize = 16;
 /// A line of the journal as it is read.
 #[derive(Deserialize)]
 struct Line {
-    /// The revision of the write; never lower than that of the line before.
+    /// The revision of the write; never lower than in the line before.
     revision: u64,
     /// The API group; empty for the core group.
     group: String,
@@ -82,7 +82,7 @@ pub(super) struct Journal {
     _lock: File,
 }
 
-/// The checksum of the last line, from which that of the next line is computed. It is part of the next checksum, so a
+/// The checksum of the last line, which is an input of the next line's checksum. It is part of the next checksum, so a
 /// line is valid only at its position. The first line follows a chain of zero bytes.
 #[derive(Clone, Copy, Default)]
 struct LineChecksum([u8; SUM_LEN]);
@@ -186,7 +186,7 @@ impl Journal {
     ///
     /// # Errors
     /// Fails with the path of a file that can't be read or written. Fails if another server has locked the folder, if a
-    /// line is damaged, or if the journal is empty beside the certificates of an earlier start.
+    /// line is damaged, or if the journal is empty but there are certificates of an earlier start.
     pub(super) fn open(folder: &Path) -> io::Result<(Self, JournalObjects, u64)> {
         // `create_dir_all` would fail with "File exists".
         if folder.exists() && !folder.is_dir() {
@@ -363,7 +363,7 @@ fn with_path(file: &Path, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", file.display()))
 }
 
-/// Returns the error of a journal without objects beside certificates.
+/// Returns the error for a journal without objects in a folder with certificates.
 fn lost_objects_error(file: &Path) -> io::Error {
     let why = format!(
         "{}: the file has no objects, but {CERTIFICATES} beside it is of an earlier start: the objects are lost; put back a copy of the folder, or \
@@ -391,7 +391,7 @@ fn rewrite_kept(folder: &Path, objects: &JournalObjects, revision: u64) -> io::R
     rewrite(folder, texts.iter().map(|(resource, key, text)| (*resource, *key, text.as_slice())), revision)
 }
 
-/// Writes a new file beside the old one, and renames it over the old one when it is complete.
+/// Writes a new file next to the old one, and renames it over the old one when it is complete.
 fn rewrite<'a>(
     folder: &Path,
     objects: impl Iterator<Item = (&'a GroupResource, &'a Key, &'a [u8])>,

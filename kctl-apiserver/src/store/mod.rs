@@ -1,9 +1,9 @@
 //! Stores objects: one revision for all writes, and a bounded history of each resource for watches and continued lists.
 //!
 //! A write goes through [`Store::put`] or [`Store::remove`]. They increment the revision, change the [`Table`] of the
-//! resource, update the graph of owners (`owners.rs`), append to the journal of `--data` (`journal.rs`), add an
-//! [`Event`] to the history, and announce the change to the server's own controllers. Watches read the history; nothing
-//! is buffered per watcher.
+//! resource, and update the graph of owners (`owners.rs`). Then they append to the journal of `--data` (`journal.rs`),
+//! add an [`Event`] to the history, and announce the change to the server's own controllers. Watches read the history;
+//! nothing is buffered per watcher.
 
 mod addresses;
 mod change;
@@ -44,7 +44,7 @@ pub(crate) use owners::{has_finalizer, is_blocked_by};
 pub(crate) use persistence::Folder;
 pub(crate) use table::{Event, HISTORY_LEN_MAX, Table};
 
-/// The objects of a server, as etcd stores those of kube-apiserver: one revision for all writes, tables with bounded
+/// The objects of a server, as etcd stores them for kube-apiserver: one revision for all writes, tables with bounded
 /// histories, and the journal of a folder. Writes are also announced to controllers ([`Store::take_announced`]).
 pub(crate) struct Store {
     /// The built-in kinds: their registry and their tables. Passed in, so that the store imports no kind.
@@ -59,13 +59,13 @@ pub(crate) struct Store {
     tables: BTreeMap<GroupResource, Table>,
     /// The graph of owner references. Every write goes through [`Owners::changed`], so it matches the tables.
     owners: Owners,
-    /// The resources that are served: the built-in ones and those of `CustomResourceDefinitions`.
+    /// The resources that are served: the built-in ones and the kinds of `CustomResourceDefinitions`.
     pub(crate) registry: Arc<Registry>,
     /// The seeded source of uids and generated names.
     pub(crate) rng: Rng,
     /// The time of creation timestamps and of compaction.
     pub(crate) clock: Clock,
-    /// The highest number of a cluster IP that a Service got, so that the next Service gets another one.
+    /// The highest number of a cluster IP that a Service got, so that the next Service gets another address.
     pub(crate) n_addresses: u32,
     /// Notified after each change of any object.
     changed: watch::Sender<u64>,
@@ -220,7 +220,7 @@ impl Store {
         }
     }
 
-    /// Sets the next cluster IP after those of the loaded Services.
+    /// Sets the next cluster IP after the addresses of the loaded Services.
     pub(crate) fn init_addresses(&mut self) {
         let services = self.objects_of(self.kinds.roles.service, None);
         let used = services.filter_map(|service| addresses::number_of(&service));
@@ -305,7 +305,7 @@ impl Store {
     }
 
     /// Decodes the stored objects of a custom kind again with its present schemas: pruning and defaults may differ. The
-    /// written bytes stay.
+    /// written bytes are not changed.
     fn redecode(&mut self, resource: &Resource) {
         if let (Some(custom), Some(table)) = (&resource.custom, self.tables.get_mut(&resource.id)) {
             table.redecode_objects(&|object| custom.read(object));

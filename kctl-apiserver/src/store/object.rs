@@ -3,7 +3,7 @@
 //! JSON takes a fraction of the memory of a parsed `serde_json::Value`, and most responses are sent as stored without
 //! being parsed.
 //!
-//! An object of a custom kind has two forms if its CRD has changed since it was written: reads return `line`, and the
+//! An object of a custom kind has two forms if its CRD has changed since it was written. Reads return `line`, and the
 //! journal keeps `written`. A later CRD is applied to `written` again, so that a field that returns to the schema
 //! reappears in the object.
 
@@ -53,7 +53,7 @@ fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
 }
 
 /// Returns a line of JSON with `kind` and `apiVersion` in front. The rest is in the order of the value. The copy at the
-/// end has no spare capacity, since it stays in memory as long as the object.
+/// end has no spare capacity, since it is kept in memory as long as the object.
 fn line(value: &Value) -> Bytes {
     let mut text = Vec::with_capacity(2_048);
     let Some(map) = value.as_object() else {
@@ -78,12 +78,12 @@ fn line(value: &Value) -> Bytes {
 }
 
 impl Object {
-    /// Packs a value, which stays parsed as long as the caller holds it.
+    /// Packs a value, which is kept in parsed form as long as the caller holds it.
     pub(crate) fn new(value: &Arc<Value>) -> Self {
         Self { line: line(value), written: None, value: Mutex::new(Arc::downgrade(value)) }
     }
 
-    /// Returns the object as `decode` changes it, or `None` if that changes nothing. The written line stays the same.
+    /// Returns the object as `decode` changes it, or `None` if that changes nothing. The written line is unchanged.
     /// `decode` prunes and sets defaults by the present schema. It gets the written form, not the result of an earlier
     /// read.
     pub(super) fn redecode(&self, decode: &impl Fn(&mut Value)) -> Option<Self> {
@@ -176,7 +176,7 @@ impl ValueCache {
         debug_assert!(!cache.values.is_empty() || cache.len == 0, "the length is that of the values");
     }
 
-    /// Returns the value of an object, which then stays parsed for a while.
+    /// Returns the value of an object, which is then cached in parsed form.
     pub(super) fn value(&self, object: &Object) -> Arc<Value> {
         object.cached_value().unwrap_or_else(|| {
             let value = object.parse();

@@ -2,9 +2,9 @@
 //! collector has to check.
 //!
 //! Upstream: `graph_builder.go` of `pkg/controller/garbagecollector`. As there, most writes queue nothing. An object
-//! that gets an owner which is already being deleted stays until that owner is checked again.
+//! that gets an owner which is already being deleted is kept until that owner is checked again.
 //!
-//! The store updates the graph in the same step as the write, not through watches: the collector never sees an outdated
+//! The store updates the graph in the same step as the write, not through watches. The collector never sees an outdated
 //! graph, unlike one behind a watch.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -78,7 +78,7 @@ fn references(object: Option<&Value>) -> impl Iterator<Item = &Value> {
     references.into_iter().flatten()
 }
 
-/// Returns the uids of the owners.
+/// Returns the uids in the owner references of an object.
 fn owner_uids(object: Option<&Value>) -> impl Iterator<Item = &str> {
     references(object).filter_map(|reference| reference["uid"].as_str())
 }
@@ -197,9 +197,9 @@ impl Owners {
         }
     }
 
-    /// Returns `true` if the object with the uid of a reference exists with the name, kind and version of the
+    /// Returns `true` if the object with the uid of a reference exists. It must have the name, kind and version of the
     /// reference, in a namespace that the dependent can refer to. A reference that does not match counts as absent even
-    /// if an object has its uid: upstream looks owners up by kind and name, and then compares the uid. A namespaced
+    /// if an object has its uid. Upstream looks owners up by kind and name, and then compares the uid. A namespaced
     /// owner has to be in the namespace of the dependent.
     fn has_owner(&self, registry: &Registry, reference: &Value, dependent: &Key) -> bool {
         let owner = reference["uid"].as_str().and_then(|uid| self.objects_by_uid.get(uid));

@@ -1,8 +1,8 @@
 //! Keeps the objects of a store in the folder of `--data`: loads them at the start, and writes each change to the
 //! journal.
 //!
-//! A server with a folder starts in this order: open the folder, load its objects or write those of a new server, then
-//! `set_folder`. From then on each change is appended before its watches see it.
+//! A server with a folder starts in this order: open the folder, load its objects or write the objects of a new server,
+//! then `set_folder`. From then on each change is appended before its watches see it.
 
 use std::{io, path::Path, sync::Arc};
 
@@ -48,8 +48,9 @@ impl Store {
         folder.journal.replace(objects, self.revision)
     }
 
-    /// Replaces the present objects by those of a folder. Their history is gone: watches from before the restart get
-    /// 410. The revision continues from that of the folder, so resource versions never repeat.
+    /// Replaces the present objects by the objects of a folder. Their history is gone: watches from before the restart
+    /// get
+    /// 410. The revision continues from the folder's revision, so resource versions never repeat.
     pub(crate) fn load(&mut self, folder: &mut Folder) {
         self.tables.clear();
         self.owners = Owners::new(self.kinds);

@@ -129,7 +129,7 @@ impl Table {
         self.range(namespace, None).map(|(key, object)| (key, self.value(object)))
     }
 
-    /// Returns the value of an object of this table, which then stays parsed for a while.
+    /// Returns the value of an object of this table, which is then cached in parsed form.
     pub(crate) fn value(&self, object: &Object) -> Arc<Value> {
         self.cache.value(object)
     }

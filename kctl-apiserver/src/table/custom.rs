@@ -1,7 +1,7 @@
 //! The `additionalPrinterColumns` of a `CustomResourceDefinition` and their cells.
 //!
 //! Upstream: `apiextensions-apiserver/pkg/registry/customresource/tableconvertor`. The cells of a custom resource are
-//! those of its paths, by the type of the column:
+//! the values at its paths, by the type of the column:
 //!
 //! | type | cell |
 //! |---|---|

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use crate::conditions::{condition, is_true};
 
-/// Stands for every missing value, so that readers can return a reference.
+/// Represents every missing value, so that readers can return a reference.
 static ABSENT: Value = Value::Null;
 
 /// Returns the value at the JSON pointer, or null.

@@ -1,6 +1,6 @@
 //! `PartialObjectMetadata`: objects and lists for clients that read only metadata.
 //!
-//! Metadata informers, such as that of the garbage collector, request them by `as=PartialObjectMetadata`.
+//! Metadata informers, such as the garbage collector's, request them by `as=PartialObjectMetadata`.
 
 use serde_json::{Value, json};
 

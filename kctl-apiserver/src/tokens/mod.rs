@@ -70,7 +70,7 @@ pub(crate) struct TokenClaims {
     /// The bound Secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<Named>,
-    /// Name and uid must be those of the stored account.
+    /// Name and uid must match the stored account.
     pub(crate) serviceaccount: Named,
     /// The expiry that the Pod requested, if the token lives longer for old clients.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -69,7 +69,8 @@ pub(crate) fn validate_endpoint_ip(address: &Field<'_>) {
 pub(crate) struct Cidr {
     /// The address before the `/`.
     pub(crate) address: IpAddr,
-    /// The number of bits that all addresses of the range share: at most 32 (IPv4) or 128 (IPv6).
+    /// The number of bits that all addresses of the range share. Invariant: at most 32 (IPv4) or 128 (IPv6), so that
+    /// shifts by the remaining bits do not overflow.
     pub(crate) prefix_len: u32,
 }
 
@@ -81,10 +82,9 @@ impl Cidr {
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (address, bits) = text.split_once('/')?;
         let address = parse(address)?;
-        let most = if address.is_ipv4() { 32 } else { 128 };
         // Rust's `parse` would also accept a sign.
         let bits = Some(bits).filter(|bits| bits.bytes().all(|byte| byte.is_ascii_digit()))?;
-        let prefix_len = bits.parse().ok().filter(|bits| *bits <= most)?;
+        let prefix_len = bits.parse::<u32>().ok().filter(|bits| *bits <= address_len(address))?;
         Some(Self { address, prefix_len })
     }
 
@@ -101,6 +101,9 @@ impl Cidr {
     /// Equal ranges are not a strict subset, and ranges of different IP families never contain each other. The
     /// address bits are compared after shifting out all bits beyond the prefix of `whole`.
     pub(crate) fn is_strict_subset_of(self, whole: Self) -> bool {
+        for range in [self, whole] {
+            debug_assert!(range.prefix_len <= address_len(range.address), "`parse` rejects longer prefixes");
+        }
         let bits_of = |address: IpAddr| match address {
             IpAddr::V4(four) => u128::from(u32::from(four)) << 96,
             IpAddr::V6(six) => u128::from(six),
@@ -110,6 +113,11 @@ impl Cidr {
             && self.prefix_len > whole.prefix_len
             && prefix_of(self) == prefix_of(whole)
     }
+}
+
+/// Returns the number of bits of an address.
+fn address_len(address: IpAddr) -> u32 {
+    if address.is_ipv4() { 32 } else { 128 }
 }
 
 /// Validates a CIDR range for fields that once were lenient (`IsValidCIDRForLegacyField`): `10.9.8.0/24` is valid,

@@ -13,6 +13,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    feature_gates::{self, Gate},
     field::Field,
     field_errors::{pairs, text},
     json_path::entries,
@@ -60,8 +61,8 @@ fn validate_weight(weight: &Field<'_>) {
 
 /// Validates a node selector (`ValidateNodeSelector`): at least one term (`FieldValueRequired`), and each term.
 ///
-/// Terms are `ORed`, so a selector without terms would match no Node; upstream rejects it, because
-/// clients that leave the list empty usually expect the opposite.
+/// Terms are `ORed`, so a selector without terms would match no Node. Upstream rejects it, because clients that leave
+/// the list empty usually expect the opposite.
 pub(crate) fn node_selector(selector: &Field<'_>) {
     let terms = selector.at("nodeSelectorTerms");
     terms.required_if(terms.is_empty());
@@ -72,8 +73,8 @@ pub(crate) fn node_selector(selector: &Field<'_>) {
     }
 }
 
-/// Validates a node selector term, without the values. Those of a required term must be valid label values; upstream
-/// does not check those of a preferred one.
+/// Validates a node selector term, without the values. Values of a required term must be valid label values; upstream
+/// does not check values of a preferred one.
 ///
 /// A term without requirements is valid and matches no Node. Rules by operator:
 ///
@@ -121,10 +122,9 @@ fn validate_node_field(requirement: &Field<'_>) {
 
 /// Validates a term of Pod affinity or anti-affinity (`validatePodAffinityTerm`).
 ///
-/// Both selectors are optional here: a null `labelSelector` matches no Pods, and a null
-/// `namespaceSelector` means the namespaces in `namespaces`, or the namespace of the Pod. The
-/// topology key is required. An empty one adds two errors, since the empty string is not a label
-/// key either.
+/// Both selectors are optional here. A null `labelSelector` matches no Pods, and a null `namespaceSelector` means the
+/// namespaces in `namespaces`, or the namespace of the Pod. The topology key is required. An empty one adds two errors,
+/// since the empty string is not a label key either.
 fn validate_pod_term(term: &Field<'_>) {
     term.check_children(&["labelSelector", "namespaceSelector"], selector::validate_selector);
     term.at("namespaces").items().for_each(|name| term.at_with("namespace", &name).name(NameRule::Label));
@@ -136,8 +136,7 @@ fn validate_pod_term(term: &Field<'_>) {
 /// Validates `matchLabelKeys` and `mismatchLabelKeys`: label keys whose values a scheduler takes
 /// from the Pod itself. The term is one of affinity or a topology spread constraint.
 ///
-/// - Either list needs a `labelSelector` beside it (`FieldValueForbidden`); then its keys are not
-///   validated.
+/// - Either list needs a `labelSelector` (`FieldValueForbidden`); then its keys are not validated.
 /// - Each key must be a qualified name.
 /// - A key may not be in both lists (`FieldValueInvalid`, at the index in `matchLabelKeys`).
 fn validate_label_keys(term: &Field<'_>) {
@@ -189,8 +188,8 @@ pub(crate) fn validate_tolerations(list: &Field<'_>) {
 /// Validates a toleration.
 ///
 /// An empty key needs the operator `Exists`, which takes no value. `tolerationSeconds` needs the effect `NoExecute`. An
-/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, because
-/// the feature gate `TaintTolerationComparisonOperators` is off.
+/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, unless the feature gate
+/// `TaintTolerationComparisonOperators` is on. They compare an integer of 64 bits.
 ///
 /// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
 /// about the value are reported at `operator`, as upstream does.
@@ -206,8 +205,17 @@ fn validate_toleration(toleration: &Field<'_>) {
     match operator.text() {
         "Exists" => operator.invalid_if(!value.is_empty(), "value must be empty when `operator` is 'Exists'"),
         "" | "Equal" => operator.with(&value).label_value(),
+        "Gt" | "Lt" if feature_gates::is_enabled(Gate::TaintTolerationComparisonOperators) => {
+            validate_compared_integer(&value);
+        }
         _ => operator.unsupported(&["Equal", "Exists"]),
     }
+}
+
+/// Validates the value of `Gt` and `Lt`: a decimal integer of 64 bits without a plus sign or leading zeros.
+fn validate_compared_integer(value: &Field<'_>) {
+    let is_integer = value.text().parse::<i64>().is_ok_and(|number| number.to_string() == value.text());
+    value.invalid_if(!is_integer, "must be a decimal integer of 64 bits, such as 8");
 }
 
 /// Validates topology spread constraints.
@@ -246,4 +254,31 @@ pub(crate) fn validate_topology_spread(list: &Field<'_>) {
 /// Reports a number below 1 as `FieldValueInvalid`; an absent one counts as 0.
 fn require_positive(number: &Field<'_>) {
     number.invalid_if(number.as_i64().unwrap_or(0) <= 0, "must be greater than zero");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::validate_compared_integer;
+    use crate::{field::Field, field_errors::Errors};
+
+    #[test]
+    fn compared_value_is_an_integer() {
+        for (text, is_valid) in [
+            ("8", true),
+            ("-8", true),
+            ("9223372036854775807", true),
+            ("9223372036854775808", false),
+            ("08", false),
+            ("+8", false),
+            ("-0", false),
+            ("8.0", false),
+            ("", false),
+        ] {
+            let value = json!(text);
+            let errors = Errors::collect(|errors| validate_compared_integer(&Field::new(&value, "value", errors)));
+            assert_eq!(errors.is_empty(), is_valid, "{text:?}: {errors:?}");
+        }
+    }
 }

@@ -1,8 +1,8 @@
 //! Keys of `ConfigMap`s and Secrets, and the limit of their size.
 //!
 //! A key becomes a file name when the object is mounted as a volume, and a variable name with `envFrom`, which limits
-//! its characters. Names that begin with `..` are rejected, because kubelet uses them for symbolic links by which it
-//! swaps the contents of a volume atomically.
+//! its characters. Names that begin with `..` are rejected, because kubelet uses them for symbolic links that swap the
+//! contents of a volume atomically.
 
 use crate::field::Field;
 

@@ -121,10 +121,9 @@ fn validate_ephemeral(container: &Field<'_>, spec: &Field<'_>) {
 
 /// Rejects fields that an init container may not have unless it is a sidecar.
 ///
-/// A sidecar is an init container with `restartPolicy: Always`: it keeps running beside the
-/// containers, so probes make sense. Other init containers must end before the next one starts.
-/// Probes and `lifecycle` are `FieldValueForbidden`; a `resizePolicy` of `RestartContainer` is
-/// `FieldValueInvalid`.
+/// A sidecar is an init container with `restartPolicy: Always`: it keeps running with the containers, so probes make
+/// sense. Other init containers must end before the next one starts. Probes and `lifecycle` are `FieldValueForbidden`;
+/// a `resizePolicy` of `RestartContainer` is `FieldValueInvalid`.
 fn forbid_sidecar_fields(container: &Field<'_>) {
     for field in PROBES.map(|name| container.at(name)).iter().filter(|field| !field.is_null()) {
         field.forbidden("may not be set for init containers without restartPolicy=Always");
@@ -138,7 +137,7 @@ fn forbid_sidecar_fields(container: &Field<'_>) {
 /// Reports a container name that another container of the Pod already has (`FieldValueDuplicate`).
 ///
 /// Adds the name to `names` if it is new. An empty name is reported elsewhere as required. Upstream records the empty
-/// name for containers and ephemeral containers but not for init containers, hence the check of the path: two nameless
+/// name for containers and ephemeral containers, but not for init containers. Hence the check of the path: two nameless
 /// containers are duplicates, two nameless init containers are not.
 fn check_unique_name<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
     let name = container.at("name");
@@ -186,8 +185,8 @@ fn needs_policy(container: &Field<'_>) -> bool {
     container["restartPolicy"].is_null() && !container.at("restartPolicyRules").is_empty()
 }
 
-/// Validates the restart policy of a container and its rules: a policy is required beside rules, and lists have
-/// maximum lengths (`FieldValueTooMany`).
+/// Validates the restart policy of a container and its rules: a policy is required with rules, and lists have maximum
+/// lengths (`FieldValueTooMany`).
 ///
 /// The policies are `Always`, `Never` and `OnFailure`. Each rule needs the action `Restart` or
 /// `RestartAllContainers`, and `exitCodes` with the operator `In` or `NotIn`. Upstream:

@@ -3,10 +3,9 @@
 //!
 //! Rules without a tag are functions in `kinds`, which run after this walk over the object.
 //!
-//! The tables are computed once per process, from the schemas of all built-in types. Types without
-//! a rule, and without a field that leads to one, are left out: the walk visits only parts of an
-//! object that can fail. A path is built as a linked list on the stack and becomes a string only
-//! for an error.
+//! The tables are computed once per process, from the schemas of all built-in types. Types without a rule, and without
+//! a field that leads to one, are left out. The walk visits only parts of an object that can fail. A path is built as a
+//! linked list on the stack and becomes a string only for an error.
 //!
 //! Per field the checks run in this order. The first three end the validation of the field, apart from a forbidden member:
 //!
@@ -41,8 +40,8 @@ use crate::{
 
 /// Validates an object without its status. `old` is the object before an update. Custom resources have no rules here.
 ///
-/// Errors of the status are left to `validate_status`: a write of the spec drops the client's
-/// status, and kube-apiserver does not validate a status that it does not store.
+/// Errors of the status are left to `validate_status`. A write of the spec drops the client's status, and
+/// kube-apiserver does not validate a status that it does not store.
 pub(crate) fn validate(old: Option<&Value>, object: &Value, errors: &mut Errors) {
     validate_fields(old, object, |name| name != "status", errors);
 }
@@ -69,10 +68,9 @@ fn validate_fields(old: Option<&Value>, object: &Value, is_validated: fn(&str) -
 impl Type {
     /// Validates the fields of a value of this type, and the union that they may form.
     ///
-    /// `old` is the value at the same path before an update, and `None` on create and within lists
-    /// and maps: upstream correlates items only where a tag requires it. A union without a
-    /// discriminator reports `FieldValueInvalid` at the value itself unless exactly one member is
-    /// set.
+    /// `old` is the value at the same path before an update, and `None` on create and within lists and maps. Upstream
+    /// correlates items only where a tag requires it. A union without a discriminator reports `FieldValueInvalid` at
+    /// the value itself unless exactly one member is set.
     fn validate(&self, old: Option<&Value>, value: &Value, path: &JsonPath<'_>, errors: &mut Errors) {
         for field in &self.fields {
             field.validate(self, old, value, &JsonPath::Field(path, field.name), errors);

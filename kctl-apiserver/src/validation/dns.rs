@@ -1,8 +1,7 @@
 //! Validation of the DNS configuration, the host name and the host aliases of Pods.
 //!
-//! The limits are those of glibc's resolver as Kubernetes raised them. kubelet merges `dnsConfig` with the settings of
-//! the DNS policy, and truncates the result to the same limits. This validation only covers the part that the Pod
-//! itself has.
+//! The limits are glibc's, as raised by Kubernetes. kubelet merges `dnsConfig` with the settings of the DNS policy, and
+//! truncates the result to the same limits. This validation only covers the part that the Pod itself has.
 
 use crate::{
     field::Field,

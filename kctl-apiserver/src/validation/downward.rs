@@ -90,7 +90,7 @@ pub(crate) enum Target {
 /// Validates a `resourceFieldRef`. In a file it must name a container (`FieldValueRequired`), since a
 /// volume belongs to all containers.
 ///
-/// CPU takes the divisors `1m` and `1`, the other resources those of `BYTES` (`FieldValueInvalid` at `divisor`).
+/// CPU takes the divisors `1m` and `1`, the other resources the divisors in `BYTES` (`FieldValueInvalid` at `divisor`).
 /// The existence of the container is not validated.
 pub(crate) fn validate_amount(reference: &Field<'_>, target: Target) {
     let (container, resource, divisor) =

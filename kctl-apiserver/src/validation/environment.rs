@@ -13,7 +13,7 @@ use crate::{
     validation::{all_containers, config_key, downward, paths},
 };
 
-/// The fields of `valueFrom`, of which exactly one is set.
+/// The fields of `valueFrom`. Exactly one is set.
 const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 
 /// Validates `env`: a name is required (`FieldValueRequired`) and printable, and a `valueFrom` has one source.
@@ -40,8 +40,8 @@ fn require_printable(name: &Field<'_>) {
     name.invalid_if(!is_printable, "must consist only of printable ASCII characters other than '='");
 }
 
-/// Validates `valueFrom`: each source that is set, then that exactly one is, without a `value` beside it
-/// (`FieldValueInvalid` at `valueFrom`). An empty `value` counts as unset.
+/// Validates `valueFrom`: each source that is set, then that exactly one is, without a `value` (`FieldValueInvalid` at
+/// `valueFrom`). An empty `value` counts as unset.
 fn validate_source(from: &Field<'_>, value: &Value) {
     let present: Vec<_> = SOURCES.iter().filter(|kind| from[**kind].is_object()).collect();
     for kind in &present {

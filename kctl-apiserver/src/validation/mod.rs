@@ -10,9 +10,8 @@
 //! does.
 //!
 //! Objects arrive here after decoding, pruning and defaulting. Rules may therefore rely on the
-//! types of fields (a string is a string, a number a number). They may not rely on the presence of
-//! a field: reading an absent field of a `Value` yields `null`, and each rule decides the meaning
-//! of `null`.
+//! types of fields (a string is a string, a number a number). They may not rely on the presence of a field. Reading an
+//! absent field of a `Value` yields `null`, and each rule decides the meaning of `null`.
 //!
 //! | module | validates |
 //! |---|---|

@@ -60,8 +60,8 @@ fn validate_volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[Declared
     }
 }
 
-/// Validates `subPath` and `subPathExpr`, the part of a volume that is mounted: relative paths without `..`, of which
-/// only one may be set.
+/// Validates `subPath` and `subPathExpr`, the part of a volume that is mounted: relative paths without `..`. Only one
+/// may be set.
 fn validate_sub_path(list: &Field<'_>, mount: &Field<'_>) {
     let (part, expression) = (&mount["subPath"], mount.at("subPathExpr"));
     let is_set = |value: &Value| !text(value).is_empty();
@@ -76,7 +76,7 @@ fn validate_sub_path(list: &Field<'_>, mount: &Field<'_>) {
 /// Validates `mountPropagation` and `recursiveReadOnly` (`validateMountPropagation`, `validateMountRecursiveReadOnly`).
 ///
 /// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged container. `Enabled` and
-/// `IfPossible` need `readOnly: true` and no propagation: the kernel can make a mount read-only recursively only if no
+/// `IfPossible` need `readOnly: true` and no propagation. The kernel can make a mount read-only recursively only if no
 /// volume is mounted into it later.
 fn validate_mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Privilege) {
     let how = list.at_with("mountPropagation", &mount["mountPropagation"]);

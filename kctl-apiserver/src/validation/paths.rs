@@ -24,7 +24,7 @@ pub(crate) fn validate_descending(path: &Field<'_>) {
 
 /// Validates that no part of a path is `..` (`FieldValueInvalid`; `validatePathNoBacksteps`).
 ///
-/// Used for absolute paths, too, such as those of `hostPath`.
+/// Used for absolute paths, too, such as in `hostPath`.
 pub(crate) fn without_backsteps(path: &Field<'_>) {
     path.invalid_if(has_backsteps(path), "must not contain '..'");
 }

@@ -11,7 +11,7 @@
 //! | `template` | workloads, `PodTemplate` | no ephemeral containers |
 //!
 //! A template is more lenient because objects with such templates exist; their Pods are rejected
-//! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: those of a new one, and those that compare old
+//! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: rules for a new Pod, and rules that compare old
 //! and new.
 
 use serde_json::{Value, json};
@@ -131,10 +131,9 @@ fn validate_gates(spec: &Field<'_>) {
 
 /// Rejects host namespaces and block devices for a Pod with a user namespace.
 ///
-/// A user namespace (`hostUsers: false`) maps the users of the Pod to unprivileged ids of the host,
-/// which the namespaces of the host and raw block devices would circumvent. All errors are
-/// `FieldValueForbidden`. The paths of two of them have the spelling of the Go fields, `HostPID`
-/// and `HostIPC`.
+/// A user namespace (`hostUsers: false`) maps the users of the Pod to unprivileged ids of the host. The namespaces of
+/// the host and raw block devices would circumvent that. All errors are `FieldValueForbidden`. The paths of two of them
+/// have the spelling of the Go fields, `HostPID` and `HostIPC`.
 fn validate_host_users(spec: &Field<'_>) {
     const DETAIL: &str = "must not be set when `hostUsers` is false";
     if spec["hostUsers"] != false {
@@ -146,4 +145,15 @@ fn validate_host_users(spec: &Field<'_>) {
     for devices in all_containers(spec).map(|container| container.at("volumeDevices")) {
         devices.forbidden_if(!devices.is_empty(), DETAIL);
     }
+}
+
+/// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no
+/// `activeDeadlineSeconds` (`FieldValueForbidden`).
+///
+/// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
+/// again forever. `kind` is the name in the second message.
+pub(crate) fn validate_restart_always(template: &Field<'_>, kind: &str) {
+    let [policy, deadline] = ["restartPolicy", "activeDeadlineSeconds"].map(|name| template.at("spec").at(name));
+    policy.unsupported_if(!policy.is_empty() && *policy != "Always", &["Always"]);
+    deadline.forbidden_if(deadline.is_number(), format_args!("activeDeadlineSeconds in {kind} is not Supported"));
 }

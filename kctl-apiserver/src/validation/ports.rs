@@ -1,4 +1,4 @@
-//! Validation of ports: those of containers, of their hosts, and references by name or number.
+//! Validation of ports: ports of containers and hosts, and references by name or number.
 //!
 //! A host port of 0, or an absent one, means no host port. With `hostNetwork` the defaulting has
 //! set each host port to the container port before validation. Names of ports matter to Services

@@ -48,7 +48,7 @@ const PAGES: &str = "hugepages-";
 /// - Limits: each name and amount.
 /// - Requests: each name and amount; at most the limit. Resources that cannot be overcommitted
 ///   need a limit that equals the request.
-/// - Huge pages need `cpu` or `memory` beside them, in requests or limits (`FieldValueForbidden`).
+/// - Huge pages need `cpu` or `memory` in addition, in requests or limits (`FieldValueForbidden`).
 /// - Claims: see `claimed`.
 ///
 /// An error about a request and its limit is at `requests`, without the name of the resource.
@@ -92,9 +92,8 @@ pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
 
 /// Returns thousandths as kube-apiserver counts them: an amount beyond 63 bits is truncated to its lower bits.
 ///
-/// Upstream takes `Quantity.MilliValue`, which overflows. The remainder by 1000 of an overflowed
-/// number differs from the exact one, so a huge integer can be rejected as not being an integer, by
-/// kube-apiserver and here.
+/// Upstream takes `Quantity.MilliValue`, which overflows. The remainder by 1000 of an overflowed number differs from
+/// the exact one. So kube-apiserver rejects some huge integers as not being integers, and this server does the same.
 fn wrap_to_i64(thousandths: i128) -> i128 {
     #[expect(clippy::cast_possible_truncation, reason = "that is the point")]
     let lower = thousandths as i64;
@@ -143,8 +142,7 @@ fn validate_pod_resource_name(name: &str, amount: &Field<'_>) {
     amount.with(&name.into()).unsupported_if(is_other, &["cpu", "hugepages-", "memory"]);
 }
 
-/// Returns `true` for names that need no domain (`IsStandardResourceName`), those of quotas
-/// included.
+/// Returns `true` for names that need no domain (`IsStandardResourceName`), including names of quotas.
 pub(crate) fn is_standard(name: &str) -> bool {
     let plain = name.strip_prefix("requests.").unwrap_or(name);
     COUNTED.contains(&name) || is_standard_container_resource(name) || plain == "storage" || plain.starts_with(PAGES)
@@ -208,14 +206,14 @@ fn validate_claims(list: &Field<'_>, declared: &[&str]) {
     }
 }
 
-/// Validates the resources of a whole Pod, beside those of its containers (`validatePodResources`,
-/// feature gate `PodLevelResources`).
+/// Validates the resources of a whole Pod, in addition to its containers' (`validatePodResources`, feature gate
+/// `PodLevelResources`).
 ///
 /// - Not for Windows Pods, and never with `claims` (`FieldValueForbidden`).
 /// - Requests must be at least the sum of the containers' requests (`FieldValueInvalid`).
 /// - Limits of huge pages must be at least the sum of the containers' limits. Other limits may be
 ///   smaller than the sum, since containers seldom reach their limits together.
-/// - No single container may have a limit above that of the Pod.
+/// - No single container may have a limit above the Pod's.
 ///
 /// Sums follow the rules of the scheduler for init containers and sidecars (`amounts::aggregate_containers`).
 pub(crate) fn validate_pod_resources(spec: &Field<'_>, claims: &[&str]) {

@@ -51,8 +51,8 @@ pub(crate) fn validate_container_context(context: &Field<'_>, spec: &Value) {
 
 /// Validates the security context of a Pod.
 ///
-/// Two rules also read fields of the spec beside the context: `shareProcessNamespace` excludes `hostPID`, and sysctls
-/// depend on `hostNetwork` and `hostIPC`.
+/// Two rules also read fields of the spec in addition to the context: `shareProcessNamespace` excludes `hostPID`, and
+/// sysctls depend on `hostNetwork` and `hostIPC`.
 pub(crate) fn validate_pod_context(spec: &Field<'_>) {
     let (shares, context) = (spec.at("shareProcessNamespace"), spec.at("securityContext"));
     let is_host = spec["hostPID"] == true && *shares == true;
@@ -76,11 +76,11 @@ fn validate_shared(context: &Field<'_>) {
     validate_app_armor(&context.at("appArmorProfile"));
 }
 
-/// Validates sysctls: names are required, well-formed and unique. Those of a namespace that the Pod shares with its
+/// Validates sysctls: names are required, well-formed and unique. Sysctls of a namespace that the Pod shares with its
 /// host are `FieldValueInvalid`.
 ///
 /// Upstream: `validateSysctls`. Slashes and dots are equal separators when the namespace is looked up, yet `net/ipv4/x`
-/// and `net.ipv4/x` are distinct names for the uniqueness rule. kubelet decides which sysctls are safe.
+/// and `net.ipv4/x` are distinct names for the uniqueness rule. The kubelet decides which sysctls are safe.
 fn validate_parameters(list: &Field<'_>, spec: &Value) {
     let mut names = BTreeSet::new();
     for name in list.items().map(|parameter| parameter.at("name")) {
@@ -150,8 +150,8 @@ fn validate_app_armor(profile: &Field<'_>) {
 
 /// Rejects fields that the operating system of the Pod does not have.
 ///
-/// A Pod without `os` may have fields of both systems; the node ignores those of the other system. An empty name is
-/// `FieldValueRequired`, an unknown one `FieldValueNotSupported` at `os`.
+/// A Pod without `os` may have fields of both systems; the node ignores the fields of the other system. An empty name
+/// is `FieldValueRequired`, an unknown one `FieldValueNotSupported` at `os`.
 pub(crate) fn validate_os_fields(spec: &Field<'_>) {
     let system = spec.at("os");
     match text(&system["name"]) {

@@ -40,8 +40,8 @@ pub(crate) fn requirement_of(requirement: &Field<'_>, operators: Operators) {
 ///
 /// `In` and `NotIn` need values (`FieldValueRequired`), `Exists` and `DoesNotExist` take none (`FieldValueForbidden`).
 ///
-/// The operators are those of `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes
-/// only. An unknown operator is `FieldValueInvalid`.
+/// The operators are defined by `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes only. An unknown
+/// operator is `FieldValueInvalid`.
 pub(crate) fn validate_values(requirement: &Field<'_>, operators: Operators) {
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {

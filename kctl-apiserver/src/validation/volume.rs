@@ -62,7 +62,7 @@ const SOURCES: &[&str] = &[
 ///
 /// A volume with errors is left out, so a mount of it is also reported as missing.
 pub(crate) struct DeclaredVolume<'a> {
-    /// The name by which mounts and devices refer to it.
+    /// The name that mounts and devices refer to.
     pub(crate) name: &'a str,
     /// `true` for a `PersistentVolumeClaim`, which can be a block device.
     ///
@@ -108,9 +108,9 @@ pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredV
 /// Validates the source of a volume: at least one (`FieldValueRequired`), at most one
 /// (`FieldValueForbidden`).
 ///
-/// The claim of an ephemeral volume is named after the Pod and the volume, and must be a valid name
-/// (`FieldValueInvalid` at the name of the volume). The length of an iSCSI portal together with the volume's name is
-/// checked even if the volume has another source.
+/// The claim of an ephemeral volume is named after the Pod and the volume. The name must be valid (`FieldValueInvalid`
+/// at the name of the volume). The length of an iSCSI portal together with the volume's name is checked even if the
+/// volume has another source.
 fn validate_volume(volume: &Field<'_>, pod: &str) {
     let mut present = SOURCES.iter().filter(|source| volume[**source].is_object());
     let Some(first) = present.next() else {
@@ -138,7 +138,7 @@ fn name_in_error(source: &str) -> &str {
     }
 }
 
-/// Validates one source by its kind: the shared rules, then those of the files that a Pod mounts.
+/// Validates one source by its kind: the shared rules, then the rules for the files that a Pod mounts.
 fn validate_source(kind: &str, volume: &Field<'_>) {
     let source = volume.at(kind);
     volume_source::validate_source(kind, volume, SourceOwner::Pod);
@@ -252,7 +252,7 @@ fn validate_token(token: &Field<'_>, volume: &Field<'_>) {
     path.check(paths::validate_not_reserved);
 }
 
-/// Validates a projected trust bundle: one by its name, or those of a signer that a selector matches.
+/// Validates a projected trust bundle: one by its name, or a signer's bundles that a selector matches.
 fn validate_trust_bundle(bundle: &Field<'_>) {
     let [name, signer, selector] = ["name", "signerName", "labelSelector"].map(|name| bundle.at(name));
     match (name.is_string(), signer.is_string()) {

@@ -1,9 +1,8 @@
 //! Validation of the spec of a `PersistentVolumeClaim`, alone or as a template in Pods and
 //! `StatefulSet`s.
 //!
-//! Upstream: `ValidatePersistentVolumeClaimSpec` in `pkg/apis/core/validation/validation.go`. The
-//! rules are those of creation; an update of a claim compares with the old spec in
-//! `kinds/core/persistent_volume_claim`.
+//! Upstream: `ValidatePersistentVolumeClaimSpec` in `pkg/apis/core/validation/validation.go`. The rules apply to
+//! creation; an update of a claim compares with the old spec in `kinds/core/persistent_volume_claim`.
 
 use crate::{
     field::Field,

@@ -30,9 +30,9 @@ const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
 /// Returns the warnings about an accepted object. `old` is its state before.
 ///
-/// Kinds with `warns_once_per_generation` warn only when a write changes the generation: a
-/// controller that updates labels would otherwise see the warnings of the user's spec each time.
-/// `validate` calls it after the object was accepted, never for a rejected one.
+/// Kinds with `warns_once_per_generation` warn only when a write changes the generation. A controller that updates
+/// labels would otherwise see the warnings of the user's spec each time. `validate` calls it after the object was
+/// accepted, never for a rejected one.
 pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let generation = |object: &Value| object["metadata"]["generation"].clone();
@@ -47,7 +47,7 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
 
 /// Warns about the Pod template of a workload.
 ///
-/// The signature is that of `Validation::warn`; the old object is ignored. Paths start with `spec.template.`.
+/// The signature is required by `Validation::warn`; the old object is ignored. Paths start with `spec.template.`.
 pub(crate) fn warn_about_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
     template(&object["spec"]["template"], "spec.template.", texts);
 }
@@ -255,7 +255,7 @@ fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value
     lists.flat_map(move |list| entries(&spec[list]).map(move |(index, container)| (list, index, container)))
 }
 
-/// Adds a warning for each item whose `field` equals that of an earlier one.
+/// Adds a warning for each item whose `field` equals the field of an earlier item.
 fn warn_about_duplicates(list: &Value, field: &str, path: &str, texts: &mut Vec<String>) {
     let mut values = Vec::new();
     for (index, item) in entries(list) {

@@ -76,8 +76,8 @@ fn admit_options(state: &State, info: &RequestInfo) -> Result<Value, StatusError
     admission::admit_connection(state, info, decode_options(info)?)
 }
 
-/// Decodes the options of a connection from the query: strings, lists of strings, and flags. The kind is that of the
-/// subresource in discovery. Absent parameters are left out, apart from `command`, which Go writes as null.
+/// Decodes the options of a connection from the query: strings, lists of strings, and flags. The kind is the
+/// subresource's in discovery. Absent parameters are left out, apart from `command`, which Go writes as null.
 fn decode_options(info: &RequestInfo) -> Result<Value, StatusError> {
     let kind = info.resource.subresource(info.subresource.as_str()).map_or("", |listed| listed.kind.as_str());
     let mut options = json!({ "kind": kind, "apiVersion": "v1" });

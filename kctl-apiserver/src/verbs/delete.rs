@@ -141,7 +141,7 @@ fn gone_response(resource: &Resource, object: &Arc<Value>) -> VerbResponse {
 
 /// Deletes the objects that a list with the same options returns, one after the other in the order of their keys.
 ///
-/// Objects that were deleted before an error stay deleted, as upstream (`DeleteCollection` of
+/// Objects that were deleted before an error remain deleted, as upstream (`DeleteCollection` of
 /// `k8s.io/apiserver/pkg/registry/generic/registry/store.go`). A dry run runs admission for all of them and deletes
 /// none.
 ///
@@ -162,7 +162,7 @@ pub(super) fn delete_collection(state: &mut State, info: &RequestInfo) -> Result
     let current = |(key, _): &(Key, Arc<Value>)| Some((key.clone(), state.store.get(&info.resource.id, key)?));
     let existing: Vec<(Key, Arc<Value>)> = collection.objects.iter().filter_map(current).collect();
     let converted = conversion::convert_list(state, info, existing.iter().map(|(_, object)| object.clone()).collect())?;
-    // The first rejected object ends the request; earlier objects stay deleted.
+    // The first rejected object ends the request; earlier objects remain deleted.
     let (n_admitted, error) = admit_all(state, info, &options, &converted);
     if info.round.is_waiting() {
         return Err(StatusError::waiting());

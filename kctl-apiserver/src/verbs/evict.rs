@@ -11,7 +11,6 @@ use serde_json::{Value, json};
 use super::{
     VerbResponse,
     delete::{Options, check_preconditions},
-    subresources::success,
 };
 use crate::{
     conditions::{is_true, set_condition},
@@ -74,7 +73,7 @@ pub(super) fn evict(
     } else {
         lifecycle::delete(store, &info.resource, &info.key(), &pod, options.propagation, options.grace);
     }
-    Ok(success(StatusCode::CREATED))
+    Ok(VerbResponse::success(StatusCode::CREATED))
 }
 
 /// Checks the options before the budget is charged.

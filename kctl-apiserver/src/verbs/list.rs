@@ -1,7 +1,7 @@
 //! `GET` of a collection: selectors, consistent pages, and past states.
 //!
-//! There are three paths, from cheap to expensive: stored JSON is concatenated (`stored_json`), objects are parsed and
-//! shaped, or all objects are converted by a webhook before the selector can be applied. The result is the same.
+//! There are three paths, from cheap to expensive. Stored JSON is concatenated (`stored_json`), objects are parsed and
+//! shaped, or a webhook converts all objects before the selector is applied. The result is the same.
 //!
 //! Lists read one revision under the lock, so they are consistent. A list of the past reads a table that is rebuilt
 //! from the history.
@@ -32,8 +32,8 @@ use crate::{
 
 /// Lists objects. With [`ResponseSource::StoredText`] the client accepts them as JSON without a table, so that they are
 /// sent as stored. Pages are consistent: a continue token names the revision of the first page, and later pages read
-/// that revision from the history. The `resourceVersion` of the list is the revision that it reads, not that of the
-/// newest item, so a watch from it misses nothing.
+/// that revision from the history. The `resourceVersion` of the list is the revision that it reads, not the revision of
+/// the newest item, so a watch from it misses nothing.
 ///
 /// # Errors
 /// 400 for invalid options, 410 for a revision that is compacted, and errors of the conversion.
@@ -146,6 +146,7 @@ fn select_page(mut items: Vec<Arc<Value>>, selector: &Selector, limit: usize) ->
     if more.is_some() {
         items.truncate(limit);
     }
+    debug_assert!(limit == 0 || items.len() <= limit, "a page ends at the limit");
     Page { items, more }
 }
 
@@ -156,7 +157,7 @@ fn list_items(resource: &Resource, page: Page<Arc<Value>>) -> Page<Value> {
 
 /// A page of a list.
 struct Page<T> {
-    /// The items; at most as many as the limit.
+    /// The items. Invariant: at most as many as the limit, unless that is 0.
     items: Vec<T>,
     /// The objects after the page, if there are any.
     more: Option<RemainingItems>,
@@ -198,6 +199,7 @@ fn select_stored_page(
         last = Some(key.clone());
         items.push(object.clone());
     }
+    debug_assert!(items.len() == limit, "a shorter page has returned");
     // Objects after the page are counted without the selector: the number is reported only for lists without one.
     let n_remaining = if selector.name().is_some() { 0 } else { table.range(namespace, last.as_ref()).count() };
     let count = selector.is_empty().then_some(n_remaining);
@@ -243,7 +245,7 @@ fn serialize_list(list: Map<String, Value>, texts: &[&[u8]]) -> Bytes {
     line.into()
 }
 
-/// Returns an item of a list. Items of built-in kinds have no `kind` and `apiVersion`; those of custom kinds do.
+/// Returns an item of a list. Items of built-in kinds have no `kind` and `apiVersion`; items of custom kinds do.
 /// Upstream's built-in lists are typed, so the items' type is known from the list.
 pub(super) fn item(resource: &Resource, object: &Value) -> Value {
     let mut item = object.clone();

@@ -4,7 +4,7 @@
 //! ([`check_options`]), the verb, then the requested output form (`output_form.rs`).
 //!
 //! Every verb runs synchronously under the lock of the server, from a parsed request to a `VerbResponse`. A verb that
-//! needs the reply of a webhook returns `StatusError::waiting` and is run again from its start, so it must not change
+//! needs the reply of a webhook returns `StatusError::waiting`, and is run again from its start. So it must not change
 //! the state before its last webhook has replied (see `webhook_round`). Watches are the exception: the verb only
 //! accepts the watch, and the body is streamed without the lock.
 //!
@@ -38,7 +38,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::StatusCode;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 pub(crate) use dry_run::is_dry_run;
 pub(crate) use output_form::{OutputForm, wants_yaml};
@@ -88,6 +88,13 @@ impl VerbResponse {
     /// Returns 201 with an object.
     fn created(object: impl Into<Arc<Value>>) -> Self {
         Self { code: StatusCode::CREATED, ..Self::ok(object) }
+    }
+
+    /// Returns a `Status` of success. `code` has the HTTP status, as upstream writes it for created subresources.
+    fn success(code: StatusCode) -> Self {
+        let status =
+            json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
+        Self { code, ..Self::ok(status) }
     }
 }
 

@@ -138,8 +138,8 @@ impl OutputForm {
         }
     }
 
-    /// Returns an object or a list in this form, or `None` if it is sent unchanged. A `Status` and other kinds than
-    /// that of the resource are never transformed. `now` is for columns with ages.
+    /// Returns an object or a list in this form, or `None` if it is sent unchanged. A `Status` and kinds other than the
+    /// resource's are never transformed. `now` is for columns with ages.
     pub(crate) fn shape(self, info: &RequestInfo, response: &Value, now: jiff::Timestamp) -> Option<Value> {
         let resource = &info.resource;
         let list = response["kind"] == resource.list_kind.as_str() && response["items"].is_array();

@@ -174,7 +174,7 @@ pub(super) fn apply_json_patch(object: &mut Value, patch: &[u8]) -> Result<(), S
 /// Performs server-side apply.
 ///
 /// Creates the object if it does not exist, for which the user needs the verb `create` as well. The applied object is
-/// decoded, merged into the live one (`apply/`), and the result is decoded again, because the merge may leave nulls and
+/// decoded and merged into the live one (`apply/`). The result is decoded again, because the merge may leave nulls and
 /// unknown fields.
 ///
 /// If a request has several errors, conflicts come before unknown fields, and unknown fields before the check of the
@@ -232,8 +232,8 @@ fn decode_applied(info: &RequestInfo) -> Result<(Value, Vec<String>), StatusErro
     Ok((applied, repeated))
 }
 
-/// Checks that the kind and version of a body are those of the path. Both parts must match, and neither may be absent:
-/// an apply without a type has no schema to merge by.
+/// Checks that the kind and version of a body match the path. Both parts must match, and neither may be absent: an
+/// apply without a type has no schema to merge by.
 ///
 /// # Errors
 /// Fails with 400.
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    /// Tests the bounds at which kube-apiserver 1.36 rejects a patch, measured to the byte and to the operation.
+    /// Tests the bounds at which kube-apiserver rejects a patch, measured to the byte and to the operation.
     #[tokio::test(start_paused = true)]
     async fn json_patches_are_bounded_in_operations_and_copies() {
         let server = ApiServer::new();

@@ -128,7 +128,7 @@ fn authenticate(state: &mut State, sent: &str, audiences: Vec<String>) -> Result
     Ok((bearer.caller, bearer.audiences))
 }
 
-/// Writes the result of a token review into the status. Other fields that the client sent stay. A failure removes
+/// Writes the result of a token review into the status. Other fields that the client sent are kept. A failure removes
 /// `authenticated`, because an omitted field means `false`, and sets `error`.
 fn set_token_status(status: &mut Value, authenticated: Result<(Caller, Vec<String>), String>) {
     if !status.is_object() {
@@ -222,7 +222,7 @@ mod tests {
     use super::*;
     use crate::ApiServer;
 
-    /// Recorded from kube-apiserver 1.36: objects that are not stored have no columns.
+    /// Objects that are not stored have no columns, as in kube-apiserver.
     #[tokio::test(start_paused = true)]
     async fn reviews_are_not_served_as_tables() {
         let server = ApiServer::new();

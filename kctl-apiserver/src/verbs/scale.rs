@@ -134,8 +134,8 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<VerbResponse,
     Ok(VerbResponse::ok(scale_of(info, &written)))
 }
 
-/// Checks the uid in a Scale. The one that is applied has none, and the handler of custom resources ignores that of a
-/// patched Scale. The error of a patch names the subresource.
+/// Checks the uid in a Scale. The one that is applied has none, and the handler of custom resources ignores the uid of
+/// a patched Scale. The error of a patch names the subresource.
 fn check_uid(info: &RequestInfo, scale: &Value, old: &Value) -> Result<(), StatusError> {
     let resource = &info.resource.id;
     let (required, stored) = (&scale["metadata"]["uid"], &old["metadata"]["uid"]);

@@ -1,4 +1,5 @@
-//! The managers of the replicas: translates `managedFields` of an object to those of its Scale, and back after a write.
+//! The managers of the replicas: translates `managedFields` of an object to `managedFields` of its Scale, and back
+//! after a write.
 //!
 //! Upstream: `ScaleHandler` in `k8s.io/apimachinery/pkg/util/managedfields/scalehandler.go`. It identifies managers by
 //! the version of the Scale: after a write, their entries have the version `autoscaling/v1` and no time.
@@ -16,7 +17,7 @@ use crate::apply::{
 /// The version of Scales.
 pub(super) const API_VERSION: &str = "autoscaling/v1";
 
-/// Returns a path of fields.
+/// Converts field names, from the root on, to the path that `managedFields` has.
 fn field_path(names: &[String]) -> Vec<PathElement> {
     names.iter().map(|name| PathElement::field(name)).collect()
 }

@@ -71,13 +71,6 @@ fn set_binding_managers(state: &State, info: &RequestInfo, binding: &mut Value) 
     apply::update(&apply::Request { schema, ..manager.request() }, None, binding);
 }
 
-/// Returns a `Status` of success. `code` has the HTTP status, as upstream writes it for created subresources.
-pub(super) fn success(code: StatusCode) -> VerbResponse {
-    let status =
-        json!({ "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": code.as_u16() });
-    VerbResponse { code, ..VerbResponse::ok(status) }
-}
-
 /// Performs `POST bindings` (`LegacyBindingREST`): the Binding has the name of the Pod.
 ///
 /// # Errors
@@ -156,5 +149,5 @@ fn bind(
     if !info.dry_run() {
         lifecycle::update(store, &pods(), &(info.namespace.clone(), name.to_owned()), pod, new);
     }
-    Ok(success(StatusCode::CREATED))
+    Ok(VerbResponse::success(StatusCode::CREATED))
 }

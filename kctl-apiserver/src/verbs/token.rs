@@ -152,7 +152,7 @@ enum BoundKind {
 }
 
 impl BoundKind {
-    /// Returns the rules of the kind.
+    /// Returns the kind whose table has the bound objects.
     fn rules(self) -> &'static Kind {
         match self {
             Self::Pod => &pod::KIND,

@@ -20,7 +20,7 @@ use crate::{
 /// by the write; without one the update is unconditional, if the kind allows that.
 ///
 /// # Errors
-/// `NotFound`, `Conflict` if the uid of the body is not that of the stored object, and the errors of the write.
+/// `NotFound`, `Conflict` if the uid of the body differs from the stored object's, and the errors of the write.
 pub(super) fn replace(state: &mut State, info: &RequestInfo) -> Result<VerbResponse, StatusError> {
     let mut new = body::read(info)?;
     namespace::match_names(info, &mut new)?;

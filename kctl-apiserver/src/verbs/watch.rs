@@ -68,7 +68,7 @@ pub(crate) struct Start {
     definition: u64,
     /// Notified after each change of the resource.
     changes: Arc<Notify>,
-    /// The delay of a fault: the watch stays behind for this time.
+    /// The delay of a fault: the watch lags for this time.
     lag: Option<Duration>,
     /// The faults of this client's events.
     gate: Option<Gate>,

@@ -32,7 +32,7 @@ const RESULTS: &str = "status.allocation.devices.results";
 /// allocation that had admin access before keeps it.
 pub(super) fn errors(store: &Store, info: &RequestInfo, old: Option<&Value>, new: &Value) -> Errors {
     let Some(requests) = info.resource.kind.validation.device_requests else { return Errors::default() };
-    // Upstream reports the path of a template as that of a claim.
+    // Upstream reports the path of a template as the path of a claim.
     let (list, path, field) = match old {
         None => (new.pointer(requests), REQUESTS, "/exactly"),
         Some(old) if info.subresource.is_status() && !has_admin(&old["status"]["allocation"]["devices"]["results"]) => {

@@ -29,7 +29,7 @@ const ACCEPTED: [&str; 3] = ["application/json", "application/yaml", proto::MEDI
 /// Decodes the body of a create or an update, and fits it to the kind of the path.
 ///
 /// # Errors
-/// 415 for a media type that the kind does not support, and 400 if the body does not decode, is of another kind, or has
+/// 415 for a media type that the kind does not support. 400 if the body does not decode, is of another kind, or has
 /// unknown fields in a strict request.
 pub(crate) fn read(info: &RequestInfo) -> Result<Value, StatusError> {
     if info.resource.custom.is_some() && media_type(info) == proto::MEDIA_TYPE {
@@ -45,8 +45,8 @@ fn json_body(info: &RequestInfo) -> &[u8] {
     if media_type(info) == "application/json" { &info.body } else { &[] }
 }
 
-/// Decodes a body whose kind may differ from that of the resource: the body of a subresource, or options. Types of
-/// fields are not checked.
+/// Decodes a body whose kind may differ from the resource's: the body of a subresource, or options. Types of fields are
+/// not checked.
 ///
 /// # Errors
 /// 415 for an unsupported media type, 400 if the body does not parse.
@@ -110,7 +110,7 @@ pub(crate) fn fit_and_report(
 ) -> Result<(Value, Vec<String>), Misfit> {
     let resource = &info.resource;
     identity::identify(info, &mut object)?;
-    // YAML is converted to JSON first: 1.0 becomes an integer there. In JSON it stays a float.
+    // YAML is converted to JSON first: 1.0 becomes an integer there. In JSON it remains a float.
     if media_type(info) == "application/yaml" {
         go::whole_numbers(&mut object);
     }
@@ -177,8 +177,8 @@ fn duplicate_fields(info: &RequestInfo, sent: &[u8]) -> Vec<String> {
     read.map(|read| read.repeated).unwrap_or_default()
 }
 
-/// Decodes the body of a subresource that has its own built-in type. The type in the body may be absent; then it is
-/// that of the subresource.
+/// Decodes the body of a subresource that has its own built-in type. The type in the body may be absent; then it is the
+/// subresource's.
 ///
 /// # Errors
 /// Like [`read`], for this kind and version.
@@ -192,8 +192,8 @@ pub(crate) fn read_as(info: &RequestInfo, kind: &str, api_version: &str) -> Resu
     Ok(object)
 }
 
-/// Checks an object against a built-in type other than that of the path. `sent` is the JSON in which duplicate fields
-/// are found. Used for `Scale`, `Binding`, `Eviction` and `TokenRequest`.
+/// Checks an object against a built-in type other than the path's. `sent` is the JSON in which duplicate fields are
+/// found. Used for `Scale`, `Binding`, `Eviction` and `TokenRequest`.
 pub(crate) fn fit_type(
     info: &RequestInfo,
     object: &mut Value,

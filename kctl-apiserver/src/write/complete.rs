@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{request::RequestInfo, state::State, status::StatusError};
 
-/// Completes the object. Plugins run again on a new object, now that it has its defaults: no client owns the fields
+/// Completes the object. Plugins run again on a new object, now that it has its defaults. No client owns the fields
 /// that they add here, because `prepare::New` was taken before.
 ///
 /// # Errors

@@ -13,9 +13,9 @@ use crate::{
     validation,
 };
 
-/// Returns the errors of the object as it was sent: changes of immutable metadata, which `prepare` restores, and admin
-/// access to devices in a namespace without the label for it. After `prepare`, an attempt to change an immutable field
-/// would look like no change.
+/// Returns the errors of the object as it was sent. They are changes of immutable metadata, which `prepare` restores,
+/// and admin access to devices in a namespace without the label for it. After `prepare`, an attempt to change an
+/// immutable field would look like no change.
 pub(super) fn errors(store: &Store, info: &RequestInfo, write: &Write) -> Errors {
     let mut errors = admin_access::errors(store, info, write.old(), &write.object);
     // A custom object's status is written without metadata.

@@ -3,7 +3,7 @@
 //! `POST`, `PUT`, `PATCH`, apply and the writes of subresources decode the body (`body`, `verbs/patch`), and pass the
 //! object to the pipeline. The object's kind (`resource.kind`) defines how the steps differ.
 //!
-//! The pipeline is synchronous and runs under the lock of the server. It may run several times for one request: a step
+//! The pipeline is synchronous and runs under the lock of the server. It may run several times for one request. A step
 //! that needs a webhook returns `StatusError::waiting`, and `server::service` runs the verb again when the replies have
 //! arrived. So steps before `store` change nothing in the state but its random sequence, which is the same in each run.
 //!
@@ -121,8 +121,8 @@ impl Write {
 /// 6. `prepare`: defaults, fields that the write resets, generation.
 /// 7. `complete`, `allocate`, `name`: plugins and the strategy complete the object; allocated values, and a generated
 ///    name.
-/// 8. `validate::validate`, `signer_authorization`: field errors of the object and of the change, with those of step 5
-///    in one `Invalid`.
+/// 8. `validate::validate`, `signer_authorization`: field errors of the object and of the change, with the errors of
+///    step 5 in one `Invalid`.
 /// 9. `ownership`: `metadata.managedFields`.
 /// 10. `validating_admission`: plugins, policies, webhooks and quotas may reject the object.
 /// 11. `store`: conversion to the storage version, and the commit.

@@ -18,7 +18,8 @@ const NAME_ATTEMPTS_MAX: usize = 8;
 const NAME_BASE_LEN_MAX: usize = 58;
 
 /// Returns the key of an object. A new object without a name gets a generated one. If all attempts find taken names,
-/// the last one stays, and the write fails with `AlreadyExists` in `store`. For an update the key is that of the path.
+/// the last one is kept, and the write fails with `AlreadyExists` in `store`. For an update the key comes from the
+/// path.
 pub(super) fn assign(store: &mut Store, info: &RequestInfo, new: Option<&NewObjectStates>, write: &mut Write) -> Key {
     let Some(NewObjectStates { sent, .. }) = new else { return info.key() };
     let key = generate_key(store, info, &mut write.object);

@@ -20,7 +20,7 @@ use crate::{
 /// the path. An update is allowed in a namespace that is being deleted or gone: finalizers must be removable.
 ///
 /// # Errors
-/// 400 for another name or namespace than that of the path. For new objects also `NotFound` without the namespace, and
+/// 400 if name or namespace differ from the path. For new objects also `NotFound` without the namespace, and
 /// `Forbidden` if the namespace or the CRD is being deleted.
 pub(super) fn check(store: &Store, info: &RequestInfo, write: &mut Write) -> Result<(), StatusError> {
     if !write.is_new() {
@@ -85,7 +85,7 @@ pub(crate) fn wipe(info: &RequestInfo, object: &mut Value) -> Result<(), StatusE
     Ok(())
 }
 
-/// Checks that name and namespace of an object are those of the path.
+/// Checks that name and namespace of an object match the path.
 ///
 /// # Errors
 /// Fails with 400 if they differ, or if the object has no name.

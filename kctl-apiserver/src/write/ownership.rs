@@ -4,7 +4,27 @@
 //! and `prepare` keep the state of the object from which the fields are computed, and [`set`] computes them.
 //!
 //! There are three states of an object: as the client sent it, with defaults, and as it is stored. The compared state
-//! decides about the ownership of defaulted fields, and it differs by kind.
+//! decides about the ownership of defaulted fields, and it differs by kind. These types choose the state:
+//!
+//! | type | from | chooses |
+//! |---|---|---|
+//! | [`Ownership`] | the verb | if owners are computed from a state at all, or are given |
+//! | [`OwnedState`] | the kind, or a part of it | the state of an updated object |
+//! | [`OwnershipSource`] | `choose_source` | the state of this update, after rules and exceptions |
+//! | [`NewObjectStates`] | `prepare` | both states of a new object, which always has `OwnershipSource::Stored` |
+//!
+//! Each field of `Kind::managed_fields` is read by one step:
+//!
+//! | step | of | reads |
+//! |---|---|---|
+//! | `choose_source` | update | `owned_state`; then `complete_owned`, which changes the chosen state |
+//! | `omits_filled_in` | update | `filled_in_by_update`: the state is the client's if it left one of them out |
+//! | `remove_unowned` | create | `unowned`: fields that are removed from the state |
+//! | `remove_filled_in` | both | `filled_in`: fields that are removed from the state unless the client sent them |
+//! | `reset_fields` | both | `reset_fields`: fields that the manager never owns |
+//!
+//! `remove_filled_in` compares with the sent object after `complete_sent`. For a list in `extended_lists`, the sent items
+//! replace the stored ones, here and in `omits_filled_in`; an empty list in `absent_when_empty` counts as left out.
 
 use serde_json::Value;
 
@@ -154,8 +174,8 @@ pub(super) fn choose_source(info: &RequestInfo, write: &Write) -> OwnershipSourc
     let owned_state = resource.part(info.subresource).map_or(kind.managed_fields.owned_state, |part| part.owned_state);
     // No manager owns the fields that the server fills in or copies within the object, nor those that other clients
     // left out.
-    let is_filled_in =
-        owned_state == OwnedState::SentByClient || (info.subresource.is_main() && omits_filled_in(resource, old, new));
+    let is_filled_in = owned_state == OwnedState::SentWithoutFilledIn
+        || (info.subresource.is_main() && omits_filled_in(resource, old, new));
     // The fields of a custom object of another type are unknown, even if the write resets all of them.
     let is_custom_status = resource.custom.is_some() && info.subresource.is_status();
     if !(is_filled_in || is_custom_status || owned_state == OwnedState::Sent) {
@@ -271,7 +291,7 @@ fn omits_filled_in(resource: &Resource, old: &Value, sent: &Value) -> bool {
 
 /// Removes the fields of an object that the server has filled in and the client has not sent. `filled_in` of the kind
 /// lists the pointers. A field that the client did send keeps the client's value here, even if the server stores
-/// another one.
+/// another value.
 fn remove_filled_in(resource: &Resource, sent: &Value, object: &mut Value) {
     let kind = resource.kind;
     let completed = kind.managed_fields.complete_sent.filter(|_| sent["spec"].is_object()).map(|complete| {

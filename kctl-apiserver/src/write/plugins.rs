@@ -10,9 +10,9 @@
 //!
 //! Each plugin is idempotent, because [`admit`] may run again after webhooks have changed the object.
 //!
-//! Some plugins are elsewhere: `NamespaceLifecycle` is the step `namespace.rs`, `ResourceQuota` is the step
-//! `quotas.rs`, the policies and webhooks are in `admission`, and `DefaultTolerationSeconds` is one of the defaults of
-//! a Pod (`defaulting/pod.rs`). `PodGroupProtection` has nothing to do: its kind is off by default.
+//! Some plugins are elsewhere: `NamespaceLifecycle` is the step `namespace.rs`, and `ResourceQuota` is the step
+//! `quotas.rs`. The policies and webhooks are in `admission`. `DefaultTolerationSeconds` is one of the defaults of a
+//! Pod (`defaulting/pod.rs`). `PodGroupProtection` has nothing to do: its kind is off by default.
 //! `NodeDeclaredFeatureValidator` is left out: updates of a bound Pod are not compared with the declared features of
 //! its Node.
 //!
@@ -50,7 +50,7 @@ use crate::{
 
 /// A write that plugins may change.
 pub(super) struct Mutation<'a> {
-    /// The request.
+    /// The request that writes, with its caller and subresource.
     pub(super) info: &'a RequestInfo,
     /// The stored object; `None` if the write creates the object.
     pub(super) old: Option<&'a Value>,

@@ -13,8 +13,8 @@ use crate::{
 /// which most kinds allow.
 ///
 /// # Errors
-/// `Conflict` if the stored version is another one, `Invalid` if the kind requires a version, and 500 if the version is
-/// not a number.
+/// `Conflict` if the stored version differs, `Invalid` if the kind requires a version, and 500 if the version is not a
+/// number.
 pub(super) fn check(info: &RequestInfo, write: &Write) -> Result<(), StatusError> {
     let resource = &info.resource;
     let version = write.object["metadata"]["resourceVersion"].as_str().unwrap_or_default();

@@ -112,9 +112,9 @@ fn prepare_create(store: &mut Store, resource: &Resource, object: &mut Value) {
     (kind.strategy.drop_unstored)(object);
 }
 
-/// Runs `PrepareForUpdate`: restores the fields that this subresource does not write and the metadata that only the
-/// server sets, and increments the generation if a counted field has changed. The fields are restored first, so that
-/// those outside the subresource do not count as changed.
+/// Runs `PrepareForUpdate`: restores the metadata that only the server sets and the fields that this subresource does
+/// not write. Increments the generation if a counted field has changed. The fields are restored first, so that those
+/// outside the subresource do not count as changed.
 fn prepare_update(resource: &Resource, subresource: Subresource, old: &Value, new: &mut Value) {
     let kind = resource.kind;
     restore(resource, subresource, old, new);

@@ -1,5 +1,5 @@
-//! Fields that an apply of a custom object stores and no reader ever sees: fields below an object whose schema has no
-//! properties, and metadata values that reads drop, such as empty labels.
+//! Fields that an apply of a custom object stores and no reader ever sees. They are below an object whose schema has no
+//! properties, or metadata values that reads drop, such as empty labels.
 //!
 //! kube-apiserver prunes the objects that it reads from etcd, not the applied ones. Such an object differs from the
 //! stored one each time it is applied. Each apply is therefore a write with a new `resourceVersion`, and a change of

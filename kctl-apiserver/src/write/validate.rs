@@ -2,6 +2,20 @@
 //!
 //! Errors come from four places: metadata, the schema and rules of a CRD, declarative tags (`declared`), and the
 //! functions of the kind. All of them are collected into one response.
+//!
+//! The metadata comes first, or after the rest with `validates_metadata_last`. Then a write of a built-in kind runs these
+//! functions, in this order. Those without `declared` are fields of `Kind::validation`:
+//!
+//! | write of | functions |
+//! |---|---|
+//! | a new object | `declared::validate`, `validate`, `validate_create` |
+//! | an object | `declared::validate`, `validate`, `validate_update`, `validate_subresource` |
+//! | `status` | `declared::validate_status`, `validate_status`, `validate_status_at` |
+//! | another subresource, with a row in `Strategy::parts` | `declared::validate`, and `Part::validate` |
+//! | another subresource | none |
+//!
+//! With `validates_subresources`, writes of `status` and of other subresources also run the functions of an object, before
+//! their own. With `validates_spec_only`, an update that changes neither name nor spec skips the functions of an object.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -106,8 +120,8 @@ fn validate_own(now: Timestamp, info: &RequestInfo, write: &Write, mut errors: E
     invalid_unless_empty(resource, object, &errors)
 }
 
-/// Returns the errors of a custom object: those of its metadata, its schema, its subresource `scale` and its CEL rules.
-/// `errors` are those of the metadata. Upstream skips the CEL rules of an object without a name.
+/// Returns the errors of a custom object: errors of its metadata, its schema, its subresource `scale` and its CEL
+/// rules. `errors` has the errors of the metadata. Upstream skips the CEL rules of an object without a name.
 fn custom_errors(
     info: &RequestInfo,
     custom: &Custom,
@@ -139,8 +153,8 @@ fn part_errors(part: &Part, old: &Value, new: &Value) -> Errors {
 }
 
 /// Returns the errors of an object of a built-in kind. The subresource selects the functions of the kind:
-/// `validate_status` for the status, and otherwise those of the whole object. Kinds with `validates_spec_only` skip an
-/// unchanged spec. An object is converted to the storage version first, which has all rules of the kind.
+/// `validate_status` for the status, and otherwise the functions for the whole object. Kinds with `validates_spec_only`
+/// skip an unchanged spec. An object is converted to the storage version first, which has all rules of the kind.
 fn built_in_errors(now: Timestamp, info: &RequestInfo, old: Option<&Value>, object: &Value) -> Errors {
     let kind = info.resource.kind;
     let (of_new, of_old);

@@ -11,8 +11,8 @@ use super::{
 use crate::{admission, request::RequestInfo, state::State, status::StatusError, store::Key};
 
 /// Runs validating admission. Returns the quotas to charge when the object is stored. The object may not be changed any
-/// more: validating webhooks can only reject. The order is that of kube-apiserver: plugins, then policies and webhooks,
-/// and quotas last, so that a rejected write is never charged.
+/// more: validating webhooks can only reject. The order is the same as in kube-apiserver: plugins, then policies and
+/// webhooks, and quotas last, so that a rejected write is never charged.
 ///
 /// # Errors
 /// Fails with the first plugin, policy, webhook or quota that rejects the object, or with [`StatusError::waiting`] if a

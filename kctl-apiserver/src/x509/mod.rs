@@ -4,8 +4,8 @@
 //!
 //! The crate `x509-parser` reads them. This module adds checks of Go's `ParseCertificate` and `ParseCertificateRequest`
 //! (`crypto/x509`) that the crate leaves to its callers. Some input that Go rejects is still accepted: names with
-//! malformed attributes, points that are not on their curve, curves that Go doesn't know, and malformed IP addresses
-//! and URIs in `subjectAltName`.
+//! malformed attributes, unknown curves and points that are not on their curve. So are malformed IP addresses and URIs
+//! in `subjectAltName`.
 
 pub(crate) mod pem;
 
@@ -24,7 +24,7 @@ use x509_parser::{
     x509::{SubjectPublicKeyInfo, X509Version},
 };
 
-/// A kind of key.
+/// The algorithm of a public key, as far as signers have rules for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KeyKind {
     Ed25519,
@@ -43,7 +43,7 @@ pub(crate) enum KeyKind {
 pub(crate) struct PublicKey<'a>(SubjectPublicKeyInfo<'a>);
 
 impl PublicKey<'_> {
-    /// Returns the kind of the key.
+    /// Returns the algorithm, which decides if a signer accepts the key.
     pub(crate) fn kind(&self) -> KeyKind {
         let algorithm = &self.0.algorithm;
         match self.0.parsed() {
@@ -66,7 +66,7 @@ impl PublicKey<'_> {
     }
 }
 
-/// A certificate.
+/// The parts of a certificate that validation compares.
 pub(crate) struct Certificate<'a> {
     pub(crate) key: PublicKey<'a>,
     pub(crate) not_before: Timestamp,

@@ -1,8 +1,8 @@
 //! Reads and writes blocks of PEM.
 //!
 //! Reading finds them as Go does (`Decode` of `encoding/pem`). The crate `pem` differs: it accepts a block that begins
-//! within a line, fails for the whole text where Go skips a damaged block, and looks for headers up to the first empty
-//! line.
+//! within a line, and looks for headers up to the first empty line. It fails for the whole text where Go skips a
+//! damaged block.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 
@@ -10,7 +10,7 @@ const BEGIN: &str = "-----BEGIN ";
 const END: &str = "-----END ";
 const DASHES: &str = "-----";
 
-/// A block of PEM.
+/// A decoded block of a PEM file.
 pub(crate) struct PemBlock {
     /// The label, such as `CERTIFICATE`.
     pub(crate) label: String,

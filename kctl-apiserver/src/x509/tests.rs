@@ -66,7 +66,7 @@ fn certificate_has_key_times_and_names() {
 fn certificate_that_go_rejects_is_rejected() {
     let whole = pem::blocks(LEAF).next().unwrap().der;
     let find = |bytes: &[u8]| whole.windows(bytes.len()).position(|window| window == bytes).unwrap();
-    // The version and the serial number stand after `[0]` and before the algorithm.
+    // The version and the serial number are after `[0]` and before the algorithm.
     let version = find(&[0xa0, 3, 2, 1, 2]) + 4;
     let changes = [
         ("version 4", version, 3),

@@ -137,7 +137,7 @@ impl<'a> CostEstimator<'a> {
                 let is_text = matches!(item_of(&target.r#type), Type::Text | Type::Bytes);
                 return Some(made(if is_text { 2.0 + TEXT } else { 2.0 }, text.times(text)));
             }
-            // An address has at most 16 bytes; the constants are those of upstream's `containsIP` and `containsCIDR`.
+            // An address has at most 16 bytes; the constants come from upstream's `containsIP` and `containsCIDR`.
             "containsIP" | "containsCIDR" => {
                 let own = if name == "containsIP" { 4 } else { 4 + 2 + 1 };
                 let is_text = matches!(arguments.first()?.r#type, Type::Text);

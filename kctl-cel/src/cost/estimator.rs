@@ -50,7 +50,7 @@ impl Entries {
 /// The estimate for a part of an expression.
 #[derive(Clone, Debug)]
 pub(super) struct Estimate<'a> {
-    /// Maximum cost, with that of its operands.
+    /// Maximum cost, including its operands.
     pub(super) cost: u64,
     /// Size of its value: characters, bytes or items. `None` if nothing bounds it.
     pub(super) size: Option<Size>,
@@ -147,8 +147,8 @@ impl<'a> CostEstimator<'a> {
     }
 
     /// Returns the path of a field or item. Upstream drops the first step of each path, which is `self` for parts of the object.
-    /// So a part of a computed value is looked up as if it were a part of the object; the estimates agree only if this does the
-    /// same.
+    /// So a part of a computed value is looked up as if it were a part of the object. The estimates agree only if this
+    /// does the same.
     pub(super) fn below(&self, path: Path<'a>, step: &str) -> Path<'a> {
         match path {
             Path::None => Path::At(Some(self.root)),
@@ -165,7 +165,7 @@ impl<'a> CostEstimator<'a> {
         declared.or_else(|| r#type.is_scalar().then(|| Size::exactly(1)))
     }
 
-    /// Estimates a variable.
+    /// Estimates a variable of a loop, or else of the environment.
     fn variable(&self, name: &str) -> Estimate<'a> {
         let Some(local) = self.locals.iter().rev().find(|local| local.name == name) else {
             let path = Path::At(Some(self.root));
@@ -262,7 +262,7 @@ impl<'a> CostEstimator<'a> {
     }
 }
 
-/// Adds costs; the sum stays at `u64::MAX` instead of overflowing.
+/// Adds costs; the sum saturates at `u64::MAX`.
 pub(super) fn sum(costs: impl IntoIterator<Item = u64>) -> u64 {
     costs.into_iter().fold(0, u64::saturating_add)
 }

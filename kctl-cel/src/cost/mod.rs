@@ -4,8 +4,8 @@
 //! contain the costs of functions and macros, and `value_schema` derives sizes from `maxLength`, `maxItems` and the
 //! like.
 //!
-//! The cost model is that of cel-go (`checker/cost.go`) with what `pkg/cel/library/cost.go` of apiserver adds. The tests
-//! `definitions::costs` compare it with recorded responses of kube-apiserver.
+//! The cost model comes from cel-go (`checker/cost.go`) with what `pkg/cel/library/cost.go` of apiserver adds. The
+//! tests `definitions::costs` compare it with recorded responses of kube-apiserver.
 
 mod calls;
 mod estimator;
@@ -25,7 +25,7 @@ pub const TOTAL_MAX: u64 = 100_000_000;
 
 /// Estimates the maximum cost of one evaluation of an expression on a value of this schema.
 ///
-/// The unit is that of cel-go: about one operation. A result of `u64::MAX` means that it has no bound.
+/// The unit is the same as in cel-go: about one operation. A result of `u64::MAX` means that it has no bound.
 ///
 /// ```
 /// use kctl_cel::SchemaOf;

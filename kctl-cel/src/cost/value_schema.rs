@@ -1,6 +1,6 @@
 //! The sizes and types of the values that a schema allows.
 //!
-//! Upstream: `SchemaDeclType` in `pkg/cel/common/schemas.go` of apiserver, and `limits.go` beside it.
+//! Upstream: `SchemaDeclType` in `pkg/cel/common/schemas.go` of apiserver, and `limits.go` in the same folder.
 
 use std::rc::Rc;
 
@@ -52,7 +52,7 @@ impl Size {
 pub(super) enum ValueSchema<'a> {
     /// A schema of the CRD.
     Schema(&'a Value, SchemaOf),
-    /// `metadata`, of which rules see `name` and `generateName` only.
+    /// `metadata`, rules see only its `name` and `generateName`.
     Metadata,
     /// A string without a bound, such as `metadata.name`.
     Text,

@@ -1,4 +1,4 @@
-//! Writes the new files, and inserts lines into those of the user.
+//! Writes the new files, and inserts lines into the user's files.
 
 use super::{
     Added,
@@ -10,11 +10,11 @@ use super::{
 use crate::new::{format_file, format_source};
 
 impl Project {
-    /// Writes the new files, and inserts the lines into those of the user.
+    /// Writes the new files, and inserts the lines into the user's files.
     ///
     /// Nothing is written if one of the new files exists. The changed source must parse, else its lines are left to the
-    /// user: a wrong guess in someone's file costs more than two lines to copy. New files come first, because a declaration of
-    /// a missing module breaks the project, and a file that nothing declares does not.
+    /// user. A wrong guess in someone's file costs more than two lines to copy. New files come first, because a
+    /// declaration of a missing module breaks the project, and a file that nothing declares does not.
     pub(super) fn apply(&self, added: &Added) -> Result<(), AddFailure> {
         let mut by_hand = Vec::new();
         let whole = read(&self.root)?;
@@ -74,7 +74,7 @@ impl Project {
         let module = |text: &str| source::module(text, &added.module);
         let call = |text: &str| source::find_call_site(text, &added.call);
         let text = insert(root, module).and_then(|text| insert(&text, call)).filter(|text| source::parses(text))?;
-        // A file that was formatted stays formatted; the layout of any other one is the user's.
+        // A formatted file is formatted again; the layout of any other file is the user's.
         let is_formatted = format_source(root).is_some_and(|formatted| formatted == root);
         Some(is_formatted.then(|| format_source(&text)).flatten().unwrap_or(text))
     }

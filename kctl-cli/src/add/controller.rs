@@ -16,7 +16,8 @@ const SAMPLE: &str = include_str!("../../templates/sample.yaml.tpl");
 impl Project {
     /// Generates a kind with its controller and a sample.
     ///
-    /// The kind is derived from the name (`tea-room` is `TeaRoom`), and the group is that of the project's first kind.
+    /// The kind is derived from the name (`tea-room` is `TeaRoom`), and the group is taken from the project's first
+    /// kind.
     pub(super) fn controller(&self, name: &str, group: Option<&str>, kind: Option<&str>) -> Result<Added, AddFailure> {
         if !is_name(name) {
             return Err(AddFailure::Name(name.into()));
@@ -64,7 +65,7 @@ impl Project {
     }
 }
 
-/// Returns `true` if a module beside those of the project can have the name of a controller.
+/// Returns `true` if a controller's name is valid for a new module of the project.
 ///
 /// A keyword is not an identifier, and a module `core` or `kctl` would shadow the crate.
 fn is_module(name: &str) -> bool {

@@ -12,7 +12,7 @@ pub(super) enum AddFailure {
         "{0} has no src/main.rs or src/lib.rs with `App::new(…)`: name the folder of a kctl project by `--project`"
     )]
     NoApp(PathBuf),
-    /// The name of a controller cannot become that of a module.
+    /// The name of a controller cannot become the name of a module.
     #[error(
         "`{0}` is not a valid name: use at most {NAME_LEN_MAX} lower case letters, digits and dashes, a letter first, such as `tea-room`"
     )]
@@ -61,7 +61,7 @@ pub(super) enum AddFailure {
     /// The version would be a copy of the fields, and a tuple or unit struct has no names to copy.
     #[error("the spec of {kind} in {file} is not a struct with named fields: write the version by hand")]
     NoFields { kind: String, file: String },
-    /// The version stands in another module, and private types can be neither imported nor copied.
+    /// The version is in another module, and private types can be neither imported nor copied.
     #[error("the new version needs `{names}`, which {file} keeps private: write `pub` there")]
     Private { names: String, file: String },
     /// A new file would replace one of the user. Checked for all files before anything is written.

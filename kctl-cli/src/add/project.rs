@@ -28,7 +28,7 @@ pub(super) struct Project {
 impl Project {
     /// Finds the file with the app (`main.rs` before `lib.rs`) and the kinds that the files in `src/` declare.
     ///
-    /// Kinds in the file with the app have the path `crate`, those of another file `crate::` and its name.
+    /// Kinds in the file with the app have the path `crate`, kinds of another file have `crate::` and its name.
     pub(super) fn open(folder: &Path) -> Result<Self, AddFailure> {
         let source = folder.join("src");
         let mut root = None;

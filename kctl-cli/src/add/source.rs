@@ -59,11 +59,11 @@ pub(super) struct Kind {
 /// Names of a file that the fields of a kind use, or its status or attributes.
 #[derive(Default)]
 pub(super) struct Names {
-    /// Items that another module imports from that of the file.
+    /// Items that another module imports from the file's module.
     pub(super) items: Vec<String>,
     /// Names that a `use` of the file imports, each with its path for another module.
     pub(super) uses: Vec<(String, String)>,
-    /// Private functions and constants, each with its text. Modules beside that of the file cannot import them.
+    /// Private functions and constants, each with its text. Other modules cannot import them.
     pub(super) private: Vec<(String, String)>,
     /// Private types, and imports from private modules. They can be neither imported nor copied.
     pub(super) hidden: Vec<String>,
@@ -176,7 +176,7 @@ impl Names {
     }
 }
 
-/// Returns the name of a module.
+/// Returns the name of a `mod` item, `None` for other items.
 fn module_name(item: &Item) -> Option<String> {
     match item {
         Item::Mod(module) => Some(module.ident.to_string()),
@@ -216,7 +216,7 @@ fn absolute(used: &str, path: &str, modules: &[String]) -> String {
     }
 }
 
-/// Returns `true` if a file has an item or an import of this name, beside which no module of the name can be declared.
+/// Returns `true` if a file has an item or an import of this name, so that no module of the name can be declared.
 ///
 /// A function counts only with an attribute of kctl, which makes a type of its name.
 pub(super) fn has_module(text: &str, name: &str) -> bool {
@@ -267,7 +267,7 @@ fn strings(options: &Punctuated<Meta, Token![,]>, name: &str) -> impl Iterator<I
     })
 }
 
-/// Returns the names by which API servers know the resource of a kind: plural, singular, and short names.
+/// Returns the names that API servers accept for the resource of a kind: plural, singular, and short names.
 fn resource_names(kind: &str, options: &Punctuated<Meta, Token![,]>) -> Vec<String> {
     let lower = kind.to_ascii_lowercase();
     let plural = strings(options, "plural").next().unwrap_or_else(|| plural(&lower));
@@ -324,7 +324,8 @@ fn kind(text: &str, item: &ItemStruct, path: &str, names: &Names) -> Option<Kind
 /// Options of attributes whose strings name nothing in Rust.
 const TEXTS: [&str; 3] = ["doc", "rename", "alias"];
 
-/// Collects the identifiers of tokens, and those of paths and types in strings, such as `#[serde(default = "port")]`.
+/// Collects the identifiers of tokens, including identifiers in strings with paths and types, such as
+/// `#[serde(default = "port")]`.
 fn idents(tokens: TokenStream, words: &mut Vec<String>) {
     let mut option = String::new();
     for token in tokens {
@@ -404,7 +405,7 @@ impl<'ast> Visit<'ast> for Apps {
         }
     }
 
-    /// Records a call of `App::new`, and goes on with its arguments.
+    /// Records a call of `App::new`, and continues with its arguments.
     fn visit_expr_call(&mut self, call: &'ast ExprCall) {
         if is_app(call) {
             self.apps.extend(range(call));
@@ -482,8 +483,8 @@ pub(super) enum Feature {
 
 /// Finds the features of the dependency on kctl, and returns the change that adds one.
 ///
-/// The first line that starts with `kctl =` counts. It is read as a string instead of as TOML, so that comments, order and
-/// spaces of the manifest stay as the user wrote them.
+/// The first line that starts with `kctl =` counts. It is read as a string instead of as TOML, so that comments, order
+/// and spaces of the manifest are unchanged.
 ///
 /// | line | result |
 /// |---|---|

@@ -171,7 +171,7 @@ fn version_imports_names_of_its_fields() {
     for other in ["HashMap", "fmt", "Shown", "unused"] {
         assert!(!head.contains(other), "{other}\n{head}");
     }
-    // A module beside that of the kind can import its public items alone.
+    // Other modules than the kind's can only import its public items.
     let folder = Folder::new("names-beside", &MAIN.replace("\nuse kctl", "\nmod inn;\n\nuse kctl"));
     write(&folder.0.join("src/inn.rs"), FIELDS).unwrap();
     let error = folder.add(version()).unwrap_err();

@@ -97,7 +97,7 @@ impl Project {
     }
 }
 
-/// Returns the options of `#[resource]` for the new version. The old one stays the version that is stored.
+/// Returns the options of `#[resource]` for the new version. The old one remains the storage version.
 ///
 /// Objects in etcd keep their form until the user moves `storage` to the new version.
 fn options(kind: &Kind, version: &str) -> String {

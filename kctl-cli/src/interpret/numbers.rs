@@ -1,4 +1,4 @@
-//! JSON with numbers in the form of Go's `encoding/json`, so that output can be compared with that of Karmada.
+//! JSON with numbers in the form of Go's `encoding/json`, so that output can be compared with Karmada's.
 
 use std::io;
 

@@ -23,7 +23,7 @@ fn path_dependency(path: &Path) -> String {
     format!("path = {}", toml_string(&path.display().to_string()))
 }
 
-/// Returns a basic string of TOML, whose escapes are not those of Rust.
+/// Returns a basic string of TOML, whose escapes differ from Rust's.
 fn toml_string(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -33,8 +33,9 @@ fn toml_string(text: &str) -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// Returns the dependency on the kctl of the same source as this tool, whose manifest was in a folder when it was built:
-/// the commit of `cargo install --git`, a checkout if it still exists, or the published version with the same number.
+/// Returns the dependency on the kctl of the same source as this tool. `manifest` is the folder of its manifest when it
+/// was built. The source is the commit of `cargo install --git`, a checkout if it still exists, or the published
+/// version with the same number.
 fn source_of_build(manifest: &Path) -> String {
     if let Some(commit) = commit_of_cargo(manifest) {
         return format!("git = {:?}, rev = {commit:?}", env!("CARGO_PKG_REPOSITORY"));
@@ -60,7 +61,7 @@ fn commit_of_cargo(manifest: &Path) -> Option<String> {
 /// Returns `true` if the first `name` in the folder's `Cargo.toml` is `kctl`.
 fn is_kctl(folder: &Path) -> bool {
     let text = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap_or_default();
-    // The name of the package comes before those of its binaries.
+    // The name of the package comes before the names of its binaries.
     text.lines().find(|line| line.starts_with("name =")) == Some(r#"name = "kctl""#)
 }
 

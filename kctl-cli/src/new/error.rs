@@ -19,7 +19,7 @@ pub(super) enum NewFailure {
     /// The path ends in `..` or is a root, so that it has no last component to name the project by.
     #[error("`{0}` has no last path component to name the project after: pass a directory, such as `web-site`")]
     NoFolder(PathBuf),
-    /// The name breaks the rules of `is_name`, which are those of labels and of Cargo together.
+    /// The name breaks the rules of `is_name`, which combine the rules of labels and of Cargo.
     #[error(
         "`{0}` is not a valid project name: use at most {NAME_LEN_MAX} lower case letters, digits and dashes, a letter first, such as `web-site`, or give the name by `--name`"
     )]
@@ -27,7 +27,7 @@ pub(super) enum NewFailure {
     /// Cargo has a directory of that name in `target` (`BUILT`).
     #[error("`{0}` is the name of a directory that Cargo creates in `target`: choose another name, such as `{0}-site`")]
     CargosName(String),
-    /// A crate of that name would hide another one, or is a keyword (`TAKEN`).
+    /// A crate of that name would hide another crate, or is a keyword (`TAKEN`).
     #[error("`{0}` is a Rust keyword or the name of a crate: choose another name, such as `{0}-site`")]
     TakenName(String),
     /// The kind would shadow a type that the generated program uses (`is_taken`).
@@ -54,7 +54,7 @@ pub(super) enum NewFailure {
         "the name `{name}` gives the kind `{kind}`, which YAML reads as a boolean or null\nhelp: choose a kind, such as `--kind {kind}Site`"
     )]
     DerivedKind { name: String, kind: String },
-    /// The path is that of a file.
+    /// There is a file at the path of the new project.
     #[error("`{0}` is a file\nhelp: pass a folder that does not exist, such as `kctl new web-site`")]
     IsFile(PathBuf),
     /// The folder exists and has other files than a repository.

@@ -2,10 +2,10 @@
 
 use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label, is_dns1123_subdomain};
 
-/// Maximum length of a name: that of the Service `NAME-metrics` is a DNS label.
+/// Maximum length of a name: the name of the Service `NAME-metrics` is a DNS label.
 pub(crate) const NAME_LEN_MAX: usize = LABEL_LEN_MAX - "-metrics".len();
 
-/// Maximum length of a kind: that of its list, `KINDList`, is a DNS label, too.
+/// Maximum length of a kind: the name of its list, `KINDList`, is a DNS label, too.
 pub(super) const KIND_LEN_MAX: usize = LABEL_LEN_MAX - "List".len();
 
 /// Names of programs that Cargo rejects, since its target directory has folders of these names.
@@ -83,7 +83,7 @@ pub(crate) fn is_name(name: &str) -> bool {
         && name.starts_with(|first: char| first.is_ascii_lowercase())
 }
 
-/// Upper case is excluded: the name is also that of an image, which registries reject with upper case letters.
+/// Upper case is excluded: it is also the name of an image, which registries reject with upper case letters.
 fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_lowercase() || byte.is_ascii_digit()
 }
@@ -112,7 +112,7 @@ pub(crate) fn is_taken(program: &str, kind: &str) -> bool {
 
 /// Returns the plural of a resource as kube's derive forms it from the singular, which is the kind in lower case.
 ///
-/// The option `plural = "…"` of `#[resource]` names another one.
+/// The option `plural = "…"` of `#[resource]` overrides it.
 pub(crate) fn plural(singular: &str) -> String {
     if ["s", "x", "z", "ch", "sh"].iter().any(|end| singular.ends_with(end)) {
         return format!("{singular}es");

@@ -1,7 +1,7 @@
 //! Division of replicas over clusters: by weights, by free capacity, or the full number for each cluster.
 //!
-//! The results are those of Karmada's scheduler (`pkg/scheduler/core` and `pkg/util/helper/webstermethod.go`). Everything here is
-//! a pure function: the same inputs have the same result.
+//! The results equal the results of Karmada's scheduler (`pkg/scheduler/core` and `pkg/util/helper/webstermethod.go`).
+//! Everything here is a pure function: the same inputs have the same result.
 //!
 //! In a Karmada control plane, Karmada's scheduler decides. This module only offers its function to programs that
 //! schedule without Karmada, such as `examples/multicluster`, or that test its decisions.

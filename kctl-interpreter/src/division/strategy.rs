@@ -22,7 +22,7 @@ pub struct Candidate {
 pub struct StaticWeight {
     /// The names of the clusters.
     pub clusters: BTreeSet<String>,
-    /// The weight, relative to those of other clusters. A cluster whose weights are all 0 gets no replicas.
+    /// The weight, relative to the weights of other clusters. A cluster whose weights are all 0 gets no replicas.
     pub weight: i64,
 }
 

@@ -16,9 +16,9 @@ const STEPS_MAX: i32 = 1_000;
 ///
 /// One replica after the other goes to the cluster with the largest `weight / (2 * replicas + 1)`. If several are
 /// equal, the cluster with fewer replicas gets it, then the first by name. If the hash of `uid` is odd, the last by
-/// name gets it instead, so that not every object of a control plane prefers the same cluster. Clusters keep the
-/// replicas in `initial`, which count as theirs. A cluster with no weight comes last. With no weights at all, nothing
-/// is divided. Negative numbers count as 0.
+/// name gets it instead. So not every object of a control plane prefers the same cluster. Clusters keep the replicas in
+/// `initial`, which count as theirs. A cluster with no weight comes last. With no weights at all, nothing is divided.
+/// Negative numbers count as 0.
 ///
 /// ```
 /// use kctl_interpreter::division::divide;
@@ -62,7 +62,7 @@ pub fn divide(
 fn allocate_one_by_one(clusters: Vec<WeightedCluster<'_>>, replicas: i32) -> Vec<WeightedCluster<'_>> {
     let mut queue = BinaryHeap::from(clusters);
     for _ in 0..replicas {
-        // The priority of a full cluster does not change any more, so it would be next for ever.
+        // The priority of a full cluster does not change any more, so it would always be next.
         let Some(mut next) = queue.peek_mut().filter(|next| next.allocated < i32::MAX) else { break };
         next.allocated += 1;
     }

@@ -3,7 +3,7 @@
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{error::FunctionError, function_info::FunctionInfo, rule::Interpreted};
+use super::{error::FunctionError, function_info::FunctionInfo};
 use crate::operation::{AggregatedStatusItem, Inputs};
 
 /// The inputs of one call, with the function for messages.
@@ -18,7 +18,7 @@ impl CallInputs<'_> {
         self.inputs.object().ok_or_else(|| self.missing_input("the object"))
     }
 
-    pub(super) fn object<K: Interpreted>(&self) -> Result<K, FunctionError> {
+    pub(super) fn object<K: DeserializeOwned>(&self) -> Result<K, FunctionError> {
         self.read("the object", self.object_json()?)
     }
 

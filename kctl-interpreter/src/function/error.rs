@@ -1,10 +1,10 @@
-//! The error of a call that did not reach its function.
+//! The error of a call that did not reach its function, or whose answer is unusable.
 
 use super::function_info::FunctionInfo;
 use crate::{kind::Gvk, operation::Operation};
 
-/// The error of a call that did not reach its function, or of a function that panicked. Errors that
-/// a function returns are passed on as they are.
+/// The error of a call that did not reach its function, or of a function that panicked or returned an invalid answer.
+/// Errors that a function returns are passed on as they are.
 ///
 /// ```
 /// use kctl_interpreter::function::FunctionError;
@@ -75,5 +75,18 @@ pub enum FunctionError {
         object: String,
         /// The error of the serializer.
         source: serde_json::Error,
+    },
+    /// The function's answer has a field that Karmada can't decode, such as a quantity that is not one.
+    #[error("invalid answer of {function}, {operation} of {object}: {problem}")]
+    #[non_exhaustive]
+    AnswerInvalid {
+        /// The function with its position.
+        function: FunctionInfo,
+        /// The operation of the call.
+        operation: Operation,
+        /// Kind, namespace and name of the object.
+        object: String,
+        /// The field's problem.
+        problem: String,
     },
 }

@@ -52,8 +52,11 @@ pub use self::{
     function_info::FunctionInfo,
     item::{ClusterStatus, StatusItem},
     return_types::{IntoComponents, IntoDependencies, IntoHealth, IntoReplicas, IntoStatus, IntoUnit},
-    rule::{Interpreted, MakeDefinition, Rule},
+    rule::{Interpreted, Rule},
 };
+// Expansions and `kctl` alone need it.
+#[doc(hidden)]
+pub use self::rule::MakeDefinition;
 use crate::{
     chain::{Layer, LayerFuture},
     kind::Gvk,
@@ -92,8 +95,8 @@ use crate::{
     note = "code: K0059"
 )]
 pub trait Interpreter {
-    /// [`OnTheWire`] if Karmada sends the operation to webhooks, [`InProcess`] if it does not. For
-    /// a tuple, the tuple of those of its members.
+    /// [`OnTheWire`] if Karmada sends the operation to webhooks, [`InProcess`] if it does not. For a tuple, the tuple
+    /// of its members' transports.
     type Transport;
 
     /// Returns the rules, one per function.

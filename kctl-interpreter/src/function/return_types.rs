@@ -116,8 +116,8 @@ pub trait IntoDependencies {
 
 impl IntoDependencies for Vec<DependentReference> {
     fn into_result(self) -> Result<Value, LayerError> {
-        crate::dependency::verify(&self)?;
-        Ok(InterpretDependency::encode(&Some(self))?)
+        let dependencies = crate::dependency::verify_and_canonicalize(self)?;
+        Ok(InterpretDependency::encode(&Some(dependencies))?)
     }
 }
 

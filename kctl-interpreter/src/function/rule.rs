@@ -17,9 +17,10 @@ use serde_json::Value;
 
 use super::{call_inputs::CallInputs, error::FunctionError, function_info::FunctionInfo, item::StatusItem};
 use crate::{
+    canonical,
     chain::{LayerError, LayerFuture},
     kind::Gvk,
-    operation::{Inputs, field},
+    operation::{Inputs, InterpretComponent, Op, Operation, field},
 };
 
 /// A kind that functions can take: a custom resource, or a type of k8s-openapi. Every
@@ -119,7 +120,12 @@ impl Rule {
     {
         Self::new::<K>(about, move |inputs| {
             let called = CallInputs { about, inputs }.object::<K>().map(&call);
-            Box::pin(async move { called?.await })
+            Box::pin(async move {
+                canonicalize_answer(about.operation, called?.await?).map_err(|problem| {
+                    let (function, operation, object) = (about, about.operation, inputs.object_name());
+                    FunctionError::AnswerInvalid { function, operation, object, problem }.into()
+                })
+            })
         })
     }
 
@@ -218,8 +224,7 @@ impl Rule {
         })
     }
 
-    /// Creates a rule for a function that makes one status from those of all clusters, for
-    /// `AggregateStatus`.
+    /// Creates a rule for a function that merges the statuses of all clusters into one, for `AggregateStatus`.
     ///
     /// Each status is read as `I`, usually a [`ClusterStatus`](super::ClusterStatus). Clusters that
     /// have not reported are in the list, without a status.
@@ -260,7 +265,7 @@ impl Rule {
     /// Creates a rule for a function that changes its object.
     ///
     /// The object is serialized from its type before and after the call. Only the difference is
-    /// applied to the given JSON, so that unknown fields and their order stay.
+    /// applied to the given JSON, so that unknown fields and their order are kept.
     fn mutating<K, F, Fut>(about: FunctionInfo, call: F) -> Self
     where
         K: Interpreted,
@@ -293,6 +298,7 @@ impl Rule {
     }
 
     /// Adds the definition and the schema of a custom resource. Generated code calls it.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_definition(mut self, crd: Option<MakeDefinition>, schema: Option<fn() -> Value>) -> Self {
         (self.crd, self.schema) = (crd, schema);
@@ -300,12 +306,14 @@ impl Rule {
     }
 
     /// Returns the function that makes the definition of the kind; `None` for a built-in kind.
+    #[doc(hidden)]
     pub fn definition(&self) -> Option<MakeDefinition> {
         self.crd
     }
 
     /// Returns the function that makes the JSON schema of the kind; `None` if its type has no
     /// schema.
+    #[doc(hidden)]
     pub fn schema(&self) -> Option<fn() -> Value> {
         self.schema
     }
@@ -327,7 +335,7 @@ impl Rule {
     /// [`FunctionError`]s of the conversions, or errors that the function returned.
     ///
     /// # Cancel safety
-    /// Dropping the returned future drops that of the function.
+    /// Dropping the returned future drops the function's future.
     pub fn call<'a>(&self, inputs: &'a Inputs) -> LayerFuture<'a> {
         let about = self.about;
         match catch_unwind(AssertUnwindSafe(|| (self.call)(inputs))) {
@@ -338,6 +346,27 @@ impl Rule {
             Err(panic) => Box::pin(ready(Err(panic_error(about, inputs, panic.as_ref()).into()))),
         }
     }
+}
+
+/// Returns an answer whose requirements are as Karmada's types write them, such as `1Gi` for `1024Mi`: the other layers
+/// return that form, and Karmada compares results as a whole.
+///
+/// # Errors
+/// A field of the requirements has another type in Karmada, for example a quantity that is not one.
+fn canonicalize_answer(operation: Operation, mut answer: Value) -> Result<Value, String> {
+    let field = match operation {
+        Operation::InterpretReplica => "requires",
+        Operation::InterpretComponent => InterpretComponent::FIELD,
+        _ => return Ok(answer),
+    };
+    if let Some(output) = answer.get_mut(field).filter(|output| !output.is_null()) {
+        *output = if operation == Operation::InterpretReplica {
+            canonical::write(&canonical::read::<canonical::ReplicaRequirements>(output.take())?)?
+        } else {
+            canonical::write(&canonical::read_list::<canonical::Component>(output.take())?)?
+        };
+    }
+    Ok(answer)
 }
 
 /// Returns the error for a function that panicked, and logs it.

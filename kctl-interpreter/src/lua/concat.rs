@@ -2,7 +2,7 @@
 //!
 //! The source is rewritten so that `a .. b` becomes `a ..dots.. b`. The library's value `dots`
 //! takes both operands, the right one first, and joins them. The precedence of operators and the
-//! numbers of lines stay the same.
+//! numbers of lines do not change.
 
 use std::borrow::Cow;
 

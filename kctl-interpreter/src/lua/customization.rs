@@ -295,8 +295,7 @@ fn script(
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
-    /// The rules by `apiVersion` and `kind`. Those of one operation are in the order of the
-    /// customizations' names.
+    /// The rules by `apiVersion` and `kind`. The rules of one operation are in the order of the customizations' names.
     by_target: BTreeMap<Target, Vec<ScriptRule>>,
 }
 

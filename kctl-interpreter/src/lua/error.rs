@@ -79,7 +79,7 @@ pub enum ScriptError {
         function: String,
         /// The line that allocated, from 1; rarely known.
         line: Option<usize>,
-        /// The limit in bytes.
+        /// The maximum that one Lua state may allocate, in bytes.
         limit_bytes: usize,
     },
     /// The function returned a value of the wrong form.
@@ -108,7 +108,7 @@ impl ScriptError {
         Self::WrongInput { operation: operation.to_owned(), message: "scripts have no such operation".to_owned() }
     }
 
-    /// Returns the class of the error.
+    /// Returns the class of the error, without its details.
     pub fn class(&self) -> ErrorClass {
         match self {
             Self::Syntax { .. } => ErrorClass::Syntax,

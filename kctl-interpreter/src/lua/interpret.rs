@@ -199,7 +199,7 @@ impl ScriptCall<'_> {
 
     /// Runs an operation that returns an object, which must have a `kind`.
     ///
-    /// `references` are the objects by which empty tables of the result get their type back.
+    /// `references` are objects that restore the type of empty tables in the result.
     fn object(&self, args: &[&Value], references: &[&Value]) -> Result<Value, ScriptError> {
         let [result] = self.run(args)?;
         let Returned::Table(table) = result else {

@@ -1,14 +1,15 @@
 //! Rewrites `goto`, which gopher-lua has and Lua 5.1 lacks, as loops that run once.
 //!
 //! `goto continue … ::continue::` becomes `repeat … break … until true`. Scripts only use jumps forward out of blocks.
-//! A source with other jumps (backward, out of an inner loop, across one another) stays as it is, and Lua reports the
+//! A source with other jumps (backward, out of an inner loop, across one another) is not rewritten, and Lua reports the
 //! first of them as a syntax error. Line numbers do not change.
 
 use std::borrow::Cow;
 
 use super::tokens::{Edit, Token, apply, tokens};
 
-/// Rewrites the jumps of a source. A source without jumps, or with jumps that can't be rewritten, stays as it is.
+/// Rewrites the jumps of a source. A source without jumps, or with jumps that can't be rewritten, is returned
+/// unchanged.
 pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     // Most sources have no jumps, and are not even scanned.
     if !source.contains("goto") {
@@ -78,7 +79,7 @@ struct Region<'a> {
     label: &'a JumpToken<'a>,
 }
 
-/// The block that stands for the whole source.
+/// The block of the whole source.
 const MAIN: Block = Block { kind: Kind::Function, start: 0, id: 0 };
 
 impl<'a> Scan<'a> {
@@ -185,7 +186,7 @@ impl Region<'_> {
     }
 }
 
-/// Returns `true` unless a region contains another one without a loop or function in between. A `break` in the inner
+/// Returns `true` unless a region contains another region without a loop or function in between. A `break` in the inner
 /// region would then leave only one of the two loops that replace them.
 fn are_independent(regions: &[Region<'_>]) -> bool {
     regions.iter().enumerate().all(|(idx, outer)| {

@@ -65,8 +65,7 @@ impl Configurable {
         Self::new(Scripts::default(), pool).followed_by(customizations)
     }
 
-    /// Creates the layer for changed customizations, with the same pool. They replace those of this
-    /// layer.
+    /// Creates the layer for changed customizations, with the same pool. They replace the customizations of this layer.
     ///
     /// Scripts that did not change are not compiled again, and keep their idle states. Call it when
     /// a watch reports a change.

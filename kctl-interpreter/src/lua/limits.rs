@@ -63,7 +63,7 @@ impl Limits {
         self
     }
 
-    /// Sets the bytes that Lua can allocate, and those of a result.
+    /// Sets the bytes that Lua can allocate, and the bytes of a result.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: usize) -> Self {
         self.memory_bytes = bytes;
@@ -83,8 +83,8 @@ pub(super) fn hook_interval(used_bytes: usize) -> u32 {
 
 /// The rest of a run: steps, time, and the reason why it ended.
 ///
-/// A budget that was exceeded stays so until the next run. A script that catches the error meets it
-/// again at its next step.
+/// A budget that was exceeded remains exceeded until the next run. A script that catches the error meets it again at
+/// its next step.
 pub(super) struct Budget {
     /// Steps that the run may still take.
     steps_left: AtomicU64,
@@ -135,8 +135,7 @@ impl Budget {
         self.random.store(RANDOM_SEED, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the run has lasted for `time` or longer. `limits` are those with which it
-    /// started.
+    /// Returns `true` if the run has lasted for `time` or longer. It started with `limits`.
     pub(super) fn has_lasted(&self, time: Duration, limits: &Limits) -> bool {
         let passed = |deadline| Self::now().checked_add(limits.time).is_none_or(|now| now >= deadline + time);
         self.deadline.lock().is_some_and(passed)

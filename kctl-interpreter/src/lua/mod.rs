@@ -3,10 +3,10 @@
 //! The types build on each other:
 //!
 //! - [`Script`]: one compiled script, which defines one function.
-//! - [`Pool`]: runs scripts on JSON values, with the library, the conversions and the checks of
-//!   results that Karmada has, within [`Limits`] that no script escapes.
+//! - [`Pool`]: runs scripts on JSON values within [`Limits`] that no script escapes. It has Karmada's library,
+//!   conversions and checks of results.
 //! - [`Customization`]: the scripts of one object for one kind.
-//! - [`Scripts`]: those of all customizations, by kind and operation.
+//! - [`Scripts`]: the scripts of all customizations, by kind and operation.
 //! - [`Configurable`]: scripts and a pool as a layer of the [`Chain`](crate::chain::Chain).
 //!
 //! A control plane uses [`Configurable`] alone. [`Script`] and [`Pool`] are for tests of a single
@@ -19,8 +19,8 @@
 //! - Globals do not live on between runs.
 //! - `goto` jumps forward only, and not out of an inner loop.
 //! - `a, b = b, a` swaps.
-//! - Messages of the interpreter name variables where those of gopher-lua name keys. Messages about
-//!   `..` name neither.
+//! - Messages of the interpreter name variables where messages of gopher-lua name keys. Messages about `..` name
+//!   neither.
 //! - `pairs` visits a table that the script built in the order in which its names were set, as
 //!   there. For an input the order depends on the names alone, where there it is random.
 //!
@@ -37,6 +37,7 @@
 //! # Ok::<(), kctl_interpreter::lua::ScriptError>(())
 //! ```
 
+mod compile;
 mod concat;
 mod customization;
 mod error;

@@ -22,7 +22,7 @@ struct Open<'a> {
     names: Vec<&'a str>,
 }
 
-/// Rewrites the table constructors of a source. A source with unbalanced braces stays as it is.
+/// Rewrites the table constructors of a source. A source with unbalanced braces is returned unchanged.
 pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     let tokens: Vec<Token<'_>> = tokens(source).collect();
     let (mut open, mut edits): (Vec<Open<'_>>, Vec<Edit>) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! The pool of idle Lua states, each of which waits for the next run of its script.
+//! The pool of idle Lua states, which each wait for the next run of their script.
 
 use std::{collections::VecDeque, time::Duration};
 

@@ -1,13 +1,12 @@
 //! Gives empty tables their type back: Lua has one empty table, JSON has `{}` and `[]`.
 //!
 //! An empty table of a result gets its type from the objects that went into the script. At a path
-//! where one of them had an empty object it becomes `{}`. Where one had an empty list it stays
-//! `[]`. Any other empty table is removed, because its type is unknown.
+//! where one of them had an empty object it becomes `{}`. Where one had an empty list it remains `[]`. Any other empty
+//! table is removed, because its type is unknown.
 //!
-//! The rules are those of `ConvertLuaResultInto` in Karmada's
-//! `pkg/resourceinterpreter/customized/declarative/luavm/lua_convert.go`, with one
-//! difference. Of several empty elements of one list Karmada removes some and keeps others, in the
-//! order of a set; here all of them are removed.
+//! The rules come from `ConvertLuaResultInto` in Karmada's
+//! `pkg/resourceinterpreter/customized/declarative/luavm/lua_convert.go`, with one difference. Of several empty
+//! elements of one list Karmada removes some and keeps others, in the order of a set; here all of them are removed.
 
 use std::collections::HashSet;
 
@@ -52,8 +51,8 @@ fn has_empty_list(value: &Value) -> bool {
     }
 }
 
-/// The paths at which the references have an empty object or list. A path has no indices, so it stands for the same
-/// field in all elements of a list.
+/// The paths at which the references have an empty object or list. A path has no indices, so it matches the same field
+/// in all elements of a list.
 #[derive(Default)]
 struct Empties {
     objects: HashSet<String>,
@@ -113,7 +112,7 @@ impl Empties {
         }
     }
 
-    /// Returns `true` if the value stays.
+    /// Returns `true` if the value is kept.
     fn repair(&self, value: &mut Value, path: Option<&Path<'_>>) -> bool {
         if is_empty_list(value) {
             let verdict = self.verdict(path);

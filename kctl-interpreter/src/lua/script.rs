@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::compile::check_syntax;
 use super::error::ScriptError;
-use super::vm;
 
 /// The maximum length of a source: 1 MiB. etcd rejects objects over 1.5 MiB, so no customization
 /// has a much longer one.
@@ -59,10 +59,9 @@ impl Script {
             let n_bytes = source.len();
             return Err(syntax(format!("the source has {n_bytes} bytes, shorten it to {SOURCE_BYTES_MAX}")));
         }
+        check_syntax(source, function)?;
         let inner = Inner { source: source.to_owned(), function: function.to_owned(), is_slow: AtomicBool::new(false) };
-        let script = Self { inner: Arc::new(inner) };
-        vm::check_syntax(&script)?;
-        Ok(script)
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Returns the source, as it was given to [`Script::compile`].

@@ -252,7 +252,7 @@ impl Encoder<'_> {
     }
 }
 
-/// Maximum number of nested tables that stay referenced until a walk is over; further ones are read again. The stack of
+/// Maximum number of nested tables that are referenced until a walk is over; further ones are read again. The stack of
 /// references has room for 8000, and a value for [`DEPTH_MAX`] walks.
 const HELD_MAX: usize = 32;
 
@@ -269,8 +269,8 @@ fn decode_lossy(bytes: &[u8]) -> String {
 /// Up to this value every whole number has an exact double.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0; // 2^53
 
-/// Writes a whole number that fits without a point, as Go prints doubles: with the fewest digits that are this double, so that
-/// beyond 2^53 other doubles than the exact number are read back.
+/// Writes a whole number that fits without a point, as Go prints doubles: with the fewest digits that identify the
+/// double. So beyond 2^53 a reader may get another number than the exact one.
 fn number_to_json(value: f64) -> Result<Value, EncodeError> {
     if value.abs() > EXACT_MAX
         && let Ok(int) = value.to_string().parse::<i64>()

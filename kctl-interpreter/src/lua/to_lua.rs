@@ -40,7 +40,7 @@ fn list<'a>(lua: &Lua, values: impl Iterator<Item = &'a Value>, depth: usize) ->
     failure.map_or(table, Err).map(LuaValue::Table)
 }
 
-/// Returns one element of a table. Strings stay borrowed, since a Lua reference to each would cost more than its copy.
+/// Returns one element of a table. Strings are borrowed, since a Lua reference to each would cost more than its copy.
 /// mlua fills a table in one call that an error cannot leave, so the first error is kept in `failure`.
 fn element<'a>(
     lua: &Lua,

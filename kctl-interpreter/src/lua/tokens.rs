@@ -87,7 +87,8 @@ fn quoted_len(rest: &str, quote: char) -> usize {
 /// A change of a source: start and end in bytes, and the replacement.
 pub(super) type Edit = (usize, usize, String);
 
-/// Applies changes that do not overlap. Line breaks of replaced parts stay, so that lines keep their numbers in errors.
+/// Applies changes that do not overlap. Line breaks of replaced parts are kept, so that lines keep their numbers in
+/// errors.
 pub(super) fn apply(source: &str, mut edits: Vec<Edit>) -> String {
     edits.sort_by_key(|(start, end, _)| (*start, *end));
     let (mut rewritten, mut copied) = (String::with_capacity(source.len() + 64), 0);

@@ -7,13 +7,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use mlua::chunk::ChunkMode;
 use mlua::state::{GcIncParams, GcMode};
 use mlua::{Function, HookTriggers, Lua, LuaOptions, MultiValue, StdLib, Value as LuaValue, VmState};
 use serde_json::Value;
 
+use super::compile::{describe, load};
 use super::concat;
-use super::error::{ScriptError, split_position};
+use super::error::ScriptError;
 use super::jump;
 use super::library;
 use super::limits::{Budget, Limits, hook_interval};
@@ -56,7 +56,7 @@ pub(super) struct State {
     fresh: Function,
     /// Gives a table that the script builds an order of its keys.
     ordered: Function,
-    /// Stands between the operands of `..`, to format numbers as gopher-lua does.
+    /// Is inserted between the operands of `..`, to format numbers as gopher-lua does.
     dots: mlua::AnyUserData,
     /// The compiled source.
     chunk: Function,
@@ -83,10 +83,10 @@ impl State {
     /// The source does not compile, or the memory limit is too small for it.
     pub(super) fn new(script: &Script, limits: &Limits) -> Result<Self, ScriptError> {
         let lua = Lua::new_with(StdLib::TABLE | StdLib::STRING | StdLib::MATH, LuaOptions::default())
-            .map_err(|error| describe(&error, script, limits, None))?;
+            .map_err(|error| describe(&error, script.function(), limits, None))?;
         let budget = Arc::new(Budget::new());
         let state = Self::build(lua, budget, script);
-        state.map_err(|error| describe(&error, script, limits, None))
+        state.map_err(|error| describe(&error, script.function(), limits, None))
     }
 
     /// Installs the library, rewrites and compiles the source, and starts the hook.
@@ -119,7 +119,7 @@ impl State {
     ) -> Result<Vec<Returned>, ScriptError> {
         self.budget.start(limits);
         let values = self.run(script, limits, args).map_err(|failure| match failure {
-            Failure::Lua(error) => describe(&error, script, limits, Some(&self.budget)),
+            Failure::Lua(error) => describe(&error, script.function(), limits, Some(&self.budget)),
             Failure::Script(error) => error,
         })?;
         let mut values = values.into_iter();
@@ -127,7 +127,7 @@ impl State {
             .map(|_| convert_result(&self.lua, values.next().unwrap_or(LuaValue::Nil), limits))
             .collect::<Result<Vec<_>, _>>();
         results.map_err(|error| match error {
-            EncodeError::Lua(error) => describe(&error, script, limits, Some(&self.budget)),
+            EncodeError::Lua(error) => describe(&error, script.function(), limits, Some(&self.budget)),
             EncodeError::TooLarge(_) => ScriptError::Memory {
                 function: script.function().to_owned(),
                 line: None,
@@ -200,21 +200,6 @@ fn with_arguments(source: &str) -> String {
     format!("local {}, {} = ...; {source}", order::ORDERED, concat::DOTS)
 }
 
-/// Compiles a source as text. Binary chunks are rejected, because Lua does not verify them.
-fn load(lua: &Lua, source: &str) -> mlua::Result<Function> {
-    lua.load(source).set_name("=<string>").set_mode(ChunkMode::Text).into_function()
-}
-
-/// Checks in a temporary state that the source compiles.
-///
-/// # Errors
-/// The source is not valid Lua 5.1.
-pub(super) fn check_syntax(script: &Script) -> Result<(), ScriptError> {
-    let checked = Lua::new_with(StdLib::NONE, LuaOptions::default())
-        .and_then(|lua| load(&lua, &jump::rewrite(script.source())).map(|_| ()));
-    checked.map_err(|error| describe(&error, script, &Limits::default(), None))
-}
-
 /// The error of a run: one of Lua, still to be described, or one that is described already.
 enum Failure {
     Lua(mlua::Error),
@@ -237,23 +222,4 @@ fn convert_result(lua: &Lua, value: LuaValue, limits: &Limits) -> Result<Returne
         LuaValue::Table(table) => Returned::Table(to_json(lua, &table, limits.memory_bytes)?),
         value => Returned::Other(value.type_name()),
     })
-}
-
-/// Converts an error of Lua to a [`ScriptError`]. The budget decides first, because a script can
-/// replace the message of a limit.
-fn describe(error: &mlua::Error, script: &Script, limits: &Limits, budget: Option<&Budget>) -> ScriptError {
-    let function = script.function().to_owned();
-    let (line, message) = split_position(&library::message(error));
-    if budget.is_some_and(Budget::is_exceeded) {
-        let line = budget.and_then(Budget::line).or(line);
-        return ScriptError::Timeout { function, line, limit: limits.time };
-    }
-    match library::root_cause(error) {
-        mlua::Error::SyntaxError { .. } => ScriptError::Syntax { function, line, message },
-        mlua::Error::MemoryError(_) => ScriptError::Memory { function, line, limit_bytes: limits.memory_bytes },
-        _ if budget.is_some_and(Budget::is_out_of_memory) => {
-            ScriptError::Memory { function, line, limit_bytes: limits.memory_bytes }
-        }
-        _ => ScriptError::Runtime { function, line, message },
-    }
 }

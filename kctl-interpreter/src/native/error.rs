@@ -4,9 +4,8 @@ use crate::{dependency::InvalidDependencyError, operation::Operation, typed::Dec
 
 /// The error of a native rule.
 ///
-/// The messages are those of Karmada, or begin with them, so that a search finds what is written
-/// about them. No error is worth a retry with the same inputs: the object, the reported status or
-/// the installation must change.
+/// The messages equal Karmada's, or begin with them, so that a search finds what is written about them. No error is
+/// worth a retry with the same inputs: the object, the reported status or the installation must change.
 ///
 /// ```
 /// use kctl_interpreter::{native, operation::{Object, Operation}};
@@ -66,8 +65,7 @@ pub enum NativeError {
     },
     /// A field that the rule reads has another JSON type than Kubernetes gives it.
     ///
-    /// The message is that of `NestedFieldNoCopy` in
-    /// `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`.
+    /// The message comes from `NestedFieldNoCopy` in `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`.
     #[error("{path} accessor error: {value} is of the type {found}, expected {expected}")]
     #[non_exhaustive]
     FieldOfOtherType {

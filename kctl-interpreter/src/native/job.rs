@@ -65,17 +65,17 @@ pub(super) fn dependencies(object: &Value) -> Result<Vec<DependentReference>> {
     pod_template::dependencies_of("Job", object)
 }
 
-/// Returns the object with a status made from those of all clusters (`ParsingJobStatus` in
-/// Karmada's `pkg/util/helper/job.go`).
+/// Returns the object with a status made from the statuses of all clusters (`ParsingJobStatus` in Karmada's
+/// `pkg/util/helper/job.go`).
 ///
-/// A Job that is finished already stays as it is. Otherwise:
+/// A Job that is finished already is returned unchanged. Otherwise:
 ///
 /// - `active`, `succeeded` and `failed` are sums.
 /// - The condition `Failed` names the clusters in which the Job failed.
 /// - The condition `Complete` appears once the Job is complete in every cluster.
 ///   `SuccessCriteriaMet` is added if every cluster has it.
-/// - `startTime` of the object stays. Without one it becomes the earliest time, once every cluster
-///   has started the Job.
+/// - `startTime` of the object is kept. Without one it becomes the earliest time, once every cluster has started the
+///   Job.
 /// - `completionTime` becomes the latest time, once every cluster has one.
 ///
 /// New conditions carry the time of the wall clock, so the result is not the same for each call.
@@ -177,8 +177,8 @@ impl JobTotals {
     }
 }
 
-/// Returns the type of the condition by which a Job is finished: `Complete` or `Failed`, whichever
-/// comes first in the list (`GetJobFinishedStatus` in Karmada's `pkg/util/helper/job.go`).
+/// Returns the type of the condition that makes a Job finished: `Complete` or `Failed`, whichever comes first in the
+/// list (`GetJobFinishedStatus` in Karmada's `pkg/util/helper/job.go`).
 fn finished_condition(conditions: &[Value]) -> Option<&str> {
     let is_end = |condition: &&Value| is_true(condition, "Complete") || is_true(condition, "Failed");
     conditions.iter().find(is_end).and_then(|condition| condition["type"].as_str())

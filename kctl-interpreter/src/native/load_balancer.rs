@@ -51,8 +51,7 @@ struct Address {
 }
 
 impl Address {
-    /// Returns the parts by which entries are compared. The flags before hostname and mode put
-    /// empty ones last.
+    /// Returns the parts that identify an entry. The flags before hostname and mode put empty ones last.
     fn key(&self) -> (bool, &str, &str, bool, &str) {
         let text = |field: &str| self.ingress.get(field).and_then(Value::as_str);
         let (hostname, mode) = (text("hostname").unwrap_or_default(), text("ipMode"));

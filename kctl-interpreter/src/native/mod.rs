@@ -1,10 +1,9 @@
 //! Rules for the built-in kinds of Kubernetes: the last layer of the chain, which needs no
 //! installation.
 //!
-//! Each kind has its own file, and `RULES` is the table of kinds and operations. The rules are
-//! those of Karmada (`pkg/resourceinterpreter/default/native`), and a test compares them with
-//! answers that the real code gave. A kind matches by its exact group, version and kind: `apps/v1
-//! Deployment` has rules, `apps/v1beta1 Deployment` does not.
+//! Each kind has its own file, and `RULES` is the table of kinds and operations. The rules come from Karmada
+//! (`pkg/resourceinterpreter/default/native`), and a test compares them with answers that the real code gave. A kind
+//! matches by its exact group, version and kind: `apps/v1 Deployment` has rules, `apps/v1beta1 Deployment` does not.
 //!
 //! | kind | replicas | revised field | retain | aggregate | status | health | dependencies |
 //! |---|---|---|---|---|---|---|---|
@@ -31,8 +30,8 @@
 //!
 //! A rule that looks inside an object converts it to its Go type, as Karmada does. Where such a
 //! rule changes the object, the result is written back from that type: unknown fields are gone, and
-//! some empty ones appear. Rules that only copy a field, such as those of `Retain` except for Pods,
-//! leave the rest of the object as it is.
+//! some empty ones appear. Rules that only copy a field, such as `Retain` except for Pods, leave the rest of the object
+//! as it is.
 //!
 //! Most programs use these rules through [`Chain::native`](crate::chain::Chain::native). Call
 //! [`interpret`] to run them without a chain, for example in a test:
@@ -103,8 +102,8 @@ struct Rules {
     revised: Option<&'static str>,
     /// `Retain`: takes the desired and the observed object, and returns the changed desired one.
     retain: Option<fn(Value, &Value) -> Result<Value>>,
-    /// `AggregateStatus`: returns the object with a status made from those of the member clusters.
-    /// An object whose status would not change is returned as it was given.
+    /// `AggregateStatus`: returns the object with a status made from the statuses of the member clusters. An object
+    /// whose status would not change is returned as it was given.
     aggregate: Option<fn(Value, Items<'_>) -> Result<Value>>,
     /// `InterpretStatus`; without a rule the whole `status` is the answer.
     status: Option<fn(&Value) -> Result<Value>>,
@@ -312,7 +311,7 @@ pub fn interpret(operation: Operation, inputs: &Inputs) -> Result<Value> {
 /// ```
 ///
 /// # Errors
-/// The same as those of [`interpret`].
+/// The same errors as [`interpret`].
 pub fn interpret_owned(operation: Operation, mut inputs: Inputs) -> Result<Value> {
     let desired = inputs.desired.take().map(Cow::Owned);
     interpret_object(operation, desired.or_else(|| inputs.observed.as_ref().map(Cow::Borrowed)), &(&inputs).into())

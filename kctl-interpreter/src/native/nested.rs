@@ -1,10 +1,9 @@
 //! Access to fields of an object by path, by the rules of
 //! `k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/helpers.go`.
 //!
-//! The functions work on the JSON as it is, without a Go type. A path that leads nowhere gives
-//! `None`; a value of another JSON type is an error in Go's words, because Karmada returns it to
-//! the user. Each function is named after its Go counterpart: [`int64`] is `NestedInt64`, [`slice`]
-//! is `NestedSlice`.
+//! The functions work on the JSON as it is, without a Go type. A missing path gives `None`. A value of another JSON
+//! type is an error in Go's words, because Karmada returns it to the user. Each function is named after its Go
+//! counterpart: [`int64`] is `NestedInt64`, [`slice`] is `NestedSlice`.
 
 use serde_json::{Map, Value};
 

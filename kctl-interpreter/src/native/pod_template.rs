@@ -49,9 +49,9 @@ pub(super) const REFERENCES: Parts = &[
 /// and has no node requirements.
 ///
 /// Use it in a function for `InterpretReplica` of a custom resource with a Pod template. Requests
-/// of all containers are added up, limits stand in for requests that are absent, and the overhead
-/// is added. The node claim has the node selector, the required node affinity and the tolerations.
-/// `namespace` and `priority_class_name` of the result stay empty.
+/// of all containers are added up, limits replace requests that are absent, and the overhead is added. The node claim
+/// has the node selector, the required node affinity and the tolerations. `namespace` and `priority_class_name` of the
+/// result are empty.
 ///
 /// ```
 /// use kctl_interpreter::native::pod_requirements;

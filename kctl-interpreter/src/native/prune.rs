@@ -108,14 +108,14 @@ fn prune_service_account(object: &mut Value) -> Result<()> {
 /// Removes `spec.clusterIP` and `spec.clusterIPs`, which each cluster allocates. A headless Service
 /// keeps its `None`.
 fn prune_service(object: &mut Value) {
-    // A headless Service has the `clusterIP` `None`, and must stay headless.
+    // A headless Service has the `clusterIP` `None`, and must remain headless.
     if nested::string(object, &["spec", "clusterIP"]).ok().flatten().is_some_and(|ip| ip != "None") {
         nested::remove(object, &["spec", "clusterIP"]);
         nested::remove(object, &["spec", "clusterIPs"]);
     }
 }
 
-/// Removes the annotation by which the scheduler of a cluster selected a node for the volume.
+/// Removes the annotation that the scheduler of a cluster set to select a node for the volume.
 fn prune_claim(object: &mut Value) {
     let path = ["metadata", "annotations", "volume.kubernetes.io/selected-node"];
     if nested::string(object, &path).ok().flatten().is_some_and(|node| !node.is_empty()) {

@@ -46,7 +46,7 @@ pub(super) fn is_healthy(object: &Value) -> Result<bool> {
         && set.number("/status/availableReplicas") >= updated)
 }
 
-/// The parts of the object that [`dependencies`] needs beside the Pod template: the names of
+/// The parts of the object that [`dependencies`] needs in addition to the Pod template: the names of
 /// `spec.volumeClaimTemplates`.
 const CLAIM_NAMES: Parts = &[
     ("StatefulSet", &["spec"]),

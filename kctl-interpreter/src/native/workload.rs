@@ -1,10 +1,9 @@
 //! Collecting and summing the counters of workloads: Deployments, `ReplicaSet`s, `StatefulSet`s and
 //! `DaemonSet`s.
 //!
-//! A member cluster's status is collected together with two generations: that of the member's
-//! object, and that of the control plane's object from which it was made. By both, aggregation
-//! knows whether the sums describe the latest `spec`. The Go types of these statuses are in
-//! Karmada's `pkg/resourceinterpreter/default/native/status_type.go`.
+//! A member cluster's status is collected with two generations: the member object's, and the generation of the control
+//! plane's object that it was made from. By both, aggregation knows whether the sums describe the latest `spec`. The Go
+//! types of these statuses are in Karmada's `pkg/resourceinterpreter/default/native/status_type.go`.
 
 use serde_json::{Map, Value};
 
@@ -14,8 +13,7 @@ use crate::{
     typed::{Parts, Typed},
 };
 
-/// The fields by which the health of a workload is decided: counters of the status, the generation
-/// and `spec.replicas`.
+/// The fields that decide the health of a workload: counters of the status, the generation and `spec.replicas`.
 pub(super) const HEALTH: Parts = &[
     ("ObjectMeta", &["generation"]),
     ("DaemonSetSpec", &[]),
@@ -28,7 +26,7 @@ pub(super) const HEALTH: Parts = &[
 /// object was made (`ResourceTemplateGenerationAnnotationKey` in Karmada's `work/v1alpha2`).
 const TEMPLATE_GENERATION: &str = "resourcetemplate.karmada.io/generation";
 
-/// The fields of one kind, and how its rules differ from those of the others.
+/// The fields of one kind, and how its rules differ from the rules of the others.
 pub(super) struct Counters {
     /// The name of the kind and of its Go type.
     pub(super) kind: &'static str,
@@ -55,7 +53,7 @@ pub(super) enum Quirk {
     /// returned.
     ReadsAnnotationFirst,
     /// The template generation of a member cluster is compared with the generation of the member's
-    /// object, and not with that of the control plane's object.
+    /// object, and not with the generation of the control plane's object.
     ComparesMemberGeneration,
     /// An object counts as changed if its status has more than counters.
     ComparesWholeStatus,
@@ -121,8 +119,7 @@ fn template_generation(object: &Value) -> Result<i64> {
 /// `observedGeneration` becomes the generation of the object once every cluster has caught up,
 /// including those that have not reported. A cluster has caught up if its controller observed the
 /// latest member object, and that object was made from the latest template. Without any item the
-/// condition holds. Other fields of the status stay, and an unchanged object is returned as it was
-/// given.
+/// condition holds. Other fields of the status are kept, and an unchanged object is returned as it was given.
 pub(super) fn aggregate(counters: &Counters, object: Value, items: Items<'_>) -> Result<Value> {
     let items = items.unwrap_or_default();
     let mut typed = Typed::from_object(counters.kind, &object).map_err(NativeError::object(counters.kind))?;

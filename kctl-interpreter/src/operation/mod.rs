@@ -4,7 +4,10 @@ mod result;
 
 use std::{fmt, str::FromStr};
 
-use serde::{Serialize, de::DeserializeOwned};
+use serde::{
+    Serialize,
+    de::{self, DeserializeOwned},
+};
 use serde_json::{Map, Value};
 
 pub use self::result::{AggregatedStatusItem, Component, DependentReference, NodeClaim, ReplicaRequirements, Replicas};
@@ -12,9 +15,9 @@ use crate::kind::Gvk;
 
 /// An operation as a value, for tables and for names that are read at run time.
 ///
-/// Use the types with the same names, such as [`InterpretHealth`], if the operation is known when the program is compiled: they
-/// check the types of inputs and outputs. All but `Prune` are constants of Karmada's `config.karmada.io/v1alpha1`
-/// (`InterpreterOperation`).
+/// Use the types with the same names, such as [`InterpretHealth`], if the operation is known when the program is
+/// compiled. They check the types of inputs and outputs. All but `Prune` are constants of Karmada's
+/// `config.karmada.io/v1alpha1` (`InterpreterOperation`).
 ///
 /// ```
 /// use kctl_interpreter::operation::Operation;
@@ -60,7 +63,7 @@ impl Operation {
         Self::Prune,
     ];
 
-    /// Returns the name, which is that of the variant; Karmada writes it in requests and rules.
+    /// Returns the name, which is the variant's; Karmada writes it in requests and rules.
     pub fn name(self) -> &'static str {
         match self {
             Self::InterpretReplica => InterpretReplica::NAME,
@@ -132,7 +135,8 @@ impl Inputs {
         self.desired.as_ref().or(self.observed.as_ref())
     }
 
-    /// Returns the kind of [`Inputs::object`], by which layers look up their rules; all parts are empty without an object.
+    /// Returns the kind of [`Inputs::object`], which layers use to look up their rules; all parts are empty without an
+    /// object.
     pub fn kind(&self) -> Gvk {
         self.object().map_or_else(|| Gvk::from_object(&Value::Null), Gvk::from_object)
     }
@@ -208,9 +212,15 @@ pub trait Op: Send + Sync + 'static {
     /// Converts the JSON result of a layer to an output.
     ///
     /// # Errors
-    /// The field [`Op::FIELD`] is missing, or has another type.
-    fn decode(mut result: Value) -> Result<Self::Output, serde_json::Error> {
-        let output = if Self::FIELD.is_empty() { result } else { result[Self::FIELD].take() };
+    /// The result is not an object, or its field [`Op::FIELD`] is missing or has another type.
+    fn decode(result: Value) -> Result<Self::Output, serde_json::Error> {
+        if Self::FIELD.is_empty() {
+            return serde_json::from_value(result);
+        }
+        let Value::Object(mut fields) = result else {
+            return Err(de::Error::custom(format_args!("expected an object with the field `{}`", Self::FIELD)));
+        };
+        let Some(output) = fields.remove(Self::FIELD) else { return Err(de::Error::missing_field(Self::FIELD)) };
         serde_json::from_value(output)
     }
 }
@@ -324,4 +334,24 @@ pub(crate) fn field(operation: Operation, output: Value) -> Value {
     };
     // `json!` would copy `output`.
     Value::Object(Map::from_iter([(name.to_owned(), output)]))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn result_without_the_field_is_an_error() {
+        for malformed in [json!(true), json!([]), json!(null), json!({}), json!({ "health": true })] {
+            assert!(InterpretHealth::decode(malformed.clone()).is_err(), "{malformed}");
+            assert!(ReviseReplica::decode(malformed.clone()).is_err(), "{malformed}");
+            assert!(InterpretComponent::decode(malformed.clone()).is_err(), "{malformed}");
+        }
+        let error = InterpretHealth::decode(json!([])).unwrap_err();
+        assert_eq!(error.to_string(), "expected an object with the field `healthy`");
+        assert_eq!(InterpretComponent::decode(json!({ "components": null })).unwrap(), None);
+        assert_eq!(InterpretStatus::decode(json!({ "status": null })).unwrap(), Value::Null);
+    }
 }

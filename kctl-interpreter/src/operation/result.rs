@@ -34,7 +34,7 @@ pub struct Replicas {
     pub requirements: Option<ReplicaRequirements>,
 }
 
-/// The requirements of one replica, by which Karmada's scheduler estimates how many replicas fit into a cluster.
+/// The requirements of one replica, from which Karmada's scheduler estimates how many replicas fit into a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReplicaRequirements {

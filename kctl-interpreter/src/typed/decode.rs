@@ -16,8 +16,7 @@ use super::{
 };
 use crate::quantity::{self, QuantityError};
 
-/// The error of a value that does not have its type. The messages are close to those of Go, which
-/// do not name the field.
+/// The error of a value that does not have its type. The messages are close to Go's, which do not name the field.
 #[derive(Debug, thiserror::Error)]
 #[error("{field}: {problem}", field = if field.is_empty() { "the object" } else { field })]
 pub(crate) struct DecodeError {
@@ -63,7 +62,7 @@ enum Rules {
 
 /// Fields to keep, by struct. A struct that is not listed keeps all fields.
 ///
-/// Fields that are not kept are checked all the same, which costs a fraction of decoding them.
+/// Fields that are not kept are also checked, which costs a fraction of decoding them.
 pub(crate) type Parts = &'static [(&'static str, &'static [&'static str])];
 
 /// Decodes an object (`fromUnstructured` in `k8s.io/apimachinery/pkg/runtime/converter.go`).

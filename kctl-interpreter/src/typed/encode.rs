@@ -13,8 +13,8 @@ pub(super) fn encode(r#type: &Type, mut value: Value) -> Value {
     value
 }
 
-/// Encodes a value in place, by removing the fields that are left out. Most fields stay, so this
-/// takes a third of the time that building a new value takes.
+/// Encodes a value in place, by removing the fields that are left out. Most fields are kept, so this takes a third of
+/// the time that building a new value takes.
 fn encode_in_place(r#type: &Type, value: &mut Value) {
     match (r#type, value) {
         (Type::Pointer(inner), value) => encode_in_place(inner, value),

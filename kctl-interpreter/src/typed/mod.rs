@@ -7,8 +7,8 @@
 //! behaves. The table replaces the generated types of k8s-openapi, which treat absent and empty
 //! fields in another way.
 //!
-//! A conversion has two halves: `decode` reads with the rules of one of Go's two decoders, and
-//! `encode` writes with those of `runtime.DefaultUnstructuredConverter`.
+//! A conversion has two halves: `decode` reads with the rules of one of Go's two decoders, and `encode` writes with the
+//! rules of `runtime.DefaultUnstructuredConverter`.
 
 mod decode;
 mod encode;
@@ -119,8 +119,7 @@ impl Typed {
         self.at(pointer).as_array().map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the decoded value, to be put into another one. Use [`Typed::into_object`] for a
-    /// result.
+    /// Returns the decoded value, to be put into another value. Use [`Typed::into_object`] for a result.
     pub(crate) fn into_value(self) -> Value {
         self.value
     }

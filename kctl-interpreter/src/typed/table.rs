@@ -34,8 +34,7 @@ pub(crate) enum Type {
     Struct(&'static str),
 }
 
-/// A field of a struct. Fields of embedded structs are among those of the outer struct, as in their
-/// JSON.
+/// A field of a struct. Fields of embedded structs are listed with the fields of the outer struct, as in their JSON.
 #[derive(Debug)]
 pub(super) struct Field {
     pub(super) name: &'static str,
@@ -60,8 +59,8 @@ pub(super) enum Omitted {
 ///
 /// A `?` after the name of a field is `omitempty`, and `!` is `omitzero`. Before a type, `*` is a
 /// pointer, `[]` a slice and `{}` a map with string keys. `tests/interop/karmada-types` prints the
-/// lines by reflection over the versions of `k8s.io/api` and `sigs.k8s.io/mcs-api` with which
-/// Karmada is built, not those of the embedded API server.
+/// lines by reflection over the versions of `k8s.io/api` and `sigs.k8s.io/mcs-api` that Karmada is built with, which
+/// may differ from the embedded API server's.
 const TYPES: &str = include_str!("types.txt");
 
 fn lines() -> impl Iterator<Item = &'static str> {

@@ -149,7 +149,7 @@ pub struct ConfigurationError {
 }
 
 /// Checks an object by the rules of Karmada's validating webhook
-/// (`validateWebhook` in `pkg/webhook/configuration/validating.go`), and those of Kubernetes that it uses
+/// (`validateWebhook` in `pkg/webhook/configuration/validating.go`), and the rules of Kubernetes that it uses
 /// (`apiserver/pkg/util/webhook/validation.go`).
 ///
 /// Call it in a test of a hand-written configuration. [`Configuration::object`] calls it itself.

@@ -121,7 +121,7 @@ pub fn routes(rules: Vec<Rule>, metrics: &Metrics, options: &WebhookOptions) -> 
     Ok(Shared::new(functions(rules)?, metrics, options).routes())
 }
 
-/// Returns the table of rules, all of which must be for operations that Karmada sends to webhooks.
+/// Returns the table of rules, which must all be for operations that Karmada sends to webhooks.
 fn functions(rules: Vec<Rule>) -> Result<Functions, WebhookError> {
     if let Some(about) = rules.iter().map(Rule::function_info).find(|about| about.operation == Operation::Prune) {
         let (name, location, operation) = (about.name, about.location(), about.operation);

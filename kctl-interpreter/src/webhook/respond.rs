@@ -6,12 +6,11 @@
 use std::{error::Error, sync::Arc};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use kctl_webhook::server::uid_of;
+use kctl_webhook::server::{self, uid_of};
 use serde_json::Value;
 
 use super::{
     metrics::{Metrics, Running},
-    serve::RequestState,
     wire::{Request, RequestContext, Response},
 };
 use crate::{
@@ -29,6 +28,9 @@ use crate::{
 const BAD_REQUEST: u16 = 400;
 /// The code of a function that failed or panicked, and of an answer that can't be serialized.
 const INTERNAL_ERROR: u16 = 500;
+
+/// A request in progress. Its function is measured, not the request, so that durations have no waits.
+pub(super) type RequestState = server::RequestState<()>;
 
 pub(super) async fn respond(
     functions: &Functions,
@@ -149,9 +151,9 @@ fn error_response(error: &FunctionError) -> Response {
         FunctionError::Missing { .. } | FunctionError::InputMissing { .. } => {
             Response::failure(BAD_REQUEST, error_chain(error))
         }
-        FunctionError::Panicked { .. } | FunctionError::ObjectUnwritable { .. } => {
-            Response::failure(INTERNAL_ERROR, error_chain(error))
-        }
+        FunctionError::Panicked { .. }
+        | FunctionError::ObjectUnwritable { .. }
+        | FunctionError::AnswerInvalid { .. } => Response::failure(INTERNAL_ERROR, error_chain(error)),
     }
 }
 

@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use kctl_webhook::server::{self, Endpoint, RequestLimits, Routes};
+use kctl_webhook::server::{Endpoint, RequestLimits, Routes};
 
 use super::{
     Metrics, WebhookOptions,
     configuration::path_of,
-    respond::respond,
+    respond::{RequestState, respond},
     wire::{Response, ResponseContext},
 };
 use crate::function::Functions;
-
-/// A request in progress. Its function is measured, not the request, so that durations have no waits.
-pub(super) type RequestState = server::RequestState<()>;
 
 /// The state that all requests share.
 pub(super) struct Shared {

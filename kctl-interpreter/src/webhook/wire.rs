@@ -127,7 +127,7 @@ pub(super) struct Response {
     pub(super) successful: bool,
     /// The code and message.
     pub(super) status: Status,
-    /// The message for the log, if that of the response may contain values of the object.
+    /// The message for the log, if the response's message may contain values of the object.
     #[serde(skip)]
     pub(super) logged: Option<String>,
     /// A JSON patch in base64, always together with its type.
@@ -177,8 +177,8 @@ impl Response {
         Self { status: Status { message, code }, ..Self::default() }
     }
 
-    /// Creates an unsuccessful response for something that can't be read. The log gets no `error`: that of a deserializer
-    /// quotes the value, which may be a password.
+    /// Creates an unsuccessful response for something that can't be read. The log gets no `error`: an error of a
+    /// deserializer quotes the value, which may be a password.
     pub(super) fn decode_failure(what: &str, error: &dyn std::fmt::Display) -> Self {
         let logged = Some(format!("{what}; the response has the reason"));
         Self { logged, ..Self::failure(StatusCode::BAD_REQUEST.as_u16(), format!("{what}: {error}")) }

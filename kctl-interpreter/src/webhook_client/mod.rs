@@ -6,11 +6,10 @@
 //! rule, sends a `ResourceInterpreterContext` to it, verifies the response, and applies its patch.
 //! The module [`webhook`](crate::webhook) is the other side: it serves such requests.
 //!
-//! Requests, checks and error messages are those of Karmada's own client
-//! (`pkg/resourceinterpreter/customized/webhook`), so that users find what is written about them.
-//! The differences:
+//! Requests, checks and error messages are the same as in Karmada's own client
+//! (`pkg/resourceinterpreter/customized/webhook`), so that users find what is written about them. The differences:
 //!
-//! - A redirect is followed to https only, and the certificate must be that of the called host.
+//! - A redirect is followed to https only, and the certificate must be valid for the called host.
 //! - A webhook without a timeout gets [`TIMEOUT_DEFAULT`], as Karmada documents. Its code sets no
 //!   timeout.
 //! - A response has at most [`RESPONSE_LEN_MAX`] bytes, and a patch has bounded copies and
@@ -87,7 +86,7 @@ impl std::fmt::Debug for Webhooks {
 }
 
 struct ConfiguredWebhook {
-    /// The full name `configuration/webhook`, by which errors name it.
+    /// The full name `configuration/webhook`, that errors use.
     name: String,
     /// The operations and kinds for which the webhook is called.
     rules: Vec<configuration::RuleSelector>,
@@ -105,8 +104,8 @@ impl Webhooks {
     /// Creates the layer from configurations, each as the JSON of its object.
     ///
     /// `services` looks up Services of the control plane, for webhooks with `clientConfig.service`.
-    /// It is called for each new connection. A webhook with an unusable address or CA bundle stays
-    /// in the layer, and each call of it fails, as in Karmada.
+    /// It is called for each new connection. A webhook with an unusable address or CA bundle is kept in the layer, and
+    /// each call of it fails, as in Karmada.
     ///
     /// ```
     /// use kctl_interpreter::webhook_client::Webhooks;
@@ -133,9 +132,9 @@ impl Webhooks {
     /// are invalid.
     ///
     /// Use it when a watch reports a change, and put the result into a
-    /// [`Registry`](crate::registry::Registry). The configurations replace those of this layer. A
-    /// webhook whose address, CA bundle, timeout and versions did not change keeps its open
-    /// connections. Webhooks of an invalid configuration are left out.
+    /// [`Registry`](crate::registry::Registry). The configurations replace this layer's. A webhook whose address, CA
+    /// bundle, timeout and versions did not change keeps its open connections. Webhooks of an invalid configuration are
+    /// left out.
     ///
     /// ```
     /// use kctl_interpreter::{chain::Layer, webhook_client::Webhooks, kind::Gvk, operation::Operation};

@@ -1,13 +1,13 @@
-//! Patches of responses: applies a JSON patch (RFC 6902) with the error messages of the Go library
+//! Patches of responses: applies a JSON patch (RFC 6902) with the rules and error messages of the Go library
 //! that Karmada uses (`applyPatch` in `pkg/resourceinterpreter/customized/webhook/customized.go`, by
 //! `github.com/evanphx/json-patch/v5`).
+//!
+//! More than RFC 6902 it accepts `null` as an empty patch, `test` of an absent key with null or without a value,
+//! negative indexes, leading zeros, and anything before the first slash of a path.
 
-use json_patch::{
-    AddOperation, CopyOperation, MoveOperation, PatchErrorKind, PatchOperation, RemoveOperation, ReplaceOperation,
-    TestOperation, jsonptr::Pointer,
-};
-use kctl_webhook::client::{CopyBudget, PATCH_OPERATIONS_MAX};
-use serde_json::Value;
+use json_patch::{PatchErrorKind, PatchOperation};
+use kctl_webhook::client::{CopyBudget, PATCH_OPERATIONS_MAX, normalize_operation};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::verify::WebhookReply;
@@ -35,78 +35,144 @@ pub(super) fn apply_patch(
         WebhookReply::Patch(patch) => patch,
     };
     let mut patched = object.clone();
-    if !patch.is_empty() {
-        let operations: Vec<PatchOperation> =
-            serde_json::from_slice(&patch).map_err(|error| format!("response.patch is no JSON patch: {error}"))?;
-        if operations.len() > PATCH_OPERATIONS_MAX {
-            let n_operations = operations.len();
-            return Err(format!("response.patch has {n_operations} operations, more than {PATCH_OPERATIONS_MAX}"));
+    let steps = decode_operations(&patch)?;
+    let is_empty = steps.is_empty();
+    let mut copies = CopyBudget::default();
+    for step in steps {
+        if Instant::now() >= until {
+            return Err("response.patch is not applied within the timeout of the webhook".into());
         }
-        let mut copies = CopyBudget::default();
-        for step in &operations {
-            if Instant::now() >= until {
-                return Err("response.patch is not applied within the timeout of the webhook".into());
-            }
-            if let PatchOperation::Copy(copy) = step {
-                let copied = patched.pointer(copy.from.as_str());
-                copies.charge(copied).map_err(|error| format!("response.patch copies too much: {error}"))?;
-            }
-            json_patch::patch(&mut patched, std::slice::from_ref(step))
-                .map_err(|error| patch_error_message(step, &error.kind, &patched))?;
-        }
-        if patched["kind"].as_str().is_none_or(str::is_empty) {
-            return Err(operation::kind_missing(object));
-        }
+        apply_operation(&mut patched, step, &mut copies)?;
+    }
+    if !is_empty && patched["kind"].as_str().is_none_or(str::is_empty) {
+        return Err(operation::kind_missing(object));
     }
     Ok(operation::field(operation, patched))
 }
 
+/// Returns the operations of a patch, each with the fields that it needs. `null` is an empty patch.
+fn decode_operations(patch: &[u8]) -> Result<Vec<Value>, String> {
+    if patch.is_empty() {
+        return Ok(Vec::new());
+    }
+    let undecodable = |problem: String| format!("response.patch is no JSON patch: {problem}");
+    let operations: Option<Vec<Value>> =
+        serde_json::from_slice(patch).map_err(|error| undecodable(error.to_string()))?;
+    let operations = operations.unwrap_or_default();
+    if operations.len() > PATCH_OPERATIONS_MAX {
+        let n_operations = operations.len();
+        return Err(format!("response.patch has {n_operations} operations, more than {PATCH_OPERATIONS_MAX}"));
+    }
+    for (idx, operation) in operations.iter().enumerate() {
+        let missing = match operation["op"].as_str() {
+            Some("add" | "replace") if operation.get("value").is_none() => "value",
+            Some("move" | "copy") if !operation["from"].is_string() => "from",
+            Some("add" | "replace" | "move" | "copy" | "remove" | "test") if !operation["path"].is_string() => "path",
+            Some("add" | "replace" | "move" | "copy" | "remove" | "test") => continue,
+            _ => return Err(undecodable(format!("[{idx}]: unsupported operation {}", operation["op"]))),
+        };
+        return Err(undecodable(format!("[{idx}]: missing field `{missing}`")));
+    }
+    Ok(operations)
+}
+
+/// Applies one operation. After an error, the document may be half changed.
+fn apply_operation(document: &mut Value, sent: Value, copies: &mut CopyBudget) -> Result<(), String> {
+    let name = string(&sent, "op");
+    let fields = if name == "move" || name == "copy" { &["from", "path"][..] } else { &["path"] };
+    for field in fields {
+        let place = string(&sent, field);
+        if !place.is_empty() && !place.contains('/') {
+            return Err(format!("{name} operation does not apply: doc is missing path: \"{place}\": missing value"));
+        }
+    }
+    if name == "move" {
+        return apply_move(document, &sent);
+    }
+    let path = string(&sent, "path");
+    let step = decode_operation(normalize_operation(document, sent))?;
+    match &step {
+        // An absent key equals null; an absent item of a list is an error.
+        PatchOperation::Test(test) if test.value.is_null() && is_absent_key(document, test.path.as_str()) => {
+            return Ok(());
+        }
+        PatchOperation::Copy(copy) => {
+            let copied = document.pointer(copy.from.as_str());
+            copies.charge(copied).map_err(|error| format!("response.patch copies too much: {error}"))?;
+        }
+        _ => {}
+    }
+    json_patch::patch(document, std::slice::from_ref(&step))
+        .map_err(|error| patch_error_message(&step, &path, &error.kind, document))
+}
+
+/// Moves a value. The index of its new place counts without it.
+fn apply_move(document: &mut Value, sent: &Value) -> Result<(), String> {
+    let (from, path) = (string(sent, "from"), string(sent, "path"));
+    if from.is_empty() {
+        return Err("unable to move entire document to another path: invalid state detected".into());
+    }
+    let remove = decode_operation(normalize_operation(document, json!({ "op": "remove", "path": from })))?;
+    let moved = document.pointer_mut(remove.path().as_str()).map(Value::take);
+    let moved = moved.ok_or_else(|| move_error_message("move", &from, &path, &PatchErrorKind::InvalidFromPointer))?;
+    let mut add = json!({ "op": "add", "path": path });
+    add["value"] = moved;
+    let failed = |error: json_patch::PatchError| move_error_message("move", &from, &path, &error.kind);
+    json_patch::patch(document, &[remove]).map_err(failed)?;
+    let add = decode_operation(normalize_operation(document, add))?;
+    json_patch::patch(document, &[add]).map_err(failed)
+}
+
+fn decode_operation(operation: Value) -> Result<PatchOperation, String> {
+    serde_json::from_value(operation).map_err(|error| format!("response.patch is no JSON patch: {error}"))
+}
+
+/// Returns a string of an operation; empty if it is absent.
+fn string(operation: &Value, field: &str) -> String {
+    operation[field].as_str().unwrap_or_default().to_owned()
+}
+
+/// Returns `true` if the parent of a path is an object without its key.
+fn is_absent_key(document: &Value, path: &str) -> bool {
+    let parent = path.rsplit_once('/').and_then(|(parent, _key)| document.pointer(parent));
+    parent.is_some_and(Value::is_object) && document.pointer(path).is_none()
+}
+
 /// Returns the message of an operation that does not apply to a document, as `evanphx/json-patch`
-/// words it.
-fn patch_error_message(operation: &PatchOperation, kind: &PatchErrorKind, document: &Value) -> String {
-    let has_parent = |path: &Pointer| has_parent(document, path.as_str());
+/// words it. `path` is the path as it was sent.
+fn patch_error_message(operation: &PatchOperation, path: &str, kind: &PatchErrorKind, document: &Value) -> String {
+    let has_parent = has_parent(document, operation.path().as_str());
     match operation {
-        PatchOperation::Test(TestOperation { path, .. }) if has_parent(path) => {
-            format!("testing value {path} failed: test failed")
+        PatchOperation::Test(_) if has_parent => format!("testing value {path} failed: test failed"),
+        PatchOperation::Test(_) => format!("test operation does not apply: is missing path: {path}: missing value"),
+        PatchOperation::Add(_) if has_parent => {
+            format!("error in add for path: '{path}': {}", index_error_message(path))
         }
-        PatchOperation::Test(TestOperation { path, .. }) => {
-            format!("test operation does not apply: is missing path: {path}: missing value")
-        }
-        PatchOperation::Add(AddOperation { path, .. }) if has_parent(path) => {
-            format!("error in add for path: '{path}': {}", index_error_message(path.as_str()))
-        }
-        PatchOperation::Add(AddOperation { path, .. }) => {
+        PatchOperation::Add(_) => {
             format!("add operation does not apply: doc is missing path: \"{path}\": missing value")
         }
-        PatchOperation::Remove(RemoveOperation { path }) if has_parent(path) => {
-            let key = last(path.as_str());
+        PatchOperation::Remove(_) if has_parent => {
+            let key = last(path);
             format!("error in remove for path: '{path}': unable to remove nonexistent key: {key}: missing value")
         }
-        PatchOperation::Remove(RemoveOperation { path }) => {
+        PatchOperation::Remove(_) => {
             format!("remove operation does not apply: doc is missing path: \"{path}\": missing value")
         }
-        PatchOperation::Replace(ReplaceOperation { path, .. }) => {
-            let missing = if has_parent(path) { "key" } else { "path" };
+        PatchOperation::Replace(_) => {
+            let missing = if has_parent { "key" } else { "path" };
             format!("replace operation does not apply: doc is missing {missing}: {path}: missing value")
         }
-        PatchOperation::Move(MoveOperation { from, path }) => {
-            move_error_message("move", from.as_str(), path.as_str(), kind)
-        }
-        PatchOperation::Copy(CopyOperation { from, path }) => {
-            move_error_message("copy", from.as_str(), path.as_str(), kind)
-        }
+        PatchOperation::Move(moved) => move_error_message("move", moved.from.as_str(), path, kind),
+        PatchOperation::Copy(copied) => move_error_message("copy", copied.from.as_str(), path, kind),
     }
 }
 
 /// Returns the message of a `move` or `copy` that does not apply.
 fn move_error_message(name: &str, from: &str, path: &str, kind: &PatchErrorKind) -> String {
-    match kind {
-        PatchErrorKind::InvalidFromPointer => {
-            format!("{name} operation does not apply: doc is missing from path: {from}: missing value")
-        }
-        PatchErrorKind::CannotMoveInsideItself => format!("error in {name} for path: '{path}': {kind}"),
-        _ => format!("{name} operation does not apply: doc is missing destination path: {path}: missing value"),
+    if matches!(kind, PatchErrorKind::InvalidFromPointer) {
+        return format!("{name} operation does not apply: doc is missing from path: {from}: missing value");
     }
+    format!("{name} operation does not apply: doc is missing destination path: {path}: missing value")
 }
 
 /// Returns `true` if the parent of a path is an object or a list, so that only the last part is
@@ -124,7 +190,7 @@ fn last(path: &str) -> &str {
 /// then.
 fn index_error_message(path: &str) -> String {
     let index = last(path);
-    if index.parse::<usize>().is_ok() {
+    if index.parse::<i64>().is_ok() {
         format!("Unable to access invalid index: {index}: invalid index referenced")
     } else {
         format!("value was not a proper array index: '{index}'")
@@ -133,8 +199,6 @@ fn index_error_message(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn soon() -> Instant {
@@ -161,6 +225,27 @@ mod tests {
             let answer = WebhookReply::Patch(patch.to_string().into_bytes());
             let answer = apply_patch(Operation::Retain, &object_of_spec(1), answer, soon()).unwrap();
             assert_eq!(answer["retained"], expected, "{patch}");
+        }
+    }
+
+    #[test]
+    fn forms_beyond_the_rfc_are_applied() {
+        let object = json!({ "kind": "A", "list": [1, 2, 3], "map": { "old": 1 } });
+        let list = |items: &Value| json!({ "kind": "A", "list": items, "map": { "old": 1 } });
+        for (patch, expected) in [
+            (json!(null), object.clone()),
+            (json!([{ "op": "test", "path": "/map/x", "value": null }]), object.clone()),
+            (json!([{ "op": "test", "path": "/map/x" }]), object.clone()),
+            (json!([{ "op": "replace", "path": "/list/-1", "value": 4 }]), list(&json!([1, 2, 4]))),
+            (json!([{ "op": "add", "path": "/list/-1", "value": 4 }]), list(&json!([1, 2, 3, 4]))),
+            (json!([{ "op": "remove", "path": "/list/01" }]), list(&json!([1, 3]))),
+            (json!([{ "op": "move", "from": "/list/-3", "path": "/list/-1" }]), list(&json!([2, 3, 1]))),
+            (json!([{ "op": "copy", "from": "/list/00", "path": "/list/-" }]), list(&json!([1, 2, 3, 1]))),
+            (json!([{ "op": "replace", "path": "object/list/0", "value": 0 }]), list(&json!([0, 2, 3]))),
+        ] {
+            let answer = WebhookReply::Patch(patch.to_string().into_bytes());
+            let answer = apply_patch(Operation::Retain, &object, answer, soon());
+            assert_eq!(answer, Ok(json!({ "retained": expected })), "{patch}");
         }
     }
 
@@ -208,6 +293,26 @@ mod tests {
                 json!([{ "op": "copy", "from": "/spec", "path": "/a/b" }]),
                 "copy operation does not apply: doc is missing destination path: /a/b: missing value",
             ),
+            (json!([{ "op": "test", "path": "/spec/replicas" }]), "testing value /spec/replicas failed: test failed"),
+            (
+                json!([{ "op": "test", "path": "/spec/list/7", "value": null }]),
+                "testing value /spec/list/7 failed: test failed",
+            ),
+            (
+                json!([{ "op": "add", "path": "/spec/list/-3", "value": 1 }]),
+                "error in add for path: '/spec/list/-3': Unable to access invalid index: -3: invalid index referenced",
+            ),
+            (
+                json!([{ "op": "move", "from": "/spec", "path": "/spec/a" }]),
+                "move operation does not apply: doc is missing destination path: /spec/a: missing value",
+            ),
+            (
+                json!([{ "op": "remove", "path": "spec" }]),
+                "remove operation does not apply: doc is missing path: \"spec\": missing value",
+            ),
+            (json!([{ "op": "add", "path": "/a" }]), "response.patch is no JSON patch: [0]: missing field `value`"),
+            (json!([{ "op": "merge", "path": "/a" }]), "response.patch is no JSON patch: [0]: unsupported operation"),
+            (json!([null]), "response.patch is no JSON patch: [0]: unsupported operation"),
             (json!([{ "op": "remove", "path": "/kind" }]), "Object 'Kind' is missing in the answer for A "),
             (json!({}), "response.patch is no JSON patch: "),
         ];

@@ -18,7 +18,7 @@ use crate::{
 pub(super) enum WebhookReply {
     /// The complete result, in the form that layers exchange.
     Whole(Value),
-    /// A JSON patch of the object; empty if the object stays as it is.
+    /// A JSON patch of the object; empty if the object is not changed.
     Patch(Vec<u8>),
 }
 
@@ -157,7 +157,7 @@ impl Response {
             },
             Operation::InterpretDependency => match self.dependencies {
                 Some(dependencies) => {
-                    dependency::verify(&dependencies)?;
+                    let dependencies = dependency::verify_and_canonicalize(dependencies)?;
                     canonical::write(&dependencies).map_err(CallError::Request)?
                 }
                 None => Value::Null,

@@ -47,6 +47,13 @@ fn protocol_violations_are_rejected_in_karmadas_words() {
             response(&json!({ "dependencies": [{ "kind": "Secret", "name": "a" }] })),
             "dependencies[0].apiVersion: Invalid value: \"\": missing required apiVersion",
         ),
+        (
+            InterpretDependency,
+            response(
+                &json!({ "dependencies": [{ "apiVersion": "v1", "kind": "Secret", "labelSelector": "app=web" }] }),
+            ),
+            "dependencies[0].labelSelector: Invalid value: \"app=web\"",
+        ),
         (InterpretReplica, response(&json!({ "replicas": 4.0 })), "the answer is not a ResourceInterpreterContext: "),
         (InterpretReplica, response(&json!({ "replicas": "4" })), "the answer is not a ResourceInterpreterContext: "),
         (
@@ -89,6 +96,11 @@ fn webhook_responses_are_converted_for_every_operation() {
         ),
         (InterpretComponent, json!({}), whole(json!({ "components": null }))),
         (InterpretDependency, json!({ "dependencies": [secret] }), whole(json!({ "dependencies": [secret] }))),
+        (
+            InterpretDependency,
+            json!({ "dependencies": [{ "apiVersion": "v1", "kind": "A", "labelSelector": { "matchLabels": {}, "new": 1 } }] }),
+            whole(json!({ "dependencies": [{ "apiVersion": "v1", "kind": "A", "labelSelector": {} }] })),
+        ),
         (InterpretDependency, json!({}), whole(json!({ "dependencies": null }))),
         (InterpretStatus, json!({ "rawStatus": [1] }), whole(json!({ "status": [1] }))),
         (InterpretHealth, json!({ "healthy": false }), whole(json!({ "healthy": false }))),

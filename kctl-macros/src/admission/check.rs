@@ -167,8 +167,8 @@ fn check_object_borrowed(ty: &Type, action: Action, help: &str, errors: &mut Err
 }
 
 /// Reports K0106 for a function that takes an object that its requests don't have. The object of a `connect` is an
-/// options object such as `PodExecOptions`, and a subresource other than `status` has its own kind; a function for
-/// them takes the request alone.
+/// options object such as `PodExecOptions`, and a subresource other than `status` has its own kind. A function for them
+/// takes the request alone.
 fn check_object_available(function: &Function, kind: &Type, options: &Options, errors: &mut Errors) {
     let (Some((at, word)), Some((action, _))) = (&options.other_object, &options.action) else { return };
     let what = format!("requests of {word} have an object of another kind");

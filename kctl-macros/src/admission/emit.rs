@@ -5,7 +5,7 @@
 //! fn rules(object: &Deployment) -> Result<()> { … }
 //! ```
 //!
-//! becomes the function itself, and beside it
+//! becomes the function itself, and in addition
 //!
 //! ```text
 //! struct rules {}

@@ -1,8 +1,8 @@
 //! The options of `#[admission]`: their names, their values, and which of them contradict each other.
 //!
-//! Names and values are those of `ValidatingWebhook` and `MutatingWebhook` in `admissionregistration.k8s.io/v1`, in
-//! snake case: `failure_policy = Ignore` is `failurePolicy: Ignore`. Defaults are those of the runtime, so an absent
-//! option emits nothing.
+//! Names and values follow `ValidatingWebhook` and `MutatingWebhook` in `admissionregistration.k8s.io/v1`, in snake
+//! case: `failure_policy = Ignore` is `failurePolicy: Ignore`. The runtime has the defaults, so an absent option emits
+//! nothing.
 
 use kctl_apimachinery::{labels, validation::is_qualified_name};
 use proc_macro2::TokenStream;
@@ -35,7 +35,7 @@ impl Action {
         }
     }
 
-    /// Returns the reference by which the function takes its object, as the help shows it.
+    /// Returns the reference type of the function's object parameter, as the help shows it.
     pub(super) fn reference(self) -> &'static str {
         match self {
             Self::Mutate => "&mut ",

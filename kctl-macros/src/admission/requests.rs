@@ -82,8 +82,8 @@ fn check_subresource(item: &Item, declared: &[Operation], subresources: &[Item],
     errors.push(&item.name, codes::CONTRADICTING_OPTIONS, &what, &help);
 }
 
-/// Reports `connect` and `delete` where no request has this operation. A `create` beside the `update` of a `status` is
-/// common in other programs, and harmless.
+/// Reports `connect` and `delete` where no request has this operation. A `create` in addition to the `update` of a
+/// `status` is common in other programs, and harmless.
 fn check_operation(item: &Item, subresources: &[Item], errors: &mut Errors) {
     let Some(operation @ (Operation::Connect | Operation::Delete)) = Operation::of(&item.text) else { return };
     let may_match = |subresource: &Item| row(subresource).is_none_or(|(_, own)| *own == Some(operation));

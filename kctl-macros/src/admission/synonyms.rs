@@ -1,4 +1,4 @@
-//! Words that people write instead of an option of `#[admission]`: those of kubebuilder's marker and of the API.
+//! Words that people write instead of an option of `#[admission]`: words of kubebuilder's marker and of the API.
 
 use syn::{Expr, Lit};
 
@@ -11,7 +11,7 @@ const MUTATE: [&str; 6] = ["default", "defaulter", "defaulting", "defaults", "mu
 /// Operations without `operations(…)`.
 const OPERATIONS: [&str; 4] = ["create", "update", "delete", "connect"];
 
-/// Returns `true` for a word that stands for an action: its help names the action.
+/// Returns `true` for a word that means an action: its help names the action.
 pub(super) fn is_action(name: &str) -> bool {
     VALIDATE.contains(&name) || MUTATE.contains(&name)
 }
@@ -39,7 +39,7 @@ pub(super) fn help(entry: &Entry, input: &Input) -> Option<String> {
     Some(help.to_owned())
 }
 
-/// Returns the help for operations that stand alone: the list of them.
+/// Returns the help for operations outside of a list: the list of them.
 fn operations(input: &Input) -> String {
     let names = input.options.iter().map(|entry| entry.name.to_string());
     let names: Vec<_> = names.filter(|name| OPERATIONS.contains(&name.as_str())).collect();

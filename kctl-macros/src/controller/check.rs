@@ -3,7 +3,7 @@
 //! | code | mistake |
 //! |---|---|
 //! | K0001–K0009 | the item: `check/item.rs` |
-//! | K0010, K0025 | an option without a value, or in the form of another one; the rules of `rbac`: `check/rbac.rs` |
+//! | K0010, K0025 | an option without a value, or in the form of another option; the rules of `rbac`: `check/rbac.rs` |
 //! | K0011 | an unknown option: `check/unknown_option.rs` |
 //! | K0012–K0016, K0028, K0049 | a relation and its parentheses: `check/relation.rs`, `check/relation_options.rs`, `check/primary.rs`, `check/verbs.rs`, `check/part.rs` |
 //! | K0017–K0020, K0026, K0027 | values: `check/values.rs` |
@@ -11,7 +11,7 @@
 //! | K0030 | not a kind: a spec, `DynamicObject`, or a struct without `#[resource]` |
 //! | K0119 | a callback with a wrong signature: `check/callbacks.rs` |
 //!
-//! The order is that of reading: the item first, then the options from left to right, then rules that compare
+//! The order is the order of reading: the item first, then the options from left to right, then rules that compare
 //! options.
 
 mod callbacks;
@@ -83,7 +83,12 @@ pub(super) fn check(input: &Input) -> Result<Model, Box<CheckErrors>> {
             let help =
                 "put it on `async fn name(object: Arc<Kind>, cx: Context<name>) -> Result<Action>` or on a struct";
             let word = item_keyword(tokens);
-            errors.push(word, codes::NOT_ON_A_CONTROLLER, "`#[controller]` goes on a function or a struct", help);
+            errors.push(
+                word,
+                codes::NOT_ON_A_CONTROLLER,
+                "`#[controller]` must be applied to a function or a struct",
+                help,
+            );
             None
         }
     };

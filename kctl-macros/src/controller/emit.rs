@@ -5,7 +5,7 @@
 //! async fn configs(config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> { … }
 //! ```
 //!
-//! becomes the function itself, and beside it
+//! becomes the function itself, and in addition
 //!
 //! ```text
 //! struct configs {}
@@ -162,8 +162,8 @@ fn cluster_alias(index: usize, relation: &Relation) -> Option<Ident> {
     relation.cluster().map(|path| format_ident!("__M{index}", span = path.span()))
 }
 
-/// Returns the builder's call for the cluster of a relation. Owned kinds need none: the builder puts them beside the
-/// primary.
+/// Returns the builder's call for the cluster of a relation. Owned kinds need none: the builder puts them in the
+/// primary's cluster.
 fn cluster_call(index: usize, relation: &Relation) -> Option<TokenStream> {
     if let Some(alias) = cluster_alias(index, relation) {
         return Some(quote_spanned!(alias.span()=> .on_cluster::<#alias>()));

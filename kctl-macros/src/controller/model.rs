@@ -52,9 +52,9 @@ pub(super) struct Signature {
     pub(super) result: Span,
 }
 
-/// An option of the controller that is not a relation. `word` is its name in the attribute, which is also the name of
-/// the method of `SpecBuilder` that `emit/calls.rs` calls: a number or a duration needs no further arm there. The call
-/// has the span of the word, where rustc shows a value of another type.
+/// An option of the controller that is not a relation. `word` is its name in the attribute, and the name of the method
+/// of `SpecBuilder` that `emit/calls.rs` calls. So a number or a duration needs no further arm there. The call has the
+/// span of the word, where rustc shows a value of another type.
 pub(super) enum Setting {
     /// `name = "sites"`: the name in metrics, logs and events. Without it, that is the kind in lower case.
     Name(Expr),
@@ -87,9 +87,9 @@ pub(super) enum Duration {
 /// `rbac(rule, …)`, or `rbac(rule, …, on = Edge)` for another cluster. Such a rule gives `cx.client()`, whose
 /// requests the macro can't see.
 pub(super) struct Rules {
-    /// The rules in the order of the attribute. There is at least one.
+    /// The rules in the order of the attribute. Invariant: at least one, because an empty `rbac()` is an error.
     pub(super) rules: Vec<Rule>,
-    /// The cluster. `None` stands for the cluster of the primary.
+    /// The cluster. `None` is the cluster of the primary.
     pub(super) on: Option<ExprPath>,
 }
 
@@ -117,7 +117,7 @@ pub(super) struct PrimaryOptions {
     pub(super) options: Vec<DeclaredOption>,
 }
 
-/// A related kind with what stands in its parentheses.
+/// A related kind with the contents of its parentheses.
 pub(super) struct Relation {
     /// The relation, with the live forms of `reads`.
     pub(super) declared_as: RelationKind,

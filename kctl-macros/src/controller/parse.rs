@@ -1,7 +1,7 @@
 //! Tokens → `Input`: the options as the user wrote them, without rules.
 //!
-//! A mistake stops nothing: it is kept beside the options that could be read, and reading continues after the next
-//! comma.
+//! A mistake stops nothing: it is kept in addition to the options that could be read, and reading continues after the
+//! next comma.
 //!
 //! The grammar of an option is `name`, `name = value`, `name(argument, …)` or `name = Kind(argument, …)`. The last
 //! form is not Rust: as an expression it would be a call, and `Kind<T>(a = b)` no expression at all. So the value of
@@ -30,7 +30,7 @@ pub(super) struct Input {
     pub(super) mistakes: Vec<Error>,
 }
 
-/// The item that the attribute stands on. A function whose body has syntax errors is a function all the same.
+/// The item with the attribute. A function whose body has syntax errors is also a function.
 pub(super) enum AnnotatedItem {
     /// A function, also with a body that has syntax errors.
     Function(Function),
@@ -130,7 +130,7 @@ fn value(name: &Ident, input: ParseStream<'_>) -> Result<Option<Value>> {
     if !KINDS.contains(&name.to_string().as_str()) || !begins_a_path {
         return Ok(Some(Value::Expr(parse_expression(input)?)));
     }
-    // `Pod + Secret` stays one expression, so that the check can say how to write several kinds.
+    // `Pod + Secret` is kept as one expression, so that the check can say how to write several kinds.
     let ahead = input.fork();
     if matches!(ahead.parse(), Ok(Expr::Binary(joined)) if matches!(joined.op, BinOp::Add(_) | BinOp::BitOr(_) | BinOp::BitAnd(_)))
     {

@@ -1,8 +1,8 @@
 //! The code after an error: the user's item, a stub controller, and the errors.
 //!
-//! The stub may do everything. Without it, each use of the `Context` in the function would be one more error, because
-//! no permission would be declared; with it, one mistake is one error, and completion goes on in a function that is
-//! half typed. Its trait implementations are generic over every kind, so that no verb needs to be named.
+//! The stub may do everything. Without it no permission would be declared, so each use of the `Context` would be one
+//! more error. With it, one mistake is one error, and completion works in a function that is half typed. Its trait
+//! implementations are generic over every kind, so that no verb needs to be named.
 //!
 //! | item | emitted |
 //! |---|---|
@@ -33,7 +33,7 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
     let errors = mistakes.errors.to_compile_error();
     let kind_stub = mistakes.missing_resource.as_ref().map(MissingResource::stub);
     let stub = match &input.item {
-        // An `impl` can contain only methods, so a stub type can't stand there.
+        // An `impl` can contain only methods, so a stub type can't be emitted there.
         AnnotatedItem::Function(function) if function.is_method() => TokenStream::new(),
         AnnotatedItem::Function(function) => {
             let kind = first_kind(function).unwrap_or_else(placeholder_kind);
@@ -66,7 +66,7 @@ pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream)
     }
 }
 
-/// Emits the stub of a struct without the attribute, which stands on its `impl Reconcile`. Without the stub, rustc would
+/// Emits the stub of a struct without the attribute, which is on its `impl Reconcile`. Without the stub, rustc would
 /// report at each method that the struct is not a controller.
 fn stub_of_impl(item: &TokenStream, input: &Input) -> Option<TokenStream> {
     let block: ItemImpl = syn::parse2(item.clone()).ok()?;
@@ -90,7 +90,7 @@ fn stub_of_impl(item: &TokenStream, input: &Input) -> Option<TokenStream> {
     Some(quote!(const _: () = { #stub };))
 }
 
-/// Returns the function with `unreachable!()` as its body. In an editor, where no file can be read, the body stays
+/// Returns the function with `unreachable!()` as its body. In an editor, where no file can be read, the body is kept
 /// for completion. A method gets no type of its name, so its `Context<name>` becomes a type that exists.
 fn with_unreachable_body(function: &Function, item: &TokenStream) -> TokenStream {
     if source_file::read().is_none() {

@@ -5,7 +5,7 @@
 //! fn up(old: v1alpha1::Web) -> Result<v1::Web> { … }
 //! ```
 //!
-//! becomes the function itself, and beside it
+//! becomes the function itself, and in addition
 //!
 //! ```text
 //! struct up {}

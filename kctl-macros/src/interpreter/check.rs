@@ -40,8 +40,8 @@ pub(super) struct InterpreterFn {
     pub(super) word: Ident,
     /// The kind behind the reference of the first parameter.
     pub(super) kind: Type,
-    /// The type in the second parameter: that of a status item for `AggregateStatus`, and that of the observed object
-    /// for `Retain`, if it is spelled in another way than the kind.
+    /// The type in the second parameter: a status item for `AggregateStatus`, and the observed object for `Retain`, if
+    /// it is spelled in another way than the kind.
     pub(super) second: Option<Type>,
     /// `true` if the function returns a `Result`, as far as its signature shows.
     pub(super) is_fallible: bool,
@@ -197,8 +197,8 @@ fn check_object_borrowed(ty: &Type, operation: &Operation, help: &str, errors: &
         .ok()
 }
 
-/// Checks the second parameter and reports K0056. Returns its type if rustc has to compare it: that of a status item,
-/// or that of the observed object under another name.
+/// Checks the second parameter and reports K0056. Returns its type if rustc has to compare it: a status item, or the
+/// observed object under another name.
 fn check_second_parameter(
     ty: &Type,
     kind: Option<&Type>,
@@ -246,7 +246,7 @@ fn may_be_i32(ty: &Type) -> bool {
     is_plain && last_name(ty).is_some_and(|name| name == "i32" || !is_other(name))
 }
 
-/// Reports K0056 for status items that are the status alone, or the object: their fields would be looked for beside
+/// Reports K0056 for status items that are the status alone, or the object. Their fields would be looked for next to
 /// `clusterName`, and optional ones never be found.
 fn check_status_item(item: &Type, kind: Option<&Type>, errors: &mut Errors) {
     let Some(kind) = kind.and_then(last_name) else { return };
@@ -265,7 +265,7 @@ fn check_status_item(item: &Type, kind: Option<&Type>, errors: &mut Errors) {
     errors.push(item, codes::INVALID_SECOND_PARAMETER, &what, &format!("write `&[ClusterStatus<{status}>]`"));
 }
 
-/// Returns the name of the status type of a kind: that of `#[resource]` in the same file, or the usual one.
+/// Returns the name of the status type of a kind: from `#[resource]` in the same file, or the usual one.
 fn status_name(kind: &Ident) -> String {
     let found = source_file::read().and_then(|text| source_file::status_of_kind(&text, kind));
     found.unwrap_or_else(|| format!("{kind}Status"))
@@ -299,7 +299,7 @@ fn check_return_type(function: &Function, operation: &Operation, errors: &mut Er
     }
 }
 
-/// Reports K0058 for an `InterpretStatus` that returns a number, a string, nothing in a `Result`, or the object: they
+/// Reports K0058 for an `InterpretStatus` that returns a number, a string, nothing in a `Result`, or the object. They
 /// can be serialized, and Karmada would store them as the status.
 fn check_status(function: &Function, returned: &Type, errors: &mut Errors) {
     let kind = function.parameter_types().next().map(strip_pointers).and_then(last_name);

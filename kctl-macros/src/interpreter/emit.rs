@@ -5,7 +5,7 @@
 //! fn replicas(workload: &Workload) -> Result<Replicas> { … }
 //! ```
 //!
-//! becomes the function itself, and beside it
+//! becomes the function itself, and in addition
 //!
 //! ```text
 //! struct replicas {}
@@ -110,7 +110,7 @@ fn rules(model: &InterpreterFn) -> TokenStream {
     }
 }
 
-/// Emits the call of the function. `IntoReplicas::into_result` and its siblings turn the result into JSON; the call has
+/// Emits the call of the function. `IntoReplicas::into_result` and its siblings turn the result into JSON. The call has
 /// the span of the return type, where rustc shows K0058 for a wrong return type.
 fn call(model: &InterpreterFn) -> TokenStream {
     let (at, local) = (model.head.result, Span::mixed_site());

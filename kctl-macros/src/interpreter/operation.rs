@@ -1,7 +1,7 @@
 //! The operations of a resource interpreter: parameters and result of each, as they are checked, emitted and shown in
 //! help.
 //!
-//! The names are those of Karmada's `InterpreterOperation`, and Prune, for which Karmada calls no webhook.
+//! The names come from Karmada's `InterpreterOperation`, and Prune, for which Karmada calls no webhook.
 
 /// One operation.
 pub(super) struct Operation {

@@ -4,7 +4,7 @@
 //! Only literals are compared. Bounds of a number are compared as `f64`, which is exact up to 2^53; larger bounds
 //! that differ by less are not reported.
 
-use super::{json::Json, markers::Markers};
+use super::{json::Json, marker::Markers};
 use crate::{codes, diagnostics::Errors};
 
 /// Names of a lower and an upper bound. The flag is `true` if equal bounds leave no value, because one of them is
@@ -19,7 +19,8 @@ const PAIRS: [(&str, &str, bool); 7] = [
     ("min_properties", "max_properties", false),
 ];
 
-/// Markers of which at most one may be given. `schemaless` removes the schema that the other markers would extend.
+/// Markers that exclude each other: at most one may be given. `schemaless` removes the schema that the other markers
+/// would extend.
 const MUTUALLY_EXCLUSIVE: [(&str, &str); 6] = [
     ("minimum", "exclusive_minimum"),
     ("maximum", "exclusive_maximum"),

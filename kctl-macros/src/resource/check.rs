@@ -5,14 +5,16 @@
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;
-use syn::{Attribute, Data, DeriveInput, Field, Type, punctuated::Punctuated};
+use syn::{Attribute, Data, DeriveInput, Field, Type};
 
 use super::{
-    crate_option, derive_order, flattened,
+    crate_option,
+    derive_order::{self, derived_traits},
+    flattened,
     generics::{self, BorrowedFields},
     json_names, kube_options, left_out,
-    markers::{self, Markers},
-    missing_schema,
+    marker::Markers,
+    markers, missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
     none::NonePolicy,
     unstorable,
@@ -112,21 +114,12 @@ fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut E
     Annotations { none: none.with(&markers), markers }
 }
 
-/// Returns the derives that the user's item lacks. Those of other crates are emitted in place of the user's, except for
-/// those above the attribute, which rustc has expanded.
+/// Returns the derives that the user's item lacks. Derives of other crates are emitted in place of the user's, except
+/// for those above the attribute, which rustc has expanded.
 fn missing_derives(attributes: &[Attribute], derived_above: &[Derive]) -> Vec<Derive> {
     let present = derived_traits(attributes);
     let is_missing = |derive: &Derive| derive.is_external() || !present.iter().any(|name| name == derive.name());
     Derive::SCHEMA_DERIVES.into_iter().filter(|derive| is_missing(derive) && !derived_above.contains(derive)).collect()
-}
-
-/// Returns the names of the traits that an item derives: deriving one twice would be an error in code that the user can't see.
-pub(crate) fn derived_traits(attributes: &[Attribute]) -> Vec<String> {
-    let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
-    let parse =
-        |attribute: &Attribute| attribute.parse_args_with(Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);
-    let paths = derives.filter_map(|attribute| parse(attribute).ok()).flatten();
-    paths.filter_map(|path| path.segments.last().map(|segment| segment.ident.to_string())).collect()
 }
 
 /// Returns the serde option for camel case, unless the user's `#[serde(…)]` has it.

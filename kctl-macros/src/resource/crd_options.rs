@@ -7,8 +7,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use syn::{Ident, LitInt, LitStr, Token, ext::IdentExt, parenthesized, parse::ParseStream};
 
 use super::{
-    json::{Json, parse_comma},
-    markers::up_to_comma,
+    json::{Json, parse_comma, up_to_comma},
     option_values,
 };
 use crate::{
@@ -36,7 +35,7 @@ pub(super) fn option(word: &Ident, name: &str, input: ParseStream, errors: &mut 
 }
 
 /// Reads `conversion(service = "name", namespace = "ns", path = "/convert", port = 443)`. K0080 for an unknown
-/// option, K0022 for a repeated one, K0089 without an address, K0106 for `url` beside an option of a Service.
+/// option, K0022 for a repeated one, K0089 without an address, K0106 for `url` together with an option of a Service.
 fn conversion(word: &Ident, input: ParseStream, errors: &mut Errors) -> syn::Result<Json> {
     let content;
     parenthesized!(content in input);

@@ -1,13 +1,13 @@
-//! A `#[derive(…)]` above `#[resource]` or `#[schema]`: rustc expands it first and removes it, so the attribute does not
-//! see it and derives the same traits once more.
+//! A `#[derive(…)]` above `#[resource]` or `#[schema]`. rustc expands it first and removes it, so the attribute does
+//! not see it and derives the same traits once more.
 //!
 //! rustc reports E0119 for each of them, at code that the user can't see. So the item is looked up in its file, where
-//! the derive still stands above the attribute.
+//! the derive is still above the attribute.
 
 use proc_macro2::Span;
-use syn::{Attribute, DeriveInput, Ident, Item};
+use syn::{Attribute, DeriveInput, Ident, Item, punctuated::Punctuated};
 
-use super::{check::derived_traits, model::Derive};
+use super::model::Derive;
 use crate::{
     codes,
     diagnostics::Errors,
@@ -38,7 +38,7 @@ pub(super) fn check(input: &DeriveInput, attribute: &str, file: Option<&str>, er
     twice
 }
 
-/// Returns `true` if a derive may stand between the previous item and the attribute of this type. Most files need no
+/// Returns `true` if a derive may be between the previous item and the attribute of this type. Most files need no
 /// parser.
 fn may_be_above(text: &str, name: &Ident, attribute: &str) -> bool {
     definitions_of(text, name).any(|start| {
@@ -58,6 +58,15 @@ fn above(item: &Item, name: &Ident, attribute: &str) -> Option<Vec<String>> {
     };
     let at = attributes.iter().position(|candidate| has_name(candidate, &[attribute]))?;
     (ident == name).then(|| derived_traits(&attributes[..at]))
+}
+
+/// Returns the names of the traits that an item derives: deriving one twice would be an error in code that the user can't see.
+pub(crate) fn derived_traits(attributes: &[Attribute]) -> Vec<String> {
+    let derives = attributes.iter().filter(|attribute| attribute.path().is_ident("derive"));
+    let parse =
+        |attribute: &Attribute| attribute.parse_args_with(Punctuated::<syn::Path, syn::Token![,]>::parse_terminated);
+    let paths = derives.filter_map(|attribute| parse(attribute).ok()).flatten();
+    paths.filter_map(|path| path.segments.last().map(|segment| segment.ident.to_string())).collect()
 }
 
 #[cfg(test)]

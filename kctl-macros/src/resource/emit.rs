@@ -81,7 +81,7 @@ pub(super) fn emit(model: Model) -> TokenStream {
     }
 }
 
-/// Emits the serde option by which JSON has camel case.
+/// Emits the serde option for camel case in JSON.
 fn camel_case(rename: Rename) -> TokenStream {
     let option = format_ident!("{}", rename.option());
     quote!(, #option = "camelCase")
@@ -107,8 +107,8 @@ fn kube(Resource { options, schema, .. }: &Resource, krate: &CratePath) -> Token
     }
 }
 
-/// Emits the constant by which controllers of a kind learn that its CRD has no `status` subresource, although its type
-/// has a status.
+/// Emits the constant that tells controllers of a kind that its CRD has no `status` subresource, although its type has
+/// a status.
 fn unserved_status(Resource { options, root, .. }: &Resource) -> Option<TokenStream> {
     let kind = kube_options::kind(options).filter(|_| root.get("status_subresource") == Some(&Json::Bool(false)))?;
     Some(quote! {
@@ -162,7 +162,7 @@ fn transform(markers: Vec<(String, Json)>, krate: &CratePath) -> TokenStream {
     quote!(#private::Markers(#text))
 }
 
-/// Emits the transform that compares the fields of flattened parts with each other and with those of the struct.
+/// Emits the transform that compares the fields of flattened parts with each other and with the struct's.
 fn comparison(FlattenedParts { names, parts }: &FlattenedParts, krate: &CratePath) -> TokenStream {
     let private = krate.private_module();
     let parts = parts.iter().map(|part| {
@@ -186,8 +186,8 @@ fn path(derive: Derive, krate: &CratePath) -> TokenStream {
     }
 }
 
-/// Removes the user's derives of serde, schemars and kube: they would need an import and dependencies on these crates, and the
-/// trait would be implemented twice.
+/// Removes the user's derives of serde, schemars and kube. They would need an import and dependencies on these crates,
+/// and the trait would be implemented twice.
 fn remove_external_derives(attributes: &mut [Attribute]) {
     let external = [Derive::Serialize, Derive::Deserialize, Derive::JsonSchema, Derive::CustomResource];
     let is_external =

@@ -11,12 +11,12 @@ use super::{
     model::{FlattenedParts, Rename},
 };
 
-/// Options of serde by which the part is written or read by a function, or not at all.
+/// Options of serde that write or read the part by a function, or not at all.
 const WITHOUT_SCHEMA: [&str; 6] =
     ["skip", "skip_serializing", "skip_deserializing", "with", "serialize_with", "deserialize_with"];
 
 /// Returns the flattened fields of a struct with the names of its other fields. `None` without a flattened field.
-/// The names are known only if the attribute adds the `rename` by which they are spelled. Without them, parts are
+/// The names are known only if the attribute adds the `rename` that determines their spelling. Without them, parts are
 /// compared with each other alone.
 pub(super) fn parts(input: &DeriveInput, rename: Option<Rename>) -> Option<FlattenedParts> {
     let Data::Struct(data) = &input.data else { return None };
@@ -25,7 +25,7 @@ pub(super) fn parts(input: &DeriveInput, rename: Option<Rename>) -> Option<Flatt
     (!parts.is_empty()).then_some(FlattenedParts { names, parts })
 }
 
-/// Returns `true` for a flattened field whose schema is that of its type.
+/// Returns `true` for a flattened field whose schema comes from its type.
 fn is_part(field: &Field) -> bool {
     let is_replaced =
         |attribute: &syn::Attribute| ["schemars", "cfg", "cfg_attr"].iter().any(|name| attribute.path().is_ident(name));

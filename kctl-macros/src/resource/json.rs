@@ -1,8 +1,10 @@
 //! JSON in attributes: `default = { "a": [1] }`.
 //!
-//! Markers of a field travel as one string literal, so that an expansion stays short. The crate has no dependency on
+//! Markers of a field travel as one string literal, so that an expansion is short. The crate has no dependency on
 //! `serde_json`, whose parser could not read tokens anyway: this parser reads them, with errors at the wrong token.
 
+use proc_macro2::{TokenStream, TokenTree};
+use quote::ToTokens;
 use syn::{
     Error, Lit, Token, braced, bracketed,
     ext::IdentExt,
@@ -15,7 +17,7 @@ use syn::{
 pub(super) enum Json {
     Null,
     Bool(bool),
-    /// The digits as the user wrote them, without underscores and suffix, in the grammar of JSON: a large number stays
+    /// The digits as the user wrote them, without underscores and suffix, in the grammar of JSON: a large number is
     /// exact.
     Number(String),
     /// A string, without quotes and escapes.
@@ -136,6 +138,15 @@ pub(super) fn parse_comma(input: ParseStream) -> syn::Result<()> {
         input.parse::<Token![,]>()?;
     }
     Ok(())
+}
+
+/// Reads the tokens before the next comma.
+pub(super) fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
+    let mut tokens = TokenStream::new();
+    while !input.is_empty() && !input.peek(Token![,]) {
+        input.parse::<TokenTree>()?.to_tokens(&mut tokens);
+    }
+    Ok(tokens)
 }
 
 /// Returns the JSON of a Rust literal. Characters, bytes and byte strings have none.

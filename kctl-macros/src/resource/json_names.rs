@@ -1,7 +1,7 @@
 //! Names of fields in JSON: two fields of one name would be one field for readers, and lose a value for writers.
 //!
-//! The names are those of serde with `rename_all = "camelCase"`, which the attribute adds. With another `rename_all`, or
-//! with options of serde that this file does not read, nothing is reported.
+//! The names are the same as serde's with `rename_all = "camelCase"`, which the attribute adds. With another
+//! `rename_all`, or with options of serde that this file does not read, nothing is reported.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use syn::{Attribute, Data, DeriveInput, Field, Fields, LitStr, Meta, ext::IdentE
 
 use crate::{codes, diagnostics::Errors};
 
-/// Options of serde by which a field has no name in JSON, or only in one direction.
+/// Options of serde that leave a field without a name in JSON, or only in one direction.
 const WITHOUT_NAME: [&str; 4] = ["skip", "skip_serializing", "skip_deserializing", "flatten"];
 
 /// Reports K0022 for a field with the JSON name of an earlier one of the same struct or variant. It gets another name,

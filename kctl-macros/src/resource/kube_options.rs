@@ -25,8 +25,8 @@ use syn::{
 };
 
 use super::{
-    json::parse_comma,
-    markers::{snake_case, up_to_comma},
+    json::{parse_comma, up_to_comma},
+    markers::snake_case,
     model::{KubeOption, SchemaSource},
     nested_options, nested_values, option_values,
 };
@@ -38,7 +38,7 @@ use crate::{
 /// Options whose value is a string.
 const STRINGS: [&str; 11] =
     ["group", "version", "kind", "doc", "root", "plural", "singular", "derive", "category", "shortname", "selectable"];
-/// All options, including those of kctl, in the order in which messages list them.
+/// All options, including kctl's, in the order in which messages list them.
 const KNOWN: [&str; 32] = [
     "group",
     "version",
@@ -171,8 +171,9 @@ pub(super) fn kind(options: &[KubeOption]) -> Option<Ident> {
     syn::parse2::<LitStr>(value_of(options, "kind")?.into()).ok()?.parse().ok()
 }
 
-/// Reports K0117 for a struct with the name of its kind: kube's derive makes the kind beside the struct, so both can't have one
-/// name. Returns the name that the struct gets instead. The kind then exists, and is the only type of its name.
+/// Reports K0117 for a struct with the name of its kind. kube's derive makes the kind in the same module, so both can't
+/// have one name. Returns the name that the struct gets instead. The kind then exists, and is the only type of its
+/// name.
 pub(super) fn spec_name(options: &[KubeOption], input: &DeriveInput, errors: &mut Errors) -> Option<Ident> {
     let kind = syn::parse2::<LitStr>(value_of(options, "kind")?.into()).ok()?;
     if input.ident != kind.value() {
@@ -307,8 +308,8 @@ fn option(name: Ident, value: Vec<TokenTree>, errors: &mut Errors) -> Option<Kub
     Some(KubeOption::Written { name, value })
 }
 
-/// Reports K0043 for a kind that is not the name of a type, or that API servers reject: in lower case it is a DNS label.
-/// Returns `true` for an error; `check` then derives the kind from the spec.
+/// Reports K0043 for a kind that is not the name of a type, or that API servers reject. In lower case it is a DNS
+/// label. Returns `true` for an error; `check` then derives the kind from the spec.
 fn report_invalid_kind(value: &[TokenTree], errors: &mut Errors) -> bool {
     let literal = value.get(1).and_then(|written| syn::parse2::<LitStr>(written.to_token_stream()).ok());
     let Some(literal) = literal.filter(|text| !is_kind(&text.value())) else { return false };

@@ -5,12 +5,12 @@
 
 use syn::{Attribute, Field};
 
-use super::{markers::Markers, meta_option::MetaOption};
+use super::{marker::Markers, meta_option::MetaOption};
 use crate::{codes, diagnostics::Errors, function::generic_argument};
 
-/// Options of serde by which a missing field is read, or by which the field is not in the JSON at all.
+/// Options of serde that accept a missing field, or leave the field out of the JSON.
 const WITHOUT_REQUIREMENT: [&str; 4] = ["default", "skip", "skip_deserializing", "flatten"];
-/// Options of serde by which a missing `Option` is an error, as it is for any other type.
+/// Options of serde that make a missing `Option` an error, as it is for any other type.
 const READERS: [&str; 2] = ["with", "deserialize_with"];
 
 /// Reports K0087 for `skip_serializing_if` on a field that has no `#[serde(default)]` and needs it.

@@ -14,7 +14,7 @@ mod suggest;
 mod values;
 
 use proc_macro2::{Ident, TokenStream, TokenTree};
-use quote::{ToTokens, quote};
+use quote::quote;
 use syn::{
     Attribute, Error, LitBool, Token,
     ext::IdentExt,
@@ -25,44 +25,12 @@ use syn::{
 pub(super) use self::suggest::snake_case;
 use super::{
     bounds, crd_options,
-    json::{Json, parse_comma},
-    model::Marker,
+    json::{Json, parse_comma, up_to_comma},
+    marker::{Marker, Markers},
 };
 use crate::{codes, diagnostics::Errors};
 
-/// The markers of one place, in the order of the source. A marker that may be repeated is in the list several times.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Markers(Vec<Marker>);
-
 impl Markers {
-    /// Returns the value of the first marker of this name.
-    pub(super) fn get(&self, name: &str) -> Option<&Json> {
-        self.0.iter().find(|marker| marker.name == name).map(|marker| &marker.value)
-    }
-
-    /// Returns the name of the first marker of this name as the user wrote it, with its span.
-    pub(super) fn get_ident(&self, name: &str) -> Option<&Ident> {
-        self.0.iter().find(|marker| marker.name == name).map(|marker| &marker.written)
-    }
-
-    /// Returns `true` if there is a marker of this name.
-    pub(super) fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
-    }
-
-    /// Returns the value of a marker that is a number.
-    pub(super) fn number(&self, name: &str) -> Option<f64> {
-        match self.get(name)? {
-            Json::Number(digits) => digits.parse().ok(),
-            _ => None,
-        }
-    }
-
-    /// Returns `true` without any marker.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// Returns the fields of a JSON object with these markers. The values of a marker that may be repeated become one list.
     pub(super) fn into_fields(self) -> Vec<(String, Json)> {
         let mut fields: Vec<(String, Json)> = Vec::new();
@@ -177,8 +145,8 @@ fn is_repeatable(name: &str) -> bool {
     matches!(marker_form(name), Some(Form::Rule | Form::Names))
 }
 
-/// Appends the markers up to the end of the input to those of the same place. A wrong marker is reported and left out; the
-/// next one is read all the same.
+/// Appends the markers up to the end of the input to the markers of the same place. A wrong marker is reported and left
+/// out; the next one is still read.
 ///
 /// # Errors
 ///
@@ -261,7 +229,7 @@ fn value(name: &Ident, text: &str, input: ParseStream, errors: &mut Errors) -> s
     })
 }
 
-/// Returns what stands in parentheses.
+/// Returns the contents of parentheses.
 fn parentheses(input: ParseStream<'_>) -> syn::Result<ParseBuffer<'_>> {
     let content;
     parenthesized!(content in input);
@@ -336,15 +304,6 @@ fn root_option(name: &str, tokens: TokenStream, errors: &mut Errors) -> Option<J
         syntax(&error, "write it as in `rule(\"self.metadata.name.size() < 20\")`", errors);
         None
     })
-}
-
-/// Reads the tokens before the next comma.
-pub(super) fn up_to_comma(input: ParseStream) -> syn::Result<TokenStream> {
-    let mut tokens = TokenStream::new();
-    while !input.is_empty() && !input.peek(Token![,]) {
-        input.parse::<TokenTree>()?.to_tokens(&mut tokens);
-    }
-    Ok(tokens)
 }
 
 /// Reports an error of the parser as K0024. The text after `: write ` in its message replaces the general help.

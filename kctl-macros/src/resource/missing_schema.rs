@@ -1,8 +1,8 @@
 //! A field whose type lacks `#[schema]`: one error that names the attribute, instead of one for each of six derives.
 //!
-//! A macro receives one item, so the type is looked up in the file where both stand. K0090 is reported only if
-//! nothing in the file could implement the traits: another attribute, an unknown derive, an `impl` or a macro may do
-//! so, and then rustc reports what is missing.
+//! A macro receives one item, so the type is looked up in the file that has both. K0090 is reported only if nothing in
+//! the file could implement the traits. Another attribute, an unknown derive, an `impl` or a macro may do so, and then
+//! rustc reports what is missing.
 
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
@@ -10,7 +10,7 @@ use syn::{
     Attribute, Data, DeriveInput, Fields, GenericArgument, Generics, Ident, Item, ItemImpl, PathArguments, Type,
 };
 
-use super::{check::derived_traits, model::Stub};
+use super::{derive_order::derived_traits, model::Stub};
 use crate::{
     codes,
     diagnostics::Errors,

@@ -1,8 +1,8 @@
 //! `#[resource(…)]` and `#[schema]`: check → model → emit.
 //!
-//! Both attributes put the derives of serde, schemars and, for a kind, kube on the user's type, with all paths leading into kctl:
-//! the user's crate depends on none of the three. `#[kctl(…)]` on the type, its fields and its variants adds to the
-//! schema what neither serde nor schemars can express: bounds, CEL rules, list types.
+//! Both attributes put the derives of serde and schemars on the user's type, and for a kind kube's. All paths lead into
+//! kctl: the user's crate depends on none of the three. `#[kctl(…)]` on the type, its fields and its variants adds to
+//! the schema what neither serde nor schemars can express: bounds, CEL rules, list types.
 //!
 //! | file | task | codes |
 //! |---|---|---|
@@ -13,6 +13,7 @@
 //! | `crate_option` | `crate = path` | K0010, K0022 |
 //! | `crd_options` | options of the CRD that kube's derive does not have | K0080, K0089 |
 //! | `markers` | `#[kctl(…)]`, and the options of `#[resource]` that are markers of the object as a whole | K0024, K0080–K0086 |
+//! | `marker` | a marker, and the markers of one place, as data | |
 //! | `bounds` | markers of one place that contradict each other | K0087, K0088 |
 //! | `derive_order` | a derive above the attribute, which does not see it | K0022 |
 //! | `flattened` | the parts of a struct with `#[serde(flatten)]`, for a check of the schema | |
@@ -39,6 +40,7 @@ mod json;
 mod json_names;
 mod kube_options;
 mod left_out;
+mod marker;
 mod markers;
 mod meta_option;
 mod missing_schema;
@@ -53,7 +55,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use self::model::Model;
-pub(crate) use self::{check::derived_traits, emit::stub_traits, missing_schema::contains_word};
+pub(crate) use self::{derive_order::derived_traits, emit::stub_traits, missing_schema::contains_word};
 
 /// Expands `#[resource(…)]` on the spec of a kind.
 pub(crate) fn expand_resource(options: &TokenStream, item: &TokenStream) -> TokenStream {
@@ -65,7 +67,7 @@ pub(crate) fn expand_schema(options: &TokenStream, item: &TokenStream) -> TokenS
     expand(check::schema(options, item), item)
 }
 
-/// Emits the model. Without one, the item stays as it was written, so that its name still exists.
+/// Emits the model. Without one, the item is emitted as it was written, so that its name still exists.
 fn expand(model: syn::Result<Model>, item: &TokenStream) -> TokenStream {
     match model {
         Ok(model) => emit::emit(model),

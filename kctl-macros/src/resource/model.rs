@@ -3,7 +3,7 @@
 use proc_macro2::TokenTree;
 use syn::{DeriveInput, Error, Field, Ident};
 
-use super::{json::Json, markers::Markers, none::NonePolicy};
+use super::{marker::Markers, none::NonePolicy};
 use crate::crate_path::CratePath;
 
 /// A struct or an enum with everything that the attribute adds to it.
@@ -32,7 +32,7 @@ pub(super) struct Model {
     pub(super) on_variants: Vec<Annotations>,
     /// Types of fields that lack `#[schema]`: they get empty implementations, because K0090 has reported them.
     pub(super) stubs: Vec<Stub>,
-    /// The mistakes, to be emitted beside the item.
+    /// The mistakes, to be emitted in addition to the item.
     pub(super) errors: Option<Error>,
 }
 
@@ -74,7 +74,7 @@ pub(super) enum Derive {
     Serialize,
     Deserialize,
     JsonSchema,
-    /// kube's derive, which makes the kind beside its spec.
+    /// kube's derive, which makes the kind in the module of its spec.
     CustomResource,
 }
 
@@ -101,8 +101,8 @@ impl Derive {
         matches!(self, Self::Serialize | Self::Deserialize | Self::JsonSchema)
     }
 
-    /// Returns `true` for a derive of another crate. It is always emitted with a path into kctl, and a derive that the user
-    /// wrote with another path is removed: the user's crate does not need serde, schemars or kube.
+    /// Returns `true` for a derive of another crate. It is always emitted with a path into kctl. A derive that the user
+    /// wrote with another path is removed, because the user's crate does not need serde, schemars or kube.
     pub(super) fn is_external(self) -> bool {
         matches!(self, Self::Serialize | Self::Deserialize | Self::JsonSchema | Self::CustomResource)
     }
@@ -116,7 +116,7 @@ pub(super) struct FlattenedParts {
     pub(super) parts: Vec<Field>,
 }
 
-/// The serde option by which JSON has `readyReplicas` for `ready_replicas`.
+/// The serde option that makes JSON have `readyReplicas` for `ready_replicas`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rename {
     /// `rename_all`, on a struct.
@@ -150,15 +150,4 @@ pub(super) struct Stub {
     pub(super) name: Ident,
     /// The derives that the type has.
     pub(super) derives: Vec<String>,
-}
-
-/// One marker: `min_length = 1` is `minLength` of the schema later on.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Marker {
-    /// The name with its span: an error about the marker points there.
-    pub(super) written: Ident,
-    /// The name as users write it.
-    pub(super) name: String,
-    /// The value in the form of the marker: `true` for a flag, a list for `allowed`, an object for `rule`.
-    pub(super) value: Json,
 }

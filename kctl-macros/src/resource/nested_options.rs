@@ -12,8 +12,8 @@ use syn::{
 };
 
 use super::{
-    json::parse_comma,
-    markers::{snake_case, up_to_comma},
+    json::{parse_comma, up_to_comma},
+    markers::snake_case,
 };
 use crate::{
     codes,

@@ -8,13 +8,14 @@
 //! | `#[kctl(nullable = true)] a: Option<String>` | `AsSerde` |
 //! | `#[serde(default = "f")] a: Option<String>` | `AsSerde` |
 //!
-//! API servers accept null only where the schema has `nullable`, and never beside a list of allowed values. A missing field means
-//! the same to serde, and every API server accepts it. So `a: Option<String>` gets
-//! `#[serde(skip_serializing_if = "::core::option::Option::is_none")]`, unless the user's attributes of serde say otherwise.
+//! API servers accept null only where the schema has `nullable`, and never next to a list of allowed values. A missing
+//! field means the same to serde, and every API server accepts it. So `a: Option<String>` gets
+//! `#[serde(skip_serializing_if = "::core::option::Option::is_none")]`, unless the user's attributes of serde say
+//! otherwise.
 
 use syn::{Attribute, Field, Type};
 
-use super::{json::Json, markers::Markers, meta_option::MetaOption};
+use super::{json::Json, marker::Markers, meta_option::MetaOption};
 use crate::function::generic_argument;
 
 /// Types whose schema has no list of allowed values. Any other type may be an enum.
@@ -22,7 +23,7 @@ const PLAIN: [&str; 18] = [
     "String", "bool", "char", "i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize", "f32", "f64",
     "Vec", "BTreeMap", "HashMap",
 ];
-/// Options of serde by which the user decides how a field is written or read.
+/// Options of serde that let the user decide how a field is written or read.
 const CUSTOM_SERDE: [&str; 7] =
     ["skip", "skip_serializing", "skip_serializing_if", "skip_deserializing", "flatten", "with", "serialize_with"];
 
@@ -42,8 +43,8 @@ pub(super) enum NonePolicy {
 impl NonePolicy {
     /// Returns the policy of a field of a type with these attributes.
     ///
-    /// Fields that are not an `Option`, fields of tuples, and fields that serde handles in a custom way stay as they are. So
-    /// does a field whose default is not `None`: leaving it out would turn `None` into that default.
+    /// Fields that are not an `Option`, fields of tuples, and fields that serde handles in a custom way are left as
+    /// they are. So does a field whose default is not `None`: leaving it out would turn `None` into that default.
     pub(super) fn of(field: &Field, container: &[Attribute]) -> Self {
         let Some(value) = generic_argument(&field.ty, "Option").filter(|_| field.ident.is_some()) else {
             return Self::AsSerde;

@@ -15,7 +15,7 @@ use crate::{
 const SWITCHES: [&str; 5] = ["cel", "namespaced", "no_spec", "served", "storage"];
 /// The values of `schema`, as in kube's derive.
 const SCHEMAS: [&str; 3] = ["derived", "disabled", "manual"];
-/// Words by which people mean `false`, and those by which they mean `true`.
+/// Words that people write for `false` and for `true`.
 const WORDS: [(&str, &str); 10] = [
     ("0", "false"),
     ("1", "true"),
@@ -103,7 +103,7 @@ fn string(token: &TokenTree) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Returns the message about an option as it stands in the attribute.
+    /// Returns the message about an option as it is written in the attribute.
     fn reported(option: &str) -> String {
         let mut tokens = option.parse::<TokenStream>().unwrap().into_iter();
         let Some(TokenTree::Ident(name)) = tokens.next() else { panic!("an option has a name") };

@@ -24,7 +24,7 @@ pub(super) struct ViewStruct {
     pub(super) item: ItemStruct,
     /// The path of the framework.
     pub(super) krate: CratePath,
-    /// The kind of which this is a view.
+    /// The kind of the view's objects.
     pub(super) of: Type,
     /// The paths of all fields, in their order.
     pub(super) fields: Vec<ViewField>,
@@ -38,7 +38,7 @@ pub(super) struct ViewField {
     pub(super) field: Ident,
     /// The type of the field. The end of the path has to be the same type, or `Option` of it behind an optional step.
     pub(super) ty: Type,
-    /// The steps from the object to the value. There is at least one.
+    /// The steps from the object to the value. Invariant: at least one, because each form of a path has a field.
     pub(super) steps: Vec<Step>,
 }
 
@@ -124,7 +124,7 @@ fn read_struct(item: &TokenStream, errors: &mut Errors) -> Option<ItemStruct> {
         errors.push(
             word,
             codes::NOT_A_VIEW,
-            "`#[view]` goes on a struct",
+            "`#[view]` must be applied to a struct",
             "write `#[view(of = Kind)] struct Name { … }`",
         );
         return None;
@@ -191,6 +191,7 @@ fn path(name: &Ident, field: &Field, paths: &[Attribute], errors: &mut Errors) -
     };
     let mut steps = Vec::new();
     push_steps(&expr, &mut steps, errors)?;
+    debug_assert!(!steps.is_empty(), "`push_steps` adds a step, or reports a mistake");
     Some(steps)
 }
 
@@ -228,7 +229,7 @@ fn push_steps(expr: &Expr, steps: &mut Vec<Step>, errors: &mut Errors) -> Option
     Some(())
 }
 
-/// Returns the first field of a path.
+/// Returns the name of a path with one segment.
 fn first_field(path: &Path) -> Option<&Ident> {
     path.get_ident()
 }

@@ -84,8 +84,8 @@ fn with_metadata(model: &ViewStruct) -> TokenStream {
     }
 }
 
-/// Emits the path of a field. Each step has the span of the user's word, so that rustc points at a field that does
-/// not exist; the end has the span of the type.
+/// Emits the path of a field. Each step has the span of the user's word, so that rustc points at a field that does not
+/// exist. The end has the span of the type.
 fn path(field: &ViewField) -> TokenStream {
     debug_assert!(!field.steps.is_empty(), "`check` rejects a field without a path");
     let cfg = &field.cfg;

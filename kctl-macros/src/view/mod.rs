@@ -10,8 +10,8 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
 use syn::{Fields, Item};
 
-/// Expands `#[view(of = Kind)]` on a struct. After a mistake the struct stays without its paths and without `impl
-/// View`: a use as a view would be a second error, and rustc reports it with K0071.
+/// Expands `#[view(of = Kind)]` on a struct. After a mistake the struct is emitted without its paths and without
+/// `impl View`. A use as a view would be a second error, which rustc reports with K0071.
 pub(crate) fn expand(options: TokenStream, item: &TokenStream) -> TokenStream {
     match check::check(options, item) {
         Ok(model) => emit::emit(&model),
@@ -62,7 +62,7 @@ mod tests {
             ("of = Pod", "struct A<T> { #[view(spec.a)] a: T }", "can't be generic"),
             ("of = Pod", "struct A(i32);", "has named fields"),
             ("of = Pod", "struct A;", "has named fields"),
-            ("of = Pod", "enum A {}", "goes on a struct"),
+            ("of = Pod", "enum A {}", "must be applied to a struct"),
         ];
         for (options, item, expected) in cases {
             check(options, item, expected);

@@ -4,7 +4,7 @@
 //!
 //! kube's connector has three timeouts: connect, read and write. A read timeout would also close a watch that is
 //! merely quiet, so only the first is used here. A dead HTTP/2 connection is found by pings, a dead HTTP/1.1 one by
-//! [`Limits::first_byte_within`](super::router::Limits::first_byte_within).
+//! [`Limits::first_byte_within`](super::limits::Limits::first_byte_within).
 
 use std::{
     io,

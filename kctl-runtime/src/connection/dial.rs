@@ -39,7 +39,7 @@ const KEEPALIVE: (Duration, u32) = (Duration::from_secs(15), 3);
 /// Unacknowledged data ends a connection after this time, so that a write on a dead one fails early.
 ///
 /// It is the socket option `TCP_USER_TIMEOUT`. Without it Linux resends for about 15 minutes
-/// (`tcp_retries2`), and the caller gets no error meanwhile.
+/// (`tcp_retries2`), and the caller gets no error until then.
 ///
 /// It is shorter than the time after which a `WritePermit` counts a write as over, 9.55 s for slots by default.
 /// Otherwise the kernel could resend a write when another replica owns its slot. The difference is a reserve: Linux
@@ -160,7 +160,7 @@ fn without_user(proxy: &Uri) -> Option<(Uri, Option<User>)> {
     Some((plain, user))
 }
 
-/// Decodes percent escapes (`%40` is `@`); everything else stays.
+/// Decodes percent escapes (`%40` is `@`); everything else is kept.
 ///
 /// A `%` that no two hexadecimal digits follow is kept, so a password with a bare `%` works. Bytes that are not
 /// UTF-8 become `U+FFFD`.

@@ -11,17 +11,15 @@
 //! 1. A watch on a connection with other answered streams waits for its response head.
 //! 2. The caller gives up after its own timeout and drops the request.
 //! 3. If that took at least [`Limits::response_within`], the number of streams with a response becomes the new bound.
-//! 4. The retry finds no room on that connection, and opens another one.
+//! 4. The retry finds no room on that connection, and opens a new one.
 //!
-//! The bound only falls, and is shared by all connections of the pool. A slow server that answers nothing does
-//! not lower it, because a connection without an answered stream proves nothing.
+//! The bound is shared by all connections of the pool. A slow server that answers nothing does not lower it, because a
+//! connection without an answered stream proves nothing. Neither does a request that fails with its connection. If the
+//! connection turns out to have been dead, its pings fail soon after, and the bound rises again.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
 };
 
 use http::{Request, Response};
@@ -29,7 +27,13 @@ use hyper_util::client::legacy;
 use kube::client::Body;
 use tokio::time::Instant;
 
-use super::{connector::Connector, h2_connection::H2Connection, response_body::ResponseBody, router::Limits};
+use super::{
+    connector::Connector,
+    h2_connection::H2Connection,
+    h2_stream::{Stream, StreamLimitGuard},
+    limits::Limits,
+    response_body::ResponseBody,
+};
 
 /// Connections of one purpose to one server. Clones share them.
 #[derive(Clone)]
@@ -42,16 +46,16 @@ pub(super) struct H2Pool {
     /// Maximum number of streams of one connection, as far as it is known.
     n_max: Arc<AtomicUsize>,
     /// Connections in the order in which they were opened. They are never removed: a program that once needed three
-    /// connections keeps three, of which pings are all that an empty one carries.
+    /// connections keeps three, and an idle one carries only pings.
     all: Arc<parking_lot::Mutex<Vec<Arc<H2Connection>>>>,
 }
 
 /// The source of the bound on streams.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum StreamLimit {
-    /// The bound stays [`Limits::streams`]. Used for lists, whose first byte may take long.
+    /// The bound is always [`Limits::streams`]. Used for lists, whose first byte may take long.
     Given,
-    /// Streams without a response lower the bound. Used for watches, which are answered at once and stay open.
+    /// Streams without a response lower the bound. Used for watches, which are answered at once and remain open.
     Learned,
 }
 
@@ -74,9 +78,10 @@ impl H2Pool {
         let mut stream = Stream::new(connection.clone());
         if self.limit == StreamLimit::Learned {
             let (since, slow) = (Instant::now(), self.limits.response_within);
-            stream.limit_guard = Some(Box::new(StreamLimitGuard { since, slow, n_max: self.n_max.clone() }));
+            stream.guard_limit(StreamLimitGuard { since, slow, n_max: self.n_max.clone() });
         }
-        let response = connection.send(request).await?;
+        // A request that failed says nothing about the number of streams: its connection was lost.
+        let response = connection.send(request).await.inspect_err(|_lost| stream.keep_limit())?;
         stream.response_received();
         Ok(response.map(|body| ResponseBody::new(body).with_stream(stream)))
     }
@@ -95,63 +100,5 @@ impl H2Pool {
         });
         connection.n_open.fetch_add(1, Ordering::Relaxed);
         connection
-    }
-}
-
-/// A stream, which takes room from its request to the end of its response.
-pub(super) struct Stream {
-    /// The connection that counts it.
-    connection: Arc<H2Connection>,
-    /// Boxed, because nearly all streams are answered.
-    limit_guard: Option<Box<StreamLimitGuard>>,
-    /// `true` after the head of the response; then `n_responded` counts it too.
-    has_response: bool,
-}
-
-/// The bound that a stream lowers if it stays without a response for too long.
-struct StreamLimitGuard {
-    /// Time of the request.
-    since: Instant,
-    /// Shortest wait without a response that lowers the bound, [`Limits::response_within`].
-    slow: Duration,
-    /// The bound to lower, shared with the pool.
-    n_max: Arc<AtomicUsize>,
-}
-
-impl Stream {
-    /// Creates a stream of a connection whose `n_open` counts it already.
-    fn new(connection: Arc<H2Connection>) -> Self {
-        Self { connection, limit_guard: None, has_response: false }
-    }
-
-    /// Reports that the response broke off.
-    pub(super) fn mark_lost(&self) {
-        self.connection.mark_lost();
-    }
-
-    /// Notes the head of the response. From now on a drop lowers no bound.
-    fn response_received(&mut self) {
-        (self.has_response, self.limit_guard) = (true, None);
-        self.connection.n_responded.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        self.connection.n_open.fetch_sub(1, Ordering::Relaxed);
-        if self.has_response {
-            self.connection.n_responded.fetch_sub(1, Ordering::Relaxed);
-        } else if let Some(limit_guard) = &self.limit_guard
-            && limit_guard.since.elapsed() >= limit_guard.slow
-        {
-            // The server responded to this many streams of the connection and not one more: this is the new bound.
-            let n_responded = self.connection.n_responded.load(Ordering::Relaxed);
-            if n_responded > 0 && n_responded < limit_guard.n_max.fetch_min(n_responded, Ordering::Relaxed) {
-                tracing::info!(
-                    streams = n_responded,
-                    "watch timed out on a shared HTTP/2 connection; lowering streams per connection"
-                );
-            }
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Reads a kubeconfig as kubectl does: an empty string counts as unset, and only one of several credentials is used.
 //!
-//! kube takes each field literally. The rules here are those of client-go (`tools/clientcmd/client_config.go`
-//! and `transport/config.go`); each case was compared with kubectl 1.36.
+//! kube takes each field literally. The rules here follow client-go (`tools/clientcmd/client_config.go` and
+//! `transport/config.go`); each case was compared with kubectl 1.36.
 //!
 //! | The user has | kubectl and kctl use |
 //! |---|---|

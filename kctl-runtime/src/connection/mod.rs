@@ -65,11 +65,14 @@ mod agent;
 mod connector;
 mod dial;
 mod h1_connection;
+mod h1_idle;
 mod h1_pool;
 mod h2_connection;
 mod h2_pool;
+mod h2_stream;
 mod is_streaming;
 pub mod kubeconfig;
+mod limits;
 mod plugin;
 mod plugin_auth;
 mod plugin_process;
@@ -93,10 +96,11 @@ pub use agent::name;
 #[cfg(all(test, target_os = "linux"))]
 pub(crate) use dial::UNACKNOWLEDGED_MAX;
 pub use is_streaming::is_streaming;
+use limits::Limits;
 use plugin::Plugin;
 use plugin_auth::PluginAuth;
 pub(crate) use router::LongResponse;
-use router::{Limits, Router};
+use router::Router;
 
 /// The HTTP service below a client of [`builder`]: boxed, so that layers have a name for it.
 ///
@@ -180,8 +184,8 @@ pub fn builder(config: Config) -> kube::Result<ClientBuilder<Connected>> {
 
 /// Returns a [`builder`] without blocking the thread while an `exec` plugin of the kubeconfig runs.
 ///
-/// A plugin that needs a server may hang, and one that asks the user takes minutes. Other tasks of the runtime go on meanwhile,
-/// such as those that wait for a signal. A plugin that has run for 5 s is logged.
+/// A plugin that needs a server may hang, and one that asks the user takes minutes. Other tasks of the runtime are not
+/// blocked by it, such as signal handlers. A plugin that has run for 5 s is logged.
 ///
 /// ```no_run
 /// # async fn client() -> Result<(), Box<dyn std::error::Error>> {

@@ -11,14 +11,14 @@
 //!  "status": {"token": "…", "expirationTimestamp": "2030-01-01T00:00:00Z"}}
 //! ```
 //!
-//! kube runs a plugin too, once per client. Here clients with the same `exec` section share a [`Plugin`], because a
-//! plugin may open a browser, and a program with two clients would open it twice.
+//! kube runs a plugin too, once per client. Here clients with the same `exec` section share a [`Plugin`]. A plugin may
+//! open a browser, and a program with two clients would open it twice.
 //!
 //! | Event | Reaction |
 //! |---|---|
 //! | credential ends within 10 s | next request runs the plugin first |
 //! | server answers 401 | the response is passed on; the next request runs the plugin first |
-//! | plugin fails | warning; requests go on with the last credential |
+//! | plugin fails | warning; requests continue to use the last credential |
 //! | plugin failed or ran less than 5 s ago | it is not run again |
 //! | plugin exceeds [`NON_INTERACTIVE_TIMEOUT`], or [`INTERACTIVE_TIMEOUT`] at a terminal | it is killed, and has failed |
 //!
@@ -159,7 +159,7 @@ fn entry_of(identity: Value) -> PluginEntry {
 impl Plugin {
     /// Removes the plugin from a configuration, and runs it unless another client did.
     ///
-    /// It blocks while the plugin runs, with the lock of this plugin held: two clients that are created at the same
+    /// It blocks while the plugin runs, with the lock of this plugin held. Two clients that are created at the same
     /// time ask the user once. Clients with another plugin do not wait.
     ///
     /// # Errors
@@ -174,7 +174,7 @@ impl Plugin {
     /// The thread is not one of the runtime, which would wait for it at the end of the program.
     ///
     /// # Errors
-    /// Those of [`take_from`](Self::take_from).
+    /// The errors of [`take_from`](Self::take_from).
     ///
     /// # Cancel safety
     /// Dropping the future kills the plugin before the drop returns, because the program may end then.
@@ -220,8 +220,8 @@ impl Plugin {
 
     /// Returns the current credential, renewing it if needed. If the plugin fails, the last one is kept.
     ///
-    /// The plugin runs on a blocking thread. Requests that come meanwhile wait for the same run, and find a fresh
-    /// credential when it ends.
+    /// The plugin runs on a blocking thread. Requests that arrive during the run wait for the same run, and find a
+    /// fresh credential when it ends.
     ///
     /// Clients on several runtimes share a plugin, and one of these may be blocked by a reconcile. So a run needs no task,
     /// and no lock is handed from one waiting request to the next.
@@ -258,8 +258,8 @@ impl Plugin {
         cached.last_run_at.elapsed() >= self.every && (cached.is_rejected || ends())
     }
 
-    /// Runs the plugin, unless the run before this one was just now. Blocks until it ends. A failure is logged, and the last
-    /// credential stays.
+    /// Runs the plugin, unless the run before this one was just now. Blocks until it ends. A failure is logged, and the
+    /// last credential is kept.
     fn renew_if_due(&self) {
         if !self.is_due() {
             return;
@@ -289,8 +289,8 @@ impl Drop for KillAtDrop {
     }
 }
 
-/// The run of a plugin, of which there is at most one. Dropping it wakes the waiting requests, also after a panic, and when
-/// a runtime shuts down before it begins.
+/// The run of a plugin: at most one at a time. Dropping it wakes the waiting requests, also after a panic, and when a
+/// runtime shuts down before it begins.
 struct PluginRun(Arc<Plugin>);
 
 impl PluginRun {

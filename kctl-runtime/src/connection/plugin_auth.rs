@@ -3,8 +3,8 @@
 //!
 //! A token is a header, so connections outlive it. A certificate is part of the TLS handshake, so its successor
 //! needs a new set of connections. client-go closes the old ones at once (`plugin/pkg/client/auth/exec/exec.go`),
-//! which breaks every watch at the same moment. Here they stay until their requests end, and watches move over as
-//! the server times them out, within minutes.
+//! which breaks every watch at the same moment. Here they remain open until their requests end, and watches move over
+//! as the server times them out, within minutes.
 
 use std::{
     sync::Arc,
@@ -18,9 +18,10 @@ use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
 use super::{
+    limits::Limits,
     plugin::{Credential, Plugin},
     response_body::ResponseBody,
-    router::{Limits, Router},
+    router::Router,
 };
 
 /// A service that authenticates with a plugin. Clones share the state.
@@ -38,7 +39,7 @@ pub(super) struct PluginAuth {
     now: Arc<Mutex<Now>>,
 }
 
-/// The connections of the current credential. Watches of an older one stay open until they end.
+/// The connections of the current credential. Watches with an older credential keep their connection until they end.
 struct Now {
     /// The credential that requests send now.
     credential: Arc<Credential>,

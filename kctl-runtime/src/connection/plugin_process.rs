@@ -1,4 +1,4 @@
-//! The process of an `exec` plugin: one thread waits for its output, and another one may kill it.
+//! The process of an `exec` plugin: one thread waits for its output, and another thread may kill it.
 
 use std::{
     io::{self, ErrorKind, Read},
@@ -45,7 +45,7 @@ impl PluginProcess {
     pub(super) fn kill(&self) {
         let state = std::mem::replace(&mut *self.0.lock(), ProcessState::Killed);
         if let ProcessState::Running(mut child) = state {
-            // Fails if the process has ended meanwhile, which is fine.
+            // Fails if the process has already exited, which is fine.
             let _ended = child.kill();
             let _reaped = child.wait();
         }

@@ -15,7 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{h1_pool::UsedConnection, h2_pool::Stream};
+use super::{h1_idle::UsedConnection, h2_stream::Stream};
 
 /// The body of a response.
 ///
@@ -80,8 +80,8 @@ impl Body for ResponseBody {
 
     /// Reads the next piece, and drives the HTTP/1.1 connection while it waits.
     ///
-    /// Resources are released with the last piece, not with the `None` after it: a caller that knows the length of
-    /// the body never asks for that `None`.
+    /// Resources are released with the last piece, not with the `None` after it. A caller that knows the length of the
+    /// body never asks for that `None`.
     fn poll_frame(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,

@@ -12,7 +12,6 @@
 use std::{
     sync::Arc,
     task::{Context, Poll},
-    time::Duration,
 };
 
 use futures::future::BoxFuture;
@@ -27,13 +26,14 @@ use super::{
     h1_pool::H1Pool,
     h2_pool::{H2Pool, StreamLimit},
     is_streaming::is_streaming,
+    limits::Limits,
     response_body::ResponseBody,
 };
 
 /// Maximum number of long responses over HTTP/1.1 at once.
 ///
-/// More of them, at the start of a program with many kinds, use HTTP/2 streams: a hundred connections at once
-/// would take memory that is not returned.
+/// More of them, at the start of a program with many kinds, use HTTP/2 streams. A hundred connections at once would
+/// take memory that is not returned.
 const N_LONG_MAX: usize = 8;
 
 /// Request extension: the response is long, a list of all objects of a kind.
@@ -41,43 +41,6 @@ const N_LONG_MAX: usize = 8;
 /// Every list of a whole kind carries it, to fill a cache or to compare one with the newest state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LongResponse;
-
-/// Bounds of connections.
-///
-/// [`Default`] has the values that [`builder`](super::builder) documents. Tests pass shorter ones.
-#[derive(Clone, Copy)]
-pub(super) struct Limits {
-    /// Streams of one connection. kube-apiserver allows 100 (`--http2-max-streams-per-connection`), common
-    /// proxies 100 to 250.
-    pub(super) streams: usize,
-    /// Silence after which a connection gets a ping.
-    pub(super) ping_every: Duration,
-    /// Time for the response to a ping; the connection is closed after it.
-    pub(super) ping_within: Duration,
-    /// A watch without a response for this time, on a connection with others, was one too many for the server.
-    pub(super) response_within: Duration,
-    /// Longest idle time of an HTTP/1.1 connection. It may be dead, and a lost write cannot be repeated.
-    pub(super) reuse_within: Duration,
-    /// A GET over a reused connection that has no response within this time is sent again over a new one.
-    pub(super) first_byte_within: Duration,
-    /// Shortest time between two runs of a plugin, so that a failing one does not run for each request.
-    pub(super) plugin_every: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        let seconds = Duration::from_secs;
-        Self {
-            streams: 80,
-            ping_every: seconds(30),
-            ping_within: seconds(15),
-            response_within: seconds(5),
-            reuse_within: seconds(5),
-            first_byte_within: seconds(5),
-            plugin_every: seconds(5),
-        }
-    }
-}
 
 /// All connections to one server. Clones share them.
 #[derive(Clone)]

@@ -50,8 +50,8 @@ pub fn finalizer_problem(spec: &ControllerSpec) -> Option<(String, String)> {
 
 /// Returns a warning about a finalizer without a domain, which another controller may use as well.
 ///
-/// Such names are valid for custom resources, and a changed one stays on existing objects and blocks their deletion.
-/// So it is a warning in the log at startup.
+/// Such names are valid for custom resources, and after a change, the old one remains on existing objects and blocks
+/// their deletion. So it is a warning in the log at startup.
 ///
 /// ```
 /// # use k8s_openapi::api::core::v1::ConfigMap;

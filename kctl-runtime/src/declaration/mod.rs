@@ -191,7 +191,16 @@ impl std::fmt::Debug for ControllerSpec {
 }
 
 /// An RBAC rule that is written by hand in `rbac(…)`.
+///
+/// ```
+/// use k8s_openapi::api::rbac::v1::PolicyRule;
+/// use kctl_runtime::spec::ExtraRule;
+///
+/// let rule = ExtraRule::new("rbac(proxy())", PolicyRule { verbs: vec!["get".into()], ..PolicyRule::default() });
+/// assert_eq!((rule.cluster.as_str(), rule.everywhere), ("", false));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ExtraRule {
     /// The rule, as it goes into the role.
     pub rule: PolicyRule,
@@ -201,4 +210,11 @@ pub struct ExtraRule {
     pub cluster: String,
     /// `true` if the rule goes into the `ClusterRole` even when the controller is limited to some namespaces.
     pub everywhere: bool,
+}
+
+impl ExtraRule {
+    /// Creates a rule for the default cluster, in the namespaces of the controller. `text` is the declaration.
+    pub fn new(text: impl Into<String>, rule: PolicyRule) -> Self {
+        Self { rule, text: text.into(), cluster: String::new(), everywhere: false }
+    }
 }

@@ -12,7 +12,7 @@ const WRITTEN_ALWAYS: [&str; 2] = ["resourceVersion", "generation"];
 
 /// Returns the effect of a change of the primary on its key.
 ///
-/// Equal generations do not prove an equal spec: a binding sets `spec.nodeName` of a Pod, and its generation stays
+/// Equal generations do not prove an equal spec: a binding sets `spec.nodeName` of a Pod, without a new generation
 /// (`assignPod` in `pkg/registry/core/pod/storage/storage.go`). Different ones prove nothing either: without a status
 /// subresource the generation of a custom resource also grows with its status.
 pub(crate) fn effect_on_primary(change: &Change<Stored>) -> BackoffEffect {

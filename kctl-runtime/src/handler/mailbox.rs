@@ -68,7 +68,7 @@ struct Merged {
     after: Option<Arc<Stored>>,
     /// The newest state, or the last one before the deletion.
     last: Arc<Stored>,
-    /// [`Origin::Live`] if any of the changes is.
+    /// The latest origin of the changes: [`Origin::Live`] if any of them is.
     origin: Origin,
     since: Instant,
 }
@@ -160,9 +160,7 @@ impl Waiting {
         let (last, key) = (change.latest(), change.latest().key());
         if let Some(merged) = self.merged.get_mut(key) {
             (merged.after, merged.last) = (after.cloned(), last.clone());
-            if origin == Origin::Live {
-                merged.origin = Origin::Live;
-            }
+            merged.origin = merged.origin.max(origin);
             self.skipped = true;
         } else {
             let (before, after, last) = (before.cloned(), after.cloned(), last.clone());
@@ -186,7 +184,7 @@ impl Waiting {
             (None, Some(new)) => Change::Added(new),
             (_, None) => Change::Deleted { last },
             (Some(old), Some(new)) if old.meta().uid == new.meta().uid => Change::Updated { old, new },
-            // A successor has the name now: the deletion is returned, and its addition stays in the mailbox.
+            // A successor has the name now: the deletion is returned, and its addition is kept in the mailbox.
             (Some(old), Some(new)) => {
                 self.order.push_front(key.clone());
                 let last = new.clone();

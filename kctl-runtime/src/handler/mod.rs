@@ -11,11 +11,11 @@
 //! | `reads = K` | none, the cache is only read |
 //!
 //! Mappers run on the old and on the new state, so both the old and the new owner of an object are queued. A
-//! [`predicate`] (`when = f`) drops changes before that. The work is that of controller-runtime's
-//! `pkg/handler` and `pkg/predicate`.
+//! [`predicate`] (`when = f`) drops changes before that. They correspond to controller-runtime's `pkg/handler` and
+//! `pkg/predicate`.
 //!
 //! Handlers that run user code have a task and a mailbox each. A slow mapper therefore delays only its own controller,
-//! and at [`CHANGES_WAITING_MAX`] waiting changes those of one object are merged.
+//! and at [`CHANGES_WAITING_MAX`] waiting changes the changes of one object are merged.
 
 mod backoff_effect;
 pub(crate) mod mailbox;
@@ -37,11 +37,11 @@ use crate::{
     store::{Change, Handler, Origin, SharedStore},
 };
 
-/// Priority of the objects in the initial list: changes that happen after the start go first. The value is that of
+/// Priority of the objects in the initial list: changes that happen after the start go first. The value comes from
 /// controller-runtime (`pkg/handler/eventhandler.go`, `LowPriority`).
 pub const PRIORITY_INITIAL: i32 = -100;
 
-// Tags are bits. The queue adds those of `queue/state.rs` itself, and does not know the other ones:
+// Tags are bits. The queue adds the tags of `queue/state.rs` itself, and does not interpret the others:
 //
 // | Bit | Tag | Defined in | `ReconcileReason` |
 // |---|---|---|---|
@@ -66,7 +66,7 @@ pub(crate) const TAG_RESYNC: u32 = 1 << 3;
 pub(crate) const TAG_TRIGGERED: u32 = 1 << 4;
 /// The bit of the tag for changes of the primary. The bits above it belong to the other relations.
 const TAG_PRIMARY_BIT: usize = 6;
-/// All tags that stand for a changed object.
+/// All tags that represent a changed object.
 pub(crate) const RELATION_TAGS: u32 = u32::MAX << TAG_PRIMARY_BIT;
 
 /// Returns the tag for changes of one relation of a declaration: 0 is the primary. With more than 25 cached kinds, the
@@ -140,6 +140,9 @@ pub fn for_relation(
     let (relation, kind, namespaced) = (relation.clone(), primary.kind.clone(), primary.namespaced);
     Arc::new(move |change, origin| {
         if !passes(&relation, change) {
+            if let (RelationKind::Primary, Change::Deleted { last }) = (relation.declared_as, change) {
+                free_entry(&queue, change, last.key(), origin);
+            }
             return;
         }
         for (key, effects) in affected_primaries(&relation, change, PrimaryKind { kind: &kind, namespaced }, &primaries)
@@ -240,19 +243,28 @@ fn add(
     queue.add(Add::new(key).priority(priority(origin)).tags(tag(index, origin)).event(event));
 }
 
+/// Enqueues the key of a deleted primary whose predicate drops the deletion, if the queue has an entry of it. The run
+/// finds no object and frees the entry; without it, a key that was given up would count as failing indefinitely.
+fn free_entry(queue: &WorkQueue<ObjectKey>, change: &Change<Stored>, key: &ObjectKey, origin: Origin) {
+    if queue.has_entry(key) {
+        add(queue, change, key.clone(), Effects::on_primary(change), (0, origin));
+    }
+}
+
 /// Returns the priority of a key: objects of the initial list wait behind fresh changes.
 fn priority(origin: Origin) -> i32 {
     match origin {
-        Origin::InitialList => PRIORITY_INITIAL,
+        Origin::InitialList | Origin::LateList => PRIORITY_INITIAL,
         Origin::Live => 0,
     }
 }
 
-/// Returns the tag that records why a key was queued.
+/// Returns the tag that records why a key was queued. Objects that other relations list after the start are changes for
+/// primaries that were there before: `converged` must not skip these, whose wait for a requeue ends as well.
 fn tag(index: usize, origin: Origin) -> u32 {
-    match origin {
-        Origin::InitialList => TAG_INITIAL,
-        Origin::Live => relation_tag(index),
+    match (origin, index) {
+        (Origin::InitialList, _) | (Origin::LateList, 0) => TAG_INITIAL,
+        (Origin::LateList | Origin::Live, _) => relation_tag(index),
     }
 }
 

@@ -1,9 +1,9 @@
 //! Predicates for `when = …`: they decide which changes of an object lead to a reconcile.
 //!
-//! A predicate is any function from a [`Change`] to `bool`; these are the ones that controllers need most, named after
-//! those of controller-runtime (`pkg/predicate/predicate.go`). Each lets additions, deletions, the start of a deletion
-//! and changes of finalizers pass, because a controller that misses one of these is wrong. Combine predicates in a
-//! function of your own: with `a || b` a change passes if it passes one of them.
+//! A predicate is any function from a [`Change`] to `bool`. These are the ones that controllers need most, with the
+//! names of controller-runtime's predicates (`pkg/predicate/predicate.go`). Each lets additions, deletions, the start
+//! of a deletion and changes of finalizers pass, because a controller that misses one of these is wrong. Combine
+//! predicates in a function of your own: with `a || b` a change passes if it passes one of them.
 //!
 //! ```
 //! use k8s_openapi::api::core::v1::Node;

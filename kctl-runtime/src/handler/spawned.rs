@@ -22,12 +22,12 @@ use crate::{panic::panic_text, store::Handler};
 /// Maximum number of changes handled in one turn, before other tasks of the thread run.
 pub(crate) const HANDLED_AT_ONCE: usize = 16;
 
-/// A handler that stays behind enqueues all objects of its controller once per this many changes, or when it has caught
-/// up.
+/// A handler that cannot keep up enqueues all objects of its controller once per this many changes, or when it has
+/// caught up.
 const REQUEUE_ALL_INTERVAL: usize = CHANGES_WAITING_MAX;
 
-/// A handler with its own task beside the writer of its store. It is at most [`CHANGES_WAITING_MAX`] changes plus
-/// one per object behind.
+/// A handler with its own task, separate from the writer of its store. It is at most [`CHANGES_WAITING_MAX`] changes
+/// plus one per object behind.
 pub(crate) struct SpawnedHandler {
     controller: String,
     relation: String,
@@ -64,9 +64,9 @@ impl SpawnedHandler {
 
     /// Handles changes until the sender is dropped.
     ///
-    /// `all` queues every object of the controller. It is called after states were merged away, because a reconcile may
-    /// have read one of these states and no change will report that it has passed. A panic of `map` or `when` is logged
-    /// and costs one change.
+    /// `all` queues every object of the controller. It is called after states were merged away. A reconcile may have
+    /// read one of these states, and no change will report that it has passed. A panic of `map` or `when` is logged and
+    /// costs one change.
     ///
     /// # Cancel safety
     /// Dropping the future ends the handler.
@@ -153,7 +153,7 @@ impl SpawnedHandler {
     }
 }
 
-/// Runs `map` or `when`, which may block. The other tasks of the thread move to another one meanwhile, if there is one.
+/// Runs `map` or `when`, which may block. The other tasks of the thread move to another thread, if there is one.
 pub(crate) fn run_user_code<T>(run: impl FnOnce() -> T) -> T {
     // `block_in_place` panics on a runtime with one thread.
     let has_threads = Handle::current().runtime_flavor() != RuntimeFlavor::CurrentThread;

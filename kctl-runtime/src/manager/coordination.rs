@@ -56,20 +56,20 @@ impl Manager {
 
     /// Runs all elections on another runtime, with a client that was created there (in the scope of `handle.enter()`).
     ///
-    /// A reconcile that computes for seconds without an `await` blocks its thread. If that is the thread of the elections,
-    /// Leases are not renewed meanwhile, and other replicas acquire them. client-go renews a Lease in a goroutine, which no
-    /// reconcile blocks.
+    /// A reconcile that computes for seconds without an `await` blocks its thread. If that is the thread of the
+    /// elections, Leases are not renewed during that time, and other replicas acquire them. In client-go a goroutine
+    /// renews the Lease, which no reconcile blocks.
     ///
-    /// `client` replaces that of [`elect_by`](Self::elect_by), [`shard`](Self::shard) and
-    /// [`join_ring`](Self::join_ring) for the Leases that permit writes, so it needs the same server and permissions.
-    /// The watch of the Leases of shards, and the seat of a replica, stay on the runtime of the manager. So a replica
-    /// that is blocked for longer than a Lease loses its seat, and keeps its slots. Without one of the three methods,
-    /// this has no effect.
+    /// For the Leases that permit writes, `client` replaces the client of [`elect_by`](Self::elect_by),
+    /// [`shard`](Self::shard) and [`join_ring`](Self::join_ring). So it needs the same server and permissions. The
+    /// watch of the Leases of shards, and the seat of a replica, run on the manager's runtime. So a replica that is
+    /// blocked for longer than a Lease loses its seat, and keeps its slots. Without one of the three methods, this has
+    /// no effect.
     ///
     /// The other runtime has to be driven until [`run`](Self::run) returns. If it shuts down earlier, `run` ends with
-    /// [`ManagerError::LeaseLost`](super::ManagerError::LeaseLost). Nothing ends a process whose reconciles are blocked for
-    /// ever: it keeps its Leases until the caller, or a liveness probe, ends it. Both runtimes need the same clock:
-    /// `tokio::time::pause` stops that of one.
+    /// [`ManagerError::LeaseLost`](super::ManagerError::LeaseLost). Nothing ends a process whose reconciles are blocked
+    /// indefinitely: it keeps its Leases until the caller, or a liveness probe, ends it. Both runtimes need the same
+    /// clock: `tokio::time::pause` stops the clock of one runtime.
     ///
     /// ```
     /// # use kctl_runtime::manager::Manager;
@@ -117,7 +117,7 @@ impl Manager {
     /// };
     ///
     /// let leases = ElectionConfig::new("settings.example.com", "shop", &identity());
-    /// let config = ShardConfig::new(leases, 16, ShardBy::Object)?;
+    /// let config = ShardConfig::new(leases, 24, ShardBy::Object)?;
     /// let manager = Manager::new(client.clone(), "settings.example.com", Arc::new(|_report| {})).shard(client, config)?;
     /// assert_eq!(manager.view().shards().map(|shards| shards.n_owned()), Some(0));
     /// # Ok::<_, kctl_runtime::manager::shards::ShardError>(())

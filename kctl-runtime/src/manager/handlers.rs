@@ -2,8 +2,8 @@
 //!
 //! A handler turns a change of a cache into keys. Handlers without user code run inside the store's writer, so a change
 //! and its key are never apart. A `map` or `when` function runs in its own task behind a bounded buffer. While it is
-//! slow, the store and the other controllers that share the cache go on. client-go gives each handler an unbounded
-//! buffer instead (`tools/cache/shared_informer.go`, `processorListener`).
+//! slow, the store and the other controllers that share the cache are not delayed. client-go gives each handler an
+//! unbounded buffer instead (`tools/cache/shared_informer.go`, `processorListener`).
 //!
 //! An optional kind needs one thing more. Its CRD may appear or vanish without any object of it, and reconciles may
 //! depend on that. So all primaries are queued when it happens.
@@ -33,7 +33,7 @@ use crate::{
 pub(super) struct Handlers {
     env: Arc<Env>,
     queue: WorkQueue<ObjectKey>,
-    /// Each cache with its handler: the primary's first, then those of the relations in the order of the declaration.
+    /// Each cache with its handler: first the primary's, then the relations' in the order of the declaration.
     all: Vec<(Arc<Source>, Caller)>,
     /// Caches of optional kinds, with the tag that names the relation in a reconcile's reason.
     optional: Vec<(Arc<Source>, u32)>,
@@ -120,8 +120,9 @@ fn hand_over_handler(env: &Arc<Env>, queue: &WorkQueue<ObjectKey>) -> Option<(Ar
     let (ring, queue) = (env.gate.ring()?.clone(), queue.clone());
     let handler: Handler = Arc::new(move |change, _origin| {
         if ring.labels().changes_drain(change) {
-            // This ends a backoff, so that the key is handed over at once. It is not added as an event: the response to an own write
-            // may be the first state with the label, and a key that failed ignores the events of its own writes.
+            // This ends a backoff, so that the key is handed over at once. It is not added as an event. The response to
+            // an own write may be the first state with the label, and a key that failed ignores the events of its own
+            // writes.
             let key = change.latest().key().clone();
             queue.add(Add::new(key).tags(handler::relation_tag(0)).cause(Cause::Changed));
         }
@@ -164,8 +165,8 @@ pub(super) async fn enqueue_slots(env: &Env, queue: &WorkQueue<ObjectKey>, slots
     left
 }
 
-/// Queues those of these primaries that an object of another relation enqueues. Mappers see all objects of their kinds, so
-/// it may take long.
+/// Queues each of these primaries that an object of another relation enqueues. Mappers see all objects of their kinds,
+/// so it may take long.
 pub(super) async fn enqueue_by_relations(env: &Env, queue: &WorkQueue<ObjectKey>, mut left: BTreeSet<ObjectKey>) {
     for (relation, source) in &env.sources {
         if left.is_empty() {
@@ -175,7 +176,7 @@ pub(super) async fn enqueue_by_relations(env: &Env, queue: &WorkQueue<ObjectKey>
     }
 }
 
-/// Queues those of these primaries that one of the objects enqueues through a relation, and removes them from `left`.
+/// Queues each of these primaries that one of the objects enqueues through a relation, and removes it from `left`.
 async fn enqueue_by(
     env: &Env,
     queue: &WorkQueue<ObjectKey>,

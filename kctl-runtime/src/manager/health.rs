@@ -106,9 +106,9 @@ impl Health {
 
     /// Returns the checks of `/readyz`.
     ///
-    /// One for each cache (full, and its watch works), for each watch opened at run time, for the leader
-    /// election, the shards or the controller ring, and those of [`ready_when`](super::Manager::ready_when). A standby is ready, because a
-    /// rolling update would otherwise wait for a Lease that the old Pod holds.
+    /// There is one for each cache (full, and its watch works), for each watch opened at run time, and for each check
+    /// of [`ready_when`](super::Manager::ready_when). The leader election, the shards or the controller ring have one,
+    /// too. A standby is ready, because a rolling update would otherwise wait for a Lease that the old Pod holds.
     pub fn ready(&self) -> Vec<Check> {
         let sources = self.view.sources();
         let caches = cache_paths(sources).into_iter().zip(sources);
@@ -138,9 +138,9 @@ impl Health {
 
     /// Returns the checks of `/livez` and `/healthz`.
     ///
-    /// They fail only for what a restart fixes. For [`STUCK_AFTER`] a store or a handler has taken no changes, the
-    /// workers of a queue have taken no keys, or a reconcile beyond its timeout has blocked its thread. The other case
-    /// is a leader that does not notice the end of its Lease.
+    /// They fail only for what a restart fixes. A check fails if for [`STUCK_AFTER`] a store or a handler has taken no
+    /// changes, or the workers of a queue have taken no keys. It also fails if a reconcile beyond its timeout has
+    /// blocked its thread for that long. The other case is a leader that does not notice the end of its Lease.
     pub fn live(&self) -> Vec<Check> {
         let mut checks = Vec::new();
         let sources = self.view.sources();
@@ -175,6 +175,8 @@ impl Health {
             checks.push(Check { name: "leader-election".into(), result });
         }
         checks.push(Check { name: "ping".into(), result: Ok(String::new()) });
+        // A cache that was closed while it looked stuck may be opened again under the same name.
+        self.suspects.lock().retain(|name, _progress| checks.iter().any(|check| check.name == *name));
         checks
     }
 
@@ -342,9 +344,10 @@ fn in_ring(leadership: &Leadership, ring: &RingView) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
+    use kube::{Client, Config};
 
     use super::*;
-    use crate::queue::QueueConfig;
+    use crate::{manager::Manager, queue::QueueConfig};
 
     #[test]
     fn checks_of_caches_name_the_cluster() {
@@ -358,6 +361,20 @@ mod tests {
         ];
         let names = number_repeated(&configs.each_ref().map(cache_name));
         assert_eq!(names, ["pods", "pods-member2", "pods-2", "pods-member2-2", "deployments.apps-member1"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closed_cache_is_no_suspect_when_reopened() {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        let manager = Manager::new(client, "test", Arc::new(|_report| {}));
+        let health = Health::new(manager.view(), manager.metrics().clone());
+        let name = "store-watch-pods";
+        assert_eq!(health.stuck_for(name, Some(7)), None);
+        assert!(health.live().iter().all(|check| check.name != name), "the cache is closed");
+        tokio::time::advance(STUCK_AFTER).await;
+        assert_eq!(health.stuck_for(name, Some(7)), None);
+        tokio::time::advance(STUCK_AFTER).await;
+        assert_eq!(health.stuck_for(name, Some(7)), Some(STUCK_AFTER));
     }
 
     #[tokio::test(start_paused = true)]

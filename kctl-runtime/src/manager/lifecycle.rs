@@ -25,7 +25,7 @@
 //! ```
 //!
 //! controller-runtime starts its groups one after another (`pkg/manager/internal.go`). There a controller waits for all
-//! caches; here only for its own, so a kind without permission stops the controllers that read it and no other.
+//! caches, here only for its own. So a kind without permission stops the controllers that read it and no other.
 
 use std::{future::pending, pin::pin, sync::Arc, time::Duration};
 
@@ -67,7 +67,7 @@ const IDLE_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of keys per controller that the error of a late stop names.
 const BUSY_KEYS_MAX: usize = 3;
 
-/// Time to release slots without writes in question, however short the graceful timeout is: two requests per Lease.
+/// Time to release slots without in-flight writes, however short the graceful timeout is: two requests per Lease.
 const SLOT_RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A reconcile or handler that takes longer than this is logged.
@@ -111,7 +111,7 @@ struct Running {
     resign: Option<oneshot::Sender<bool>>,
     /// Holds the slots of a sharded program; empty otherwise.
     shards: JoinSet<()>,
-    /// Has all slots handed over.
+    /// Triggers the hand-over of all slots.
     leave: Option<oneshot::Sender<()>>,
     /// One task per controller, which holds its pool of workers.
     workers: JoinSet<()>,
@@ -124,8 +124,8 @@ struct Running {
 impl Manager {
     /// Runs until `shutdown` is ready, then stops.
     ///
-    /// From then on no new reconcile starts. Running ones get the graceful timeout to finish, waiting events
-    /// are sent within 5 s, and the Lease is released if no write can be on its way.
+    /// From then on no new reconcile starts. Running ones get the graceful timeout to finish, and waiting events are
+    /// sent within 5 s. The Lease is released if no write can be on its way.
     ///
     /// It does not handle signals: pass a future that is ready at SIGTERM.
     ///
@@ -147,7 +147,8 @@ impl Manager {
             error = running.wait_for_failure() => return Err(error),
         }
         stopping.send_replace(true);
-        let begun = Instant::now();
+        // A timeout beyond the range of the clock is no limit.
+        let limit = graceful.and_then(|period| Instant::now().checked_add(period));
         for (_, queue) in &queues {
             queue.shut_down();
         }
@@ -165,11 +166,10 @@ impl Manager {
         let _late = timeout(FLUSH_TIMEOUT, async { while running.recorders.join_next().await.is_some() {} }).await;
         running.recorders.shutdown().await;
         if drained.is_ok() {
-            running.hand_over_slots(graceful.map(|period| begun + period)).await;
+            running.hand_over_slots(limit).await;
         }
         if let Some(resign) = running.resign.take() {
-            let quiet =
-                drained.is_ok() && running.wait_for_writes(&permit, graceful.map(|period| begun + period)).await?;
+            let quiet = drained.is_ok() && running.wait_for_writes(&permit, limit).await?;
             let _ended = resign.send(quiet);
             while running.election.join_next().await.is_some() {}
         }
@@ -289,10 +289,10 @@ impl Running {
 
     /// Waits until no write can be on its way, and returns `true`.
     ///
-    /// Returns `false` if that takes longer than the stop may. Writes in question are those of cancelled
-    /// reconciles and those without a response.
+    /// Returns `false` if that takes longer than the stop may. In-flight writes are writes of cancelled reconciles and
+    /// writes without a response.
     ///
-    /// The permit is closed first, so the set of writes in question can only shrink.
+    /// The permit is closed first, so the set of in-flight writes can only shrink.
     async fn wait_for_writes(&mut self, permit: &WritePermit, limit: Option<Instant>) -> Result<bool, ManagerError> {
         permit.close();
         while let Some(over) = permit.unresolved_until() {
@@ -332,7 +332,7 @@ impl Running {
     ///
     /// # Errors
     /// [`ManagerError::NotDrained`] with the controllers that are still busy, or [`ManagerError::LeaseLost`] at once if
-    /// the election ends meanwhile.
+    /// the election ends first.
     async fn drain(
         &mut self,
         graceful: Option<Duration>,
@@ -400,7 +400,7 @@ async fn run_controller(
     leadership: Option<Leadership>,
     tenures: Option<Arc<Tenures>>,
 ) {
-    let Registered { env, queue, workers, handlers } = controller;
+    let Registered { env, queue, workers, handlers, history } = controller;
     // The subscriptions of the handlers end when `alive` is dropped.
     let (alive, mut tasks) = (Arc::new(()), JoinSet::new());
     log_sources(&env);
@@ -428,7 +428,7 @@ async fn run_controller(
     };
     let serve_slots = async {
         match &tenures {
-            Some(tenures) => serve_new_slots(tenures, &env, &queue).await,
+            Some(tenures) => serve_new_slots(tenures, &env, &queue, &history).await,
             None => pending().await,
         }
     };
@@ -484,8 +484,8 @@ fn log_workers(env: &Env) {
 
 /// Logs once a minute the reconcile that has been running for longest, and handlers that hang.
 ///
-/// A reconcile without a `timeout` may run for ever, and occupies one of the `concurrency` workers. Nothing else shows
-/// that: the process is alive and ready.
+/// A reconcile without a `timeout` may run indefinitely, and occupies one of the `concurrency` workers. Nothing else
+/// shows that: the process is alive and ready.
 async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Handlers) {
     loop {
         tokio::time::sleep(HUNG_RECONCILE_TIMEOUT).await;
@@ -520,7 +520,7 @@ fn report_hanging_handlers(handlers: &Handlers) {
 
 /// Queues every object once per period.
 ///
-/// It is off unless the declaration has `resync`. controller-runtime replays its cache every 10 hours by default; a
+/// It is off unless the declaration has `resync`. controller-runtime replays its cache every 10 hours by default. A
 /// level-triggered controller needs that only for things outside the cluster.
 async fn resync(env: &Env, queue: &WorkQueue<ObjectKey>) {
     let Some(period) = env.spec.resync else { return pending().await };

@@ -136,7 +136,7 @@ type Task = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// | Set | By | Default |
 /// |---|---|---|
 /// | other clusters | [`cluster`](Self::cluster) | none |
-/// | namespaces | [`namespaces`](Self::namespaces) | those of each declaration |
+/// | namespaces | [`namespaces`](Self::namespaces) | the namespaces of each declaration |
 /// | leader election | [`elect`](Self::elect) | off: this process works at once |
 /// | time for running reconciles at a stop | [`graceful_timeout`](Self::graceful_timeout) | 30 s |
 /// | events about failures | [`warn_after_failures`](Self::warn_after_failures) | after 10 failures in a row |
@@ -156,13 +156,13 @@ pub struct Manager {
     permit: WritePermit,
     sole_lease: SoleLease,
     elector: Option<Elector>,
-    /// The runtime of all elections; `None` for that of the manager.
+    /// The runtime of all elections; `None` for the manager's runtime.
     election_runtime: Option<ElectionRuntime>,
     /// Set in a sharded program.
     coordinator: Option<Coordinator>,
     /// Set in a shard of a controller ring.
     ring: Option<RingView>,
-    /// Kinds of which each replica of a sharded program caches all objects.
+    /// Kinds whose objects are all cached by each replica of a sharded program.
     whole: Vec<Kind>,
     graceful_timeout: Option<Duration>,
     warn_after_failures: Arc<AtomicU32>,

@@ -14,7 +14,7 @@ impl Manager {
     /// Adds the client of another cluster, for relations that are declared with `on = name`.
     ///
     /// Applies to controllers that are added later. Leader election uses the first
-    /// client, and events of a controller that of its primary.
+    /// client, and the events of a controller use the client of its primary.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -68,7 +68,7 @@ impl Manager {
     /// The default is [`GRACEFUL_TIMEOUT`](super::GRACEFUL_TIMEOUT). Zero does not wait, and `None` waits without a limit.
     ///
     /// A Pod gets `terminationGracePeriodSeconds` between SIGTERM and SIGKILL, 30 s by default. Set that to at least
-    /// this timeout and 15 s more: after the reconciles, events are sent (5 s) and the Lease is released (10 s).
+    /// this timeout and 15 s more. After the reconciles, events are sent (5 s) and the Lease is released (10 s).
     #[must_use]
     pub fn graceful_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.graceful_timeout = timeout;

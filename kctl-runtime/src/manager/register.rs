@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::Client;
 use parking_lot::Mutex;
 
-use super::{Manager, Task, handlers::Handlers};
+use super::{Manager, Task, debug::History, handlers::Handlers};
 use crate::{
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},
@@ -25,6 +25,7 @@ pub(super) struct Registered {
     pub(super) queue: WorkQueue<ObjectKey>,
     pub(super) workers: Task,
     pub(super) handlers: Handlers,
+    pub(super) history: Arc<History>,
 }
 
 impl Manager {
@@ -33,8 +34,8 @@ impl Manager {
     /// Nothing is requested before [`run`](Self::run). Controllers with the same name share metrics, so give
     /// each its own.
     ///
-    /// A controller whose declaration names a kind that another one reads shares that cache. Both then see the union of
-    /// the parts and checks that they declare.
+    /// A controller whose declaration names a kind that another controller reads shares the cache. Both then see the
+    /// union of the parts and checks that they declare.
     pub fn add<C: Reconcile>(&mut self, controller: C) {
         let mut spec = C::spec();
         if let Some(warning) = finalizer_warning(&spec) {
@@ -58,7 +59,8 @@ impl Manager {
             begun: self.shared_options.begin_observer(),
         });
         let handlers = Handlers::new(&env, &queue);
-        self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers });
+        let history = self.history.clone();
+        self.controllers.push(Registered { env, queue, workers: Box::pin(pool.run()), handlers, history });
     }
 
     /// Opens the caches of a controller, and prepares its writer, event recorder and gate.

@@ -42,7 +42,8 @@ pub(super) async fn report(env: &Env, queue: &WorkQueue<ObjectKey>) {
     pending::<()>().await;
 }
 
-/// Reports the unreadable objects of one cache, each state once. Those of a slot that is gained later are reported then.
+/// Reports the unreadable objects of one cache, each state once. Objects of a slot that is gained later are reported
+/// then.
 ///
 /// A source remembers at most [`UNREADABLE_MAX`](crate::source::UNREADABLE_MAX) of them, and the recorder limits the
 /// Events of each.

@@ -30,9 +30,9 @@ pub struct UnusedCache {
 impl View {
     /// Returns the caches of `reads` and `watches` that no reconcile has read so far.
     ///
-    /// Meaningful after a run that covers the controller's code, such as a test. Kinds that were watched at run
-    /// time ([`Watches`](crate::watches::Watches)) are left out, because their declaration grants the
-    /// permission, and so is `watches = K(metadata)`, which serves its triggers.
+    /// Meaningful after a run that covers the controller's code, such as a test. Kinds that were watched at run time
+    /// ([`Watches`](crate::watches::Watches)) are left out, because their declaration grants the permission.
+    /// `watches = K(metadata)` is left out, because it serves its triggers.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

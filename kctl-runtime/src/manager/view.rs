@@ -17,8 +17,8 @@ use crate::{
 
 /// A running manager, seen from outside: its caches, queues, handlers and leader election.
 ///
-/// [`Manager::view`] returns it before the manager runs, and it stays valid afterwards. Health, metrics and
-/// the debug page read it; `kctl dev` waits with [`is_idle`](Self::is_idle).
+/// [`Manager::view`] returns it before the manager runs, and it remains valid afterwards. Health, metrics and the debug
+/// page read it; `kctl dev` waits with [`is_idle`](Self::is_idle).
 ///
 /// A view keeps no task alive, and reading it only takes short locks. It is cheap to clone.
 ///

@@ -40,8 +40,8 @@ pub fn deployment(
     let RbacOptions { name, namespace, .. } = options;
     let labels = json!({ "app.kubernetes.io/name": name });
     let (replicas, strategy) = if manager.has_replicas() {
-        // The defaults of API servers. A field that this manifest sets is removed when the strategy changes to `Recreate`;
-        // one that the API server has set stays, and is then rejected.
+        // The defaults of API servers. A field that this manifest sets is removed when the strategy changes to
+        // `Recreate`. A default that the API server has set remains, and is then rejected.
         let rolling_update = json!({ "maxSurge": "25%", "maxUnavailable": "25%" });
         (2, json!({ "type": "RollingUpdate", "rollingUpdate": rolling_update }))
     } else {
@@ -68,6 +68,34 @@ pub fn deployment(
         },
     });
     Manifest::new(format!("manager/deployment-{name}.yaml"), object)
+}
+
+/// Returns the Deployment with `--namespace` flags, so that the program works only on objects in these namespaces.
+///
+/// `deployment` is that of [`deployment`]. Its roles are those of specs with the same namespaces.
+///
+/// ```
+/// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, Resources, deployment, deployment_in_namespaces};
+///
+/// let options = RbacOptions::new("settings", "system");
+/// let manifest = deployment(&options, ManagerOptions::default(), &Resources::default(), "example.com/settings:1")?;
+/// let manifest = deployment_in_namespaces(manifest, ["shop"])?;
+/// let args = manifest.object["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap();
+/// assert_eq!(args.last().unwrap(), "--namespace=shop");
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// The object cannot be written as YAML.
+pub fn deployment_in_namespaces<'a>(
+    deployment: Manifest,
+    namespaces: impl IntoIterator<Item = &'a str>,
+) -> Result<Manifest, serde_saphyr::SerializeError> {
+    let Manifest { file, mut object, .. } = deployment;
+    if let Some(args) = object["spec"]["template"]["spec"]["containers"][0]["args"].as_array_mut() {
+        args.extend(namespaces.into_iter().map(|namespace| Value::from(format!("--namespace={namespace}"))));
+    }
+    Manifest::new(file, object)
 }
 
 fn container(name: &str, manager: ManagerOptions, resources: &Resources, image: &str) -> Value {
@@ -111,7 +139,7 @@ fn container(name: &str, manager: ManagerOptions, resources: &Resources, image: 
     })
 }
 
-/// Returns the Service by which Prometheus finds the metrics of every replica, on port 8443.
+/// Returns the Service that Prometheus uses to find the metrics of every replica, on port 8443.
 ///
 /// # Errors
 /// The object cannot be written as YAML.

@@ -13,7 +13,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-/// Removes descriptions that come from k8s-openapi's types. Those that the user wrote stay.
+/// Removes descriptions that come from k8s-openapi's types. Descriptions that the user wrote are kept.
 ///
 /// `root` is the schema of the kind with references, in which the names of built-in types begin with `io.k8s.`.
 pub(super) fn strip_built_in(crd: &mut CustomResourceDefinition, root: &Value) {

@@ -44,8 +44,8 @@ impl ManagerOptions {
     /// ```
     /// use kctl_runtime::manifest::ManagerOptions;
     ///
-    /// let options = ManagerOptions::default().with_metrics().with_shards(16);
-    /// assert_eq!((options.metrics, options.leader_elect, options.shards), (true, false, Some(16)));
+    /// let options = ManagerOptions::default().with_metrics().with_shards(24);
+    /// assert_eq!((options.metrics, options.leader_elect, options.shards), (true, false, Some(24)));
     /// ```
     #[must_use]
     pub fn with_shards(mut self, slots: u32) -> Self {

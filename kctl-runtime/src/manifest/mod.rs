@@ -53,6 +53,8 @@ pub use crd::{
 };
 #[doc(hidden)]
 pub use crd::{Flattened, Structure};
+#[doc(hidden)]
+pub use deployment::deployment_in_namespaces;
 pub use deployment::{deployment, disruption_budget, kustomization, metrics_service};
 pub(crate) use graph::edge_rows;
 pub use graph::{Format as GraphFormat, graph};

@@ -10,8 +10,8 @@ const KNOWN: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 /// Requests and limits of the container of a generated Deployment.
 ///
-/// The default is a request of 10m CPU and 32Mi of memory, and a memory limit of 256Mi without a CPU limit: a
-/// throttled controller renews its Lease late. Caches decide how much memory a program needs; the book's page about
+/// The default is a request of 10m CPU and 32Mi of memory, and a memory limit of 256Mi. There is no CPU limit, because
+/// a throttled controller renews its Lease late. Caches decide how much memory a program needs; the book's page about
 /// performance has figures.
 ///
 /// ```

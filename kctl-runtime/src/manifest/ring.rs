@@ -1,5 +1,5 @@
-//! Manifests for kubernetes-controller-sharding: the `ControllerRing`, the permissions of the sharder, and those of a
-//! shard.
+//! Manifests for kubernetes-controller-sharding: the `ControllerRing`, the permissions of the sharder, and the
+//! permissions of a shard.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,8 +24,8 @@ const REPLICAS: u32 = 2;
 /// A resource, by group and plural.
 type Resource = (String, String);
 
-/// Returns the permissions of a shard beside those of its controllers. It creates and renews its Lease in the program's
-/// namespace, and removes the labels of primaries that it hands over.
+/// Returns the permissions of a shard in addition to its controllers' permissions. It creates and renews its Lease in
+/// the program's namespace, and removes the labels of primaries that it hands over.
 ///
 /// The Lease has the name of the Pod, so the role cannot be limited to it.
 ///
@@ -78,9 +78,9 @@ pub fn ring_permissions(specs: &[ControllerSpec], namespace: &str) -> Vec<Permis
     permissions.into_iter().collect()
 }
 
-/// Returns the roles of a shard, and the role by which the sharder may label the objects of the ring.
+/// Returns the roles of a shard, and the role that lets the sharder label the objects of the ring.
 ///
-/// They come in addition to [`rbac`](super::rbac()), and replace those of leader election and shards.
+/// They come in addition to [`rbac`](super::rbac()), and replace the roles of leader election and shards.
 ///
 /// # Errors
 /// An object cannot be written as YAML.
@@ -130,7 +130,7 @@ pub fn controller_ring(specs: &[ControllerSpec], ring: &str) -> Result<Manifest,
 
 /// Returns the Deployment with the flag of the ring, several replicas and rolling updates.
 ///
-/// `deployment` is that of [`deployment`](super::deployment()) without leader election and shards.
+/// `deployment` comes from [`deployment`](super::deployment()) without leader election and shards.
 ///
 /// # Errors
 /// The object cannot be written as YAML.
@@ -146,7 +146,7 @@ pub fn deployment_in_ring(deployment: Manifest, ring: &str) -> Result<Manifest, 
     Manifest::new(file, object)
 }
 
-/// Returns the role by which the sharder may list and label the objects of a ring, and its binding.
+/// Returns the role that lets the sharder list and label the objects of a ring, and its binding.
 fn sharder_rbac(specs: &[ControllerSpec], ring: &str) -> Result<[Manifest; 2], serde_saphyr::SerializeError> {
     let name = format!("sharding:controllerring:{ring}");
     let mut by_group: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -172,7 +172,7 @@ fn sharder_rbac(specs: &[ControllerSpec], ring: &str) -> Result<[Manifest; 2], s
 
 /// Returns the kinds that controllers reconcile, each with those that they own.
 ///
-/// A kind that one controller owns and another one reconciles is assigned by its own key.
+/// A kind that one controller owns and another reconciles is assigned by its own key.
 fn resources(specs: &[ControllerSpec]) -> BTreeMap<Resource, BTreeSet<Resource>> {
     let resource_of = |kind: &Kind| (kind.group.clone(), kind.plural.clone());
     let primaries: BTreeSet<Resource> = specs.iter().map(|spec| resource_of(&spec.primary.kind)).collect();

@@ -152,7 +152,7 @@ impl Default for Version {
 
 impl From<&str> for Version {
     fn from(text: &str) -> Self {
-        // `+1` and `01` would print as `1`, so they stay strings.
+        // `+1` and `01` would print as `1`, so they are kept as strings.
         let is_plain = text.len() == 1 || text.starts_with(|first: char| first.is_ascii_digit() && first != '0');
         let number = text.parse().ok().filter(|_| is_plain && text.starts_with(|first: char| first.is_ascii_digit()));
         Self(number.map_or_else(|| VersionRepr::Other(text.into()), VersionRepr::Number))

@@ -165,7 +165,7 @@ impl Dictionaries {
         }
     }
 
-    /// Compresses with the dictionaries in turn, and makes the string a dictionary if none of them suits.
+    /// Compresses with one dictionary after the other, and makes the string a dictionary if none of them suits.
     fn try_all(&mut self, text: &str) -> Option<Compressed> {
         self.n_seen += 1;
         let mut best: Option<Compressed> = None;

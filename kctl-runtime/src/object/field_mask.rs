@@ -108,7 +108,7 @@ impl FieldMask {
         matches!(&self.0, Fields::Some(members) if members.keys().all(|name| name == "metadata"))
     }
 
-    /// Returns the kept part of an object beside [`Meta`], or `None` if all of it is kept.
+    /// Returns the kept part of an object in addition to [`Meta`], or `None` if all of it is kept.
     ///
     /// # Errors
     /// The JSON is broken, or a value on the way to a kept field is not an object.
@@ -145,7 +145,7 @@ impl Fields {
     }
 }
 
-/// The kept part of an object beside [`Meta`], as two lists of JSON members.
+/// The kept part of an object in addition to [`Meta`], as two lists of JSON members.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct MaskedFields {
     /// Members of the metadata, separated by commas.

@@ -1,4 +1,4 @@
-//! The metadata that the control loop reads of each object, kept beside its JSON.
+//! The metadata that the control loop reads of each object, kept next to its JSON.
 
 use std::{borrow::Cow, num::NonZeroI64, sync::Arc};
 
@@ -17,7 +17,7 @@ pub struct Owner {
     pub api_version: String,
     /// Kind of the owner, for example `ReplicaSet`.
     pub kind: String,
-    /// Name of the owner. Its namespace is that of the object, or it has none.
+    /// Name of the owner. Its namespace is the object's, or it has none.
     pub name: String,
     /// Uid of the owner. A later object of the same name has another uid and does not own this one.
     pub uid: Uid,

@@ -34,7 +34,8 @@
 //!   [`View`], and only that field is kept.
 //! - Objects of one store share equal labels, owner references and namespaces. Their JSON is
 //!   compressed against similar objects, with at most [`DICTIONARIES_MAX`] dictionaries tried for each.
-//! - Decoded values are dropped again when newer ones exceed [`DECODED_BYTES_MAX`].
+//! - Decoded values are dropped again when newer ones exceed [`DECODED_BYTES_MAX`], or when they are not read for a while:
+//!   10 s, and up to a minute more in a process that receives nothing.
 //!
 //! [`Uid`], [`Version`] and [`Time`] are the strings of the metadata in a few bytes each. They compare
 //! with `str` and print exactly as the API server wrote them.
@@ -59,7 +60,6 @@ use kube::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-pub(crate) use self::dictionary::Deduplicator;
 #[doc(hidden)]
 pub use self::view::{FieldAt, FieldPaths, Keyed, Open, Optional, Path, Required, TypedPath, ViewReader};
 pub use self::{
@@ -72,6 +72,7 @@ pub use self::{
     stored::{DecodeError, Stored},
     view::{View, ViewOf},
 };
+pub(crate) use self::{decode_cache::drop_unread_values, dictionary::Deduplicator};
 
 /// A type that a cache can be read as.
 ///
@@ -100,8 +101,8 @@ impl<K> Readable for K where K: Resource<DynamicType = ()> + DeserializeOwned + 
 ///
 /// Every type of `k8s_openapi` that is a kind qualifies, and so does every custom resource that derives
 /// `kube::CustomResource` or has `#[resource]`. The trait is implemented for each type with these
-/// supertraits. The group, version and plural must be known at compile time (`DynamicType = ()`): a kind
-/// that is named at run time is read through [`Watches`](crate::watches::Watches).
+/// supertraits. The group, version and plural must be known at compile time (`DynamicType = ()`). A kind that is named
+/// at run time is read through [`Watches`](crate::watches::Watches).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a Kubernetes kind",
     label = "not a kind",
@@ -168,7 +169,7 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Returns the kind that a Rust type stands for.
+    /// Returns the kind of a Rust type.
     pub fn of<K: Resource<DynamicType = ()>>() -> Self {
         Self {
             group: K::group(&()).into_owned(),

@@ -62,7 +62,7 @@ fn camel_case(field: &str) -> String {
 /// A deserializer without values: it fails with the field names that the type expects.
 struct FieldNameProbe;
 
-/// The error by which [`FieldNameProbe`] returns what it learned.
+/// The error that carries the result of a [`FieldNameProbe`].
 #[derive(Debug)]
 enum ProbeError {
     Names(&'static [&'static str]),

@@ -1,4 +1,4 @@
-//! One accepted object: its metadata beside its JSON, decoded when it is read.
+//! One accepted object: its metadata and its JSON, which is decoded when it is read.
 
 use std::{borrow::Cow, fmt, sync::Arc};
 
@@ -49,8 +49,8 @@ pub struct DecodeError {
 pub struct Stored {
     meta: Meta,
     text: Text,
-    /// For an object of which only some fields are kept: the offset in the string where the fields
-    /// outside of the metadata begin. `None` if the JSON is whole.
+    /// For an object that is only partly kept: the offset in the string where the fields outside of the metadata begin.
+    /// `None` if the JSON is whole.
     slim: Option<u32>,
     /// The key of this state in the ring of decoded values.
     id: decode_cache::StateId,
@@ -161,6 +161,11 @@ impl Stored {
         self
     }
 
+    /// Returns `true` if this process received the other state later than this one.
+    pub(crate) fn was_received_before(&self, other: &Self) -> bool {
+        self.id < other.id
+    }
+
     /// Returns namespace and name.
     pub fn key(&self) -> &ObjectKey {
         &self.meta.key
@@ -173,8 +178,8 @@ impl Stored {
 
     /// Returns the object as JSON: without `managedFields`, and only the fields that the cache keeps.
     ///
-    /// The string is borrowed unless the object was compressed or only partly kept. An object of which
-    /// [`FieldMask`] left fields out has no `apiVersion` and `kind`.
+    /// The string is borrowed unless the object was compressed or only partly kept. An object without the fields that a
+    /// [`FieldMask`] left out has no `apiVersion` and `kind`.
     ///
     /// ```
     /// use k8s_openapi::api::core::v1::Pod;

@@ -47,7 +47,7 @@ pub enum Cause {
     /// Otherwise a controller that writes and then fails would run in a hot loop on its own events. The key is not lost:
     /// the next retry sees the state of the event.
     Unchanged,
-    /// The run succeeded and wants another one. The key is ready after this wait, at most
+    /// The run succeeded and requests another run. The key is ready after this wait, at most
     /// [`WAIT_MAX`](super::WAIT_MAX). Failures are kept: a worker calls [`forget`](super::WorkQueue::forget) first.
     Requeue(Duration),
     /// The run failed. The failure is counted, and the key is ready after the wait of the
@@ -55,7 +55,7 @@ pub enum Cause {
     Failure,
     /// The run failed with an error that names the wait, such as a `Retry-After`. The failure is counted.
     FailureAfter(Duration),
-    /// The run was based on an old state. The conflict is counted, and the key is ready after this wait or that of the
+    /// The run was based on an old state. The conflict is counted, and the key is ready after this wait or after the
     /// backoff for as many conflicts, whichever is longer. Every other add makes it ready at once, because it may bring
     /// the newer state.
     ///

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// Exponential backoff per key: `base · 2^n` after `n` earlier failures, at most `max`.
 ///
-/// The formula and the defaults are those of client-go's `ItemExponentialFailureRateLimiter`
+/// The formula and the defaults come from client-go's `ItemExponentialFailureRateLimiter`
 /// (`util/workqueue/default_rate_limiters.go`). A controller sets it with `backoff("5ms", max = "1000s")`. There is no
 /// limit across keys, so one failing object does not delay the others.
 ///

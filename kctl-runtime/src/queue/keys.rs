@@ -10,16 +10,31 @@ use hashbrown::HashTable;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyId(usize);
 
-/// Number of slots that stay allocated in a queue without keys.
+/// Number of slots beyond which everything is freed with the last key.
 const SLOTS_KEPT: usize = 64;
+/// Number of slots that are allocated and freed together. A key that remains after a burst, because it fails or waits for
+/// long, keeps this many.
+const CHUNK_LEN: usize = 16;
 
 /// A map from keys to values that also gives each key a [`KeyId`].
 pub(super) struct Keys<K, V> {
     hasher: FixedState,
     table: HashTable<KeyId>,
-    /// By id. Invariant: with a key exactly where `table` has the id, without one exactly where `free` has it.
-    slots: Vec<Slot<K, V>>,
+    /// The slots by id. Invariant: a slot has a key exactly where `table` has the id, and none exactly where `free` has it.
+    chunks: Vec<Chunk<K, V>>,
     free: Vec<KeyId>,
+    /// Number of ids, which `table` and `free` share.
+    n_slots: usize,
+    /// The chunk that lost its last key most recently. It remains allocated, so that a key that comes and goes costs no
+    /// allocation. Invariant: each other chunk without a key is freed.
+    spare: Option<usize>,
+}
+
+/// The slots of [`CHUNK_LEN`] successive ids.
+struct Chunk<K, V> {
+    /// Empty while the chunk is freed.
+    slots: Vec<Slot<K, V>>,
+    n_keys: usize,
 }
 
 /// The entry of one number.
@@ -32,7 +47,14 @@ struct Slot<K, V> {
 
 impl<K, V> Default for Keys<K, V> {
     fn default() -> Self {
-        Self { hasher: FixedState::default(), table: HashTable::new(), slots: Vec::new(), free: Vec::new() }
+        Self {
+            hasher: FixedState::default(),
+            table: HashTable::new(),
+            chunks: Vec::new(),
+            free: Vec::new(),
+            n_slots: 0,
+            spare: None,
+        }
     }
 }
 
@@ -56,58 +78,88 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         if let Some(id) = self.find_hashed(hash, &key) {
             return id;
         }
-        let slot = Slot { hash, key: Some(key), value: V::default() };
-        let id = self.free.pop().unwrap_or(KeyId(self.slots.len()));
-        if let Some(free) = self.slots.get_mut(id.0) {
-            debug_assert!(free.key.is_none(), "a free slot has no key");
-            *free = slot;
-        } else {
-            self.slots.push(slot);
-        }
-        let slots = &self.slots;
-        self.table.insert_unique(hash, id, |id| slots[id.0].hash);
-        debug_assert_eq!(self.table.len() + self.free.len(), self.slots.len(), "a slot has a key or is free");
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.n_slots += 1;
+            KeyId(self.n_slots - 1)
+        });
+        self.fill(id, Slot { hash, key: Some(key), value: V::default() });
+        let chunks = &self.chunks;
+        self.table.insert_unique(hash, id, |id| chunks[id.0 / CHUNK_LEN].slots[id.0 % CHUNK_LEN].hash);
+        debug_assert_eq!(self.table.len() + self.free.len(), self.n_slots, "a slot has a key or is free");
         id
+    }
+
+    /// Puts a key into its slot, whose chunk may be new or freed.
+    fn fill(&mut self, id: KeyId, slot: Slot<K, V>) {
+        let index = id.0 / CHUNK_LEN;
+        if index == self.chunks.len() {
+            self.chunks.push(Chunk { slots: Vec::new(), n_keys: 0 });
+        }
+        let chunk = &mut self.chunks[index];
+        if chunk.slots.is_empty() {
+            let empty = |_offset| Slot { hash: 0, key: None, value: V::default() };
+            chunk.slots = (0..CHUNK_LEN).map(empty).collect();
+        }
+        if self.spare == Some(index) {
+            self.spare = None;
+        }
+        let place = &mut chunk.slots[id.0 % CHUNK_LEN];
+        debug_assert!(place.key.is_none(), "a free slot has no key");
+        *place = slot;
+        chunk.n_keys += 1;
     }
 
     /// Returns the key of a number, or `None` after it was removed.
     pub(super) fn key(&self, id: KeyId) -> Option<&K> {
-        self.slots.get(id.0)?.key.as_ref()
+        self.chunks.get(id.0 / CHUNK_LEN)?.slots.get(id.0 % CHUNK_LEN)?.key.as_ref()
     }
 
     pub(super) fn value(&self, id: KeyId) -> &V {
-        &self.slots[id.0].value
+        &self.chunks[id.0 / CHUNK_LEN].slots[id.0 % CHUNK_LEN].value
     }
 
     pub(super) fn value_mut(&mut self, id: KeyId) -> &mut V {
-        &mut self.slots[id.0].value
+        &mut self.chunks[id.0 / CHUNK_LEN].slots[id.0 % CHUNK_LEN].value
     }
 
     /// Removes a key. Does nothing if the ID has no key.
     ///
-    /// The first list makes all keys of a controller ready at once. Their memory is freed when the last one is done.
+    /// The first list makes all keys of a controller ready at once. Their memory is freed as they are done, although some
+    /// of them keep their entries.
     pub(super) fn remove(&mut self, id: KeyId) {
-        let Some(slot) = self.slots.get_mut(id.0).filter(|slot| slot.key.is_some()) else { return };
+        let index = id.0 / CHUNK_LEN;
+        let Some(chunk) = self.chunks.get_mut(index) else { return };
+        let Some(slot) = chunk.slots.get_mut(id.0 % CHUNK_LEN).filter(|slot| slot.key.is_some()) else { return };
         slot.key = None;
         slot.value = V::default();
         if let Ok(entry) = self.table.find_entry(slot.hash, |candidate| *candidate == id) {
             entry.remove();
         }
         self.free.push(id);
-        debug_assert_eq!(self.table.len() + self.free.len(), self.slots.len(), "a slot has a key or is free");
-        if self.table.is_empty() && self.slots.len() > SLOTS_KEPT {
+        debug_assert_eq!(self.table.len() + self.free.len(), self.n_slots, "a slot has a key or is free");
+        chunk.n_keys -= 1;
+        if self.table.is_empty() && self.n_slots > SLOTS_KEPT {
             *self = Self::default();
+        } else if chunk.n_keys == 0
+            && let Some(earlier) = self.spare.replace(index)
+        {
+            debug_assert_ne!(earlier, index, "a chunk that gets a key is not the spare one");
+            self.chunks[earlier].slots = Vec::new();
         }
     }
 
     pub(super) fn ids(&self, matches: impl Fn(&K) -> bool) -> Vec<KeyId> {
-        let slots = self.slots.iter().enumerate();
-        slots.filter(|(_, slot)| slot.key.as_ref().is_some_and(&matches)).map(|(index, _)| KeyId(index)).collect()
+        let slots = self.chunks.iter().enumerate().flat_map(|(index, chunk)| {
+            let first = index * CHUNK_LEN;
+            chunk.slots.iter().enumerate().map(move |(offset, slot)| (KeyId(first + offset), slot))
+        });
+        slots.filter(|(_, slot)| slot.key.as_ref().is_some_and(&matches)).map(|(id, _)| id).collect()
     }
 
     /// Iterates over keys and values, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
-        self.slots.iter().filter_map(|slot| Some((slot.key.as_ref()?, &slot.value)))
+        let slots = self.chunks.iter().flat_map(|chunk| chunk.slots.iter());
+        slots.filter_map(|slot| Some((slot.key.as_ref()?, &slot.value)))
     }
 }
 
@@ -119,18 +171,24 @@ mod tests {
 
     use super::*;
 
+    fn n_allocated(keys: &Keys<u32, u32>) -> usize {
+        keys.chunks.iter().map(|chunk| chunk.slots.capacity()).sum()
+    }
+
     #[test]
     fn memory_of_a_burst_is_freed() {
         let mut keys = Keys::<u32, u32>::default();
-        let ids: Vec<KeyId> = (0..1000).map(|key| keys.ensure(key)).collect();
-        for id in &ids[1..] {
+        let ids: Vec<KeyId> = (0..10_000).map(|key| keys.ensure(key)).collect();
+        let stays = ids[5_000];
+        for id in ids.iter().filter(|id| **id != stays) {
             keys.remove(*id);
         }
-        assert!(keys.slots.capacity() >= 1000, "ids of other keys stay valid");
-        keys.remove(ids[0]);
-        keys.remove(ids[0]);
-        assert_eq!((keys.slots.capacity(), keys.free.capacity(), keys.table.capacity()), (0, 0, 0));
-        assert_eq!((keys.key(ids[0]), keys.len()), (None, 0));
+        assert_eq!(n_allocated(&keys), 2 * CHUNK_LEN, "that of the key which stays, and a spare one");
+        assert_eq!(keys.key(stays), Some(&5_000), "its id stays valid");
+        keys.remove(stays);
+        keys.remove(stays);
+        assert_eq!((keys.chunks.capacity(), keys.free.capacity(), keys.table.capacity()), (0, 0, 0));
+        assert_eq!((keys.key(stays), keys.len()), (None, 0));
         let id = keys.ensure(7);
         assert_eq!(keys.key(id), Some(&7));
     }
@@ -155,7 +213,8 @@ mod tests {
                 prop_assert_eq!(keys.find(&key).map(|id| *keys.value(id)), model.get(&key).copied());
                 prop_assert_eq!(keys.len(), model.len());
                 prop_assert_eq!(keys.iter().map(|(key, count)| (*key, *count)).collect::<HashMap<_, _>>(), model.clone());
-                prop_assert!(keys.slots.len() <= 40, "ids are used again");
+                prop_assert!(keys.n_slots <= 40, "ids are used again");
+                prop_assert!(n_allocated(&keys) <= CHUNK_LEN * (keys.len() + 1), "chunks without a key are freed");
             }
         }
     }

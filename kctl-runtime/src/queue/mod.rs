@@ -113,7 +113,7 @@ pub struct Item<K> {
 ///
 /// It has one entry for each key that waits, is processed or has failed; nothing else grows.
 ///
-/// **Order.** Ready keys of the highest priority go first, and those of equal priority in the order of their adds. No
+/// **Order.** Ready keys of the highest priority go first, and keys of equal priority in the order of their adds. No
 /// key starves: at most [`PASSED_OVER_MAX`] takes in a row pass over the key that has waited longest. So the initial
 /// list and resyncs, which have a low priority, wait behind fresh changes and still advance.
 ///
@@ -161,7 +161,7 @@ struct Shared<K> {
     state: Mutex<QueueState<K>>,
     /// Woken when a key becomes ready, when no worker keeps the time, and at the end.
     ready: Notify,
-    /// Woken when the first of the delayed keys is another one, for the worker that sleeps until it is due.
+    /// Notified when another delayed key is the first, for the worker that sleeps until it is due.
     rescheduled: Notify,
     /// Woken when a key is done, and when a drain ends.
     done: Notify,
@@ -233,10 +233,10 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         let _first = self.shared.filter.set(Arc::new(admits));
     }
 
-    /// Removes all keys of `matches` that the [filter](Self::filter) rejects, with their waits and failures. A key that is
-    /// processed stays until [`done`](Self::done), and adds from before are forgotten.
+    /// Removes all keys of `matches` that the [filter](Self::filter) rejects, with their waits and failures. A key that
+    /// is processed is kept until [`done`](Self::done), and adds from before are forgotten.
     ///
-    /// The filter is called under the lock, so a key that is added after the filter began to accept it stays.
+    /// The filter is called under the lock, so a key that is added after the filter began to accept it is kept.
     pub(crate) fn evict(&self, matches: impl Fn(&K) -> bool) {
         let leaves = |key: &K| matches(key) && !self.shared.admits(key);
         self.shared.state.lock().evict(leaves);
@@ -270,7 +270,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// - A key that is processed runs once more after [`done`](Self::done).
     ///
     /// An add with a wait does not delay a key further. A key that already waits for an earlier time keeps it, and one
-    /// that is ready or will run again stays so.
+    /// that is ready or will run again keeps that state.
     ///
     /// [`Cause::Unchanged`] is the exception: it does not end the backoff of a failed key. Added during a run that fails, it
     /// does not make the key run again before its backoff is over.
@@ -296,13 +296,18 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     /// ```
     pub fn add(&self, add: impl Into<Add<K>>) -> Duration {
         let add = add.into();
-        // The end of a run of a key is counted even if its slot has gone meanwhile: `done` removes it then.
+        // The end of a run of a key is counted even if its slot was lost during the run: `done` removes it then.
         if !add.cause.is_counted() && !self.shared.admits(&add.key) {
             return Duration::ZERO;
         }
         let (wait, wake) = self.shared.state.lock().add(add, self.shared.backoff, Instant::now());
         self.shared.wake(wake);
         wait
+    }
+
+    /// Returns `true` if the key waits, is ready, is processed, or has failed since its last success.
+    pub(crate) fn has_entry(&self, key: &K) -> bool {
+        self.shared.state.lock().has_entry(key)
     }
 
     /// Returns the number of conflicts of the key in a row, since it was last forgotten or changed.
@@ -330,7 +335,7 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         self.shared.state.lock().keys(max, Instant::now())
     }
 
-    /// Resets the failures and conflicts of the key, after a success. A key that waits or is ready stays where it is.
+    /// Resets the failures and conflicts of the key, after a success. A key that waits or is ready keeps its place.
     pub fn forget(&self, key: &K) {
         self.shared.state.lock().forget(key);
     }
@@ -352,8 +357,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
     }
 
     /// Records the versions that the run of a key wrote, before the key waits after a failure or is given up. If no
-    /// other event came meanwhile, [`done`](WorkQueue::done) does not make the key ready, and no later event of these
-    /// versions does.
+    /// other event came during the run, [`done`](WorkQueue::done) does not make the key ready, and no later event of
+    /// these versions does.
     pub(crate) fn ignore_own_writes(&self, key: &K, written: Vec<VersionEffect>) {
         self.shared.state.lock().ignore_own_writes(key, written);
     }
@@ -396,8 +401,8 @@ impl<K: Eq + Hash + Clone + Send + Sync + 'static> WorkQueue<K> {
         }
     }
 
-    /// Ends the processing of a key. If the key was added meanwhile, it is ready again. Does nothing for a key that is
-    /// not being processed.
+    /// Ends the processing of a key. If the key was added during the processing, it is ready again. Does nothing for a
+    /// key that is not being processed.
     pub fn done(&self, key: &K) {
         let done = self.shared.state.lock().finish_processing(key, Instant::now());
         let Some((worked, wake)) = done else { return };

@@ -143,7 +143,7 @@ mod tests {
             prop_assert_eq!(ready.len(), 0);
         }
 
-        /// Short lines never reach the bound: the order is that of priorities, then of arrival.
+        /// Short lines never reach the bound: the order is by priority, then by arrival.
         #[test]
         fn below_the_bound_the_highest_priority_comes_first(priorities in prop::collection::vec(-2..3, 0..10)) {
             let now = Instant::now();

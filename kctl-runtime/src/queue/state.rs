@@ -28,7 +28,7 @@ pub const WAIT_MAX: Duration = Duration::from_secs(365 * 86_400);
 
 // `handler/mod.rs` has the table of all tags.
 
-/// The tag of a key whose last run requested another one, for [`Cause::Requeue`](super::Cause::Requeue).
+/// The tag of a key whose last run requested another run, for [`Cause::Requeue`](super::Cause::Requeue).
 pub const TAG_REQUEUED: u32 = 1;
 
 /// The tag of a key that was added again after a failure.
@@ -37,7 +37,7 @@ pub const TAG_RETRIED: u32 = 2;
 /// The tag of a key that was added again after a conflict, for [`Cause::Conflict`](super::Cause::Conflict).
 pub const TAG_CONFLICTED: u32 = 1 << 5;
 
-/// The reason for which a key waits for a time.
+/// The reason why a key waits for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DelayReason {
     /// Its last run requested it.
@@ -93,8 +93,8 @@ pub(super) enum Phase {
 
 /// All keys of a queue, and the orders in which they become ready and are taken.
 ///
-/// A key has one entry, however often it was added. The collections beside `keys` hold only its number. An entry without
-/// any information is removed, so the memory depends on the keys that wait, run or fail, and not on those ever seen.
+/// A key has one entry, however often it was added. The other collections hold only its number. An entry without any
+/// information is removed, so the memory depends on the keys that wait, run or fail, and not on those ever seen.
 pub(super) struct QueueState<K> {
     keys: Keys<K, Entry>,
     /// Keys that a worker can take now.
@@ -148,7 +148,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         }
     }
 
-    /// Removes all keys that `leaves` selects. A key that is processed stays, as if nothing had happened meanwhile.
+    /// Removes all keys that `leaves` selects. A key that is processed is kept, as if it had not been added again.
     pub(super) fn evict(&mut self, leaves: impl Fn(&K) -> bool) {
         for id in self.keys.ids(leaves) {
             self.evict_known(id);
@@ -175,6 +175,10 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
             self.delayed.remove(&(delayed.due, delayed.order));
         }
         self.remove_if_empty(id);
+    }
+
+    pub(super) fn has_entry(&self, key: &K) -> bool {
+        self.keys.find(key).is_some()
     }
 
     /// Removes an entry that holds no information.

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub const PRIORITIES_REPORTED_MAX: usize = 25;
 
 /// The state of a queue at one moment, from [`WorkQueue::stats`](super::WorkQueue::stats). Names in parentheses are
-/// those of the metrics in client-go (`util/workqueue/metrics.go`).
+/// metrics of client-go (`util/workqueue/metrics.go`).
 ///
 /// ```
 /// use kctl_runtime::queue::{Add, QueueConfig, WorkQueue};
@@ -26,8 +26,8 @@ pub const PRIORITIES_REPORTED_MAX: usize = 25;
 pub struct QueueStats {
     /// Number of ready keys (`workqueue_depth`).
     pub depth: usize,
-    /// Numbers of ready keys by priority, the highest first (`workqueue_depth{priority}`); at most
-    /// [`PRIORITIES_REPORTED_MAX`] entries.
+    /// Numbers of ready keys by priority, the highest first (`workqueue_depth{priority}`). Invariant: at
+    /// most [`PRIORITIES_REPORTED_MAX`] entries, of different priorities.
     pub depth_by_priority: Vec<(i32, usize)>,
     /// Number of ready keys whose priority is not in `depth_by_priority`
     /// (`workqueue_depth{priority="exceeded_cardinality_limit"}`).

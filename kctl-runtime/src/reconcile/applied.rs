@@ -7,14 +7,16 @@ use std::{
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 
+use super::noop_writes::NOOP_AGAIN_AFTER;
 use crate::{key::ObjectKey, object::Uid, source::WatchConfig};
 
 /// Maximum number of remembered objects. Beyond it all are forgotten: each then costs one request.
 const APPLIED_MAX: usize = 100_000;
 
 /// The last state of each object, by the primary that desired it, its kind and cluster, and its uid. Objects that
-/// `converge` no longer desires are removed, and so are those of a deleted primary.
+/// `converge` no longer desires are removed, and so are the objects of a deleted primary.
 ///
 /// A state counts only in the tenure of its primary in which it was applied. Another replica may have applied another
 /// form since, and only the next apply removes the fields that this form had in addition. In a controller ring one
@@ -43,9 +45,27 @@ pub(super) type AppliedStates = HashMap<Uid, AppliedState>;
 pub(super) struct AppliedState {
     /// A hash of the desired object.
     pub(super) desired: u64,
-    /// A hash of the object as the API server stored it, if it is known. It detects an apply that would change nothing
-    /// although the stored state differs from the applied one.
-    pub(super) left: Option<u64>,
+    /// The object as the API server stored it, if it is known. It detects an apply that would change nothing although the
+    /// stored state differs from the applied one.
+    pub(super) left: Option<LeftState>,
+}
+
+/// The state in which an apply left an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LeftState {
+    hash: u64,
+    since: Instant,
+}
+
+impl LeftState {
+    pub(super) fn new(hash: u64) -> Self {
+        Self { hash, since: Instant::now() }
+    }
+
+    /// Returns `true` if an object with this hash is still as the apply left it. It holds for [`NOOP_AGAIN_AFTER`] at most.
+    pub(super) fn still_holds(self, hash: u64) -> bool {
+        self.hash == hash && self.since.elapsed() < NOOP_AGAIN_AFTER
+    }
 }
 
 impl Applied {
@@ -107,7 +127,7 @@ impl Applied {
         self.0.lock().forget(primary);
     }
 
-    /// Forgets the objects of primaries for which `keep` returns `false`, such as those of a lost slot.
+    /// Forgets the objects of primaries for which `keep` returns `false`, such as the primaries of a lost slot.
     pub(crate) fn retain(&self, keep: impl Fn(&ObjectKey) -> bool) {
         let mut objects = self.0.lock();
         let AppliedObjects { by_primary, n_objects } = &mut *objects;

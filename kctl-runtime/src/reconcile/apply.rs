@@ -3,7 +3,10 @@
 //! Each sends nothing if nothing would change. For that, this process remembers the last form that it applied of each
 //! object. Server-side apply removes fields that were given before, so "the object has all fields" is not enough.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
@@ -11,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     Converged, Env, ReconcileEnv,
-    applied::{AppliedState, hash_of},
+    applied::{AppliedState, LeftState, hash_of},
     owner_references::{check_namespace, with_controller},
 };
 use crate::{
@@ -19,7 +22,7 @@ use crate::{
     object::{Kind, Object, Stored, Uid, is_namespaced},
     source::{Source, WatchConfig},
     store::decode_checked,
-    writer::{APPLY_PATCH, ApiError, Operation, Propagation, Target},
+    writer::{APPLY_PATCH, ApiError, MERGE_PATCH, Operation, Propagation, Target},
 };
 
 /// A desired object with its key and the hash of its form.
@@ -170,7 +173,7 @@ pub(super) async fn converge<K: Object>(
     live: &[Arc<K>],
 ) -> Result<Converged<K>, ApiError> {
     let mut result = Converged { applied: Vec::new(), deleted: Vec::new(), n_unchanged: 0 };
-    let keys: Vec<ObjectKey> = desired.iter().map(|object| key_of(primary, object)).collect();
+    let keys: HashSet<ObjectKey> = desired.iter().map(|object| key_of(primary, object)).collect();
     let (apply, mut states) = (Apply { env, primary, source }, HashMap::new());
     for object in desired {
         let applied = apply.apply_one(Desired::for_owned::<K>(env, primary, source, object)?).await?;
@@ -248,7 +251,7 @@ impl Apply<'_> {
         let last = self.env.applied.last(by, self.env.writer.tenure(), source.config(), &uid);
         let state = last.filter(|state| state.desired == desired.hash)?;
         let stored: Value = serde_json::from_str(&cached.json()).unwrap_or_default();
-        let is_as_left = state.left.is_some_and(|left| left == self.hash_of_state(stored.clone()));
+        let is_as_left = state.left.is_some_and(|left| left.still_holds(self.hash_of_state(stored.clone())));
         if !is_as_left && !has_all(stored, desired.object.clone()) {
             return None;
         }
@@ -261,12 +264,31 @@ impl Apply<'_> {
         let before = store.get(&key).map(|cached| cached.meta().resource_version.to_string());
         let (by, namespace) = (self.primary.key(), key.namespace.as_deref());
         let target = Target { by, source: self.source, namespace, name: &key.name };
-        let applied: Arc<K> = self.env.writer.patch(&target, "", APPLY_PATCH, &object).await?;
+        let applied = self.env.writer.patch(&target, "", APPLY_PATCH, &object).await?;
+        let applied: Arc<K> = self.assign(&target, applied).await?;
         let version = applied.resource_version();
         let left = store.get(&key).filter(|cached| Some(cached.meta().resource_version.to_string()) == version);
-        let left = left.map(|cached| self.hash_of_state(serde_json::from_str(&cached.json()).unwrap_or_default()));
+        let left = left.map(|cached| {
+            let state = serde_json::from_str(&cached.json()).unwrap_or_default();
+            LeftState::new(self.hash_of_state(state))
+        });
         let uid = applied.uid().unwrap_or_default().as_str().into();
         Ok(Done { object: applied, uid, state: AppliedState { desired: hash, left }, is_changed: before != version })
+    }
+
+    /// Adds the label of this shard to an applied object that the webhook of the controller ring has not assigned.
+    ///
+    /// It is a separate patch: an applied label would be set back by each apply after the sharder has moved the object.
+    async fn assign<K: Object>(&self, target: &Target<'_>, applied: Arc<K>) -> Result<Arc<K>, ApiError> {
+        let Some(ring) = self.env.labels_of_owned(self.source, self.primary) else { return Ok(applied) };
+        let is_controller =
+            |owner: &OwnerReference| owner.controller == Some(true) && owner.uid == self.primary.meta().uid;
+        if ring.are_assigned(applied.labels()) || !applied.owner_references().iter().any(is_controller) {
+            return Ok(applied);
+        }
+        let (uid, resource_version) = (applied.meta().uid.as_deref(), applied.meta().resource_version.as_deref());
+        let patch = ring.assign_patch(uid, resource_version);
+        self.env.writer.patch(target, "", MERGE_PATCH, &patch).await
     }
 
     /// Returns a hash of everything that an apply can change. If the cache keeps only a part of each object, the

@@ -45,7 +45,8 @@ impl Conditions {
     /// Sets a condition to `True` or `False`.
     ///
     /// `reason` is one word in `CamelCase`. `message` is for people, and truncated to the maximum length of the API
-    /// server. The generation of the reconciled object becomes the condition's `observedGeneration`. An existing
+    /// server. The generation of the reconciled object becomes the condition's `observedGeneration`, also if that was greater:
+    /// an object restored from a backup starts again at generation 1. An existing
     /// condition keeps its place in the list; a new one comes last. [`into_vec`](Self::into_vec) reports an invalid
     /// type or reason.
     #[must_use]
@@ -70,7 +71,7 @@ impl Conditions {
     fn with_condition(mut self, kind: &str, status: &str, reason: &str, message: String) -> Self {
         let position = self.list.iter().position(|condition| condition.type_ == kind);
         let before = position.map(|index| self.list.remove(index));
-        let wrong = rules::check(kind, reason, before.as_ref(), self.generation).err();
+        let wrong = rules::check(kind, reason).err();
         self.wrong = self.wrong.or(wrong);
         let unchanged = before.filter(|before| before.status == status);
         let since = unchanged.map_or(Time(self.now), |before| before.last_transition_time);
@@ -118,8 +119,7 @@ impl Conditions {
     /// ```
     ///
     /// # Errors
-    /// A condition has a type or a reason that the API server would reject, or the status already has a condition of a
-    /// newer generation than the reconciled object.
+    /// A condition has a type or a reason that the API server would reject.
     pub fn into_vec(self) -> Result<Vec<Condition>, ConditionError> {
         self.wrong.map_or(Ok(self.list), Err)
     }
@@ -167,6 +167,15 @@ mod tests {
         }
         let never_set = Conditions::default();
         assert_eq!((never_set.get("Ready"), never_set.is_true("Ready")), (None, false));
+    }
+
+    #[test]
+    fn generation_of_a_restored_object_is_lower() {
+        // Created again from a backup with its status: the condition is of a generation that the object had before.
+        let restored = Conditions::new(known(&[("Ready", "True")]), Some(1), Timestamp::from_second(NOW).unwrap());
+        let list = restored.with("Ready", true, "B", "").into_vec().unwrap();
+        assert_eq!(list[0].observed_generation, Some(1));
+        assert_eq!(list[0].last_transition_time.0, "2020-01-01T00:00:00Z".parse().unwrap());
     }
 
     #[test]

@@ -4,13 +4,13 @@ use std::{
     collections::BTreeMap,
     marker::PhantomData,
     ops::Deref,
-    sync::{Arc, atomic::AtomicU32},
+    sync::{Arc, OnceLock, atomic::AtomicU32},
 };
 
 use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 use parking_lot::{Mutex, RwLock};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -26,9 +26,9 @@ use crate::{
     declaration::{ControllerSpec, RelationSpec},
     key::{Key, ObjectKey},
     object::{Kind, Object, Readable, Stored},
-    shard::Gate,
+    shard::{Gate, RingLabels},
     source::Source,
-    store::Store,
+    store::{Part, Store},
     trace::Traces,
     writer::{ApiError, EventType, MERGE_PATCH, Recorder, Target, Writer},
 };
@@ -108,9 +108,9 @@ impl Env {
         futures::future::join_all(self.caches().map(|source| source.catch_up_once())).await;
     }
 
-    /// Waits until all caches are as new as the moment of this call.
-    pub(crate) async fn compare(&self) {
-        futures::future::join_all(self.caches().map(|source| source.compare())).await;
+    /// Waits until all caches are as new as the moment at which the last of `n_begun` tenures began.
+    pub(crate) async fn compare_since(&self, n_begun: u64) {
+        futures::future::join_all(self.caches().map(|source| source.compare_since(n_begun))).await;
     }
 
     /// Removes the labels of the controller ring from an object to apply: only the sharder may set them.
@@ -118,6 +118,17 @@ impl Env {
         if let (Some(ring), Some(metadata)) = (self.gate.ring(), object.get_mut("metadata")) {
             ring.labels().strip(metadata);
         }
+    }
+
+    /// Returns the labels of the controller ring if the owned objects of a primary need the label of this shard. The
+    /// watch delivers them only with that label, and the webhook that sets it may not have answered.
+    ///
+    /// Returns `None` while the sharder moves the primary: the webhook assigns new objects to the next shard.
+    pub(super) fn labels_of_owned(&self, source: &Source, primary: &Stored) -> Option<&RingLabels> {
+        let labels = self.gate.ring()?.labels();
+        let is_selected = matches!(source.part(), Some(Part::Children));
+        let stays = || self.primary.newest(primary.key()).is_some_and(|newest| labels.keeps(&newest));
+        (is_selected && stays()).then_some(labels)
     }
 
     /// Returns once all caches are complete.
@@ -130,9 +141,12 @@ impl Env {
     }
 
     /// Returns `true` if the error says that the primary itself is gone. The cache will follow in a moment.
+    ///
+    /// A 404 that names no object does not count: the kind may have no subresource `status`, and will not get one. For a custom
+    /// resource without it the 404 names the object, as [`is_on_subresource`](crate::transport::Operation::is_on_subresource) says.
     pub(crate) fn is_gone(&self, error: &ApiError, key: &ObjectKey) -> bool {
         let primary = &self.spec.primary;
-        error.is_not_found() && error.operation().is_on(&primary.cluster, &primary.kind, key)
+        error.is_object_missing() && error.operation().is_on(&primary.cluster, &primary.kind, key)
     }
 }
 
@@ -145,7 +159,7 @@ pub(crate) struct ReconcileEnv {
     env: Arc<Env>,
     pub(crate) writer: Writer,
     /// The clients for `rbac(…)` that the reconcile has used, by cluster. In a controller ring, primaries of a slot have
-    /// different tenures, so those of `env` rarely fit.
+    /// different tenures, so the clients of `env` rarely fit.
     raw: Mutex<BTreeMap<String, Client>>,
 }
 
@@ -222,8 +236,9 @@ struct Inner {
     primary: Arc<Stored>,
     attempt: u32,
     tags: u32,
-    /// The status in the API server as far as this reconcile knows it. Patches are computed against it.
-    status: Mutex<KnownStatus>,
+    /// The status in the API server as far as this reconcile knows it. Patches are computed against it. Empty until it is
+    /// used, because most reconciles of a settled object do not use it, and it is parsed from the whole object.
+    status: OnceLock<Mutex<KnownStatus>>,
 }
 
 #[derive(Clone)]
@@ -231,6 +246,19 @@ struct KnownStatus {
     value: Value,
     /// The version of the object that had this status.
     resource_version: String,
+}
+
+impl KnownStatus {
+    /// Reads the status of a cached object. Its other fields are skipped.
+    fn of(object: &Stored) -> Self {
+        #[derive(Deserialize, Default)]
+        struct WithStatus {
+            #[serde(default)]
+            status: Value,
+        }
+        let WithStatus { status } = serde_json::from_str(&object.json()).unwrap_or_default();
+        Self { value: status, resource_version: object.meta().resource_version.to_string() }
+    }
 }
 
 impl<C: ?Sized> Clone for Context<C> {
@@ -241,17 +269,14 @@ impl<C: ?Sized> Clone for Context<C> {
 
 impl<C: Controller> Context<C> {
     pub(crate) fn new(env: Arc<ReconcileEnv>, primary: Arc<Stored>, attempt: u32, tags: u32) -> Self {
-        let object: Value = serde_json::from_str(&primary.json()).unwrap_or_default();
-        let value = object.get("status").cloned().unwrap_or_default();
-        let resource_version = primary.meta().resource_version.to_string();
-        let status = Mutex::new(KnownStatus { value, resource_version });
-        Self { inner: Arc::new(Inner { env, primary, attempt, tags, status }), controller: PhantomData }
+        let inner = Inner { env, primary, attempt, tags, status: OnceLock::new() };
+        Self { inner: Arc::new(inner), controller: PhantomData }
     }
 }
 
 /// Bounds are on the methods, so that the compiler names the one that a helper function lacks.
 impl<C> Context<C> {
-    /// Returns the key of the primary.
+    /// Returns namespace and name of the primary, which also identify it in the queue.
     pub fn key(&self) -> Key<C::Primary>
     where
         C: Controller,
@@ -366,7 +391,7 @@ impl<C> Context<C> {
     /// ```
     ///
     /// # Errors
-    /// Those of the API server, and a terminal error if `patch` or its `metadata` is not a JSON object.
+    /// The errors of the API server, and a terminal error if `patch` or its `metadata` is not a JSON object.
     pub fn patch(&self, patch: impl Serialize) -> ApiRequest<Arc<C::Primary>>
     where
         C: Controller,
@@ -483,7 +508,7 @@ impl<C> Context<C> {
     /// }
     /// ```
     pub fn conditions(&self) -> Conditions {
-        let existing = self.inner.status.lock().value.get("conditions").cloned().unwrap_or_default();
+        let existing = self.inner.status().lock().value.get("conditions").cloned().unwrap_or_default();
         Conditions::new(existing, self.inner.primary.meta().generation(), self.now())
     }
 
@@ -539,12 +564,12 @@ impl<C> Context<C> {
 
     /// Writes the status of the primary, with a JSON merge patch from the current status to `status`.
     ///
-    /// Sends nothing if they are equal, or if an earlier identical patch left the object unchanged. Fields that
-    /// `status` leaves out are removed. A primary of a built-in kind needs `primary(status)`.
+    /// Sends nothing if they are equal, or if an identical patch of the last ten minutes left the object unchanged. Fields
+    /// that `status` leaves out are removed. A primary of a built-in kind needs `primary(status)`.
     ///
     /// # Errors
     /// Lists, such as the conditions, are replaced as a whole. A patch that changes a list therefore has a
-    /// `resourceVersion` precondition, and fails with a conflict if the object was written meanwhile; the newer state
+    /// `resourceVersion` precondition, and fails with a conflict if the object was written in between. The newer state
     /// is then reconciled.
     pub fn patch_status<S: Serialize + Send + 'static, From>(&self, status: S) -> ApiRequest<()>
     where
@@ -555,7 +580,7 @@ impl<C> Context<C> {
         let inner = self.inner.clone();
         ApiRequest::new(async move {
             let new = Payload::serialize(&status).value(&inner.target().operation("patch"))?;
-            let KnownStatus { value: old, resource_version } = inner.status.lock().clone();
+            let KnownStatus { value: old, resource_version } = inner.status().lock().clone();
             let Some(change) = merge_patch(&old, &new) else { return Ok(()) };
             let (meta, key, noop_writes) = (inner.primary.meta(), inner.primary.key(), &inner.env.noop_writes);
             if noop_writes.contains(key, &old, &new) {
@@ -572,13 +597,17 @@ impl<C> Context<C> {
             if after == meta.resource_version {
                 noop_writes.record(key, &old, &new);
             }
-            *inner.status.lock() = KnownStatus { value: new, resource_version: after };
+            *inner.status().lock() = KnownStatus { value: new, resource_version: after };
             Ok(())
         })
     }
 }
 
 impl Inner {
+    fn status(&self) -> &Mutex<KnownStatus> {
+        self.status.get_or_init(|| Mutex::new(KnownStatus::of(&self.primary)))
+    }
+
     fn target(&self) -> Target<'_> {
         let meta = self.primary.meta();
         Target { by: self.primary.key(), source: &self.env.primary, namespace: meta.namespace(), name: meta.name() }

@@ -67,9 +67,9 @@ impl DeleteRequest {
         self.with(Propagation::Background)
     }
 
-    /// Deletes dependents first. The object stays, with a `deletionTimestamp`, until all dependents with
-    /// `blockOwnerDeletion` in their owner reference are gone. Those of Jobs, `ReplicaSet`s and other built-in kinds
-    /// have it, and so do those of `owns = Kind(block_owner_deletion)`.
+    /// Deletes dependents first. The object remains, with a `deletionTimestamp`, until all dependents with
+    /// `blockOwnerDeletion` in their owner reference are gone. Owner references by Jobs, `ReplicaSet`s and other
+    /// built-in kinds have it, and so have objects of `owns = Kind(block_owner_deletion)`.
     pub fn foreground(self) -> Self {
         self.with(Propagation::Foreground)
     }

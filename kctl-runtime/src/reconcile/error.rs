@@ -98,9 +98,10 @@ impl Error {
         self.terminal || self.api().is_some_and(ApiError::is_terminal)
     }
 
-    /// Returns the wait before the next retry, if the error or the API server named one.
+    /// Returns the wait before the next retry, if the error or the API server named one. A wait
+    /// of the API server counts up to a minute, so that one wrong response does not freeze the key.
     pub fn retry_after(&self) -> Option<Duration> {
-        self.retry_after.or_else(|| self.api()?.retry_after())
+        self.retry_after.or_else(|| self.api()?.followed_retry_after())
     }
 }
 
@@ -131,8 +132,7 @@ impl fmt::Display for Error {
     }
 }
 
-/// Returns the message of one error. kube's errors print the whole Status object, of which people need only the
-/// message.
+/// Returns the message of one error. kube's errors print the whole Status object, but people need only the message.
 fn text(error: &(dyn StdError + 'static)) -> String {
     match error.downcast_ref() {
         Some(kube::Error::Api(status)) => status.message.trim().to_owned(),
@@ -157,7 +157,8 @@ fn unreadable_kubeconfig(path: &Path, context: &[String]) -> String {
     format!("failed to read the kubeconfig {path}")
 }
 
-/// Returns `true` if a connection could not be opened or broke. Other I/O errors are about files, such as those of plugins.
+/// Returns `true` if a connection could not be opened or broke. Other I/O errors are about files, such as the files of
+/// plugins.
 fn is_lost_connection(error: &(dyn StdError + 'static)) -> bool {
     let Some(error) = error.downcast_ref::<io::Error>() else { return error.source().is_some_and(is_lost_connection) };
     matches!(
@@ -291,6 +292,15 @@ mod tests {
         let plugin = io::Error::new(ErrorKind::NotFound, "no such plugin");
         assert_eq!(service(plugin.into()), "no such plugin");
         assert_eq!(service("no token".into()), "no token");
+    }
+
+    #[test]
+    fn servers_wait_is_capped_but_not_the_users() {
+        let day = Duration::from_secs(86_400);
+        let busy = || ApiError::rejected("create Pod shop/web-0", 429, Some(day), "{}");
+        assert_eq!(Error::from(busy()).retry_after(), Some(Duration::from_secs(60)));
+        let named = Err::<(), _>(busy()).retry_after(day).unwrap_err();
+        assert_eq!(named.retry_after(), Some(day));
     }
 
     #[test]

@@ -67,7 +67,7 @@ impl<K: Object> Live<K> {
     /// Returns the same as [`get`](Self::get), or `None` if the object does not exist.
     ///
     /// # Errors
-    /// Those of the API server; one of them is a kind that it does not serve.
+    /// The errors of the API server, for example if it does not serve the kind.
     pub fn get_opt(&self, name: &str) -> ApiRequest<Option<Arc<K>>> {
         let found = self.get(name);
         ApiRequest::new(async move {
@@ -220,8 +220,8 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         self.request(object.meta().clone(), async move |writer, object| writer.update(&object.target(), &whole).await)
     }
 
-    /// Applies an object by server-side apply: creates it, or changes the given fields, and removes those that this app
-    /// gave before and does not give now. Fields that another field manager owns are taken over.
+    /// Applies an object by server-side apply. It is created, or the given fields are changed. Fields that this app
+    /// gave before and does not give now are removed. Fields that another field manager owns are taken over.
     ///
     /// `object` is anything that serializes to the object, or to a part of it with its name and, for a namespaced kind,
     /// its namespace. Owner references are sent as they are given.
@@ -311,7 +311,7 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
 
     /// Deletes all objects of a namespace that match a label selector, in one request.
     ///
-    /// Their dependents are deleted in the background, even those of an object whose foreground deletion has begun;
+    /// Their dependents are deleted in the background, even if the foreground deletion of the object has begun;
     /// [`foreground`](DeleteRequest::foreground) and [`orphan`](DeleteRequest::orphan) select another propagation
     /// policy.
     #[rustfmt::skip]

@@ -1,8 +1,8 @@
 //! Methods that users look for and that do not exist, such as `cx.create(…)`. They are declared here with bounds that
 //! no type meets, so that the compiler says where the operation is instead of "no method named `create`".
 //!
-//! No type implements these traits, so no method here can be called. [`K0021EachKindIsDeclaredOnce`] is another one: its
-//! name is the message.
+//! No type implements these traits, so no method here can be called. [`K0021EachKindIsDeclaredOnce`] is a different
+//! case: its name is the message.
 
 use std::sync::Arc;
 

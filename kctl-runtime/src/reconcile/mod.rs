@@ -183,9 +183,9 @@ pub trait Finalize: Controller + DeclaresFinalizer {
     /// An error keeps the finalizer, and the cleanup is retried.
     fn finalize(&self, object: Arc<Self::Primary>, cx: Context<Self>) -> impl Future<Output = Result<()>> + Send;
 
-    /// Cleans up an object that cannot be decoded as the primary, and of which this process has read no earlier state.
-    /// It is called instead of [`finalize`](Self::finalize), after a change of the type, or of the CRD by another
-    /// program.
+    /// Cleans up an object that cannot be decoded as the primary, and that this process has never read in an earlier
+    /// state. It is called instead of [`finalize`](Self::finalize), after a change of the type, or of the CRD by
+    /// another program.
     ///
     /// The finalizer is removed when it returns `Ok`. The default implementation keeps it, and a `Warning` event on the
     /// object says what to do.

@@ -1,35 +1,47 @@
-//! Suppresses status patches that change nothing. If a patch left the `resourceVersion` unchanged, for example because
-//! the API server restores a default, the same patch of the same state is not sent again.
+//! Suppresses status patches that change nothing. If a patch left the `resourceVersion` unchanged, the same patch of
+//! the same state is not sent again for ten minutes. An example is an API server that restores a default.
 
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
 };
 
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::key::ObjectKey;
 
 /// Maximum number of remembered objects. Beyond it all are forgotten: each then costs one request.
 const NOOP_WRITES_MAX: usize = 10_000;
 
+/// Time after which a write that changed nothing is sent again. The API server may have pruned a field that the CRD did not
+/// have yet, and nothing in the object shows that it has it now.
+pub(super) const NOOP_AGAIN_AFTER: Duration = Duration::from_secs(600);
+
 /// The last patch of each object that changed nothing.
 #[derive(Default)]
-pub(crate) struct NoopWrites(Mutex<HashMap<ObjectKey, u64>>);
+pub(crate) struct NoopWrites(Mutex<HashMap<ObjectKey, NoopWrite>>);
+
+struct NoopWrite {
+    digest: u64,
+    since: Instant,
+}
 
 impl NoopWrites {
-    /// Returns `true` if this change of the object had no effect the last time.
+    /// Returns `true` if this change of the object had no effect within the last [`NOOP_AGAIN_AFTER`].
     pub(crate) fn contains(&self, key: &ObjectKey, before: &Value, patch: &Value) -> bool {
-        self.0.lock().get(key).is_some_and(|recorded| *recorded == digest(before, patch))
+        let is_it = |noop: &NoopWrite| noop.since.elapsed() < NOOP_AGAIN_AFTER && noop.digest == digest(before, patch);
+        self.0.lock().get(key).is_some_and(is_it)
     }
 
     pub(crate) fn record(&self, key: &ObjectKey, before: &Value, patch: &Value) {
-        let mut digests = self.0.lock();
-        if digests.len() >= NOOP_WRITES_MAX && !digests.contains_key(key) {
-            digests.clear();
+        let mut noops = self.0.lock();
+        if noops.len() >= NOOP_WRITES_MAX && !noops.contains_key(key) {
+            noops.clear();
         }
-        digests.insert(key.clone(), digest(before, patch));
+        noops.insert(key.clone(), NoopWrite { digest: digest(before, patch), since: Instant::now() });
     }
 }
 
@@ -62,5 +74,15 @@ mod tests {
             assert!(noop_writes.0.lock().len() <= NOOP_WRITES_MAX);
         }
         assert!(noop_writes.contains(&key(2 * NOOP_WRITES_MAX - 1), &before, &patch));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn noop_is_sent_again_after_ten_minutes() {
+        let (noop_writes, before, patch) = (NoopWrites::default(), json!({ "n": 0 }), json!({}));
+        noop_writes.record(&key(0), &before, &patch);
+        tokio::time::advance(Duration::from_secs(599)).await;
+        assert!(noop_writes.contains(&key(0), &before, &patch));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(!noop_writes.contains(&key(0), &before, &patch));
     }
 }

@@ -15,7 +15,7 @@ pub trait Outcome {
     /// Returns the result with kctl's error type.
     ///
     /// # Errors
-    /// Those of the function.
+    /// The errors of the function.
     fn outcome(self) -> Result<Action>;
 }
 
@@ -30,7 +30,7 @@ impl<E: Into<Error>> Outcome for Result<Action, E> {
 /// type is reported at the function's signature.
 ///
 /// # Errors
-/// Those of the function.
+/// The errors of the function.
 pub fn outcome<T: Outcome>(result: T) -> Result<Action> {
     result.outcome()
 }

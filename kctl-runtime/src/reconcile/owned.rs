@@ -226,7 +226,7 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     /// in a reconcile without a difference.
     ///
     /// # Errors
-    /// Those of [`apply`](Self::apply). The first one ends the call; objects before it stay applied, and a retry
+    /// The errors of [`apply`](Self::apply). The first one ends the call; objects before it remain applied, and a retry
     /// continues.
     pub fn converge<T: Serialize>(&self, desired: impl IntoIterator<Item = T>) -> ApiRequest<Converged<K>>
     where
@@ -357,7 +357,7 @@ impl<K: Object> CreateRequest<K> {
         let sent = {
             let (env, primary, source) = (env.clone(), primary.clone(), source.clone());
             ApiRequest::new(async move {
-                let object = adopt(object, &env, &primary)?;
+                let object = adopt(object, &env, &primary, &source)?;
                 let (name, namespace) = (object.name_any(), object.namespace());
                 let target =
                     Target { by: primary.key(), source: &source, namespace: namespace.as_deref(), name: &name };

@@ -14,11 +14,12 @@ use super::{ApiRequest, Env, ReconcileEnv};
 use crate::{
     key::ObjectKey,
     object::{Kind, Object, Stored, Uid, is_namespaced},
+    source::Source,
     writer::{ApiError, MERGE_PATCH, Operation, Target},
 };
 
-/// Returns the given references with the controller reference to the primary. One to the primary itself, whatever
-/// version or `controller` it has, is replaced; its `blockOwnerDeletion` stays.
+/// Returns the given references with the controller reference to the primary. A reference to the primary itself,
+/// whatever version or `controller` it has, is replaced; its `blockOwnerDeletion` is kept.
 pub(super) fn with_controller(
     given: Vec<OwnerReference>,
     operation: &Operation,
@@ -116,8 +117,9 @@ async fn patch_references<K: Object>(
     env.writer.patch(&target, "", MERGE_PATCH, &patch).await
 }
 
-/// Puts a new object into the primary's namespace, and adds the controller reference.
-pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Result<K, ApiError> {
+/// Puts a new object into the primary's namespace, and adds the controller reference. In a controller ring it also gets
+/// the label of this shard.
+pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored, source: &Source) -> Result<K, ApiError> {
     let kind = Kind::of::<K>();
     check_namespace::<K>("create", object.meta().namespace.as_deref(), &object.name_any(), env, primary)?;
     if let Some(namespace) = &primary.key().namespace {
@@ -125,6 +127,9 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
     }
     if let (Some(ring), Some(labels)) = (env.gate.ring(), &mut object.meta_mut().labels) {
         ring.labels().strip_map(labels);
+    }
+    if let Some(labels) = env.labels_of_owned(source, primary) {
+        labels.assign(object.meta_mut().labels.get_or_insert_default());
     }
     let (text, given) = (describe(&object), std::mem::take(object.owner_references_mut()));
     let key = ObjectKey::new(object.meta().namespace.as_deref(), &object.name_any());
@@ -134,7 +139,7 @@ pub(super) fn adopt<K: Object>(mut object: K, env: &Env, primary: &Stored) -> Re
     Ok(object)
 }
 
-/// Checks the namespace of an object: a namespaced primary owns nothing in other namespaces, a cluster-scoped one owns
+/// Checks the namespace of an object. A namespaced primary owns nothing in other namespaces, a cluster-scoped one owns
 /// objects anywhere, and has no namespace to give them.
 pub(super) fn check_namespace<K: Object>(
     verb: &str,

@@ -5,7 +5,7 @@
 use super::Controller;
 use super::seal::Seal;
 
-/// The verbs as types. `status`, `scale`, `eviction`, `binding` and `token` stand for writes of these subresources, and
+/// The verbs as types. `status`, `scale`, `eviction`, `binding` and `token` are writes of these subresources, and
 /// `apply` for a server-side apply patch.
 #[expect(non_camel_case_types, reason = "they are spelled as in RBAC rules and in compiler messages")]
 pub mod verb {

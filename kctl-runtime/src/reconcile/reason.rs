@@ -11,7 +11,7 @@ use crate::{
 
 /// Everything that enqueued a key since its last reconcile, from [`Context::reason`](super::Context::reason).
 ///
-/// Use it for logs and metrics, never for decisions: reasons merge while a key waits, and after a restart the only
+/// Use it for logs and metrics, never for decisions. Reasons merge while a key waits, and after a restart the only
 /// reason is the initial list. [`Display`](fmt::Display) writes for example `Pod changed, retry`.
 #[derive(Clone)]
 pub struct ReconcileReason {

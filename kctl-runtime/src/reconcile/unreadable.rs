@@ -25,7 +25,7 @@ impl UnreadableObject {
         Self { json, error: unreadable.error.clone(), advice: advice(unreadable, kind, finalizer) }
     }
 
-    /// Returns a terminal error: the finalizer stays, and only a change of the object helps.
+    /// Returns a terminal error: the finalizer is kept, and only a change of the object helps.
     pub(crate) fn into_error(self) -> Error {
         let failed: Result<()> = Err(self.advice.into());
         failed.terminal().err().unwrap_or_else(|| self.error.into())

@@ -28,31 +28,31 @@ operations! {
     MayCreate: create,
         "`{C}` may not create `{K}`",
         "`create` on `{K}` is not declared",
-        "help: write `create` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Creates<{K}>`, or `Writes<{K}, Verbs: MayCreate<C, {K}>>` of `kctl::reconcile` for what is not owned; what is owned with `metadata` is written by `apply`";
+        "help: write `create` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Creates<{K}>`, or `Writes<{K}, Verbs: MayCreate<C, {K}>>` of `kctl::reconcile` and its `bounds` for what is not owned; what is owned with `metadata` is written by `apply`";
     /// Verbs that include `update`, for [`Owned::update`](super::Owned::update) and
     /// [`Objects::update`](super::Objects::update).
     MayUpdate: update,
         "`{C}` may not update `{K}`",
         "`update` on `{K}` is not declared",
-        "help: write `update` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Verbs: MayUpdate<C, {K}>>` of `kctl::reconcile` for what is not owned; what is owned with `metadata` is written by `apply`";
+        "help: write `update` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Verbs: MayUpdate<C, {K}>>` of `kctl::reconcile` and its `bounds` for what is not owned; what is owned with `metadata` is written by `apply`";
     /// Verbs that include `patch`, for [`Owned::patch`](super::Owned::patch) and
     /// [`Objects::patch`](super::Objects::patch).
     MayPatch: patch,
         "`{C}` may not patch `{K}`",
         "`patch` on `{K}` is not declared",
-        "help: write `patch` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Patches<{K}>`, or `Writes<{K}, Verbs: MayPatch<C, {K}>>` of `kctl::reconcile` for what is not owned";
+        "help: write `patch` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Patches<{K}>`, or `Writes<{K}, Verbs: MayPatch<C, {K}>>` of `kctl::reconcile` and its `bounds` for what is not owned";
     /// Verbs that include `apply`, for [`Owned::apply`](super::Owned::apply), [`Owned::converge`](super::Owned::converge) and
     /// [`Objects::apply`](super::Objects::apply).
     MayApply: apply,
         "`{C}` may not apply `{K}`",
         "`apply` on `{K}` is not declared",
-        "help: write `apply` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Verbs: MayApply<C, {K}>>` of `kctl::reconcile` for what is not owned";
+        "help: write `apply` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Owns<{K}>`, or `Writes<{K}, Verbs: MayApply<C, {K}>>` of `kctl::reconcile` and its `bounds` for what is not owned";
     /// Verbs that include `delete`, for [`Owned::delete`](super::Owned::delete) and
     /// [`Objects::delete`](super::Objects::delete).
     MayDelete: delete,
         "`{C}` may not delete `{K}`",
         "`delete` on `{K}` is not declared",
-        "help: write `delete` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Deletes<{K}>`, or `Writes<{K}, Verbs: MayDelete<C, {K}>>` of `kctl::reconcile` for what is not owned";
+        "help: write `delete` in the parentheses of `{K}` in `#[controller(…)]`; in a helper function, add the bound `Deletes<{K}>`, or `Writes<{K}, Verbs: MayDelete<C, {K}>>` of `kctl::reconcile` and its `bounds` for what is not owned";
     /// Verbs that include `deletecollection`, for [`Objects::delete_collection`](super::Objects::delete_collection).
     MayDeleteCollection: deletecollection,
         "`{C}` may not delete collections of `{K}`",
@@ -114,8 +114,8 @@ pub trait WritesStatus: Controller {
 
 /// A status that the controller `C` may write, for [`Context::patch_status`](super::Context::patch_status).
 ///
-/// The status of a custom resource belongs to its controller. That of a built-in kind belongs to another controller, so
-/// it needs `primary(status)`.
+/// The status of a custom resource belongs to its controller. The status of a built-in kind belongs to another
+/// controller, so it needs `primary(status)`.
 #[diagnostic::on_unimplemented(
     message = "`{C}` may not write the status of its primary",
     label = "`status` on the primary is not declared",

@@ -41,7 +41,7 @@ pub(crate) enum ReconcileGuard {
 }
 
 impl ReconcileGuard {
-    /// Runs a reconcile, and returns `None` if its slot is lost meanwhile.
+    /// Runs a reconcile, and returns `None` if its slot is lost during the reconcile.
     pub(crate) async fn run<T>(&self, reconcile: impl Future<Output = T>) -> Option<T> {
         match self {
             Self::Always | Self::Gone | Self::Counted(_) => Some(reconcile.await),
@@ -49,8 +49,7 @@ impl ReconcileGuard {
         }
     }
 
-    /// Returns the number of the tenure outside of which the reconcile must not write; 0 if it may always write, or not at
-    /// all.
+    /// Returns the number of the only tenure in which the reconcile may write; 0 if it may always write, or not at all.
     pub(crate) fn tenure(&self) -> u64 {
         match self {
             Self::Always | Self::Gone => 0,

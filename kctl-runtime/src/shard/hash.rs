@@ -1,7 +1,7 @@
 //! The hash of keys, the same on all replicas: FNV-1a with 64 bits, and a finalizer.
 //!
 //! Kubernetes' sharded list and watch (KEP-5866) divides the values of FNV-1a into ranges. That is even for uids, but
-//! not for names: their last two characters hardly change the upper bits, so `web-0` to `web-99` fall into few ranges.
+//! not for names. Their last two characters hardly change the upper bits, so `web-0` to `web-99` fall into few ranges.
 //! The finalizer spreads them.
 
 use kctl_apimachinery::fnv::hash64a;

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::{key::ObjectKey, object::Kind};
 
-/// Number of tenures from which those of primaries that left all caches are forgotten.
+/// Number of tenures that triggers the removal of tenures of primaries that left all caches.
 const TENURES_SWEEP: usize = 1024;
 
 /// The present tenure of each primary: from its first reconcile to its hand-over.
@@ -40,7 +40,7 @@ impl PrimaryTenures {
         }
     }
 
-    /// Returns `true` if the tenure with this number goes on.
+    /// Returns `true` if the tenure with this number has not ended.
     pub(super) fn is_present(&self, number: u64) -> bool {
         self.present.contains(&number)
     }

@@ -2,8 +2,8 @@
 //!
 //! Another program, the sharder, sets and removes the labels. [`Ring`] decides what to do with a key by the labels of
 //! its cached object. It counts the reconciles and writes of each key, because a key is handed over only when none of
-//! them can go on. A task that a reconcile has spawned is not counted: its writes are denied from the hand-over on, as those
-//! of an earlier tenure of a slot are.
+//! them can still be in progress. A task that a reconcile has spawned is not counted. Its writes are denied from the
+//! hand-over on, as are writes of an earlier tenure of a slot.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -33,7 +33,7 @@ const HANDED_OVER_SWEEP: usize = 1024;
 pub(crate) struct RingLabels {
     /// Label of objects whose value is the name of their shard.
     pub(crate) shard_label: String,
-    /// Label by which the sharder requests the return of an object.
+    /// Label that the sharder sets to request the return of an object.
     pub(crate) drain_label: String,
     /// Name of this shard.
     pub(crate) shard: String,
@@ -45,8 +45,8 @@ pub(crate) enum NextStep {
     Reconcile(RunningReconcile),
     /// Forget it: the object belongs to another shard, or the cache is outdated.
     Forget,
-    /// Look at it again later: another controller reconciles the object. Its cache may lose the object meanwhile, so it may
-    /// not be the one that hands it over.
+    /// Look at it again later: another controller reconciles the object. Its cache may lose the object before that, so
+    /// it may not be the one that hands it over.
     Wait,
     /// Remove the labels, because no reconcile of the key runs any more.
     HandOver,
@@ -63,7 +63,7 @@ struct ShardReconciles {
     handed_over: HashMap<Primary, HandOver>,
     /// Number of entries of `handed_over` after the last sweep. Caches of the whole kind keep the objects of other shards.
     n_swept: usize,
-    /// The tenures of primaries. That of an object in `handed_over` is over.
+    /// The tenures of primaries. The tenure of an object in `handed_over` is over.
     tenures: PrimaryTenures,
     /// The caches of primaries, to forget handed-over keys that left them.
     primaries: Vec<(Kind, Arc<SharedStore>)>,
@@ -141,7 +141,7 @@ pub(crate) struct RunningReconcile {
 }
 
 impl RunningReconcile {
-    /// Returns the number of the tenure of its primary, outside of which it must not write.
+    /// Returns the number of the tenure of its primary. Outside of this tenure it must not write.
     pub(super) fn tenure(&self) -> u64 {
         self.tenure
     }
@@ -191,6 +191,28 @@ impl RingLabels {
     /// Returns `true` if the sharder has requested the return of the object.
     pub(crate) fn is_drained(&self, object: &Stored) -> bool {
         object.meta().labels.get(&self.drain_label).is_some()
+    }
+
+    /// Returns `true` if this shard keeps the object: the sharder has not requested its return either.
+    pub(crate) fn keeps(&self, object: &Stored) -> bool {
+        self.belongs_to_shard(object) && !self.is_drained(object)
+    }
+
+    /// Returns `true` if an object with these labels is assigned to a shard.
+    pub(crate) fn are_assigned(&self, labels: &BTreeMap<String, String>) -> bool {
+        labels.contains_key(&self.shard_label)
+    }
+
+    /// Assigns an object to this shard before it is created. The webhook skips objects that have the label.
+    pub(crate) fn assign(&self, labels: &mut BTreeMap<String, String>) {
+        labels.insert(self.shard_label.clone(), self.shard.clone());
+    }
+
+    /// Returns the merge patch that assigns an existing object to this shard. It fails if the object has changed since.
+    pub(crate) fn assign_patch(&self, uid: Option<&str>, resource_version: Option<&str>) -> Value {
+        json!({ "metadata": {
+            "uid": uid, "resourceVersion": resource_version, "labels": { &self.shard_label: &self.shard },
+        } })
     }
 
     /// Returns `true` for a change with which the sharder requests the return of the object, or withdraws that request.
@@ -297,8 +319,8 @@ impl Ring {
         })
     }
 
-    /// Ends the tenure of a primary that has left the cache of a controller: it was deleted, or another shard has it. The
-    /// tenure goes on if another controller still reconciles it, or has it in a cache with other selectors.
+    /// Ends the tenure of a primary that has left the cache of a controller: it was deleted, or another shard has it.
+    /// The tenure continues if another controller still reconciles it, or has it in a cache with other selectors.
     pub(crate) fn end_if_idle(&self, kind: &Kind, key: &ObjectKey) {
         let mut state = self.state.lock();
         let is_running = state.running.contains_key(&(kind.clone(), key.clone()));
@@ -329,8 +351,8 @@ impl Ring {
     }
 }
 
-/// Counters take the place of slots: the keys of a counter share a write permit. Tenures are those of primaries. The patch
-/// that hands a key over belongs to no tenure, so 0 is granted.
+/// Counters take the place of slots: the keys of a counter share a write permit. Each primary has its own tenures. The
+/// patch that hands a key over belongs to no tenure, so 0 is granted.
 impl ShardPermits for Ring {
     fn slot(&self, key: &ObjectKey) -> u32 {
         u32::try_from(hash_string(&key.to_string()) % u64::from(COUNTERS)).unwrap_or_default()
@@ -478,6 +500,19 @@ mod tests {
         let tenure = begin(&ring, &web).tenure();
         assert!(matches!(ring.next_step(&kind, &object("web", 2, &json!({ "shard": "b" }))), NextStep::Forget));
         assert!(!is_present(tenure), "another shard has it");
+    }
+
+    #[test]
+    fn drained_or_foreign_object_is_not_kept() {
+        let (_election, _permit, ring) = shard(60);
+        for (labels, is_kept) in [
+            (json!({ "shard": "a" }), true),
+            (json!({ "shard": "a", "drain": "true" }), false),
+            (json!({ "shard": "b" }), false),
+            (json!({}), false),
+        ] {
+            assert_eq!(ring.labels().keeps(&object("web", 1, &labels)), is_kept, "{labels}");
+        }
     }
 
     /// Two controllers of one kind have caches with other selectors, and their `owns` queue the same owners.

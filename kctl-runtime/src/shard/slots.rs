@@ -7,11 +7,14 @@ use kctl_apimachinery::fnv::hash64a;
 use super::hash::hash_string;
 use crate::key::ObjectKey;
 
-/// The version of the division of keys into slots. Each change of the hash, or of what is hashed, increases it.
+/// The version of the division of keys into slots, and of slots among replicas. Each change of the hash, of what is hashed, or
+/// of the seats that should own slots increases it.
 ///
 /// It is one of the settings on which replicas have to agree. So two releases with different divisions never work at the
 /// same time, not even during a rolling update.
-pub(crate) const DIVISION: u32 = 1;
+///
+/// Version 2: each seat gets its share of the slots, rounded down, or one more.
+pub(crate) const DIVISION: u32 = 2;
 
 /// Greatest number of slots. Each held slot costs one Lease write per renewal, and the printed role names each Lease.
 pub const SLOTS_MAX: u32 = 256;
@@ -25,7 +28,7 @@ const RANGES_MAX: usize = 48;
 /// ```
 /// use kctl_runtime::{key::ObjectKey, shard::{ShardBy, Slots}};
 ///
-/// let by_namespace = Slots::new(16, ShardBy::Namespace);
+/// let by_namespace = Slots::new(24, ShardBy::Namespace);
 /// let [web, api] = ["web", "api"].map(|name| by_namespace.slot_for(&ObjectKey::new(Some("shop"), name)));
 /// assert_eq!(web, api);
 /// ```
@@ -42,13 +45,13 @@ pub enum ShardBy {
     /// `shardSelector`, [KEP-5866](https://github.com/kubernetes/enhancements/issues/5866), feature gate
     /// `ShardedListAndWatch`). A server without it sends all objects, and the replica filters them itself.
     ///
-    /// The ranges are those of FNV-1a. It hardly spreads namespaces that differ only at their end, such as `team-1` to
-    /// `team-99`: for them use [`Namespace`](Self::Namespace).
+    /// The ranges are over FNV-1a hashes. It hardly spreads namespaces that differ only at their end, such as `team-1`
+    /// to `team-99`: for them use [`Namespace`](Self::Namespace).
     NamespaceRange,
 }
 
 impl ShardBy {
-    /// All variants. A variant whose name begins with that of another one precedes it.
+    /// All variants. A variant whose name begins with the name of another variant precedes it.
     pub(crate) const ALL: [Self; 3] = [Self::Object, Self::NamespaceRange, Self::Namespace];
 
     /// Returns `true` if all objects of a namespace are in one slot.
@@ -124,7 +127,7 @@ impl Slots {
         slot
     }
 
-    /// Returns the smallest hash of a slot. That of the slot after the last one is 2⁶⁴.
+    /// Returns the smallest hash of a slot. For the slot after the last one it is 2⁶⁴.
     fn start(&self, slot: u32) -> u128 {
         debug_assert!(slot <= self.n, "the hash space ends with the last slot");
         (u128::from(slot) << 64).div_ceil(u128::from(self.n))
@@ -214,7 +217,7 @@ mod tests {
             keys.map(|(namespace, name)| slots.slot_for(&ObjectKey::new(namespace, name)))
         };
         let (by_object, by_namespace) = ([32, 15, 188, 108], [241, 241, 108, 108]);
-        assert_eq!((DIVISION, slots_by(ShardBy::Object), slots_by(ShardBy::Namespace)), (1, by_object, by_namespace));
+        assert_eq!((DIVISION, slots_by(ShardBy::Object), slots_by(ShardBy::Namespace)), (2, by_object, by_namespace));
         assert_eq!(slots_by(ShardBy::NamespaceRange), [235, 235, 70, 70]);
     }
 

@@ -200,7 +200,7 @@ impl Tenures {
         })
     }
 
-    /// Stops giving out keys of a slot. Its running reconciles go on, and may write.
+    /// Stops dispatching keys of a slot. Its running reconciles continue, and may write.
     pub(crate) fn drain(&self, tenure: &Tenure) {
         self.change(tenure.slot, |state, idx| {
             let before = tenure.stage.send_replace(Stage::Draining);
@@ -272,7 +272,7 @@ impl Share for Tenures {
     }
 
     fn has_since(&self, key: &ObjectKey, n_gained: u64) -> bool {
-        // The number of a tenure is that of gained slots at its begin.
+        // The number of a tenure is the number of slots gained before it.
         self.get(self.slots.slot_for(key)).is_some_and(|tenure| tenure.number <= n_gained)
     }
 

@@ -2,7 +2,7 @@
 //! the newest state, and lists the objects again only if the cache differs.
 //!
 //! A standby replica fills its caches before it leads, so that it takes over quickly. Its watch may lag behind by the
-//! last writes of the former leader. controller-runtime has the same feature as `EnableWarmup`, and starts with
+//! last writes of the former leader. In controller-runtime the same feature is `EnableWarmup`, which starts with
 //! whatever the cache holds. Here the first reconcile sees at least everything that existed when the Lease was
 //! acquired.
 //!
@@ -36,7 +36,7 @@ const OPAQUE_TRIES: u32 = 12;
 /// event is usually in flight.
 const RECHECKS: (Duration, u32) = (Duration::from_millis(20), 10);
 
-/// One item of a metadata list, of which all but name, uid and version is skipped.
+/// One item of a metadata list, without its fields other than name, uid and version.
 #[derive(Deserialize)]
 struct Item {
     metadata: ItemMeta,
@@ -62,7 +62,7 @@ enum OpaqueVersion {
     Relist,
 }
 
-/// A list beside the watch that is under way, for as long as this exists.
+/// A list in progress that is concurrent with the watch, for as long as this exists.
 struct Listing<'a>(&'a AtomicU32);
 
 impl<'a> Listing<'a> {
@@ -89,13 +89,29 @@ impl Source {
         self.compared.get_or_init(|| self.compare()).await;
     }
 
-    /// Compares scope by scope, and retries each for ever. A scope that is removed meanwhile counts as done.
-    ///
-    /// A filtered cache lacks the objects of slots that were gained since the last comparison, so it lists all.
+    /// Returns once the store has everything that existed at this call.
     pub(crate) async fn compare(&self) {
         let _one_at_a_time = self.moving.lock().await;
-        let (gained, n_moves) = (self.n_gained(), self.n_moves());
-        let has_gained = self.listed_gains.load(Ordering::Relaxed) != gained;
+        self.compare_scopes(0).await;
+    }
+
+    /// Returns once the store has everything that existed when the last of `n_begun` tenures began.
+    ///
+    /// Controllers that share the cache wait for one comparison: the others find it done, if it was begun after that tenure.
+    pub(crate) async fn compare_since(&self, n_begun: u64) {
+        let _one_at_a_time = self.moving.lock().await;
+        if self.listed_gains.load(Ordering::Relaxed) < n_begun {
+            self.compare_scopes(n_begun).await;
+        }
+    }
+
+    /// Compares scope by scope, and retries each indefinitely. A scope that is removed during the comparison counts as
+    /// done.
+    ///
+    /// A filtered cache lacks the objects of slots that were gained since the last comparison, so it lists all.
+    async fn compare_scopes(&self, n_begun: u64) {
+        let (gained, n_moves) = (self.n_gained().max(n_begun), self.n_moves());
+        let has_gained = self.filter().is_some() && self.listed_gains.load(Ordering::Relaxed) != gained;
         'scopes: for scope in self.scopes().all() {
             let mut jitter = Jitter::new((self.config(), &scope, "current"));
             let (mut wait, mut n_opaque) = (RETRY_MIN, 0);
@@ -126,14 +142,14 @@ impl Source {
             }
             self.condition.record_success(self.config(), &scope, Activity::Compare);
         }
-        self.listed_gains.store(gained, Ordering::Relaxed);
+        self.listed_gains.fetch_max(gained, Ordering::Relaxed);
     }
 
     /// Returns `true` if the store is as new as the API server's state, or newer. An idle cache cannot know what its
     /// watch has not delivered yet, so this sends one list request per scope.
     ///
     /// Use it in a test that has to wait for a cache, or before a decision that must not rest on old state. A live read
-    /// of the one object in question is cheaper.
+    /// of a single object is cheaper.
     ///
     /// ```
     /// use kctl_runtime::{writer::ApiError, source::Source};
@@ -226,13 +242,13 @@ impl Source {
         self.unreadable(key).is_some_and(|known| is_listed(known.stored.meta()))
     }
 
-    /// Lists a scope beside its watch. Older events of the watch change nothing after that.
+    /// Lists a scope concurrently with its watch. Older events of the watch change nothing after that.
     ///
-    /// The watch goes on during the list, and may be past it when it arrives. The store applies it all the same: a
-    /// filtered cache has dropped the events of objects that it selects only now.
+    /// The watch continues during the list, and may be past it when it arrives. The store still applies it: a filtered
+    /// cache has dropped the events of objects that it selects only now.
     ///
-    /// The list is kept if a further slot is gained meanwhile. It has all objects of the slots that were gained before,
-    /// and no controller works on the further one before the next comparison, which waits for this one.
+    /// The list is kept if a further slot is gained during the request. It has all objects of the slots that were
+    /// gained before, and no controller works on the further one before the next comparison, which waits for this one.
     ///
     /// # Errors
     /// The list fails, or too much happened during it.
@@ -346,6 +362,20 @@ mod tests {
         for (millis, n_lists) in [(0, 1), (100, 1), (300, 2)] {
             assert_eq!(n_lists_if_event_comes_after(Duration::from_millis(millis)).await, n_lists, "{millis} ms");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn controllers_of_one_cache_share_a_comparison() {
+        let (client, n_lists) = listing("");
+        let source = Source::new(client, WatchConfig::of::<Pod>(), Arc::default());
+        tokio::spawn(source.store().clone().write());
+        source.store().push_and_wait(Delta::Replace(None, Vec::new(), "10".into())).await;
+        for (n_begun, n_expected) in [(4, 1), (4, 1), (3, 1), (5, 2)] {
+            tokio::join!(source.compare_since(n_begun), source.compare_since(n_begun));
+            assert_eq!(n_lists.load(Ordering::Relaxed), n_expected, "{n_begun} tenures have begun");
+        }
+        source.compare().await;
+        assert_eq!(n_lists.load(Ordering::Relaxed), 3, "without tenures it compares at each call");
     }
 
     #[tokio::test(start_paused = true)]

@@ -25,7 +25,7 @@ const QUIET_RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of unknown event types of a source that are logged, one line each. Further ones are ignored silently.
 const UNKNOWN_EVENTS_MAX: usize = 8;
 
-/// The health of a source, from [`Source::health`](super::Source::health). A failure stays until the failing request
+/// The health of a source, from [`Source::health`](super::Source::health). A failure remains until the failing request
 /// succeeds, or is no longer sent.
 ///
 /// With several namespaces it shows the failure that has lasted longest.
@@ -51,7 +51,8 @@ pub struct Health {
 /// The record behind [`Health`], written by the source and read by everyone.
 #[derive(Default)]
 pub(super) struct Condition {
-    /// The failures by scope and activity, oldest first; most sources have none.
+    /// The failures, oldest first; most sources have none. Invariant: at most one per scope and activity, so that a
+    /// success ends it.
     failures: Mutex<Vec<Failure>>,
     undecodable: AtomicU64,
     /// The unknown types of events that were logged. Invariant: at most [`UNKNOWN_EVENTS_MAX`]. Boxed, because nearly no
@@ -61,7 +62,7 @@ pub(super) struct Condition {
     absent: AtomicBool,
     /// The moment at which the API server last sent anything.
     last_received: Mutex<Option<Instant>>,
-    /// The options of `generate-rbac` that print the role of this source, such as ` --shards 16`. Unset for kinds of
+    /// The options of `generate-rbac` that print the role of this source, such as ` --shards 24`. Unset for kinds of
     /// controllers, which need none.
     role: OnceLock<String>,
 }
@@ -118,6 +119,7 @@ impl Condition {
         let mut known = self.unknown_events.get_or_init(Box::default).lock();
         if known.len() < UNKNOWN_EVENTS_MAX && !known.iter().any(|known| known == event) {
             known.push(event.to_owned());
+            debug_assert!(known.len() <= UNKNOWN_EVENTS_MAX, "further types are not logged");
             let resource = &config.kind.plural;
             tracing::warn!(event, resource, "ignored a watch event of an unknown type; further ones are not logged");
         }
@@ -147,6 +149,10 @@ impl Condition {
             Some(existing) => (existing.error, existing.reported) = (error.clone(), reported),
             None => failures.push(Failure { scope: scope.clone(), activity, error: error.clone(), reported }),
         }
+        debug_assert!(
+            failures.iter().filter(|failure| failure.is_of(scope, activity)).count() == 1,
+            "a repeated failure replaces the earlier error in its place"
+        );
     }
 
     fn role(&self) -> &str {
@@ -175,7 +181,7 @@ impl Condition {
     /// Records that a list or a probe succeeded.
     ///
     /// It does not end the failure of a watch. With an API server that serves only lists, each retry would log
-    /// `works again`, and the failure anew.
+    /// `works again`, and then the failure again.
     pub(super) fn record_list(&self, config: &WatchConfig, scope: &NamespaceScope) {
         let is_watch_failure = |failure: &Failure| {
             failure.is_of(scope, Activity::Follow) && *failure.error.operation() == config.operation("watch")

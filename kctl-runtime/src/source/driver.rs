@@ -98,7 +98,7 @@ pub struct Source {
     streams: AtomicBool,
     /// Notified when a watch may have to be requested again. Each watch looks if it is one of those.
     pub(super) reopen: Notify,
-    /// Number of calls of [`check_served`](Self::check_served), each of which ends all watches.
+    /// Number of calls of [`check_served`](Self::check_served), which each end all watches.
     pub(super) n_served_checks: AtomicU32,
     /// Set once the store has been compared with the newest state.
     pub(super) compared: OnceCell<()>,
@@ -111,9 +111,9 @@ pub struct Source {
     labelled: OnceLock<Part>,
     /// Held while objects of moved slots are added or dropped.
     pub(super) moving: tokio::sync::Mutex<()>,
-    /// Number of lists beside the watch that are under way ([`Delta::Listing`](crate::store::Delta::Listing)).
+    /// Number of concurrent lists in progress ([`Delta::Listing`](crate::store::Delta::Listing)).
     pub(super) n_lists: AtomicU32,
-    /// The number of moves at the last list that was requested because of them.
+    /// The number of tenures that had begun before the last comparison with the newest state.
     pub(super) listed_gains: Arc<AtomicU64>,
 }
 
@@ -178,7 +178,7 @@ impl Source {
         self.streams.store(true, Ordering::Relaxed);
     }
 
-    /// Sets the options of `generate-rbac` that print the permissions for this source, for the log: ` --shards 16`.
+    /// Sets the options of `generate-rbac` that print the permissions for this source, for the log: ` --shards 24`.
     #[must_use]
     pub(crate) fn with_role(self, options: &str) -> Self {
         self.condition.set_role(options);
@@ -194,7 +194,7 @@ impl Source {
         self.reopen.notify_waiters();
     }
 
-    /// Adds a check. Objects that fail it are reported and not stored; their last good state stays.
+    /// Adds a check. Objects that fail it are reported and not stored; their last valid state is kept.
     ///
     /// A check that is added later holds for objects that arrive later. Objects in the store are not checked again, so
     /// add checks before [`run`](Self::run).
@@ -319,7 +319,7 @@ impl Source {
 
     /// Returns the namespaces that are listed and watched now; empty for all.
     ///
-    /// It starts with those of the [`WatchConfig`], and follows changes at run time.
+    /// It starts with the namespaces of the [`WatchConfig`], and follows changes at run time.
     pub fn namespaces(&self) -> Vec<String> {
         self.scopes.all().iter().flatten().map(ToString::to_string).collect()
     }
@@ -329,7 +329,7 @@ impl Source {
         &self.scopes
     }
 
-    /// Returns the `Accept` header. API servers that lack the metadata form send whole objects, of which the same parts
+    /// Returns the `Accept` header. API servers that lack the metadata form send whole objects, but only the same parts
     /// are kept.
     pub(super) fn accepts(&self, metadata: &'static str) -> &'static str {
         if self.field_mask.read().is_metadata() { metadata } else { transport::JSON }

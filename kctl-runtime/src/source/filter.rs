@@ -1,4 +1,5 @@
-//! Filters the objects of a kind before they are decoded: a replica of a sharded program keeps only those of its slots.
+//! Filters the objects of a kind before they are decoded: a replica of a sharded program keeps only the objects of its
+//! slots.
 //!
 //! A filter is a selector that the client evaluates. An object that it does not select is absent from lists, and an
 //! object that ceases to be selected leaves the cache as a deletion. The metadata decides, and it is read without
@@ -7,7 +8,7 @@
 //! The selection changes when slots move. A list during which a slot was gained lacks some of its objects, so it is
 //! requested again ([`Source::state`](super::Source), [`Source::run`](super::Source::run)). The list for gained slots is
 //! the exception ([`Source::compare`](super::Source::compare)): it is kept, and the next comparison lists for the further
-//! slot. Objects of a slot that was lost meanwhile are dropped with the slot.
+//! slot. Objects of a slot that was lost in between are dropped with the slot.
 
 use std::{
     borrow::Cow,
@@ -20,14 +21,14 @@ use serde::{
     de::{self, IgnoredAny, MapAccess, Visitor},
 };
 
-use super::server_selection::ServerSelection;
+use super::selection_state::ServerSelection;
 use crate::{
     key::ObjectKey,
     object::{Kind, Stored},
     store::{Part, Primaries, Share},
 };
 
-/// The rule by which an object belongs to a primary.
+/// The rule that assigns an object to a primary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum BelongsTo {
     /// The object is a primary.
@@ -38,7 +39,7 @@ pub(crate) enum BelongsTo {
     /// The object belongs to its controller, if that is of this kind.
     Controller {
         kind: Kind,
-        /// `true` if the primary has a namespace, which is that of the object.
+        /// `true` if the primary has a namespace, which is also the object's.
         namespaced: bool,
     },
 }
@@ -48,7 +49,7 @@ pub(crate) enum BelongsTo {
 pub(crate) enum CacheBug {
     /// A list for gained slots is ignored if the watch is past it.
     OvertakenListIgnored,
-    /// A watch of the old slots goes on when slots have moved, although the API server selects its objects.
+    /// A watch of the old slots continues after slots have moved, although the API server selects its objects.
     WatchKept,
 }
 

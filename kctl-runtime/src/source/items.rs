@@ -50,7 +50,7 @@ pub(super) struct ListMeta {
 
 /// The position of the next byte within the list.
 ///
-/// The states are those of the outer object alone. Everything deeper is one [`Value`].
+/// The states describe only the outer object. Everything deeper is one [`Value`].
 #[derive(Clone, Copy, PartialEq)]
 enum Position {
     /// Before the opening brace of the list.
@@ -73,7 +73,7 @@ enum Name {
     Other,
 }
 
-/// A list of which a part has arrived.
+/// A list that has partly arrived.
 pub(super) struct Items {
     buffer: Vec<u8>,
     /// The position of the first unread byte in the buffer.
@@ -194,7 +194,7 @@ impl Items {
     }
 }
 
-/// A JSON value of which not all bytes may have arrived, and how far it was scanned.
+/// A JSON value that may have arrived only in part, and how far it was scanned.
 #[derive(Default)]
 struct Value {
     /// Number of bytes that were scanned. The next call starts here, so that no byte is scanned twice.
@@ -206,8 +206,8 @@ struct Value {
 }
 
 impl Value {
-    /// Returns the length of the value at the beginning of `bytes` if it ends in them. `bytes` must be those of the last
-    /// call, and possibly more.
+    /// Returns the length of the value at the beginning of `bytes` if it ends in them. `bytes` must be the bytes of the
+    /// last call, and possibly more.
     ///
     /// Strings are skipped with `memchr2`, because most bytes of an object are in strings. A number or a literal has no
     /// end mark, so it ends at the byte after it.

@@ -32,7 +32,7 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// A limit of concurrent lists, four at once. Clones share it; [`Source::with_list_limiter`](super::Source::with_list_limiter) gives it to
 /// a source.
 ///
-/// The limit is soft. A list waits for at most one second, and for less if no other list ends meanwhile.
+/// The limit is soft. A list waits for at most one second, and for less if no other list ends during that time.
 ///
 /// ```
 /// use std::sync::Arc;

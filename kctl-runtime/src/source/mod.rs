@@ -32,11 +32,11 @@
 //! 3. **Watch.** Events go to the store one by one. The server ends a watch after 5 to 10 minutes, and the next one
 //!    begins at the last version.
 //! 4. **Recover.** An expired version (410) leads to a new list. A source whose server is down keeps its cache, which
-//!    readers may go on using.
+//!    remains readable.
 //!
 //! A source never gives up. Failed requests are retried with exponential backoff and jitter, from 0.8 s to 30 s;
 //! [`Source::health`] reports the present failure. Objects that do not fit a type that reads them are logged and left
-//! out, and their last good state stays.
+//! out, and their last valid state is kept.
 //!
 //! # Differences from client-go
 //!
@@ -46,8 +46,8 @@
 //! | size of a list | pages of 500 for the newest state | whole; pages if the server rejects that or breaks off twice |
 //! | initial state as a stream | by default | on request, [`Source::stream_state`] |
 //! | no response to a watch | the watch is opened again | a list with `limit=1` first, to detect a restored backup |
-//! | object that does not fit its type | the whole list fails | its last readable state stays; it gets an event |
-//! | kind not served | retried for ever | counts as deleted after about twelve seconds, see [`Presence`] |
+//! | object that does not fit its type | the whole list fails | its last readable state is kept; it gets an event |
+//! | kind not served | retried indefinitely | counts as deleted after about twelve seconds, see [`Presence`] |
 //!
 //! # Bounds
 //!
@@ -75,6 +75,7 @@ mod reflector;
 mod reflector_model;
 mod refresh;
 mod scopes;
+mod selection_state;
 mod server_selection;
 mod unreadable;
 

@@ -49,8 +49,8 @@ use backoff::{BACKOFF_MIN, Backoff};
 pub(super) use errors::wants_pages;
 pub use protocol::{Effect, Input, Request};
 
-/// Number of lists of the newest state in a row that are older than a known version, after which the API server's state
-/// counts as restored from a backup.
+/// Number of lists of the newest state in a row that are older than a known version. At this number the API server's
+/// state counts as restored from a backup.
 const STALE_LISTS_MAX: u32 = 2;
 /// Number of truncated lists in a row after which lists are paged: the server, or a proxy, does not send so much at
 /// once.
@@ -176,8 +176,8 @@ impl Reflector {
 
     /// Returns the next request.
     ///
-    /// It changes only by [`handle`](Self::handle). While a watch runs, its version moves with each event, so the same call
-    /// names the place to go on from.
+    /// It changes only by [`handle`](Self::handle). While a watch runs, its version moves with each event, so the same
+    /// call returns the version to continue from.
     pub fn request(&self) -> &Request {
         &self.request
     }
@@ -362,7 +362,7 @@ impl Reflector {
     }
 
     /// Starts again with the whole state. A version is a lower bound for a list. A stream is always of the newest
-    /// state, and so is the first list of a kind that was not served: the cache waits for a list that is not older.
+    /// state, and so is the first list of a kind that was not served. The cache waits for a list that is not older.
     fn relist(&mut self, version: Option<String>) {
         let version = version.filter(|_| self.absent == 0);
         self.objects.clear();

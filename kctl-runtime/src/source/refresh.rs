@@ -1,8 +1,8 @@
-//! Reads beside the watch, after a write whose outcome is unknown.
+//! Reads concurrently with the watch, after a write whose outcome is unknown.
 //!
 //! A write without a response may have happened. The watch would report it some time, but a reconcile that starts
-//! before that might repeat it: create a second object, or count one too few. So [`writer`](crate::writer) reads here
-//! first, and the next reconcile of the key starts after the response.
+//! before that might repeat it. It would create a second object, or count one too few. So [`writer`](crate::writer)
+//! reads here first, and the next reconcile of the key starts after the response.
 //!
 //! The response comes from the newest state, not from the watch cache of the API server. It enters the store as a delta
 //! with versions, so an older event of the watch that arrives later changes nothing.

@@ -22,7 +22,7 @@ struct ScopeSet {
     /// Sorted and without duplicates. `None` is the only element if all namespaces are followed.
     all: Vec<NamespaceScope>,
     /// The scopes that were removed since the last [`Scopes::take_removed`]. One of them may have been added again: its
-    /// list and watch have to begin anew all the same.
+    /// list and watch still have to restart.
     removed: BTreeSet<NamespaceScope>,
 }
 

@@ -6,116 +6,24 @@
 //! A watch selects what its request named. So it is requested again when slots have moved, from its last version. For a
 //! gained slot this comes before the list of the slot. A watch without the slot could pass the version of that list,
 //! and what happened to the slot's objects in between would never arrive. A watch without the parameter receives the
-//! events of all slots, so it goes on.
+//! events of all slots, so it continues.
 
-use std::{
-    fmt,
-    sync::atomic::{AtomicBool, AtomicU8, Ordering},
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, time::Duration};
 
 use kube::client::Body;
-use parking_lot::Mutex;
-use tokio::sync::Notify;
 
 use super::{
     Source,
     filter::{CacheBug, Filter},
+    selection_state::{ALL_SLOTS, SelectedBy},
 };
 use crate::{
     store::NamespaceScope,
     transport::{self, ApiError, Operation},
 };
 
-/// Longest wait for the request of a watch, before the caller decides whether to go on waiting.
+/// Longest wait for the request of a watch, before the caller decides whether to wait further.
 const WATCH_REQUEST_TIMEOUT: Duration = Duration::from_millis(100);
-
-/// Stands for the number of moves of a request that selects the objects of all slots, because the API server rejects the
-/// parameter. No move makes it outdated.
-const ALL_SLOTS: u64 = u64::MAX;
-
-/// The program that leaves out the objects of other replicas.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum SelectedBy {
-    /// No list has been answered yet.
-    Unknown,
-    /// The API server confirmed the `shardSelector` of the last list.
-    Server,
-    /// The API server ignored or rejected it, and this replica skips the objects.
-    Replica,
-}
-
-impl fmt::Display for SelectedBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Unknown => "an unknown program",
-            Self::Server => "the API server",
-            Self::Replica => "this replica",
-        })
-    }
-}
-
-/// The selections that were requested, and the answer of the API server.
-#[derive(Default)]
-pub(super) struct ServerSelection {
-    /// By scope: the number of moves at its last request, or [`ALL_SLOTS`]. A scope is listed or watched with the slots from
-    /// before it.
-    requested: Mutex<Vec<(NamespaceScope, u64)>>,
-    /// Notified of each request.
-    changed: Notify,
-    /// A [`SelectedBy`].
-    by: AtomicU8,
-    /// Set for good once the API server has rejected the parameter.
-    is_rejected: AtomicBool,
-}
-
-impl ServerSelection {
-    /// Records that a scope is requested with the slots after this number of moves.
-    fn record(&self, scope: &NamespaceScope, n_moves: u64) {
-        let mut requested = self.requested.lock();
-        match requested.iter_mut().find(|(other, _)| other == scope) {
-            Some((_, before)) => *before = n_moves,
-            None => requested.push((scope.clone(), n_moves)),
-        }
-        drop(requested);
-        self.changed.notify_waiters();
-    }
-
-    /// Forgets a scope that is no longer listed and watched.
-    fn forget(&self, scope: &NamespaceScope) {
-        self.requested.lock().retain(|(other, _)| other != scope);
-    }
-
-    /// Returns `true` if the API server has rejected the parameter.
-    fn is_rejected(&self) -> bool {
-        self.is_rejected.load(Ordering::Relaxed)
-    }
-
-    /// Returns the number of moves at the last request of a scope.
-    fn moves_at_request(&self, scope: &NamespaceScope) -> Option<u64> {
-        self.requested.lock().iter().find_map(|(other, n_moves)| (other == scope).then_some(*n_moves))
-    }
-
-    /// Waits until a scope is requested with the slots after this number of moves.
-    async fn requested_after(&self, scope: &NamespaceScope, n_moves: u64) {
-        loop {
-            let changed = self.changed.notified();
-            if self.moves_at_request(scope).is_some_and(|requested| requested >= n_moves) {
-                return;
-            }
-            changed.await;
-        }
-    }
-
-    fn by(&self) -> SelectedBy {
-        match self.by.load(Ordering::Relaxed) {
-            by if by == SelectedBy::Server as u8 => SelectedBy::Server,
-            by if by == SelectedBy::Replica as u8 => SelectedBy::Replica,
-            _ => SelectedBy::Unknown,
-        }
-    }
-}
 
 impl Source {
     /// Returns the filter if the API server can select its objects.
@@ -189,7 +97,8 @@ impl Source {
         );
     }
 
-    /// Records the present slots as those of the next request of a scope. Call it before the path of the request is made.
+    /// Records that the next request of a scope selects the present slots. Call it before the path of the request is
+    /// made.
     ///
     /// A rejection is final. So a request that is recorded with all slots never has a selector.
     pub(super) fn record_selection(&self, scope: &NamespaceScope) {
@@ -214,8 +123,8 @@ impl Source {
         filter.selection.moves_at_request(scope).is_none_or(|requested| requested < filter.n_moves())
     }
 
-    /// Ends watches whose slots have moved. They are requested again at once, and others go on: a watch that was requested
-    /// a moment ago has the present slots.
+    /// Ends watches whose slots have moved. They are requested again at once, and others continue: a watch that was
+    /// requested a moment ago has the present slots.
     pub(super) fn reopen_outdated_watches(&self) {
         if self.selectable().is_some_and(|filter| filter.bug != Some(CacheBug::WatchKept)) {
             self.reopen.notify_waiters();
@@ -269,6 +178,7 @@ mod tests {
     use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
     use k8s_openapi::api::core::v1::Pod;
     use kube::{Client, client::Body};
+    use parking_lot::Mutex;
     use tokio::time::{Instant, sleep, timeout};
     use tower::service_fn;
 
@@ -299,7 +209,7 @@ mod tests {
         }
     }
 
-    /// An API server without objects. A watch stays open.
+    /// An API server without objects. A watch remains open.
     #[derive(Default)]
     struct FakeServer {
         /// Path, query and time of each watch.

@@ -2,8 +2,8 @@
 //! or nothing.
 //!
 //! Such an object comes from a field that changed its type, a CRD without validation, or a newer API server. With
-//! a typed list of client-go or kube it fails the list of all objects. Here the rest of the kind works on, and the
-//! object gets a `Warning` event, so that its owner learns why the controller ignores it.
+//! a typed list of client-go or kube it fails the list of all objects. Here other objects of the kind are unaffected,
+//! and the object gets a `Warning` event, so that its owner learns why the controller ignores it.
 //!
 //! The controllers need the list for one more reason. An object that is being deleted and cannot be decoded still has a
 //! finalizer, which only its controller may remove.
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 use crate::{key::ObjectKey, object::Stored, store::NamespaceScope};
 
 /// Maximum number of unreadable objects that a source remembers. Further ones are counted and logged, and get no event;
-/// their finalizers stay until other objects become readable or are deleted.
+/// their finalizers remain until other objects become readable or are deleted.
 pub const UNREADABLE_MAX: usize = 1_000;
 
 /// The number of a list, in the order in which lists began.
@@ -82,7 +82,7 @@ impl Unreadables {
         }
     }
 
-    /// Begins a list. Objects that are reported from now on stay at its end.
+    /// Begins a list. Objects that are reported from now on are kept at its end.
     pub(super) fn begin_list(&self) -> ListNumber {
         let mut objects = self.objects.lock();
         objects.last_list.0 += 1;

@@ -1,9 +1,8 @@
-//! Builds the declaration of a controller as data. Its types are those of the `declaration` module.
+//! Builds the declaration of a controller as data. Its types are in the `declaration` module.
 //!
-//! `#[controller(…)]` expands to code that builds a [`ControllerSpec`] with a [`SpecBuilder`]. Everything
-//! that depends on the declaration reads this one value: the [`manager`](crate::manager) opens its caches
-//! and workers, and [`manifest`](crate::manifest) prints its RBAC rules, CRDs and graph. So a role and the
-//! caches cannot disagree.
+//! `#[controller(…)]` expands to code that builds a [`ControllerSpec`] with a [`SpecBuilder`]. Everything that depends
+//! on the declaration reads this one value. The [`manager`](crate::manager) opens its caches and workers, and
+//! [`manifest`](crate::manifest) prints its RBAC rules, CRDs and graph. So a role and the caches cannot disagree.
 //!
 //! You can build a declaration without the macro. The permission checks of the compiler are missing then:
 //!

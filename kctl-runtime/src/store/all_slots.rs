@@ -43,7 +43,7 @@ impl Share for AllSlots {
         n_gained
     }
 
-    /// The number of moves stands for the slots of the replica.
+    /// The number of moves identifies the set of slots of the replica.
     fn shard_selector(&self) -> Option<String> {
         (self.n_gained_by_calls == 0).then(|| format!("moves-{}", self.n_gained()))
     }

@@ -1,4 +1,4 @@
-//! The objects of one informer with their indexes, and the rules by which deltas change them. It is pure: the store's
+//! The objects of one informer with their indexes, and the rules for applying deltas to them. It is pure: the store's
 //! writer calls it under a lock and reports the changes that it returns.
 
 mod concurrent_lists;
@@ -55,10 +55,10 @@ pub(crate) struct Cache {
     /// The scopes that are listed and watched. Own writes elsewhere are not kept, because no watch would report their
     /// deletion.
     scopes: Watermarks,
-    /// The `resourceVersion` of namespaces that were listed beside the watch. An unknown object at or below it is
-    /// deleted. Invariant: each is ahead of the watch, which makes it superfluous once it has caught up.
+    /// The `resourceVersion` of namespaces that were listed concurrently with the watch. An unknown object at or below
+    /// it is deleted. Invariant: each is ahead of the watch, which makes it superfluous once it has caught up.
     read: BTreeMap<NamespaceScope, u64>,
-    /// The lists beside the watch that are under way. Invariant: each is of a scope that is followed.
+    /// The concurrent lists in progress. Invariant: each is of a scope that is followed.
     concurrent_lists: ConcurrentLists,
     /// Scopes in which nothing may be written, because their objects are not known completely. Invariant: none of them
     /// is listed, unless the API server does not serve the kind there.
@@ -159,7 +159,7 @@ impl Cache {
         changes
     }
 
-    /// Checks the invariants of the scopes, of which a cache has few, and of the oldest own write.
+    /// Checks the invariants of the scopes and of the oldest own write. A cache has few scopes.
     fn check(&self) {
         let is_unknown = |scope| self.scopes.get(scope).is_none_or(|mark| !mark.listed || mark.absent);
         debug_assert!(self.blocked.iter().all(is_unknown), "writes are possible where everything is known");
@@ -176,7 +176,7 @@ impl Cache {
         debug_assert!(self.unreported.first_key_value().is_none_or(is_present), "the watch may report this write");
     }
 
-    /// Applies a delta and returns all changes, with those of fields that the cache does not keep.
+    /// Applies a delta and returns all changes, including changes of fields that the cache does not keep.
     fn changes_of(&mut self, delta: Delta) -> Vec<Change<Stored>> {
         match delta {
             Delta::Replace(scope, objects, version) => self.replace(&scope, objects, &version),

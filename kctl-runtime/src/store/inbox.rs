@@ -125,7 +125,7 @@ impl<M> Reader<'_, M> {
         Some(message)
     }
 
-    /// Marks the last message as handled, which makes room for another one.
+    /// Marks the last message as handled, which makes room for the next message.
     pub(super) fn mark_handled(&mut self) {
         self.0.messages.lock().current = None;
         self.0.room.add_permits(1);

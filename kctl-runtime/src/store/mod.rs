@@ -72,9 +72,9 @@ pub type IndexFn = Arc<dyn Fn(&Stored) -> Vec<String> + Send + Sync>;
 
 /// A change of one object in a store: the input of handlers, predicates and mappers.
 ///
-/// An object that was deleted and created again under the same name is reported as a deletion and an addition, even if
-/// both happened while a watch was interrupted. Updates that no reader can see, such as a heartbeat outside of a
-/// [view](crate::object), are not reported.
+/// An object that was deleted and created again under the same name is reported as a deletion and an addition. That
+/// holds even if both happened while a watch was interrupted. Updates that no reader can see, such as a heartbeat
+/// outside of a [view](crate::object), are not reported.
 ///
 /// ```
 /// use std::sync::Arc;

@@ -15,7 +15,7 @@ use crate::{key::ObjectKey, object::Uid};
 /// until the watch reports its end.
 pub const TOMBSTONES_MAX: usize = 100_000;
 
-/// Maximum number of uids that stay excluded after the watch has reported their end: enough for the deletes of a
+/// Maximum number of uids that remain excluded after the watch has reported their end: enough for the deletes of a
 /// process whose watch is late.
 const ENDED_MAX: usize = 1_000;
 

@@ -141,8 +141,8 @@ impl<K: Readable> Store<K> {
         )
     }
 
-    /// Adds an index, which [`by_index`](Self::by_index) reads. The path of the function names it: an index of the same name stays
-    /// as it is.
+    /// Adds an index, which [`by_index`](Self::by_index) reads. The path of the function names it: an existing index of
+    /// the same name is kept.
     ///
     /// The function runs once for each state of each object. An object for which it panics is in no index.
     ///

@@ -30,11 +30,14 @@ use crate::{
 pub const DELTAS_MAX: usize = 1024;
 
 /// The origin of a change, as client-go's `isInInitialList`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Origin {
     /// The object belongs to the initial list of its kind or of its namespace, so the change may be old.
     InitialList,
+    /// The object belongs to the initial list of a namespace or a kind that was added after the store was complete. It may
+    /// concern keys that have been reconciled without it.
+    LateList,
     /// The object has changed, also if that was found by a later list.
     Live,
 }
@@ -62,7 +65,7 @@ impl Subscriber {
     }
 
     /// Calls the handler, unless the subscription has ended. A panic, for example in a user's mapper, costs one change;
-    /// the writer and all other handlers go on.
+    /// the writer and all other handlers continue.
     fn notify(&self, change: &Change<Stored>, origin: Origin) {
         if self.is_alive() && catch_unwind(AssertUnwindSafe(|| (self.handler)(change, origin))).is_err() {
             let object = change.latest().key();
@@ -131,6 +134,8 @@ struct Subscribers {
     all: Vec<Subscriber>,
     /// Subscriptions from before the first list: they are notified once its objects were delivered.
     waiting: Vec<oneshot::Sender<()>>,
+    /// `true` once the store was complete, even if a scope was added since.
+    was_synced: bool,
 }
 
 /// The handle of a new subscription, which reports when the handler has seen all initial objects. Dropping it does not
@@ -192,7 +197,7 @@ impl SharedStore {
         }
     }
 
-    /// Applies deltas for ever. Only the first call has an effect; later ones return at once.
+    /// Applies deltas until the future is dropped. Only the first call has an effect; later ones return at once.
     ///
     /// # Cancel safety
     /// Dropping the future ends the store: later deltas are not applied.
@@ -234,11 +239,16 @@ impl SharedStore {
     }
 
     fn apply(&self, delta: Delta, subscribers: &mut Subscribers) {
+        subscribers.was_synced |= self.is_synced();
         // The source has logged that it follows an older list.
         let (is_logged, n_restores) = (matches!(delta, Delta::Restore(..)), self.n_restores());
         let (origin, changes, complete, served) = {
             let mut cache = self.cache.write();
-            let origin = if cache.is_initial(&delta) { Origin::InitialList } else { Origin::Live };
+            let origin = match (cache.is_initial(&delta), subscribers.was_synced) {
+                (true, false) => Origin::InitialList,
+                (true, true) => Origin::LateList,
+                (false, _) => Origin::Live,
+            };
             (origin, cache.apply(delta), cache.is_complete(), cache.is_served())
         };
         if !is_logged && self.n_restores() != n_restores {
@@ -314,7 +324,7 @@ impl SharedStore {
     }
 
     /// Applies a list of a whole scope that began after [`Delta::Listing`] was applied. Returns `false` if it has to be
-    /// requested again, because too much happened meanwhile.
+    /// requested again, because too much happened during the list.
     ///
     /// # Cancel safety
     /// If the future is dropped, the list may still be applied.
@@ -345,7 +355,7 @@ impl SharedStore {
         Subscription(seen)
     }
 
-    /// Adds an index under a name, and fills it with the present objects. An index of this name stays as it is.
+    /// Adds an index under a name, and fills it with the present objects. An existing index of this name is kept.
     pub fn add_index(&self, name: &'static str, values_of: IndexFn) {
         self.cache.write().add_index(name, values_of);
     }
@@ -494,7 +504,7 @@ impl SharedStore {
         self.cache.read().owned_by(uid)
     }
 
-    /// Returns the objects of one namespace, sorted by name. `None` stands for cluster-scoped objects.
+    /// Returns the objects of one namespace, sorted by name. `None` selects cluster-scoped objects.
     pub fn in_namespace(&self, namespace: Option<&str>) -> Vec<Arc<Stored>> {
         self.cache.read().in_namespace(namespace)
     }

@@ -10,13 +10,17 @@ use serde::Deserialize;
 
 use super::Operation;
 
+/// Longest `Retry-After` that is followed. A server that recovers earlier is found within this time, whatever wait it
+/// named. Neither a cache nor a key must freeze for a day because of one response.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
+
 /// The error of a request to the API server, with the operation and the object it was about.
 ///
 /// Reconcile functions return it with `?`. The worker decides by two methods when the key is tried again:
 ///
 /// | Error | Sent | Next attempt |
 /// |---|---|---|
-/// | [`Rejected`](Self::Rejected) with `Retry-After` | yes | after that wait |
+/// | [`Rejected`](Self::Rejected) with `Retry-After` | yes | after that wait, at most a minute |
 /// | [`Rejected`](Self::Rejected), a conflict | yes | once the cache has a newer state |
 /// | [`Rejected`](Self::Rejected) otherwise | yes | after the backoff |
 /// | [`NoResponse`](Self::NoResponse), [`Unreadable`](Self::Unreadable) | yes | after the backoff, on a cache that was listed again |
@@ -157,10 +161,19 @@ pub enum ApiError {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Status {
+    kind: String,
     reason: String,
     message: String,
     code: u16,
     details: Box<StatusDetails>,
+}
+
+impl Status {
+    /// Reads the body of a response. A body that is not a JSON object becomes the message.
+    fn read(code: u16, body: &str) -> Self {
+        serde_json::from_str(body)
+            .unwrap_or_else(|_not_a_status| Self { message: page_text(code, body), ..Self::default() })
+    }
 }
 
 /// Leaves out the link to a library's docs at the end of a message: rustls adds one if a connection breaks.
@@ -185,6 +198,7 @@ impl ApiError {
     ///
     /// A body that is not a `Status` (a proxy's page, for example) becomes the message, cut after 500
     /// characters and followed by the code. `retry_after` is the header's value; without one the body's `retryAfterSeconds` counts.
+    /// Only the `code` of a body with `kind: Status` replaces the HTTP status.
     ///
     /// ```
     /// use std::time::Duration;
@@ -199,16 +213,29 @@ impl ApiError {
     /// assert!(proxy.is_unknown_outcome());
     /// ```
     pub fn rejected(operation: impl Into<Operation>, code: u16, retry_after: Option<Duration>, body: &str) -> Self {
-        let status: Status = serde_json::from_str(body)
-            .unwrap_or_else(|_not_a_status| Status { message: page_text(code, body), ..Status::default() });
+        let status = Status::read(code, body);
+        // A gateway's 503 may have a JSON body with the code 404 of its own. That is not a kind that is not served.
+        let code = if status.kind == "Status" && status.code != 0 { status.code } else { code };
+        Self::with_status(operation.into(), code, retry_after, status)
+    }
+
+    /// Builds [`Rejected`](Self::Rejected) from the object of an `ERROR` event, whose watch was accepted before. Without a
+    /// `code` it counts as 500.
+    pub(crate) fn watch_error(operation: impl Into<Operation>, body: &str) -> Self {
+        let status = Status::read(500, body);
+        let code = if status.code == 0 { 500 } else { status.code };
+        Self::with_status(operation.into(), code, None, status)
+    }
+
+    /// Builds [`Rejected`](Self::Rejected) from this code and the other fields of a status.
+    fn with_status(operation: Operation, code: u16, retry_after: Option<Duration>, status: Status) -> Self {
         let seconds = status.details.retry_after_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-        let code = if status.code == 0 { code } else { status.code };
         let message = match status.message.trim() {
             "" => format!("{} without a message", status_line(code)),
             message => message.to_owned(),
         };
         Self::Rejected {
-            operation: operation.into(),
+            operation,
             code,
             reason: status.reason,
             message,
@@ -318,7 +345,9 @@ impl ApiError {
     /// Returns `true` if the server may have rejected a list or a watch because of its `shardSelector`.
     ///
     /// A server that knows the parameter responds with 500 if it can't parse the selector (kube-apiserver 1.37.2, recorded
-    /// in `tests/conformance/recorded/sharded_lists.json`).
+    /// in `tests/conformance/recorded/sharded_lists.json`). The start of the message decides, because this `Status` has no
+    /// reason, no details and no causes. Other 500s without a reason, such as a timeout of etcd, pass by themselves: they
+    /// must not turn the selector off. If the message changes, lists fail and are retried, and the error is logged.
     pub(crate) fn may_reject_shard_selector(&self) -> bool {
         match self {
             Self::Rejected { code: 400 | 422, .. } => true,
@@ -375,6 +404,11 @@ impl ApiError {
         }
     }
 
+    /// Returns the part of that wait that is followed, at most [`RETRY_AFTER_MAX`].
+    pub(crate) fn followed_retry_after(&self) -> Option<Duration> {
+        self.retry_after().map(|wait| wait.min(RETRY_AFTER_MAX))
+    }
+
     /// Returns `true` if the Status object has a cause of this type, about this field; an empty field for none.
     pub(crate) fn has_cause(&self, cause: &str, field: &str) -> bool {
         let Self::Rejected { details, .. } = self else { return false };
@@ -414,6 +448,19 @@ mod tests {
             assert_eq!(error.to_string(), format!("watch pods: {expected}"));
         }
         assert!(ApiError::rejected("list pods", 404, None, "404 page not found\n").is_unknown_resource());
+    }
+
+    #[test]
+    fn only_code_of_a_status_replaces_http_status() {
+        let gateway = r#"{"code": 404, "message": "no route"}"#;
+        let error = ApiError::rejected("list pods", 503, None, gateway);
+        assert_eq!((error.code(), error.is_not_found()), (Some(503), false));
+        assert_eq!(error.to_string(), "list pods: no route");
+        let status = r#"{"kind": "Status", "code": 404, "message": "no pod"}"#;
+        assert_eq!(ApiError::rejected("list pods", 503, None, status).code(), Some(404));
+        for (body, code) in [(r#"{"code": 410}"#, 410), (r#"{"kind": "Status"}"#, 500), ("gone", 500)] {
+            assert_eq!(ApiError::watch_error("watch pods", body).code(), Some(code), "{body}");
+        }
     }
 
     #[test]

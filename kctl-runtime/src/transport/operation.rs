@@ -22,7 +22,7 @@ use crate::{key::ObjectKey, object::Kind};
 #[derive(Clone, PartialEq, Eq)]
 pub struct Operation(Arc<Parts>);
 
-#[derive(PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 struct Parts {
     /// The verb, or the description of an operation without a kind.
     verb: String,
@@ -30,17 +30,31 @@ struct Parts {
     kind: Option<(String, Kind)>,
     /// `None` for requests about all objects of a kind.
     key: Option<ObjectKey>,
+    is_on_subresource: bool,
 }
 
 impl Operation {
     pub(crate) fn on_object(verb: impl Into<String>, cluster: &str, kind: &Kind, key: ObjectKey) -> Self {
-        Self(Arc::new(Parts { verb: verb.into(), kind: Some((cluster.to_owned(), kind.clone())), key: Some(key) }))
+        let kind = Some((cluster.to_owned(), kind.clone()));
+        Self(Arc::new(Parts { verb: verb.into(), kind, key: Some(key), is_on_subresource: false }))
     }
 
     /// Returns an operation on the objects of a kind, such as a list.
     pub(crate) fn on_kind(verb: &str, cluster: &str, kind: &Kind) -> Self {
         let kind = Some((cluster.to_owned(), kind.clone()));
-        Self(Arc::new(Parts { verb: verb.to_owned(), kind, key: None }))
+        Self(Arc::new(Parts { verb: verb.to_owned(), kind, key: None, is_on_subresource: false }))
+    }
+
+    /// Marks an operation on a subresource of the object, such as its status.
+    #[must_use]
+    pub(crate) fn on_subresource(self) -> Self {
+        Self(Arc::new(Parts { is_on_subresource: true, ..Parts::clone(&self.0) }))
+    }
+
+    /// Returns `true` for a subresource. Its 404 does not prove that the object is gone: for a custom resource without the
+    /// subresource, the response names the object as well (`apiextensions-apiserver`, `customresource_handler.go`).
+    pub(crate) fn is_on_subresource(&self) -> bool {
+        self.0.is_on_subresource
     }
 
     /// Returns the verb, for example `patch`, or the description of an operation without a kind.
@@ -93,7 +107,7 @@ impl fmt::Debug for Operation {
 
 impl From<String> for Operation {
     fn from(text: String) -> Self {
-        Self(Arc::new(Parts { verb: text, kind: None, key: None }))
+        Self(Arc::new(Parts { verb: text, kind: None, key: None, is_on_subresource: false }))
     }
 }
 

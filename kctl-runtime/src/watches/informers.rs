@@ -53,14 +53,14 @@ struct InformerTable {
     begun: bool,
 }
 
-/// The key by which informers are shared. Informers of controllers that are limited to namespaces are separate, because
-/// their namespaces can change while other users want exactly those that they asked for.
+/// Informers with the same key are shared. Informers of controllers that are limited to namespaces are separate,
+/// because their namespaces can change while other users want exactly those that they asked for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct InformerId {
     config: WatchConfig,
     changeable: bool,
-    /// Is `true` for an informer that was opened at run time with whole objects, beside one that keeps less and already
-    /// runs.
+    /// Is `true` for an informer that was opened at run time with whole objects, in addition to one that already runs
+    /// and keeps less.
     separate: bool,
 }
 
@@ -116,7 +116,7 @@ impl Informers {
         table.start(self);
     }
 
-    /// Returns an informer of a watch config with whole objects, and with those of all slots: the open one, or a new one.
+    /// Returns an informer of a watch config with whole objects, of all slots: the open one, or a new one.
     ///
     /// A controller may share the informer. Before the manager runs, its field mask is widened and its filter is disabled.
     /// Afterwards its objects were cut and filtered already, so a separate informer is opened.

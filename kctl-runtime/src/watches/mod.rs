@@ -54,7 +54,7 @@ pub enum WatchError {
         /// The namespace, or all namespaces.
         scope: String,
     },
-    /// The type does not stand for the kind of the watch config.
+    /// The type does not represent the kind of the watch config.
     #[error("objects of {kind} cannot be read as {requested}; ask for that kind, or for `DynamicObject`")]
     #[non_exhaustive]
     OtherKind {
@@ -166,7 +166,7 @@ impl Watches {
     /// ```
     ///
     /// # Errors
-    /// - [`OtherKind`](WatchError::OtherKind) if `T` does not stand for the kind of the watch config;
+    /// - [`OtherKind`](WatchError::OtherKind) if `T` does not represent the kind of the watch config;
     /// - [`NotDeclared`](WatchError::NotDeclared) if the controller's role lacks `list` or `watch`;
     /// - [`NoCluster`](WatchError::NoCluster) if the watch config names an unknown cluster;
     /// - [`TooMany`](WatchError::TooMany) at [`INFORMERS_MAX`] open informers;
@@ -205,7 +205,7 @@ impl Watches {
     /// Looks up a kind on another cluster, like [`kind`](Self::kind).
     ///
     /// # Errors
-    /// Those of [`kind`](Self::kind), and [`NoCluster`](WatchError::NoCluster).
+    /// The errors of [`kind`](Self::kind), and [`NoCluster`](WatchError::NoCluster).
     pub async fn kind_on(&self, cluster: &str, kind: &GroupVersionKind) -> Result<Kind, WatchError> {
         Ok(discovery::find(self.client(cluster)?, kind).await?.kind)
     }
@@ -213,13 +213,13 @@ impl Watches {
     /// Returns `true` if the kind is namespaced, by discovery from the program's own API server.
     ///
     /// # Errors
-    /// Those of [`kind`](Self::kind).
+    /// The errors of [`kind`](Self::kind).
     pub async fn is_namespaced(&self, kind: &GroupVersionKind) -> Result<bool, WatchError> {
         Ok(discovery::find(self.client("")?, kind).await?.namespaced)
     }
 
-    /// Returns the watch configs of all open informers with the number of their users: those of controllers and those
-    /// opened at run time.
+    /// Returns the watch configs of all open informers with the number of their users: informers of controllers and
+    /// informers opened at run time.
     pub fn open(&self) -> Vec<(WatchConfig, usize)> {
         self.informers.open().into_iter().map(|(source, n_users)| (source.config().clone(), n_users)).collect()
     }
@@ -233,7 +233,7 @@ impl Watches {
     /// Adds a namespace to every controller that is limited to namespaces.
     ///
     /// The controllers pause until their caches contain the objects of the namespace. The role for it must exist
-    /// already: without it they stay paused, and [`Source::health`] reports the error.
+    /// already: without it they remain paused, and [`Source::health`] reports the error.
     ///
     /// ```
     /// use kctl_runtime::watches::{WatchError, Watches};

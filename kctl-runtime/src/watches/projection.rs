@@ -26,7 +26,7 @@ pub trait Projection: Sized + Send + Sync + 'static {
     /// The object does not fit the type.
     fn project(object: &Arc<Stored>) -> Result<Arc<Self>, DecodeError>;
 
-    /// Returns `true` if the type stands for objects of this kind. Untyped types stand for every kind.
+    /// Returns `true` if the type represents objects of this kind. Untyped types represent every kind.
     fn is_of(kind: &Kind) -> bool;
 }
 

@@ -22,8 +22,8 @@ use crate::{
 /// It is a [`Stream`] of [`Change`]s that never fails: lists and watches are retried, and a gap shows as the changes
 /// that it hid. The same objects can be read at any time by [`get`](Self::get) and [`objects`](Self::objects).
 ///
-/// A slow user delays no one else: beyond [`CHANGES_WAITING_MAX`](super::CHANGES_WAITING_MAX) waiting changes, those of
-/// one object are merged into one, from the last delivered state to the newest.
+/// A slow user delays no one else. Beyond [`CHANGES_WAITING_MAX`](super::CHANGES_WAITING_MAX) waiting changes, the
+/// changes of one object are merged into one, from the last delivered state to the newest.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Node;

@@ -1,7 +1,7 @@
 //! The finalizer of a controller: it is added before the first reconcile and removed after the cleanup.
 //!
-//! The list of finalizers is replaced as a whole by a merge patch with `uid` and `resourceVersion`, so that a finalizer
-//! which another controller added meanwhile is never lost. The patch fails with a conflict instead.
+//! The list of finalizers is replaced as a whole by a merge patch with `uid` and `resourceVersion`. So a finalizer that
+//! another controller added in between is never lost. The patch fails with a conflict instead.
 
 use std::sync::Arc;
 

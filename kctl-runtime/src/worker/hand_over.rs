@@ -83,7 +83,7 @@ impl<C: Reconcile> Pool<C> {
         }
     }
 
-    /// Enqueues a key whose hand-over failed. It stays with this shard until a hand-over succeeds.
+    /// Enqueues a key whose hand-over failed. This shard keeps it until a hand-over succeeds.
     fn hand_over_later(&self, key: &ObjectKey, error: &ApiError) {
         if error.is_conflict() {
             self.queue.add(Add::new(key.clone()).cause(Cause::Conflict(CONFLICT_RETRY_DELAY)));

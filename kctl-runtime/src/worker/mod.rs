@@ -115,7 +115,7 @@ const OUTDATED_WAIT: Duration = Duration::from_secs(1);
 /// A worker yields after a reconcile that never waited and took at least this long.
 ///
 /// Otherwise a worker reconciles 128 ready keys (Tokio's budget of a task) before timers and sockets are polled.
-/// Probes, watches and hand-overs wait meanwhile, and so do elections that share the runtime.
+/// Until then probes, watches and hand-overs wait, and so do elections that share the runtime.
 const YIELD_AFTER: Duration = Duration::from_micros(100);
 
 /// The workers of one controller and all that they share.
@@ -332,7 +332,7 @@ impl<C: Reconcile> Pool<C> {
 
     async fn run_once(&self, key: &ObjectKey, tags: u32, guard: &ReconcileGuard) -> Outcome {
         if let Err(error) = self.env.writer.uncertain_writes().resolve(key).await {
-            return unresolved_outcome(error, key, &self.env);
+            return unresolved_outcome(error, &self.env);
         }
         let is_deleted = |one: &Arc<Unreadable>| one.stored.meta().deletion_timestamp().is_some();
         let unreadable = self.env.primary.unreadable(key).filter(is_deleted);
@@ -342,8 +342,8 @@ impl<C: Reconcile> Pool<C> {
             return Outcome::Vanished;
         };
         if matches!(guard, ReconcileGuard::Gone) {
-            // The sharder assigned the object to this shard meanwhile. Its next run is counted, so that no other controller
-            // hands it over during that run.
+            // In the meantime the sharder assigned the object to this shard again. Its next run is counted, so that no
+            // other controller hands it over during that run.
             self.queue.add(Add::new(key.clone()).tags(tags));
             return Outcome::Vanished;
         }
@@ -360,28 +360,51 @@ impl<C: Reconcile> Pool<C> {
             Some(limit) => tokio::time::timeout(limit, run).await,
             None => Ok(run.await),
         };
-        if let Ok(Err(error)) = &result {
-            self.record_deletion(error, key, uid).await;
+        let is_gone = match &result {
+            Ok(Err(error)) => self.record_deletion(error, key, uid).await,
+            _ => false,
+        };
+        let mut ended = result.map_or(Outcome::TimedOut, |result| outcome(result, &self.env));
+        if let Outcome::Failed { conflict, .. } = &mut ended {
+            *conflict |= is_gone;
         }
-        result.map_or(Outcome::TimedOut, |result| outcome(result, key, &self.env))
+        ended
     }
 
     /// Removes the primary from the cache if the error says that it is gone. A uid never comes back, so the cache need
     /// not wait for the watch. Until then each event of an owned object would start another reconcile of the deleted
     /// owner.
-    async fn record_deletion(&self, error: &Error, key: &ObjectKey, uid: Uid) {
-        let gone = |api: &ApiError| self.env.is_gone(api, key) && api.is_object_missing();
-        if error.api().is_some_and(gone) {
-            self.env.primary.store().push_and_wait(Delta::Gone(key.clone(), uid)).await;
+    ///
+    /// Returns `true` if the primary is gone.
+    async fn record_deletion(&self, error: &Error, key: &ObjectKey, uid: Uid) -> bool {
+        let Some(api) = error.api().filter(|api| self.env.is_gone(api, key)) else { return false };
+        let source = &self.env.primary;
+        if !api.operation().is_on_subresource() {
+            source.store().push_and_wait(Delta::Gone(key.clone(), uid)).await;
+            return true;
         }
+        // The object may be there without the subresource. Only a read tells the two apart. Boxed, because it is rare.
+        let uid_text = uid.to_string();
+        let read = Box::pin(source.refresh_object(key.namespace.as_deref(), &key.name, &uid_text));
+        if let Err(error) = read.await {
+            tracing::debug!(%key, %error, "failed to read the object after a 404 of its subresource");
+            return true;
+        }
+        source.newest(key).is_none_or(|newest| newest.meta().uid != uid)
     }
 
     /// Reconciles an object, or cleans it up if it is being deleted. An object that is being deleted without this
     /// controller's finalizer is left alone. The garbage collector removes what it owns, and objects created now would
     /// be removed as well.
     async fn perform(&self, mut stored: Arc<Stored>, tags: u32, env: &Arc<ReconcileEnv>) -> Result<Action, Error> {
-        let deleting = stored.meta().deletion_timestamp().is_some();
         let finalizer = self.env.spec.finalizer.as_deref();
+        let lacks =
+            |finalizer: &&str| stored.meta().deletion_timestamp().is_none() && !stored.meta().has_finalizer(finalizer);
+        if let Some(finalizer) = finalizer.filter(lacks) {
+            stored = finalizer::add(env, &stored, finalizer).await?;
+        }
+        // Read after the patch of the finalizer: the object may have been deleted in between.
+        let deleting = stored.meta().deletion_timestamp().is_some();
         let is_present = finalizer.is_some_and(|finalizer| stored.meta().has_finalizer(finalizer));
         match (finalizer, C::finalize_fn()) {
             (Some(finalizer), Some(finalize)) if deleting && is_present => {
@@ -392,7 +415,6 @@ impl<C: Reconcile> Pool<C> {
                 return Ok(Action::await_change());
             }
             _ if deleting => return Ok(Action::await_change()),
-            (Some(finalizer), _) if !is_present => stored = finalizer::add(env, &stored, finalizer).await?,
             _ => {}
         }
         let (object, context) = (Self::decode(&stored)?, self.context(&stored, tags, env));
@@ -488,7 +510,7 @@ fn slot_lost() -> Outcome {
     Outcome::Failed { conflict: true, terminal: false, retry_after: None, text }
 }
 
-/// Returns the outcome of a reconcile that panicked. A read of a slot that is not listed yet counts as a conflict: the
+/// Returns the outcome of a reconcile that panicked. A read of a slot that is not listed yet counts as a conflict. The
 /// state was outdated, and a controller without retries must not give up the key.
 fn panic_outcome(panic: &(dyn Any + Send)) -> Outcome {
     let text = truncate_error(panic_text(panic));
@@ -498,11 +520,11 @@ fn panic_outcome(panic: &(dyn Any + Send)) -> Outcome {
     Outcome::Panicked(text)
 }
 
-/// Returns the outcome of a key whose uncertain writes could not be looked for. A list that expired counts as a conflict:
-/// slots may have moved during each of its tries, and a controller without retries must not give up the key.
-fn unresolved_outcome(error: ApiError, key: &ObjectKey, env: &Env) -> Outcome {
+/// Returns the outcome of a key whose uncertain writes could not be looked for. A list that expired counts as a
+/// conflict. Slots may have moved during each of its tries, and a controller without retries must not give up the key.
+fn unresolved_outcome(error: ApiError, env: &Env) -> Outcome {
     let is_expired = error.is_expired();
-    let mut failed = outcome(Err(error.into()), key, env);
+    let mut failed = outcome(Err(error.into()), env);
     if let Outcome::Failed { conflict, .. } = &mut failed {
         *conflict |= is_expired;
     }
@@ -514,12 +536,11 @@ fn is_rejected_by_move(error: &ApiError, env: &Env) -> bool {
     matches!(error, ApiError::NotLeading { .. }) && env.gate.moves_keys()
 }
 
-fn outcome(result: Result<Action, Error>, key: &ObjectKey, env: &Env) -> Outcome {
+fn outcome(result: Result<Action, Error>, env: &Env) -> Outcome {
     match result {
         Ok(action) => Outcome::Done(action),
         Err(error) => Outcome::Failed {
-            conflict: error.is_conflict()
-                || error.api().is_some_and(|api| env.is_gone(api, key) || is_rejected_by_move(api, env)),
+            conflict: error.is_conflict() || error.api().is_some_and(|api| is_rejected_by_move(api, env)),
             terminal: error.is_terminal(),
             retry_after: error.retry_after(),
             text: truncate_error(error.to_string()),

@@ -111,8 +111,8 @@ pub struct Attempts {
 /// | any other failure, panic or timeout | [`RateLimited`](Decision::RateLimited) |
 ///
 /// `retries` is the number of retries after the first failure: with `Some(2)` a key is dropped at its third failure.
-/// `None` retries for ever. A conflict only means that the state was outdated, so it
-/// never drops a key. It counts as a failure only if it names a wait.
+/// `None` retries indefinitely. A conflict only means that the state was outdated, so it never drops a key. It counts
+/// as a failure only if it names a wait.
 ///
 /// ```
 /// use kctl_runtime::worker::{Attempts, Decision, Outcome, decide};

@@ -423,6 +423,29 @@ async fn exhausted_key_is_reported_and_waits_for_change() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deleted_key_is_forgotten_whatever_its_predicate_drops() {
+    let (env, reports) = (env(Test::spec()), Arc::<Mutex<Vec<Report>>>::default());
+    let (store, seen) = (env.primary.store().clone(), reports.clone());
+    let observer: Observer = Arc::new(move |report| seen.lock().push(report.clone()));
+    let fails = act(|_, _| async { Err::<Action, _>("no").terminal() });
+    let world = World::start(env, fails, reports, observer, Arc::new(|_, _, _| {})).await;
+    let mut primary = Test::spec().primary;
+    primary.when = Some(Arc::new(|_| false));
+    let handler = handler::for_relation(0, &primary, &primary, store.clone(), world.queue.clone());
+    let _subscription = store.subscribe(handler).await;
+    world.add("a");
+    sleep(SECOND).await;
+    assert_eq!((world.reports(), world.queue.n_failing()), (vec!["a Drop".to_owned()], 1));
+    for name in ["a", "b"] {
+        let uid = store.get(&key(name)).unwrap().meta().uid.clone();
+        store.push_and_wait(Delta::Gone(key(name), uid)).await;
+    }
+    sleep(SECOND).await;
+    assert_eq!((world.queue.n_failing(), world.queue.stats().keys), (0, 0));
+    assert_eq!(world.finish().await, ["a Drop", "a Forget"], "`b` had no entry to free");
+}
+
+#[tokio::test(start_paused = true)]
 async fn failures_with_a_wait_use_up_retries() {
     let start = Instant::now();
     let world =
@@ -573,7 +596,7 @@ async fn lost_slot_drops_next_run_of_key() {
     }
 }
 
-/// The reconcile of a key without an object isn't counted, so it must not begin when the object appears meanwhile.
+/// The reconcile of a key without an object isn't counted, so it must not begin when the object appears in between.
 #[tokio::test(start_paused = true)]
 async fn object_that_appears_in_ring_is_reconciled_later() {
     let never = act(|_, _| async { panic!("this run is not counted") });

@@ -1,7 +1,7 @@
 //! Reads from the response to a write if an object that is being deleted still exists.
 //!
 //! The response decides, and not the cached form of the object. A field mask removes `spec`, and an object that does
-//! not fit its Rust type has metadata all the same.
+//! not fit its Rust type still has metadata.
 
 use serde::{Deserialize, de::IgnoredAny};
 use serde_json::value::RawValue;
@@ -22,7 +22,7 @@ pub(super) enum Stage {
     Ended,
 }
 
-/// The fields of an object that decide. Those of a `Status` are empty.
+/// The fields of an object that decide. They are empty in a `Status`.
 #[derive(Deserialize)]
 struct Response<'a> {
     metadata: ResponseMeta,

@@ -30,7 +30,7 @@
 //! | 404 for the object of a `DELETE` | drops the object | as the reconcile function asks: the call succeeds |
 //! | rejected with another 4xx | unchanged | after backoff |
 //! | 5xx, timeout, connection lost | unchanged | first lists the namespace of the write |
-//! | reconcile dropped or panicked meanwhile | unchanged | first lists the namespace of the write |
+//! | reconcile dropped or panicked during the write | unchanged | first lists the namespace of the write |
 //! | no permit | unchanged; nothing was sent | after this process leads again |
 //!
 //! [`ApiError`] has these classes as methods, so that no caller has to look at status codes:
@@ -125,7 +125,8 @@ impl Writer {
     /// API servers accept at most 128 characters.
     ///
     /// All replicas of a program should use the same name, and keep it over versions. Server-side apply releases a
-    /// field when the manager that applied it stops sending it; under a new name the old fields would stay for ever.
+    /// field when the manager that applied it stops sending it; under a new name the old fields would never be
+    /// released.
     pub fn new(manager: &str) -> Self {
         Self {
             manager: manager.into(),
@@ -159,7 +160,7 @@ impl Writer {
         Self { tenure, ..self.clone() }
     }
 
-    /// Returns the number of the tenure outside of which it sends nothing.
+    /// Returns the number of the only tenure in which it sends requests.
     pub(crate) fn tenure(&self) -> u64 {
         self.tenure
     }

@@ -63,7 +63,7 @@ impl Writer {
         content_type: &str,
         patch: &Value,
     ) -> Result<(), ApiError> {
-        let operation = target.operation("patch");
+        let operation = target.operation_at("patch", subresource);
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, "");
         let sent = Some((content_type, body));
@@ -106,7 +106,7 @@ impl Writer {
         patch: &Value,
     ) -> Result<Arc<K>, ApiError> {
         let apply = content_type == APPLY_PATCH;
-        let operation = target.operation(if apply { "apply" } else { "patch" });
+        let operation = target.operation_at(if apply { "apply" } else { "patch" }, subresource);
         let body = encode(&operation, patch)?;
         let path = self.path(target, subresource, if apply { "&force=true" } else { "" });
         let response = self.send(target, &operation, Method::PATCH, &path, Some((content_type, body))).await?;
@@ -114,8 +114,8 @@ impl Writer {
     }
 }
 
-/// Returns the greatest effect of a patch on the key of the patched object. Fields beside the status that a patch of the
-/// status names are ignored by the server.
+/// Returns the greatest effect of a patch on the key of the patched object. The server ignores fields other than the
+/// status in a patch of the status.
 fn effect_of_patch(subresource: &str, patch: &Value) -> BackoffEffect {
     match subresource {
         "" => own_writes::effect_of_body(patch),

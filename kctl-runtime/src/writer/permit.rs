@@ -1,7 +1,7 @@
 //! The check before each write that this process still holds the Lease, and the bound of the write's time.
 //!
 //! Leader election alone does not prevent two writers. A process may be paused after it looked at the Lease, for
-//! example by a live migration, and go on writing when another one leads (client-go, `leaderelection.go`, package
+//! example by a live migration, and still write when another process leads (client-go, `leaderelection.go`, package
 //! comment). The permit closes that gap as far as the client can:
 //!
 //! ```text
@@ -14,13 +14,14 @@
 //! network holds for longer than the margin. Only fencing in the API server could stop that, and it has no such
 //! feature.
 //!
-//! The send buffer of the kernel is a part of that way: a request may stay there after the client has given up. On
+//! The send buffer of the kernel is a part of that path: a request may remain there after the client has given up. On
 //! Linux a connection to the API server ends when data was not acknowledged for 7 s (`TCP_USER_TIMEOUT`). That is less
-//! than timeout and margin of the default Leases. There is no such bound on other systems, for Lease durations below 14
-//! s, behind a proxy that has acknowledged the request, or on a slow connection that makes progress.
+//! than timeout and margin of the default Leases. There is no such bound on other systems, or for Lease durations below
+//! 14 s. Nor is there one behind a proxy that has acknowledged the request, or on a slow connection that makes
+//! progress.
 //!
-//! The clock is monotonic and goes on while a process is frozen. It stands still while its machine is suspended:
-//! such a process may write until its next renewal is answered.
+//! The clock is monotonic and continues while a process is frozen. It stops while its machine is suspended: such a
+//! process may write until its next renewal is answered.
 
 use std::{
     collections::BTreeSet,
@@ -43,7 +44,7 @@ use crate::{
 
 /// The part of a leader election that a [`WritePermit`] reads.
 ///
-/// The election sends it through a [`tokio::sync::watch`] channel, of which each permit reads the newest value.
+/// The election sends it through a [`tokio::sync::watch`] channel, and each permit reads the newest value.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,10 +67,10 @@ pub enum LeaseState {
 
 /// The check before each write that this process still holds its Lease.
 ///
-/// A write starts only if its timeout and a margin fit into the rest of the Lease. So no write of this leader
-/// is in flight when the next one starts. client-go has no such check: there a paused process may write after
-/// another one took over. The permit also tracks writes without a response, and the Lease is not released
-/// before their time is over. Clones share the state.
+/// A write starts only if its timeout and a margin fit into the rest of the Lease. So no write of this leader is in
+/// flight when the next one starts. client-go has no such check. There a paused process may write after another leader
+/// took over. The permit also tracks writes without a response, and the Lease is not released before their time is
+/// over. Clones share the state.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -112,7 +113,7 @@ pub(crate) trait ShardPermits: fmt::Debug + Send + Sync {
     /// Returns the permit of the Lease that all slots have in common.
     fn common(&self) -> WritePermit;
     /// Returns the permit of a slot in a tenure, `None` if this replica does not own the slot, or owns it again in a later
-    /// tenure. In a controller ring, the tenure is that of one primary.
+    /// tenure. In a controller ring, each primary has its own tenures.
     fn permit_of_slot(&self, slot: u32, tenure: u64) -> Option<WritePermit>;
 }
 
@@ -196,17 +197,18 @@ impl WriteGuard {
 #[derive(Debug, Clone)]
 struct Lease {
     state: watch::Receiver<LeaseState>,
-    /// Longest time of a write. Invariant: at most that of `common`.
+    /// Longest time of a write. Invariant: at most the timeout of `common`.
     timeout: Duration,
     margin: Duration,
     /// Shared by all permits of this Lease.
     writes: Arc<Mutex<Writes>>,
-    /// A Lease that has to be held as well: that of the settings, for the Lease of a slot.
+    /// A Lease that has to be held as well: the settings' Lease, for the Lease of a slot.
     common: Option<Arc<Lease>>,
-    /// The time by which the Lease is checked, with a bug that tests plant; `None` for the monotonic clock.
+    /// The time that the Lease is checked against, with a bug that tests plant; `None` for the monotonic clock.
     planted_clock: Option<Arc<Mutex<Instant>>>,
     /// Held by the first of the writes that wait for a renewal. The channel of `state` wakes its receivers in a random
-    /// order. By this lock the writes go on in the order in which they came, so that a simulated run repeats itself.
+    /// order. This lock makes the writes continue in the order of their arrival, so that a simulated run repeats
+    /// itself.
     renewal_queue: Arc<tokio::sync::Mutex<()>>,
 }
 
@@ -265,8 +267,8 @@ impl WritePermit {
 
     /// Returns a permit of a Lease: `state` follows the election.
     ///
-    /// `timeout` is the longest time that a write may take. `margin` is how long it may go on unseen after that, on the
-    /// network or in a server that does not notice that its client is gone. See
+    /// `timeout` is the longest time that a write may take. `margin` is how long it may still be in flight after that,
+    /// on the network or in a server that does not notice that its client is gone. See
     /// [`ElectionConfig::write_timeout`](crate::manager::lease::ElectionConfig::write_timeout) for the usual values.
     ///
     /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.
@@ -312,7 +314,7 @@ impl WritePermit {
         Self(Arc::new(LeaseSource::Lease(apart).into()))
     }
 
-    /// Returns the permit for writes of one key: that of its slot in a sharded program, otherwise this one.
+    /// Returns the permit for writes of one key: the slot's permit in a sharded program, otherwise this one.
     ///
     /// `tenure` is the number of the tenure in which the work on the key began. Another replica may have written since the
     /// end of that tenure, so the work must not write in a later one.

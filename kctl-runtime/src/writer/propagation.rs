@@ -11,7 +11,7 @@ pub(crate) enum Propagation {
     Orphan,
 }
 
-/// Finalizers by which the garbage collector holds an object. Each stands for a policy (`k8s.io/apimachinery`,
+/// Finalizers that the garbage collector sets on an object. Each implements a policy (`k8s.io/apimachinery`,
 /// `FinalizerDeleteDependents` and `FinalizerOrphanDependents`).
 const GC_FINALIZERS: [&str; 2] = ["foregroundDeletion", "orphan"];
 

@@ -16,7 +16,7 @@ use crate::transport;
 /// Returns a client whose writes acquire the permit first and get its timeout. Reads pass unchanged.
 ///
 /// A write that is not answered in time fails with [`ApiError::NoResponse`](super::ApiError::NoResponse), and its entry
-/// in the permit stays until its time is over. `exec` and `port-forward` are GET requests and pass, although they can
+/// in the permit is kept until its time is over. `exec` and `port-forward` are GET requests and pass, although they can
 /// change a lot.
 pub(crate) fn guard_writes(client: &Client, permit: &WritePermit) -> Client {
     let (namespace, client, permit) = (client.default_namespace().to_owned(), client.clone(), permit.clone());

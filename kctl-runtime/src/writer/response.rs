@@ -16,8 +16,8 @@ use crate::{
     transport::{ApiError, Operation},
 };
 
-/// Longest wait for the watch event of a write on a server whose resourceVersions cannot be compared;
-/// after it the key's next reconcile waits for a list.
+/// Longest wait for the watch event of a write on a server whose resourceVersions cannot be compared. After it the
+/// key's next reconcile waits for a list.
 const OPAQUE_VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Stores the object in a response and returns it decoded.
@@ -126,8 +126,8 @@ pub(super) async fn store_written(
     }
 }
 
-/// Removes an object from the cache whose last finalizer this write has removed: the API server deletes it with that, and
-/// its response has the `resourceVersion` from before. Returns `false` if the object exists.
+/// Removes an object from the cache whose last finalizer this write has removed. The API server deletes it with that,
+/// and its response has the `resourceVersion` from before. Returns `false` if the object exists.
 pub(super) async fn remove_ended(target: &Target<'_>, text: &str) -> bool {
     let Some(Deletion { uid, stage: Stage::Ended }) = Deletion::from_response(target.kind(), text) else {
         return false;

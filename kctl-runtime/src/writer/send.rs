@@ -27,7 +27,7 @@ impl Writer {
     /// its objects would create the other half again.
     ///
     /// # Cancel safety
-    /// Safe to drop: the mark stays, and the key's next reconcile lists the namespace first.
+    /// Safe to drop: the mark is kept, and the key's next reconcile lists the namespace first.
     pub(super) async fn send(
         &self,
         target: &Target<'_>,

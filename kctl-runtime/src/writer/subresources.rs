@@ -46,7 +46,7 @@ impl Writer {
     /// The response has no object. The watch usually delivers the new state within a second; otherwise the object is read
     /// once.
     pub(crate) async fn scale(&self, target: &Target<'_>, uid: &str, replicas: i32) -> Result<(), ApiError> {
-        let operation = target.operation("scale");
+        let operation = target.operation("scale").on_subresource();
         let body = encode(&operation, &json!({ "metadata": { "uid": uid }, "spec": { "replicas": replicas } }))?;
         let path = self.path(target, "/scale", "");
         let SentWrite { text, uncertain } =
@@ -66,7 +66,7 @@ impl Writer {
 
     /// Reads an object into the cache after a write whose response does not contain it.
     ///
-    /// Returns `false` if the read failed; the write stays marked as uncertain then.
+    /// Returns `false` if the read failed; the write is then still marked as uncertain.
     async fn refresh_object(&self, target: &Target<'_>, uid: &str) -> bool {
         match target.source.refresh_object(target.namespace, target.name, uid).await {
             Ok(()) => true,
@@ -106,7 +106,7 @@ impl Writer {
 
     /// Requests a token of a service account (`TokenRequest`) and returns the response.
     ///
-    /// The server stores nothing, so the cache stays as it is.
+    /// The server stores nothing, so the cache does not change.
     pub(crate) async fn token(&self, target: &Target<'_>, request: &Value) -> Result<Value, ApiError> {
         let (operation, SentWrite { text, uncertain }) = self.create_subresource(target, "token", request).await?;
         uncertain.mark_resolved();
@@ -120,7 +120,7 @@ impl Writer {
         subresource: &str,
         body: &Value,
     ) -> Result<(Operation, SentWrite), ApiError> {
-        let operation = target.operation(format!("create {subresource} of"));
+        let operation = target.operation(format!("create {subresource} of")).on_subresource();
         let body = encode(&operation, body)?;
         let path = self.path(target, &format!("/{subresource}"), "");
         let sent = Some(("application/json", body));

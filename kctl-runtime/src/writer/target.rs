@@ -30,4 +30,10 @@ impl Target<'_> {
     pub(crate) fn operation(&self, verb: impl Into<String>) -> Operation {
         Operation::on_object(verb, &self.source.config().cluster, self.kind(), self.key())
     }
+
+    /// Returns the operation on the object, or on its subresource unless that is empty.
+    pub(super) fn operation_at(&self, verb: &str, subresource: &str) -> Operation {
+        let operation = self.operation(verb);
+        if subresource.is_empty() { operation } else { operation.on_subresource() }
+    }
 }

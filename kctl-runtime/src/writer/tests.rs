@@ -1,4 +1,4 @@
-//! Tests of writes that end objects, and of writes to namespaces that are removed meanwhile.
+//! Tests of writes that end objects, and of writes to namespaces that are removed during the write.
 
 use std::{
     convert::Infallible,

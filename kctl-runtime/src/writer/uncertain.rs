@@ -1,12 +1,11 @@
 //! Writes of unknown outcome, by the key whose reconcile sent them.
 //!
 //! A reconcile that runs on a cache without its own last write would repeat it. So a key with such a write
-//! waits until the cache has listed the namespace in question.
+//! waits until the cache has listed the namespace of the write.
 //!
 //! client-go's controllers solve the same problem with *expectations* (`pkg/controller/controller_utils.go` in
-//! Kubernetes): they count the creates and deletes that the watch has not shown, and give up waiting after five
-//! minutes. Here there is nothing to count. The list is of the newest state, so it contains the write or proves its
-//! absence.
+//! Kubernetes): They count the creates and deletes that the watch has not shown, and stop waiting after five minutes.
+//! Here there is nothing to count. The list is of the newest state, so it contains the write or proves its absence.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -39,7 +38,7 @@ pub(super) struct UncertainWrite {
 impl UncertainWrites {
     /// Marks a write before it is sent.
     ///
-    /// The mark is active when the value is dropped, not before: while the write is under way its key is busy, and no
+    /// The mark is active when the value is dropped, not before. While the write is under way its key is busy, and no
     /// other worker takes it.
     pub(super) fn mark(&self, target: &Target<'_>) -> UncertainWrite {
         let scope = (target.source.clone(), target.namespace.map(Arc::from));
@@ -79,8 +78,8 @@ impl UncertainWrites {
         Ok(())
     }
 
-    /// Forgets the writes of keys that `stays` does not select, which this replica no longer reconciles. A replica that
-    /// gets such a key back lists its caches first.
+    /// Forgets the writes of keys for which `stays` returns `false`, which this replica no longer reconciles. A replica
+    /// that gets such a key back lists its caches first.
     pub(crate) fn retain(&self, stays: impl Fn(&ObjectKey) -> bool) {
         self.0.lock().retain(|key, _scopes| stays(key));
     }

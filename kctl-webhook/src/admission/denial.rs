@@ -134,9 +134,8 @@ impl Denial {
 
 /// Collects invalid fields, so that the author of an object learns of all of them at once.
 ///
-/// Its methods are those of Kubernetes' `field.ErrorList`: [`field`](Self::field) is `Invalid`,
-/// [`required`](Self::required) and [`forbidden`](Self::forbidden) have their names. Paths are
-/// written as in YAML: `spec.hosts[0]`.
+/// Its methods follow Kubernetes' `field.ErrorList`: [`field`](Self::field) is `Invalid`, [`required`](Self::required)
+/// and [`forbidden`](Self::forbidden) have their names. Paths are written as in YAML: `spec.hosts[0]`.
 ///
 /// ```
 /// use kctl_webhook::admission::Invalid;

@@ -3,7 +3,7 @@
 //!
 //! A [`Webhook`] is a function with its kind and [`Options`]. [`routes`](crate::routes) serves webhooks,
 //! and [`Configurations`] prints the `ValidatingWebhookConfiguration` and
-//! `MutatingWebhookConfiguration` that register them. Names and paths are those of kubebuilder:
+//! `MutatingWebhookConfiguration` that register them. Names and paths follow kubebuilder:
 //! `/validate-example-com-v1-website` and `vwebsite-v1.example.com`.
 //!
 //! A webhook has one of two forms. [`Webhook::object`] gets the object in its Rust type, and the
@@ -34,13 +34,15 @@ mod options;
 mod request;
 mod respond;
 mod review;
+mod user;
 mod webhook;
 
 pub use self::{
     configuration::{ClientConfig, Configurations},
     denial::{Denial, Invalid},
     options::{Action, FailurePolicy, MatchPolicy, Operation, Options, Reinvocation, SideEffects},
-    request::{AUDIT_LEN_MAX, Admission, User, WARNINGS_LEN_MAX},
+    request::{AUDIT_LEN_MAX, Admission, WARNINGS_LEN_MAX},
+    user::User,
     webhook::{Decision, RegistrationError, Webhook},
 };
 pub(crate) use respond::{BODY_LEN_MAX, failed_response, respond};

@@ -1,5 +1,4 @@
-//! The options of an admission function, with the defaults of the API: what stands in the
-//! parentheses of `#[admission(…)]`.
+//! The options of an admission function, with the defaults of the API: the arguments of `#[admission(…)]`.
 
 use kctl_apimachinery::labels::{self, Requirement};
 use serde_json::{Value, json};
@@ -37,7 +36,7 @@ pub enum Operation {
     Create,
     /// A change of an existing object.
     Update,
-    /// A deletion.
+    /// A deletion. The function gets the object before it.
     Delete,
     /// A connection to it, such as `kubectl exec`.
     Connect,
@@ -69,7 +68,7 @@ impl Operation {
 pub enum FailurePolicy {
     /// It is rejected. A webhook that is down then blocks all matching requests.
     Fail,
-    /// It goes on without the webhook.
+    /// The request proceeds without the webhook.
     Ignore,
 }
 
@@ -176,7 +175,7 @@ pub struct Options {
     pub namespace_selector: String,
     /// Label selector for objects; empty selects all.
     pub object_selector: String,
-    /// Names and CEL expressions, all of which must hold for a call.
+    /// Names and CEL expressions, which must all hold for a call.
     pub match_conditions: Vec<(String, String)>,
     /// Decides if a mutating function is called again after other changes, by default not.
     pub reinvocation: Reinvocation,

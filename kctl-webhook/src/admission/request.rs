@@ -3,37 +3,15 @@
 use std::collections::BTreeMap;
 
 use parking_lot::Mutex;
-use serde::Deserialize;
 use serde_json::Value;
 
-use super::options::Operation;
+use super::{options::Operation, user::User};
 
 /// Maximum number of warnings in one response; further ones are dropped. API servers shorten them after
 /// 4096 characters in total (`AddWarning` in `k8s.io/apiserver/pkg/endpoints/filters/warning.go`).
 pub const WARNINGS_LEN_MAX: usize = 32;
 /// Maximum number of audit annotations of one response; further keys are dropped.
 pub const AUDIT_LEN_MAX: usize = 32;
-
-/// The user that sent the request.
-///
-/// A controller is a service account: `system:serviceaccount:NAMESPACE:NAME`. With impersonation it
-/// is the impersonated user.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[non_exhaustive]
-pub struct User {
-    /// The name, such as `system:serviceaccount:default:web`.
-    #[serde(default, rename = "username")]
-    pub name: String,
-    /// The uid; empty if the authenticator knows none.
-    #[serde(default)]
-    pub uid: String,
-    /// The groups, such as `system:masters`.
-    #[serde(default)]
-    pub groups: Vec<String>,
-    /// Additional attributes from the authenticator.
-    #[serde(default)]
-    pub extra: BTreeMap<String, Vec<String>>,
-}
 
 /// A request that an API server is about to carry out: the second parameter of an admission
 /// function.

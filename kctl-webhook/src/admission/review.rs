@@ -4,7 +4,7 @@ use kube::core::GroupVersionKind;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::request::User;
+use super::user::User;
 use crate::kind::format_object;
 
 /// Supported versions; they have the same fields.

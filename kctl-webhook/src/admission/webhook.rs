@@ -159,6 +159,7 @@ impl Webhook {
     }
 
     /// Adds the CRD of the kind, if it is a custom resource; generated code calls it.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_definition(mut self, definition: Definition) -> Self {
         self.definition = definition;
@@ -166,6 +167,7 @@ impl Webhook {
     }
 
     /// Returns the CRD of the kind.
+    #[doc(hidden)]
     pub fn definition(&self) -> Definition {
         self.definition
     }
@@ -239,8 +241,7 @@ fn serialization_error(about: &str, error: &serde_json::Error) -> Denial {
     Denial::webhook_error(500, format!("{about}: the object can't be written as JSON: {error}"))
 }
 
-/// Applies what the function changed to the object as it was sent: fields that the type does not
-/// know stay.
+/// Applies what the function changed to the object as it was sent: fields that the type does not know are kept.
 fn apply_changes<K: Kind>(mut sent: Value, before: &Value, after: &K, about: &str) -> Result<Value, Denial> {
     let after = serde_json::to_value(after).map_err(|error| serialization_error(about, &error))?;
     change::apply(&mut sent, before, &after);
@@ -257,11 +258,11 @@ pub enum RegistrationError {
     SameKind {
         /// `validate` or `mutate`.
         action: &'static str,
-        /// The kind.
+        /// The kind that both functions are for.
         kind: String,
-        /// A function.
+        /// The function that was added first.
         first: String,
-        /// Another one.
+        /// The function that was added after it.
         second: String,
     },
     /// A label selector is invalid.
@@ -270,7 +271,7 @@ pub enum RegistrationError {
     Selector {
         /// The function.
         function: String,
-        /// The problem.
+        /// The reason why the selector is invalid.
         problem: String,
     },
     /// A kind has no such subresource, so no request would call the function.
@@ -279,7 +280,7 @@ pub enum RegistrationError {
     Subresource {
         /// The function.
         function: String,
-        /// The kind.
+        /// The kind that the function is for.
         kind: String,
         /// The subresource.
         name: String,

@@ -1,4 +1,4 @@
-//! Opens connections to the host of a URI, or to an address that stands for it.
+//! Opens connections to the host of a URI, or to an address that replaces it.
 
 use std::{
     error::Error,
@@ -19,8 +19,7 @@ use tower::{BoxError, Service};
 /// to map `name.namespace.svc` to the address of a Service.
 pub type Resolve = Arc<dyn Fn(&Uri) -> Result<Option<String>, Box<dyn Error + Send + Sync>> + Send + Sync>;
 
-/// Opens the sockets of one webhook. The name in the request and in the certificate stays that of
-/// the URI.
+/// Opens the sockets of one webhook. The name in the request and in the certificate remains the URI's.
 #[derive(Clone)]
 pub(super) struct Connect {
     http: HttpConnector,

@@ -3,8 +3,8 @@
 //!
 //! An embedded API server or a control plane calls webhooks with it.
 //!
-//! Differences from Go: a redirect is followed to https only, the certificate is always that of the
-//! called host, and a response has at most [`RESPONSE_LEN_MAX`] bytes.
+//! Differences from Go: a redirect is followed to https only, the certificate must always be valid for the called host,
+//! and a response has at most [`RESPONSE_LEN_MAX`] bytes.
 //!
 //! ```no_run
 //! use std::{sync::Arc, time::Duration};
@@ -24,6 +24,7 @@
 
 mod accept;
 mod connect;
+mod patch_form;
 mod patch_limits;
 mod redirect;
 #[cfg(test)]
@@ -52,6 +53,7 @@ use self::connect::Connect;
 pub use self::{
     accept::{ResponseError, check_response},
     connect::Resolve,
+    patch_form::normalize_operation,
     patch_limits::{CopyBudget, CopyLimitError, PATCH_COPIED_LEN_MAX, PATCH_OPERATIONS_MAX},
 };
 use crate::{
@@ -214,8 +216,7 @@ async fn read(body: Incoming, deadline: Instant) -> Result<Bytes, ClientError> {
     }
 }
 
-/// Returns the TLS settings for the authorities of the configuration, or those of the system if it
-/// names none.
+/// Returns the TLS settings for the authorities of the configuration, or for the system's authorities if it names none.
 fn tls(ca_bundle: &str) -> Result<ClientConfig, String> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))

@@ -32,7 +32,7 @@ impl Running {
 
     /// Ends the request, and gives the client [`Limits::body_within`](super::Limits::body_within) to read the response: until this body is dropped.
     ///
-    /// An unread response stays in memory. So requests on other streams of the connection don't extend the time.
+    /// An unread response is kept in memory. So requests on other streams of the connection don't extend the time.
     pub fn until_sent<B>(self, body: B) -> Sent<B> {
         let until = Instant::now() + self.0.0.limits.body_within;
         let mut id = (until, 0);
@@ -106,7 +106,7 @@ pub struct TrackedBody<B, C> {
 /// A request body that is being received.
 pub type Received<B> = TrackedBody<B, UnreadRequest>;
 
-/// A response body that lasts, such as that of a watch: its request counts as unanswered until the body is dropped.
+/// A response body that lasts, such as a watch: its request counts as unanswered until the body is dropped.
 pub type Streamed<B> = TrackedBody<B, Running>;
 
 /// A response body that is complete, and that the client has to read in time.

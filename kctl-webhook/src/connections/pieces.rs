@@ -11,7 +11,7 @@ use http_body::{Body, Frame, SizeHint};
 
 /// A complete response body that a server takes in pieces, as its client reads them.
 ///
-/// In one piece, hyper would take it as soon as the client has room for its first byte, and the body would be dropped
+/// In one piece, hyper would take it as soon as the client has room for its first byte. The body would then be dropped
 /// while all of it waits in memory.
 ///
 /// ```

@@ -9,8 +9,8 @@
 //! fails the whole list. So `kubectl get` of the kind fails. Return an error only for objects that really have no form
 //! in the other version.
 //!
-//! `metadata` stays as it was, except for labels and annotations that the function adds or sets. An
-//! API server rejects other changes.
+//! `metadata` is not changed, except for labels and annotations that the function adds or sets. An API server rejects
+//! other changes.
 //!
 //! ```
 //! use k8s_openapi::api::autoscaling::{v1, v2};
@@ -137,6 +137,7 @@ impl Rule {
     }
 
     /// Adds the CRDs of both versions; generated code calls it.
+    #[doc(hidden)]
     #[must_use]
     pub fn with_definitions(mut self, from: Definition, to: Definition) -> Self {
         self.definitions = [from, to];
@@ -144,6 +145,7 @@ impl Rule {
     }
 
     /// Returns the CRDs of both versions.
+    #[doc(hidden)]
     pub fn definitions(&self) -> [Definition; 2] {
         self.definitions
     }

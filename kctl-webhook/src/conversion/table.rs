@@ -1,4 +1,4 @@
-//! The paths between versions: direct, or over others, of which one is usually the hub.
+//! The paths between versions: direct, or over other versions, usually a hub.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -21,7 +21,7 @@ pub enum ConversionError {
         to: String,
         /// A function.
         first: String,
-        /// Another one.
+        /// The second function for these versions.
         second: String,
     },
     /// A function returns the version that it takes, under another name.
@@ -87,8 +87,8 @@ pub struct Conversions {
 impl Conversions {
     /// Finds the shortest path between each two versions of each kind that has a conversion.
     ///
-    /// `versions` are those of the CRD: group, kind and version. Pass them so that a version which
-    /// no function knows is found now, and not at the first request.
+    /// `versions` are the CRD's: group, kind and version. Pass them so that a version which no function knows is found
+    /// now, and not at the first request.
     ///
     /// ```
     /// use k8s_openapi::api::autoscaling::{v1, v2};

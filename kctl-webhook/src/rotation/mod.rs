@@ -3,8 +3,7 @@
 //!
 //! API servers trust all authorities of a bundle. A new authority signs nothing before each
 //! configuration trusts it, and an old one is trusted until its last certificate has expired. So a
-//! call succeeds with whichever certificate a replica serves, and no replica has to know what
-//! another one has read.
+//! call succeeds with whichever certificate a replica serves, and no replica has to know what another replica has read.
 //!
 //! ```text
 //! authority 1  ──────────────────────────────────────────────┤ trusted until its last certificate has expired
@@ -59,9 +58,10 @@ pub const TRUST_PROPAGATION_DELAY: SignedDuration = SignedDuration::from_mins(10
 /// Maximum number of trusted authorities; the oldest is dropped first. Two overlap normally, and a
 /// third one exists after a Secret was broken.
 pub const AUTHORITIES_LEN_MAX: usize = 4;
+/// Maximum number of names of a certificate that keeps the names of earlier ones; the oldest are dropped first.
+const NAMES_LEN_MAX: usize = 64;
 
-/// The keys of the Secret: those of a TLS Secret with an authority, the authority's key, and the
-/// state.
+/// The keys of the Secret: the keys of a TLS Secret with an authority, the authority's key, and the state.
 pub const FIELDS: [&str; 5] = ["tls.crt", "tls.key", "ca.crt", "ca.key", "state.json"];
 
 /// The reason why no certificate could be created.
@@ -198,7 +198,8 @@ impl Stored {
 /// Returns the contents to store next, or `None` if nothing is due.
 ///
 /// `names` are the DNS names and addresses that callers use. A name that the served certificate
-/// lacks makes it due.
+/// lacks makes it due. The new one keeps the old names until the next renewal, since other replicas
+/// may still want them.
 ///
 /// # Errors
 /// A certificate could not be created.
@@ -208,9 +209,12 @@ pub fn next_contents(
     now: Timestamp,
     role: ReplicaRole,
 ) -> Result<Option<Stored>, RotationError> {
-    let Some(stored) = stored.filter(|stored| is_valid_for(stored, names, now)) else {
+    let Some(stored) = stored.filter(|stored| is_valid(stored, now)) else {
         return replace_all(stored, names, now).map(Some);
     };
+    if !names.iter().all(|name| stored.state.serving.names.contains(name)) {
+        return add_names(stored, names, now, role);
+    }
     let ReplicaRole::Leader { trusted } = role else { return Ok(None) };
     let mut next = stored.clone();
     // The authority of the served certificate is needed, even if `needed_until` has passed.
@@ -233,18 +237,41 @@ fn remaining_lifetime(until: Timestamp, now: Timestamp) -> SignedDuration {
     until.duration_since(now)
 }
 
-/// Returns `true` if the served certificate is valid, and valid for all names.
-fn is_valid_for(stored: &Stored, names: &[String], now: Timestamp) -> bool {
-    let Serving { not_after, names: served, .. } = &stored.state.serving;
+/// Returns `true` if the served certificate and its authority are valid.
+fn is_valid(stored: &Stored, now: Timestamp) -> bool {
+    let not_after = stored.state.serving.not_after;
     let is_signed = stored
         .state
         .authorities
         .iter()
         .any(|authority| authority.id == stored.state.serving.by && authority.not_after > now);
-    *not_after > now && is_signed && names.iter().all(|name| served.contains(name))
+    not_after > now && is_signed
 }
 
-/// Creates a new authority and certificate; authorities that are still needed stay trusted.
+/// Signs a certificate for the served names and the names of the caller, with an authority that is trusted already.
+///
+/// With the caller's names alone, replicas of two versions would replace each other's certificate at every pass of a
+/// rolling update. Only the newest authority has its key in the Secret. One that has signed nothing yet signs as soon as
+/// each configuration trusts it, without [`TRUST_PROPAGATION_DELAY`]: calls by the new name fail until then.
+fn add_names(
+    stored: &Stored,
+    names: &[String],
+    now: Timestamp,
+    role: ReplicaRole,
+) -> Result<Option<Stored>, RotationError> {
+    let signs = stored.state.authorities[0].id == stored.state.serving.by;
+    if !signs && role != (ReplicaRole::Leader { trusted: true }) {
+        return Ok(None);
+    }
+    let mut all = names.to_vec();
+    all.extend(stored.state.serving.names.iter().filter(|name| !names.contains(name)).cloned());
+    all.truncate(NAMES_LEN_MAX.max(names.len()));
+    let mut next = stored.clone();
+    sign(&mut next, &all, now)?;
+    Ok(Some(next))
+}
+
+/// Creates a new authority and certificate; authorities that are still needed remain trusted.
 fn replace_all(stored: Option<&Stored>, names: &[String], now: Timestamp) -> Result<Stored, RotationError> {
     let authorities = stored.map(|stored| stored.state.authorities.clone()).unwrap_or_default();
     let serving = Serving { by: String::new(), not_after: now, names: Vec::new() };

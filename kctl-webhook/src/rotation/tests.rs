@@ -1,5 +1,4 @@
-//! Simulates years of rotation, in which no replica and no API server has to know what another one
-//! has read.
+//! Simulates years of rotation. No replica and no API server has to know what the others have read.
 
 use std::sync::Arc;
 
@@ -104,6 +103,48 @@ fn any_replica_repairs_but_only_the_leader_renews() {
         );
         assert_eq!(next_contents(Some(&stored), &names, now, LEADER).unwrap().is_some(), by_leader, "{case}");
     }
+}
+
+#[test]
+fn added_name_keeps_the_authority_and_old_names() {
+    let (old, new) = (names(), vec!["other.default.svc".to_owned()]);
+    let first = next_contents(None, &old, start(), LEADER).unwrap().unwrap();
+    let both = next_contents(Some(&first), &new, start() + DAY, ReplicaRole::Standby).unwrap().unwrap();
+    assert_eq!(both.bundle(), first.bundle());
+    assert_eq!(both.state.serving.names, [new.clone(), old.clone()].concat());
+    assert!(verifies(&first.bundle(), both.pair(), start() + DAY));
+    // A replica of the old version changes nothing.
+    for names in [&old, &new] {
+        assert_eq!(next_contents(Some(&both), names, start() + DAY, LEADER).unwrap(), None);
+    }
+    let renewed = next_contents(Some(&both), &new, start() + DAY * 70, LEADER).unwrap().unwrap();
+    assert_eq!(renewed.state.serving.names, new);
+}
+
+#[test]
+fn added_name_waits_for_a_trusted_authority() {
+    let first = next_contents(None, &names(), start(), LEADER).unwrap().unwrap();
+    let mut both = first.clone();
+    both.authority_key = add_authority(&mut both.state, start() + DAY).unwrap().key;
+    let (new, now) = (vec!["other.default.svc".to_owned()], start() + DAY);
+    for (role, signs) in
+        [(ReplicaRole::Standby, false), (ReplicaRole::Leader { trusted: false }, false), (LEADER, true)]
+    {
+        let next = next_contents(Some(&both), &new, now, role).unwrap();
+        assert_eq!(next.is_some(), signs, "{role:?}");
+        assert!(next.is_none_or(|next| next.bundle() == both.bundle()));
+    }
+}
+
+#[test]
+fn names_of_a_certificate_are_bounded() {
+    let name = |number: usize| format!("web-{number}.default.svc");
+    let mut stored = next_contents(None, &[name(0)], start(), LEADER).unwrap().unwrap();
+    for number in 1..=NAMES_LEN_MAX {
+        stored = next_contents(Some(&stored), &[name(number)], start(), ReplicaRole::Standby).unwrap().unwrap();
+    }
+    let served = &stored.state.serving.names;
+    assert_eq!((served.len(), served.contains(&name(0)), served.contains(&name(1))), (NAMES_LEN_MAX, false, true));
 }
 
 #[test]

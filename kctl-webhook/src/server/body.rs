@@ -18,7 +18,7 @@ use crate::client_limiter::{ClientLimiter, ClientPermit};
 
 /// The longest timeout that a webhook configuration can have; a request without a timeout gets it.
 pub(super) const TIMEOUT_MAX: Duration = Duration::from_secs(30);
-/// The longest time by which the response to a slow request precedes the timeout of its client.
+/// The longest time between the response to a slow request and the timeout of its client.
 const RESPONSE_LEAD_MAX: Duration = Duration::from_millis(500);
 /// Maximum number of bytes of a too long body that are read and dropped, so that the client gets to
 /// read the error.
@@ -70,8 +70,8 @@ impl BodyError {
     }
 }
 
-/// The bodies that a server reads at the same time: bounds on their number, and on their bytes with those of running
-/// requests.
+/// The bodies that a server reads at the same time: bounds on their number, and on the total bytes of bodies and
+/// running requests.
 #[derive(Clone, Debug)]
 pub(super) struct Bodies {
     /// Permits of bodies that are being read. At the bound the body that has been incomplete the longest is given up.
@@ -84,8 +84,8 @@ impl Bodies {
     /// Reads a body of at most `len_max` bytes. Keep the permit until the request runs, and the memory until its response
     /// is sent.
     ///
-    /// `received` gets the bytes. It has those that came even if the body is given up, or this future is dropped at the
-    /// timeout of the request, so that [`uid_of`] finds the uid for the error.
+    /// `received` gets the bytes. It has the bytes that arrived even if the body is given up, or this future is dropped
+    /// at the timeout of the request. So [`uid_of`] finds the uid for the error.
     ///
     /// # Errors
     /// The body is longer, the connection broke, or the body gave way to others. A body that is too long is still

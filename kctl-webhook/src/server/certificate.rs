@@ -49,7 +49,7 @@ pub enum Certificate {
     /// as the server.
     SelfSigned(Vec<String>),
     /// Created at the start, by an authority that a folder keeps: a configuration that trusts it
-    /// stays valid after a restart.
+    /// remains valid after a restart.
     Persisted {
         /// The DNS names and addresses of the certificate.
         names: Vec<String>,
@@ -57,8 +57,8 @@ pub enum Certificate {
         /// readable by the owner only.
         folder: PathBuf,
     },
-    /// PEM files, read every ten seconds. A broken file is logged, and the previous certificate
-    /// stays in use. An expired certificate is logged as well, from seven days before its end.
+    /// PEM files, read every ten seconds. A broken file is logged, and the previous certificate remains in use. An
+    /// expired certificate is logged as well, from seven days before its end.
     Files {
         /// The certificate, followed by its chain.
         certificate: PathBuf,
@@ -144,7 +144,7 @@ pub(super) struct Identity {
 struct Files {
     certificate: PathBuf,
     key: PathBuf,
-    /// The hosts by which clients call the server.
+    /// The hosts that clients use to call the server.
     hosts: Vec<String>,
     /// The problems of the served certificate that are logged already.
     logged: Mutex<Vec<CertificateProblem>>,
@@ -173,7 +173,7 @@ impl Served {
     /// previous one.
     ///
     /// # Errors
-    /// The pair is not a certificate with its key. The previous certificate stays in use.
+    /// The pair is not a certificate with its key. The previous certificate remains in use.
     pub fn set(&self, pair: Pair) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
         let set = self.put(pair);
         if set.is_ok() {

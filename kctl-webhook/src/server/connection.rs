@@ -21,8 +21,8 @@ use crate::connections::{Connection, Connections, Limits, accept};
 
 /// Time that a client has for the TLS handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time that a handshake in progress has after the stop: a port probe that opens connections and
-/// sends nothing must not delay the end of the process.
+/// Time that a handshake in progress has after the stop. A port probe that opens connections and sends nothing must not
+/// delay the end of the process.
 const HANDSHAKE_TIMEOUT_AFTER_STOP: Duration = Duration::from_secs(1);
 /// Time from the accept to the complete head of the first request (controller-runtime,
 /// `ReadHeaderTimeout` in `pkg/internal/httpserver/server.go`).

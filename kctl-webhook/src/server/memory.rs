@@ -129,7 +129,7 @@ impl HeldMemory {
     }
 }
 
-/// The body of a response. It may be as long as that of its request, whose bytes it keeps until it is sent.
+/// The body of a response. It may be as long as the request's body, whose bytes it keeps until it is sent.
 #[derive(Debug)]
 pub(super) struct ResponseBody {
     body: Pieces,

@@ -4,8 +4,8 @@
 //! connections until a future ends. The split lets a program register the address before the first
 //! request arrives. HTTP/1.1 and HTTP/2 are supported.
 //!
-//! Beside the routes there is `GET /readyz`: 200 while it serves, 503 once it stops. Unknown paths
-//! get a 404 that lists the known ones.
+//! In addition to the routes there is `GET /readyz`: 200 while it serves, 503 once it stops. Unknown paths get a 404
+//! that lists the known ones.
 //!
 //! | bound | value |
 //! |---|---|
@@ -66,7 +66,7 @@ pub struct ServerOptions {
     pub address: SocketAddr,
     /// The source of the certificate, by default one that is created at the start for `localhost`.
     pub certificate: Certificate,
-    /// The host names and addresses by which clients call the server, by default none. A certificate of
+    /// The host names and addresses that clients use to call the server, by default none. A certificate of
     /// [`Certificate::Files`] that does not cover all of them is logged as a warning.
     pub hosts: Vec<String>,
     /// Maximum number of connections, by default 512. At the bound the longest idle one is closed.
@@ -103,7 +103,7 @@ pub enum ServerError {
     #[error("the webhook can't listen on {address}")]
     #[non_exhaustive]
     AddressUnusable {
-        /// The address.
+        /// The address and port to listen on.
         address: SocketAddr,
         /// The error of the operating system.
         source: io::Error,

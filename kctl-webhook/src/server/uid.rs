@@ -5,13 +5,14 @@ const TEXT_LEN_MAX: usize = 256;
 /// Depth of the members of `request`: the review itself is depth 1.
 const REQUEST_DEPTH: u32 = 2;
 
-/// Scans JSON piece by piece for the string at `request.uid`, wherever it stands among the fields.
+/// Scans JSON piece by piece for the string at `request.uid`, in any position among the fields.
 ///
-/// Servers that call webhooks drop an answer without the uid of their request, and report the missing uid instead of the reason
-/// (`VerifyAdmissionResponse` in `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`, and
-/// `getConvertedObjectsFromResponse` in `k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`).
-/// A review that is too large to be read is therefore still scanned for it. The scanner holds at most [`TEXT_LEN_MAX`] bytes,
-/// and a document that is not JSON, or breaks off, yields what was found so far.
+/// Servers that call webhooks drop an answer without the uid of their request, and report the missing uid instead of
+/// the reason. See `VerifyAdmissionResponse` in
+/// `k8s.io/apiserver/pkg/admission/plugin/webhook/request/admissionreview.go`, and `getConvertedObjectsFromResponse` in
+/// `k8s.io/apiextensions-apiserver/pkg/apiserver/conversion/webhook_converter.go`. A review that is too large to be
+/// read is therefore still scanned for it. The scanner holds at most [`TEXT_LEN_MAX`] bytes, and a document that is not
+/// JSON, or breaks off, yields what was found so far.
 #[derive(Default)]
 pub(crate) struct UidScanner {
     /// The number of open objects and lists.

@@ -56,7 +56,7 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// | --- | --- |
 /// | `running` | it runs until it is deleted, whatever its `restartPolicy` is |
 /// | `slow` | it takes its delay, or else 30 seconds, until it runs |
-/// | `unpullable` | it waits for its images for ever: `ImagePullBackOff` |
+/// | `unpullable` | it waits for its images indefinitely: `ImagePullBackOff` |
 /// | `unready` | it runs, and becomes ready when its delay is over, if it has one |
 /// | `succeeding` | its containers end well after the delay, or else a second, and the pod is `Succeeded` |
 /// | `failing` | the same, but they fail, and the pod is `Failed`, whatever its `restartPolicy` is |
@@ -191,7 +191,8 @@ impl PodKey {
 }
 
 impl Kubelet {
-    /// Creates a kubelet for the node with this name, which uses `client`. Times in objects are those of the machine.
+    /// Creates a kubelet for the node with this name, which uses `client`. Times in objects come from the machine's
+    /// clock.
     ///
     /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one. A request
     /// without a complete response within 30 s fails and is sent again.
@@ -362,7 +363,7 @@ impl Kubelet {
         }
         if pod.metadata.deletion_timestamp.is_some() {
             let seconds = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-            // With a grace period of 0 there are two cases. Either finalizers of other controllers hold the Pod, or an
+            // With a grace period of 0 there are two cases. Either finalizers of other controllers hold the Pod. Or an
             // API server that marks and removes in two writes was interrupted (seen on 1.36 when a client was killed).
             let held = pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
             // A Pod without a node remains after such an interruption. On a cluster, the pod garbage collector

@@ -16,7 +16,7 @@ const UNREACHABLE: &str = "node.kubernetes.io/unreachable";
 const EFFECTS: &[&str] = &["NoSchedule", "NoExecute"];
 /// The taint of a new node, until it is ready.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
-/// The reason for which Pods on a lost node are not ready.
+/// The reason why Pods on a lost node are not ready.
 pub(super) const REASON: &str = "NodeNotReady";
 
 /// The state of a node from the control plane's point of view.
@@ -96,8 +96,7 @@ pub(super) fn has_state(node: &Node, state: NodeState) -> bool {
 /// Writes taints and condition of a lost or ready node, as the node lifecycle controller does, which also removes the
 /// taint of a new node.
 ///
-/// The taints come first, and the condition is written only when the state changes. Other taints
-/// stay.
+/// The taints come first, and the condition is written only when the state changes. Other taints are kept.
 pub(super) async fn write_state(client: &Client, node: &Node, state: NodeState, clock: &Clock) -> kube::Result<()> {
     let nodes = Api::<Node>::all(client.clone());
     let name = node.metadata.name.as_deref().unwrap_or_default();
@@ -120,7 +119,7 @@ pub(super) async fn write_state(client: &Client, node: &Node, state: NodeState, 
     nodes.patch_status(name, &PatchParams::default(), &patch).await.map(drop)
 }
 
-/// Returns the seconds for which a Pod stays on a lost node; `None` if it tolerates the taint forever.
+/// Returns the seconds for which a Pod remains on a lost node; `None` if it tolerates the taint forever.
 ///
 /// The smallest `tolerationSeconds` of the matching tolerations is used. Without a match the Pod is evicted at once.
 pub(super) fn toleration_seconds(pod: &Pod) -> Option<u64> {

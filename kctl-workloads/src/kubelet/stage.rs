@@ -24,7 +24,7 @@ const DELAY_MAX: Duration = Duration::from_secs(24 * 3_600);
 const SLOW_START_DELAY: Duration = Duration::from_secs(30);
 /// The time that containers run before they end, without a delay.
 const RUN_DURATION: Duration = Duration::from_secs(1);
-/// The first pause before a restart, like that of a real kubelet. It doubles with each restart.
+/// The first pause before a restart, as in a real kubelet. It doubles with each restart.
 const BACK_OFF_MIN: Duration = Duration::from_secs(10);
 /// The longest pause before a restart.
 const BACK_OFF_MAX: Duration = Duration::from_secs(300);

@@ -1,6 +1,7 @@
 //! A timeout around each request of the kubelet.
 //!
-//! The kubelet sends one request after the other. Without a timeout, one that is never answered would stop it for ever.
+//! The kubelet sends one request after the other. Without a timeout, one that is never answered would stop it
+//! indefinitely.
 
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ pub(super) fn with_timeout(client: Client) -> Client {
     Client::new(service, namespace).with_valid_until(valid_until)
 }
 
-/// Sends a request, and reads the whole body unless it is that of a watch.
+/// Sends a request, and reads the whole body unless it is a watch.
 async fn send(client: Client, request: Request<Body>) -> Result<Response<Body>, BoxError> {
     let is_watch = request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "watch=true"));
     let response = client.send(request).await?;

@@ -95,7 +95,7 @@ struct Pass {
 }
 
 impl Workloads {
-    /// Creates the controllers; they use `client`. Times in objects are those of the machine.
+    /// Creates the controllers; they use `client`. Times in objects come from the machine's clock.
     ///
     /// Use it for an API server in another process; [`for_server`](Self::for_server) is for an embedded one.
     pub fn new(client: Client) -> Self {

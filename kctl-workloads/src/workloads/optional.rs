@@ -1,4 +1,4 @@
-//! Fields that the types of some versions of Kubernetes require and those of other versions do not.
+//! Fields that the types of some versions of Kubernetes require and others don't.
 //!
 //! `k8s_openapi` 0.29 has `Deployment.spec: Option<DeploymentSpec>` up to 1.36 and
 //! `Deployment.spec: DeploymentSpec` from 1.37 on, and the reverse for the type and the status of

@@ -88,7 +88,7 @@ pub(super) fn is_ready(pod: &Pod) -> bool {
 
 /// Returns a Pod of the template.
 ///
-/// The name is generated from that of the set. Labels and annotations are those of the template.
+/// The name is generated from the set's. Labels and annotations come from the template.
 fn new_pod(set: &ReplicaSet) -> Pod {
     let template = optional::replica_set(set).template.clone().unwrap_or_default();
     let metadata = template.metadata.unwrap_or_default();

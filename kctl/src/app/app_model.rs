@@ -56,9 +56,8 @@ impl App {
         specs
     }
 
-    /// Returns the CRDs for the embedded API server: those of the app's kinds, and of what a chain of
-    /// interpreters follows. Kinds that controllers only own, watch or read are included if their
-    /// types have a CRD.
+    /// Returns the CRDs for the embedded API server: the CRDs of the app's kinds and of the kinds that a chain of
+    /// interpreters watches. Kinds that controllers only own, watch or read are included if their types have a CRD.
     #[cfg(feature = "testing")]
     pub(crate) fn definitions(&self) -> Result<Vec<CustomResourceDefinition>> {
         #[allow(unused_mut, reason = "which features add to it")]
@@ -150,8 +149,8 @@ impl App {
         Err(Error::from(format!("there is no cluster `{name}`; add it by `App::cluster`")))
     }
 
-    /// Returns all kinds with a CRD: those that the controllers reconcile, those of [`App::kind`],
-    /// and those that only interpreters, admission functions and conversions know.
+    /// Returns all kinds with a CRD: primaries of controllers, kinds of [`App::kind`], and kinds that only
+    /// interpreters, admission functions and conversions use.
     ///
     /// ```
     /// use kctl::prelude::*;
@@ -177,12 +176,8 @@ impl App {
         kinds.extend(self.interpreters.iter().filter_map(|rule| {
             let Gvk { group, version, kind } = rule.kind();
             let kind = GroupVersionKind::gvk(group, version, kind);
-            Some(KindSpec {
-                location: rule.function_info().location(),
-                kind,
-                crd: rule.definition()?,
-                schema: rule.schema(),
-            })
+            let location = rule.function_info().location();
+            Some(KindSpec::new(location, kind, rule.definition()?).with_schema(rule.schema()))
         }));
         #[cfg(feature = "webhook")]
         kinds.extend(self.webhook_functions.kinds());
@@ -205,7 +200,7 @@ impl App {
             if let Some(first) = specs[..index].iter().find(|other| other.name == spec.name) {
                 return Err(Error::from(duplicate_name_error(first, spec)));
             }
-            // The namespaces of `--namespace` replace those of a declaration, even an empty list.
+            // The namespaces of `--namespace` replace the namespaces of a declaration, even an empty list.
             let in_use = if spec.namespaces.is_empty() { self.in_use(spec.clone()) } else { spec.clone() };
             let problem = spec::finalizer_problem(spec).or_else(|| spec::declaration_problem(&in_use));
             if let Some((what, help)) = problem.or_else(|| manifest::subresource_problem(spec)) {

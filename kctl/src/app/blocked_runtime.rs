@@ -1,5 +1,5 @@
-//! Logs a warning when no task could run for a while: a reconcile that blocks the only thread
-//! delays all others, the webhooks and the hand-over of slots.
+//! Logs a warning when no task could run for a while. A reconcile that blocks the only thread delays all others, the
+//! webhooks and the hand-over of slots.
 
 use std::time::Duration;
 

@@ -259,8 +259,8 @@ impl CertificateMaintainer {
     /// Adds the authorities to each configuration that lacks them. Returns `true` if all of them
     /// trust all authorities.
     ///
-    /// An object that refers to another Service is left as it is: two installs may share a CRD, and each would replace the
-    /// authority of the other.
+    /// An object that refers to another Service is left as it is. Two installs may share a CRD, and each would replace
+    /// the authority of the other.
     async fn update_ca_bundles(&self, stored: &Stored) -> Result<bool> {
         let mut all = true;
         for path in &self.certificates.trusting {

@@ -52,17 +52,17 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Returns the rules that the chain adds to the app's role.
 pub(super) fn rules() -> Vec<ExtraRule> {
-    let read = |group: &str, resources: &[&str]| ExtraRule {
-        rule: PolicyRule {
+    let read = |group: &str, resources: &[&str]| {
+        let rule = PolicyRule {
             api_groups: Some(vec![group.into()]),
             resources: Some(resources.iter().map(|resource| (*resource).to_owned()).collect()),
             verbs: vec!["list".into(), "watch".into()],
             ..PolicyRule::default()
-        },
-        text: "App::interpreter_chain".into(),
-        cluster: String::new(),
+        };
+        let mut rule = ExtraRule::new("App::interpreter_chain", rule);
         // The services of webhooks are in any namespace.
-        everywhere: true,
+        rule.everywhere = true;
+        rule
     };
     vec![read(GROUP, &[CUSTOMIZATION.plural, CONFIGURATION.plural]), read("", &["services"])]
 }

@@ -1,9 +1,7 @@
 //! The command line of every app.
 
-mod dev_options;
 mod generate;
 mod manifest_options;
-mod run_options;
 #[cfg(test)]
 mod tests;
 
@@ -19,16 +17,17 @@ use self::{
     generate::{generate_manifests, generate_rbac},
     manifest_options::{GenerateRbacOptions, ManifestOptions},
 };
+#[cfg(feature = "dev")]
+use super::dev_options::DevOptions;
 use super::{
     App, log,
     output::{BreakingOptions, OWN_SUFFIXES, OutputOptions, Owned, reject_breaking, write_manifests},
-    run, settings,
+    run,
+    run_options::RunOptions,
+    settings,
     signals::BLOCKED_HELP,
+    stdout::print,
 };
-
-#[cfg(feature = "dev")]
-pub(super) use self::dev_options::{DevOptions, Format};
-pub(super) use self::run_options::RunOptions;
 
 /// Grace of a failed run before the process exits by force.
 const EXIT_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(2);
@@ -76,7 +75,7 @@ enum Command {
     },
 }
 
-/// Formats of the graph.
+/// Formats of `graph`.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum GraphFormat {
     /// Mermaid, which GitHub renders
@@ -159,7 +158,7 @@ impl Command {
 
 /// Prints an error of usage with the origin of the wrong value, and exits.
 ///
-/// `all` are the typed arguments with those of the file of `--config`.
+/// `all` are the typed arguments and the arguments from the `--config` file.
 fn reject(command: &clap::Command, error: &clap::Error, typed: &[OsString], all: &[OsString]) -> ! {
     // If standard error is closed, the exit status still reports the failure.
     let _printed = error.print();
@@ -208,7 +207,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             write_manifests(&manifests, &out, &Owned { name: &app.name, suffixes: &OWN_SUFFIXES, folders: &[] })
         }
         Command::GenerateRbac(options) => generate_rbac(app, options).await,
-        Command::GenerateManifests(options) => generate_manifests(&app, options),
+        Command::GenerateManifests(options) => generate_manifests(app, options),
         Command::Shards(options) => print(&super::shards::shards(&app, options).await?),
         Command::Graph { format } => {
             let format = match format {
@@ -245,8 +244,8 @@ async fn run_logged(app: App, options: RunOptions, command: &clap::Command) -> R
 
 /// Ends the process by force if it still exists after [`EXIT_TIMEOUT`].
 ///
-/// A reconcile or interpreter that blocks its thread can't be cancelled: dropping the runtime would
-/// wait for it, and a program that no longer leads must exit.
+/// A reconcile or interpreter that blocks its thread can't be cancelled. Dropping the runtime would wait for it, and a
+/// program that no longer leads must exit.
 fn force_exit(error: String) {
     let wait = move || {
         #[expect(clippy::disallowed_methods, reason = "the runtime may be gone, and its time with it")]
@@ -257,13 +256,4 @@ fn force_exit(error: String) {
     };
     // If the thread can't be started, the program waits for its blocked threads without a limit.
     let _waits = std::thread::Builder::new().name("end".into()).spawn(wait);
-}
-
-/// Writes to standard output. A closed pipe is not an error.
-pub(super) fn print(text: &str) -> Result<()> {
-    use std::io::Write;
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
-        _ => Ok(()),
-    }
 }

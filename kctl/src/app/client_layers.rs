@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use futures::future::BoxFuture;
 use http::{Request, Response};
 use kctl_runtime::{connection::is_streaming, manager::metrics::RequestCounter};
 use kube::{Client, client::Body};
@@ -119,7 +120,7 @@ where
 {
     type Response = Response<B>;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+    type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         if let Some(limit) = &mut self.limit {

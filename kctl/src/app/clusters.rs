@@ -1,4 +1,4 @@
-//! The clusters of an app beside the one that it starts against.
+//! The clusters of an app in addition to the one that it starts against.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use super::{App, Boxed};
 pub(super) type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
 
 impl App {
-    /// Adds a cluster beside the one that the program starts against: relations name it with `on =
-    /// "name"`.
+    /// Adds a second cluster, in addition to the one that the program starts against: relations name it with
+    /// `on = "name"`.
     ///
     /// The closure creates its client at each start of `run`; `dev` and tests start an embedded API
     /// server for it.

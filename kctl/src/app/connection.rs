@@ -100,7 +100,7 @@ pub(super) fn check_proxy(url: &str) -> Result<()> {
     Proxy::parse(url, "--proxy-url").map(drop)
 }
 
-/// Reads the named kubeconfig, or that of the user; `None` if neither exists.
+/// Reads the named kubeconfig, or the user's default kubeconfig; `None` if neither exists.
 ///
 /// As for kubectl, missing files of `KUBECONFIG` count as empty, and existing ones have to be
 /// readable.
@@ -201,7 +201,7 @@ fn no_cluster(error: impl std::fmt::Display) -> Error {
     no_cluster_with(&error, "set KUBECONFIG")
 }
 
-/// Returns the error for a command that found no cluster, with a remedy beside `dev`.
+/// Returns the error for a command that found no cluster, with a remedy other than `dev`.
 fn no_cluster_with(error: &dyn std::fmt::Display, remedy: &str) -> Error {
     Error::from(format!(
         "no cluster to run against: {error}\nhelp: {remedy}, or try it without a cluster: `cargo run -- dev`"

@@ -52,9 +52,8 @@ pub(super) type Add = Box<dyn FnOnce(&mut Manager) + Send>;
 impl App {
     /// Adds the CRD of a kind that no controller reconciles, or of another version of one.
     ///
-    /// Kinds of the same group and name are versions of one CRD, of which exactly one is stored:
-    /// write `storage = false` in the others. Kinds that controllers reconcile are known without
-    /// this method.
+    /// Kinds of the same group and name are versions of one CRD, and exactly one of them is the storage version. Write
+    /// `storage = false` in the others. Kinds that controllers reconcile are known without this method.
     ///
     /// ```
     /// use kctl::prelude::*;

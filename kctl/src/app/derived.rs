@@ -39,7 +39,9 @@ pub(super) fn definitions(kinds: &[KindSpec]) -> Result<Vec<CustomResourceDefini
         if all.len() >= KEPT_MAX && !all.contains_key(&types) {
             all.clear();
         }
-        all.entry(types).or_default().clone()
+        let cached = all.entry(types).or_default().clone();
+        debug_assert!(all.len() <= KEPT_MAX, "the cache is cleared at the bound");
+        cached
     };
     // Held while the CRDs are generated, so that a concurrent test of the same kinds waits instead of generating them
     // again.

@@ -18,12 +18,13 @@ use tokio::task::JoinSet;
 
 use super::{
     App,
-    cli::{DevOptions, Format, print},
+    dev_options::{DevOptions, Format},
     files::{self, FromFile},
     input,
     log::{self, LogFormat},
     required_kinds::Remedy,
     signals::{INTERRUPTED, Signals},
+    stdout::print,
     table::{Row, table},
     world::{World, other_servers, user_of},
 };
@@ -159,7 +160,7 @@ fn as_table(objects: &[Value], applied: &[FromFile], now: Timestamp) -> String {
     table(&rows.collect::<Vec<_>>(), now)
 }
 
-/// The webhooks that run beside the controllers; empty for an app without webhooks.
+/// The webhooks that run next to the controllers; empty for an app without webhooks.
 #[cfg(feature = "webhook")]
 struct Webhooks {
     stop: tokio::sync::oneshot::Sender<()>,
@@ -199,7 +200,7 @@ impl Webhooks {
     }
 }
 
-/// Serves the API server on a port, and those of other clusters on further ports that the system chooses.
+/// Serves the API server on a port, and the API servers of other clusters on ports that the system chooses.
 ///
 /// The kubeconfig has a context for each of them.
 ///
@@ -265,9 +266,9 @@ fn print_writes(app: &App, server: &ApiServer, cluster: &str) {
 impl World {
     /// Returns what `dev --until-idle` prints, sorted by cluster, kind, namespace and name.
     ///
-    /// These are the applied objects that still exist, and those of reconciled and owned kinds. On other
-    /// clusters they are the reconciled objects, the watched objects of kinds that the app may create, and Pods.
-    /// Objects that each cluster has from its start are left out, unless they were applied.
+    /// These are the applied objects that still exist, and all objects of reconciled and owned kinds. On other clusters
+    /// they are the reconciled objects, the watched objects of kinds that the app may create, and Pods. Objects that
+    /// each cluster has from its start are left out, unless they were applied.
     async fn objects(&self, app: &App, applied: &[FromFile]) -> Result<Vec<Value>> {
         let mut objects = Vec::new();
         for file in applied {
@@ -300,7 +301,8 @@ impl World {
             // `managedFields` is noise for a person; kubectl leaves it out as well.
             object["metadata"].as_object_mut().map(|metadata| metadata.remove("managedFields"));
         }
-        // The sort is stable, so of two equal keys the first object stays: the applied one, in the version of its file.
+        // The sort is stable, so of two objects with equal keys the first is kept: the applied one, in the version of
+        // its file.
         objects.sort_by_key(sort_key);
         objects.dedup_by_key(|object| sort_key(object));
         Ok(objects)
@@ -344,7 +346,7 @@ fn allows_create(permission: &Permission, kind: &Kind) -> bool {
     })
 }
 
-/// Returns the key by which printed objects are sorted: cluster, kind, namespace, name and uid.
+/// Returns the sort key for printed objects: cluster, kind, namespace, name and uid.
 fn sort_key(object: &Value) -> [String; 5] {
     let field = |path: &str| object.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned();
     let cluster = format!("/metadata/annotations/{}", CLUSTER.replace('/', "~1"));

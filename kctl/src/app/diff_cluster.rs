@@ -12,7 +12,7 @@ use kctl_runtime::{
 use kube::Client;
 use serde_json::Value;
 
-use super::cli::print;
+use super::stdout::print;
 
 /// Compares the generated objects with those in a cluster, and prints the differences.
 ///

@@ -47,7 +47,7 @@ pub(super) fn deny_clusters() -> Result<()> {
     reexec(command, name).map_err(failed)
 }
 
-/// Replaces this process: its id, its terminal and its signals stay.
+/// Replaces this process: it keeps its process id, terminal and signals.
 #[cfg(unix)]
 fn reexec(mut command: Command, name: Option<OsString>) -> std::io::Result<()> {
     use std::os::unix::process::CommandExt;

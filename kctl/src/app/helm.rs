@@ -2,22 +2,24 @@
 //!
 //! The chart has what `generate-manifests` prints, with values in place of options. Most templates are generated from
 //! the same objects ([`template`]), so that roles, webhooks, CRDs and alerts cannot differ. The Deployment and a few
-//! others are files beside this one, because most of their fields are values.
+//! others are files in this folder, because most of their fields are values.
 //!
 //! Files belong to the generator or to people:
 //!
 //! | File | A second run |
 //! |---|---|
-//! | `templates/…` that begin with the generator's comment, `values.schema.json` | are written anew |
-//! | `values.yaml` | gets values that it lacks; lines that are there stay ([`values::merge`]) |
-//! | `README.md` | gets the table of values between its two comments; without them it stays |
-//! | `Chart.yaml` | gets the `appVersion` of [`App::version`](super::App::version); the rest stays |
-//! | `.helmignore`, and every other file | stay |
+//! | `templates/…` that begin with the generator's comment, `values.schema.json` | are regenerated |
+//! | `values.yaml` | gets values that it lacks; existing lines are kept ([`values::merge`]) |
+//! | `README.md` | gets the table of values between its two comments; without these comments it is left alone |
+//! | `Chart.yaml` | gets the `appVersion` of [`App::version`](super::App::version); the rest is kept |
+//! | `.helmignore`, and every other file | are left alone |
 
+mod fields;
 mod files;
 mod items;
 mod line_ends;
 mod readme;
+mod roles;
 mod template;
 mod values;
 
@@ -33,6 +35,7 @@ pub(super) use self::files::{Mode, crd_folder, parse_crd, write_chart};
 use self::{
     files::File,
     items::items,
+    roles::add_roles,
     template::{LABELS, NAME, NAMESPACE, Template, with_uid},
     values::Item,
 };
@@ -40,12 +43,14 @@ use super::App;
 
 /// The settings of a chart that its values have as defaults.
 ///
-/// They set the defaults of a new `values.yaml` alone: a value that the file has already wins over the option,
-/// and is reported if it differs.
+/// They set the defaults of a new `values.yaml` alone. A value that the file has already wins over the option, and is
+/// reported if it differs.
 pub(super) struct ChartOptions {
     pub(super) name: String,
     /// The image with its tag or digest, if one was given.
     pub(super) image: Option<String>,
+    /// The namespaces whose objects the program works on; empty for those that the controllers declare.
+    pub(super) namespaces: Vec<String>,
     /// Leader election, shards and metrics.
     pub(super) manager: manifest::ManagerOptions,
     /// Requests and limits of the container.
@@ -72,9 +77,9 @@ pub(super) struct Chart {
 /// Generates the chart of an app.
 ///
 /// # Errors
-/// A CRD is invalid, or `#[resource]` names the Service of a conversion, whose name is that of the release here.
+/// A CRD is invalid, or `#[resource]` names the Service of a conversion, whose name comes from the release here.
 ///
-/// Nothing is read or written here: the result depends on the app and the options alone, so two runs give the same
+/// Nothing is read or written here. The result depends on the app and the options alone, so two runs give the same
 /// files and `--check` can compare them.
 ///
 pub(super) fn chart(app: &App, options: ChartOptions) -> Result<Chart> {
@@ -136,50 +141,6 @@ const WEBHOOK_INGRESS: &str = "    # The API server, whose address differs from 
       {{- end }}
 ";
 
-/// Adds the service account, roles and bindings.
-///
-/// The condition of each file is a value, because a user may switch leader election, shards or metrics on later. Roles
-/// for all of them are in the chart, whichever options it was generated with.
-fn add_roles<'a>(
-    app: &App,
-    names: &RbacOptions,
-    template: &impl Fn(&'a str) -> Template<'a>,
-    add: &mut impl FnMut(&str, String),
-) -> Result<()> {
-    let specs = app.specs();
-    let rbac = manifest::rbac(&specs, names)?;
-    let (accounts, roles): (Vec<_>, Vec<_>) =
-        rbac.into_iter().partition(|manifest| manifest.object["kind"] == "ServiceAccount");
-    let account = template(".Values.serviceAccount.create").render(&accounts)?;
-    let annotations = "  {{- with .Values.serviceAccount.annotations }}\n  annotations:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
-    add("templates/serviceaccount.yaml", account.replacen("metadata:\n", &format!("metadata:\n{annotations}"), 1));
-    add("templates/rbac/role.yaml", template(".Values.rbac.create").render(&roles)?);
-    let user_roles = manifest::user_roles(&app.kinds(), names)?;
-    if !user_roles.is_empty() {
-        add("templates/rbac/user-roles.yaml", template(".Values.rbac.userRoles").render(&user_roles)?);
-    }
-    let elects = manifest::ManagerOptions::default().with_leader_election();
-    add("templates/rbac/leader-election.yaml", {
-        template("and .Values.rbac.create (include \"KCTL-CHART.elects\" .)")
-            .render(&manifest::manager_rbac(names, elects)?)?
-    });
-    add("templates/rbac/shards.yaml", {
-        template("and .Values.rbac.create (gt (int .Values.shards) 0)").file(include_str!("helm/role-shards.yaml"))
-    });
-    let metrics = manifest::ManagerOptions::default().with_metrics();
-    add("templates/rbac/metrics.yaml", {
-        template("and .Values.rbac.create .Values.metrics.enabled").render(&manifest::manager_rbac(names, metrics)?)?
-    });
-    #[cfg(feature = "webhook")]
-    if app.makes_certificate() {
-        let role = manifest::webhook_rbac(names, &app.own_certificate(names)?)?;
-        add("templates/rbac/webhook.yaml", {
-            template("and .Values.rbac.create (not .Values.certManager.enabled)").render(&role)?
-        });
-    }
-    Ok(())
-}
-
 /// Adds the `ServiceMonitor`, the alerts and the dashboard.
 ///
 /// Alerts of leader election and of shards are within conditions in the same `PrometheusRule`. They are found by generating the
@@ -237,8 +198,9 @@ fn add_monitoring(names: &RbacOptions, chart: &str, add: &mut impl FnMut(&str, S
 
 /// Returns the `NOTES.txt` that Helm prints after an install. The comment of other templates would be printed too.
 ///
-/// `helm install` shows the whole file, so the generator's comment trims the white space around it. A CRD that stays
-/// after an uninstall refers to the conversion webhook, which does not, so the notes say how to turn conversion off.
+/// `helm install` shows the whole file, so the generator's comment trims the white space around it. A CRD that is kept
+/// after an uninstall refers to a conversion webhook that no longer exists. So the notes say how to turn conversion
+/// off.
 ///
 /// An app without kinds has no values `crds.…`, and Helm fails on a field of a missing section.
 fn notes(app: &App, chart: &str, definitions: &[Manifest]) -> String {
@@ -304,6 +266,8 @@ struct Parts {
     definitions: Vec<Manifest>,
     /// Webhook configurations, their Service, and the objects of cert-manager.
     webhooks: Vec<Manifest>,
+    /// `true` if the app has controllers, which may be limited to namespaces.
+    has_controllers: bool,
     /// The pod of the Deployment with metrics, and the certificate made by the program.
     pod: Value,
     /// The fields when the program creates and renews the certificate.
@@ -339,6 +303,7 @@ impl Parts {
         Ok(Self {
             definitions: definitions.into_iter().filter(|manifest| !is_karmada_object(manifest)).collect(),
             webhooks,
+            has_controllers: !app.controllers.is_empty(),
             own: Issuance::from_container(&own_pod["containers"][0], &own_pod),
             by_cert_manager: Issuance::from_container(&pod["containers"][0], &pod),
             pod: own_pod,
@@ -379,6 +344,12 @@ fn lines_for_issuers(own: String, by_cert_manager: String, indent: usize) -> Str
     format!("{pad}{{{{- if .Values.certManager.enabled }}}}\n{when}{otherwise}{pad}{{{{- end }}}}\n")
 }
 
+/// The arguments that limit the controllers to namespaces.
+const WATCH_ARGS: &str = "            {{- range .Values.watchNamespaces }}
+            - --namespace={{ include \"KCTL-CHART.string\" . }}
+            {{- end }}
+";
+
 fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
     let template = Template { chart, when: "", more_labels: None };
     let Parts { pod, own, by_cert_manager, .. } = parts;
@@ -407,6 +378,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
         ("KCTL-PROBES-ARG\n", arg("--health-probe-bind-address")),
         ("KCTL-NO-SHARDS\n", no_shards.to_owned()),
         ("KCTL-METRICS-ARG\n", arg("--metrics-bind-address")),
+        ("KCTL-WATCH-ARGS\n", if parts.has_controllers { WATCH_ARGS.to_owned() } else { String::new() }),
         ("KCTL-WEBHOOK-ARGS\n", lines_for_issuers(webhook_args(own), webhook_args(by_cert_manager), 12)),
         ("KCTL-PORTS\n", container_ports(container)?),
         ("KCTL-PROBES\n", lines_for_issuers(probes(own)?, probes(by_cert_manager)?, 10)),
@@ -425,7 +397,7 @@ fn deployment(app: &App, chart: &str, parts: &Parts) -> Result<String> {
     Ok(template.file(&text))
 }
 
-/// Returns the ports of the container. That of the metrics depends on a value of the chart.
+/// Returns the ports of the container. The metrics port depends on a value of the chart.
 fn container_ports(container: &Value) -> Result<String> {
     let mut ports = String::new();
     for port in container["ports"].as_array().into_iter().flatten() {
@@ -480,13 +452,14 @@ mod tests {
 
     fn lid() -> manifest::KindSpec {
         let kind = GroupVersionKind::gvk("x.io", "v1", "Lid");
-        manifest::KindSpec { location: "helm.rs".into(), kind, crd: lid_crd, schema: None }
+        manifest::KindSpec::new("helm.rs", kind, lid_crd)
     }
 
     fn chart_of(app: &App) -> Chart {
         let options = ChartOptions {
             name: "web".into(),
             image: None,
+            namespaces: Vec::new(),
             manager: manifest::ManagerOptions::default(),
             resources: Resources::default(),
             monitoring: false,

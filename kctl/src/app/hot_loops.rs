@@ -1,5 +1,5 @@
-//! Detects hot loops under simulated time, which stands still while a task can run: without a bound
-//! a test would hang.
+//! Detects hot loops under simulated time, which does not advance while a task can run: without a bound a test would
+//! hang.
 
 use std::{collections::HashMap, fmt::Write as _, sync::Arc};
 
@@ -15,7 +15,7 @@ use tokio::{sync::watch, time::Instant};
 /// Maximum number of reconciles of one key at one simulated moment. The count restarts after each
 /// write by another client.
 pub(crate) const RECONCILES_AT_ONCE_MAX: u32 = 1_000;
-/// The same bound without restarts, for a test that answers each write of the app with another one.
+/// The same bound without restarts, for a test that answers each write of the app with a write.
 pub(crate) const RECONCILES_AMID_WRITES_MAX: u32 = 10_000;
 /// Maximum number of requests of one reconcile, or of the caches for one kind, at one simulated
 /// moment.
@@ -24,7 +24,7 @@ pub(crate) const REQUESTS_AT_ONCE_MAX: u32 = 10_000;
 const REQUESTS_NAMED_MAX: usize = 5;
 /// Maximum number of other keys that the error names.
 const OTHERS_NAMED_MAX: usize = 5;
-/// Minimum number of reconciles for a key to be named beside a hot loop.
+/// Minimum number of reconciles for a key to be reported with a hot loop.
 const OTHER_RECONCILES_MIN: u32 = 100;
 
 /// Counts reconciles and requests of an app at each moment of Tokio's clock.
@@ -66,7 +66,7 @@ struct KeyCounts {
 struct Run {
     reconcile_key: ReconcileKey,
     n_requests: u32,
-    /// The first ones, in words.
+    /// The first different ones, in words. Invariant: at most [`REQUESTS_NAMED_MAX`].
     requests: Vec<String>,
 }
 
@@ -139,6 +139,7 @@ impl HotLoops {
                 if run.requests.len() < REQUESTS_NAMED_MAX && !run.requests.contains(&what) {
                     run.requests.push(what);
                 }
+                debug_assert!(run.requests.len() <= REQUESTS_NAMED_MAX, "the error names no more");
                 let ReconcileKey { controller, key } = &run.reconcile_key;
                 (run.n_requests >= REQUESTS_AT_ONCE_MAX).then(|| {
                     let requests = run.requests.join(", ");
@@ -197,7 +198,7 @@ impl Counts {
     }
 }
 
-/// Describes a reconcile.
+/// Describes the requests and the outcome of a reconcile, for the error.
 fn describe_reconcile(run: &Run, outcome: &Outcome) -> String {
     let sent = match (run.requests.as_slice(), run.n_requests) {
         ([], _) => "sent no request".to_owned(),

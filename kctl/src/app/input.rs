@@ -55,7 +55,7 @@ pub(super) fn read_or(paths: &[PathBuf], yaml: Option<&str>) -> Result<Vec<FromF
     Ok(objects)
 }
 
-/// Returns the manifests of a folder by name, without those of its subfolders, as `kubectl apply -f DIR`.
+/// Returns the manifests of a folder by name, not including subfolders, as `kubectl apply -f DIR`.
 fn files_of(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(folder).context(flag(folder))?;
     let mut files = entries.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>>>()?;

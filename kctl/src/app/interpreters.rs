@@ -31,9 +31,8 @@ impl App {
     /// Its `ResourceInterpreterCustomization`s and `ResourceInterpreterWebhookConfiguration`s are
     /// watched, and each change replaces the layer as a whole. Until both kinds were listed, the
     /// chain answers that it is not ready. A control plane without these kinds counts as one
-    /// without customizations after twelve seconds of 404 responses. The metrics of the chain are
-    /// added to those of the app, and `list` and `watch` on these kinds and on Services to its
-    /// role.
+    /// without customizations after twelve seconds of 404 responses. The metrics of the chain are added to the app's
+    /// metrics, and `list` and `watch` on these kinds and on Services to its role.
     ///
     /// The control plane decides about `LayerKind::Configurable` and `LayerKind::Webhook`: the app does not
     /// start if the chain has a layer of yours at one of them. Put your functions at

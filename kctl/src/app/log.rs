@@ -171,7 +171,7 @@ fn to_stderr(line: &str) {
 /// Writes a JSON object per event: time, level, target and message, with the fields of its spans
 /// and its own.
 ///
-/// Fields of inner spans replace those of outer ones, and the event's own come last.
+/// Fields of inner spans replace fields of outer spans, and the event's own come last.
 struct JsonLines {
     write: Arc<dyn Fn(&str) + Send + Sync>,
 }

@@ -36,6 +36,8 @@ mod debug;
 mod derived;
 #[cfg(feature = "dev")]
 mod dev;
+#[cfg(feature = "dev")]
+mod dev_options;
 mod diff_cluster;
 #[cfg(feature = "dev")]
 mod environment;
@@ -63,12 +65,14 @@ mod reconciles;
 mod required_kinds;
 mod ring;
 mod run;
+mod run_options;
 mod settings;
 mod sharding;
 mod shards;
 mod signals;
 #[cfg(feature = "testing")]
 mod simulation;
+mod stdout;
 #[cfg(feature = "dev")]
 mod table;
 mod trigger;
@@ -185,7 +189,7 @@ pub struct App {
     metrics: Vec<RegisterMetrics>,
     /// Number of slots and key of the division, if `run` shares the keys among replicas.
     shards: Option<(u32, ShardBy)>,
-    /// Kinds of which each replica of a sharded program caches all objects.
+    /// Kinds whose objects are all cached by each replica of a sharded program.
     whole: Vec<kctl_runtime::object::Kind>,
     #[cfg(feature = "karmada")]
     interpreters: Vec<kctl_interpreter::function::Rule>,
@@ -241,8 +245,8 @@ impl App {
         }
     }
 
-    /// Sets the version that `--version` prints before those of kctl and the build, and that
-    /// `kctl_app_info` reports.
+    /// Sets the version that `--version` prints before the versions of kctl and of the build, and that `kctl_app_info`
+    /// reports.
     ///
     /// Usually `env!("CARGO_PKG_VERSION")`.
     #[must_use]
@@ -339,8 +343,7 @@ impl App {
         self
     }
 
-    /// Adds metrics of your own to those of `/metrics`. The closure is called at each start of
-    /// `run`.
+    /// Adds custom metrics to `/metrics`. The closure is called at each start of `run`.
     ///
     /// The metric types are in `kctl::metrics`. Names get no prefix, and a counter gets the suffix
     /// `_total`.
@@ -361,7 +364,8 @@ impl App {
         self
     }
 
-    // Methods with a bound on user types stand beside `App`: rustc writes `App::controller` in errors only then.
+    // Methods with a bound on user types are in the module of `App`: rustc writes `App::controller` in errors only
+    // then.
 
     /// Adds a controller without state, made from a function: `.controller::<site>()`.
     ///

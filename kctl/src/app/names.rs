@@ -57,7 +57,7 @@ pub(super) fn webhook_url(text: &str) -> Result<String, String> {
     Ok(text.into())
 }
 
-/// Checks the names of Services, which are stricter than those of other objects. Metrics and webhooks have one each.
+/// Checks the names of Services, which have stricter rules than other names. Metrics and webhooks have one each.
 ///
 /// # Errors
 /// The name has a dot, begins with a digit, or is too long with its suffix.

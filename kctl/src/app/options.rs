@@ -30,10 +30,10 @@ use super::{debug::DebugOptions, rbac_check::ExtraRole};
 
 /// The number of slots of `--shards` without a number.
 ///
-/// These are four slots per replica for up to four replicas. With fewer slots per replica the shares differ by more, and a
-/// rolling update moves each slot more often. Each slot costs 0.5 Lease writes per second, so all 16 cost 8. Up to 16
-/// replicas have a slot; a larger program sets a number.
-pub(super) const SLOTS_DEFAULT: &str = "16";
+/// The shares of two, three, four and six replicas are equal, and five replicas have nearly equal ones. With fewer slots
+/// per replica the shares differ by more, and a rolling update moves each slot more often. Each slot costs 0.5 Lease writes per second, so
+/// all 24 cost 12. Up to 24 replicas have a slot; a larger program sets a number.
+pub(super) const SLOTS_DEFAULT: &str = "24";
 
 /// The settings of the manager.
 #[derive(clap::Args, Default)]
@@ -44,7 +44,7 @@ pub(super) struct ManagerOptions {
     /// The name of the Lease [default: the name of the app]
     #[arg(long, value_name = "NAME", help_heading = "Leader election")]
     leader_election_id: Option<String>,
-    /// The namespace of the Lease [default: that of the service account or of the kubeconfig's context]
+    /// The namespace of the Lease [default: the namespace of the service account or of the kubeconfig's context]
     #[arg(long, value_name = "NS", help_heading = "Leader election")]
     leader_election_namespace: Option<String>,
     /// The name of this replica in the Lease [default: the host and a random part]
@@ -59,7 +59,7 @@ pub(super) struct ManagerOptions {
     /// The time between two attempts to acquire or renew the Lease [default: 2s]
     #[arg(long, value_name = "TIME", value_parser = time, help_heading = "Leader election")]
     leader_elect_retry_period: Option<Duration>,
-    /// Split the objects into N slots (1–256; 16 without N) that all replicas share; 0 disables sharding [default: the value of
+    /// Split the objects into N slots (1–256; 24 without N) that all replicas share; 0 disables sharding [default: the value of
     /// `App::sharded`, or 0]
     #[arg(
         long,
@@ -112,7 +112,7 @@ pub(super) struct ManagerOptions {
 }
 
 impl ManagerOptions {
-    /// Returns how long running reconciles may take after the stop; `None` waits for ever.
+    /// Returns how long running reconciles may take after the stop; `None` waits indefinitely.
     pub(super) fn grace(&self) -> Option<Duration> {
         self.graceful_shutdown_timeout.map_or(Some(GRACEFUL_TIMEOUT), |timeout| timeout.try_into().ok())
     }
@@ -122,7 +122,7 @@ impl ManagerOptions {
         self.leader_elect
     }
 
-    /// Sets the slots that are used without `--shards`: those of [`App::sharded`](super::App::sharded).
+    /// Sets the slots for a start without `--shards`, from [`App::sharded`](super::App::sharded).
     pub(super) fn set_slots_of_app(&mut self, slots: Option<(u32, ShardBy)>) {
         self.slots_of_app = slots;
     }
@@ -137,7 +137,7 @@ impl ManagerOptions {
         self.controller_ring.as_deref()
     }
 
-    /// Returns the configuration of a shard, `None` outside of a controller ring. Its default name is that of the host.
+    /// Returns the configuration of a shard, `None` outside of a controller ring. Its default name is the host name.
     pub(super) fn ring(&self, namespace: &str) -> Option<std::result::Result<RingConfig, RingError>> {
         let ring = self.controller_ring.as_deref()?;
         let identity = self.leader_election_identity.clone().unwrap_or_else(host_name);
@@ -191,7 +191,7 @@ impl ManagerOptions {
             return Err(text.into());
         }
         self.ring("default").transpose()?;
-        // The namespace is known only at run time, so `default` stands for it in these checks.
+        // The namespace is known only at run time, so these checks use `default`.
         if self.leader_elect {
             self.election(app, "default").check()?;
         }
@@ -466,9 +466,9 @@ mod tests {
             (&[], None, None),
             (&["--shards=16"], None, Some(16)),
             (&["--shards", "4"], None, Some(4)),
-            (&["--shards"], None, Some(16)),
-            (&["--shards", "--watch-list"], None, Some(16)),
-            (&["--shards"], Some(8), Some(16)),
+            (&["--shards"], None, Some(24)),
+            (&["--shards", "--watch-list"], None, Some(24)),
+            (&["--shards"], Some(8), Some(24)),
             (&[], Some(8), Some(8)),
             (&["--shards=16"], Some(8), Some(16)),
             (&["--shards=0"], Some(8), None),

@@ -24,8 +24,8 @@ const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORT
 
 /// Uses the trace id of the current reconcile, and random ids elsewhere.
 ///
-/// The context sends the same ids in `traceparent`, so a collector joins the program's spans with those of
-/// the API server.
+/// The context sends the same ids in `traceparent`, so a collector joins the spans of the program and of the API
+/// server.
 #[derive(Debug, Default)]
 struct Ids(RandomIdGenerator);
 

@@ -18,7 +18,7 @@ pub(super) struct OutputOptions {
     /// Write a file for each object into this folder instead of one stream
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write nothing; fail if the files in this folder (or in that of --out) differ
+    /// Write nothing; fail if the files in this folder (or in the folder of --out) differ
     #[arg(long, value_name = "DIR", num_args = 0..=1)]
     #[expect(clippy::option_option, reason = "not said, said, and said with a folder")]
     check: Option<Option<PathBuf>>,
@@ -66,7 +66,7 @@ impl BreakingOptions {
 /// Suffixes of the names of generated objects. A file with such a name that the current options
 /// don't generate is left over from other options.
 ///
-/// The empty one is that of the app's main objects.
+/// The empty suffix belongs to the app's main objects.
 pub(super) const OWN_SUFFIXES: [&str; 10] = [
     "",
     "-controller-ring",
@@ -80,7 +80,8 @@ pub(super) const OWN_SUFFIXES: [&str; 10] = [
     "-shards",
 ];
 
-/// Folders of `generate-manifests`. All of them are searched for stale files, also those of options that are no longer given.
+/// Folders of `generate-manifests`. All of them are searched for stale files, including folders of options that are no
+/// longer given.
 pub(super) const OWN_FOLDERS: [&str; 5] = ["manager", "monitoring", "rbac", RING_FOLDER, "webhook"];
 
 /// The folder of a controller ring's objects.
@@ -88,7 +89,7 @@ const RING_FOLDER: &str = "sharding";
 /// The kinds of a controller ring's objects, as in the names of their files.
 const RING_KINDS: [&str; 3] = ["controllerring", "clusterrole", "clusterrolebinding"];
 
-/// The files that a command generates in a folder, by which stale ones are recognized.
+/// The files that a command generates in a folder. Other files there are stale.
 pub(super) struct Owned<'a> {
     pub(super) name: &'a str,
     /// The suffixes of the names of all objects.
@@ -105,7 +106,7 @@ pub(super) struct Owned<'a> {
 /// A file cannot be written, or with `--check` files differ, are missing or are stale. All are reported at once.
 pub(super) fn write_manifests(manifests: &[Manifest], options: &OutputOptions, owned: &Owned<'_>) -> Result<()> {
     hint_at_size(manifests);
-    let Some(folder) = options.folder() else { return super::cli::print(&manifest::stream(manifests)) };
+    let Some(folder) = options.folder() else { return super::stdout::print(&manifest::stream(manifests)) };
     if options.is_check() {
         check_folder("--check", folder)?;
         return compare_files(manifests, folder, owned);
@@ -148,7 +149,7 @@ fn compare_files(manifests: &[Manifest], folder: &Path, owned: &Owned<'_>) -> Re
     if wrong.is_empty() { Ok(()) } else { Err(Error::from(wrong.join("\n"))) }
 }
 
-/// Returns the file of a manifest if its content is another one, with the reason if it can't be read.
+/// Returns the file of a manifest if its content differs, with the reason if it can't be read.
 fn difference(manifest: &Manifest, folder: &Path) -> Option<String> {
     let file = folder.join(&manifest.file);
     let shown = file.display();
@@ -218,7 +219,7 @@ fn hint_at_size(manifests: &[Manifest]) {
 /// apply`.
 ///
 /// The annotation `kubectl.kubernetes.io/last-applied-configuration` holds the whole object as JSON. So the size of the
-/// JSON is compared, and not that of the YAML file.
+/// JSON is compared, and not the size of the YAML file.
 fn size_hint(manifest: &Manifest) -> Option<String> {
     let bytes = manifest.object.to_string().len();
     let (file, help) = (&manifest.file, "write `kubectl apply --server-side`");
@@ -248,7 +249,7 @@ pub(super) struct CrdFiles<'a> {
     pub(super) parse: fn(&str) -> Result<Value>,
 }
 
-/// Compares the CRDs with those of a folder, now or at a git revision.
+/// Compares the CRDs with the CRDs of a folder, now or at a git revision.
 ///
 /// # Errors
 /// As [`reject_breaking`].

@@ -27,8 +27,8 @@ const REVIEW_LEN_MAX: usize = 16 << 20;
 /// A namespace name that can't exist: a review in it lists what is allowed in all namespaces.
 const NOWHERE: &str = "kctl.nowhere";
 
-/// A role beside that of the controllers, for what the program itself needs with its options: the Lease
-/// of leader election or of shards, or the Secret of its certificate.
+/// A role in addition to the controllers' role, for what the program's options need: the Lease of leader election or of
+/// shards, or the Secret of its certificate.
 pub(super) struct ExtraRole {
     /// Suffix of the role's name.
     pub(super) role: &'static str,
@@ -74,7 +74,7 @@ pub(super) async fn report(client: Client, about: About, extra: Vec<ExtraRole>) 
         }
         Ok(Err(error)) => tracing::debug!(cluster, %error, "the cluster did not answer the permission review"),
         Err(_elapsed) => {
-            tracing::debug!(cluster, "the cluster did not answer the permission review within {REVIEW_TIMEOUT:?}")
+            tracing::debug!(cluster, "the cluster did not answer the permission review within {REVIEW_TIMEOUT:?}");
         }
     }
 }
@@ -431,7 +431,7 @@ mod tests {
         }
     }
 
-    /// The role of a Lease, and that of a certificate.
+    /// Returns the role for a Lease and the role for a certificate.
     fn extra(
         permissions: &[(PermissionScope, &str)],
         role: &'static str,

@@ -38,8 +38,8 @@ impl Remedy {
     }
 }
 
-/// Checks that the API server of each cluster serves the kinds that the app declares for it, or that one of the objects to be applied
-/// there defines them. Optional kinds are left out.
+/// Checks that the API server of each cluster serves the kinds that the app declares for it. A kind may also be defined
+/// by one of the objects to be applied there. Optional kinds are left out.
 ///
 /// # Errors
 /// A kind is missing: the error names the declaration, the kind, and what to do.

@@ -31,7 +31,8 @@ impl App {
     /// ```
     ///
     /// # Errors
-    /// Those of [`manager`](Self::manager), and a controller whose primary is cluster-scoped or in another cluster.
+    /// The errors of [`manager`](Self::manager), and a controller whose primary is cluster-scoped or in another
+    /// cluster.
     pub async fn manager_in_ring(&self, client: Client, lease: Client, config: RingConfig) -> Result<Manager> {
         self.ring_at(client, self.connect_clusters().await?, lease, config).await
     }
@@ -50,10 +51,10 @@ impl App {
         self.add_to(manager.join_ring(lease, config)?, clusters).await
     }
 
-    /// Returns the manifests of a ring beside those of the program: roles of a shard and of the sharder.
+    /// Returns the manifests of a ring in addition to the program's: roles of a shard and of the sharder.
     ///
     /// # Errors
-    /// The name is not that of a `ControllerRing`, or the sharder does not assign the objects of a controller.
+    /// The name is not valid for a `ControllerRing`, or the sharder does not assign the objects of a controller.
     pub(super) fn ring_rbac(&self, names: &RbacOptions, ring: &str) -> Result<Vec<Manifest>> {
         let specs = self.specs_in_use();
         let lease = ElectionConfig::new("unused", &names.namespace, "shard");
@@ -61,7 +62,7 @@ impl App {
         Ok(manifest::ring_rbac(&specs, names, ring)?)
     }
 
-    /// Returns the permissions that a shard needs beside those of its controllers.
+    /// Returns the permissions that a shard needs in addition to its controllers.
     pub(super) fn ring_role(&self, ring: &str, namespace: &str) -> ExtraRole {
         let mut permissions: Vec<Permission> = manifest::ring_permissions(&self.specs_in_use(), namespace);
         for permission in &mut permissions {

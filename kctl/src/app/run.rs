@@ -23,15 +23,15 @@ use tower::util::option_layer;
 
 use super::{
     App, blocked_runtime,
-    cli::RunOptions,
     client_layers::ClientOptions,
     connection::{Connection, ReadCluster},
     rbac_check,
+    run_options::RunOptions,
     signals::{INTERRUPTED, Signals},
 };
 
-/// Maximum time that the start waits for the permission check, so that its lines stand in the log
-/// before the failures that they explain. A slower check goes on in the background.
+/// Maximum time that the start waits for the permission check, so that its log lines precede the failures that they
+/// explain. A slower check continues in the background.
 const PERMISSION_CHECK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Version in the `User-Agent` of a program that sets none.
@@ -39,8 +39,8 @@ const UNVERSIONED: &str = "0.0.0";
 
 /// Runs the command `run`: webhooks and controllers, until a signal.
 ///
-/// The namespaces of `--namespace` replace those of the declarations for this process, both in the caches
-/// and in the permission check.
+/// The namespaces of `--namespace` replace the declared namespaces for this process, both in the caches and in the
+/// permission check.
 ///
 /// - Without controllers and without `--webhook-secret`, the webhooks only answer. A cluster is contacted only
 ///   if the metrics port has to authenticate its clients.
@@ -82,7 +82,7 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
     run_manager(app, options, &signals, |_manager, _client, _namespace| {}).await
 }
 
-/// Runs the manager. `beside` adds tasks that run beside the controllers.
+/// Runs the manager. `beside` adds tasks that run concurrently with the controllers.
 ///
 /// A signal that arrives while the manager is being created drops it: no reconcile has begun, so there is
 /// nothing to finish. Readiness is sampled when the signal arrives, because a stopping manager is not ready.
@@ -123,11 +123,10 @@ fn ended_unready(signals: &Signals) {
 
 /// Connects, checks permissions for a limited time, and creates the manager.
 ///
-/// The order matters. Permission checks start as soon as there is a client, so that their lines stand in the
-/// log before the errors that missing permissions cause. They never delay the start for longer than
-/// [`PERMISSION_CHECK_TIMEOUT`]. Elections run on the signal thread, so that a reconcile that blocks its thread does
-/// not delay the renewal of a Lease. The Lease has a client without the rate limit of `--kube-api-qps`, and so
-/// have the `TokenReview`s for metrics scrapes.
+/// The order matters. Permission checks start as soon as there is a client, so that their log lines precede the errors
+/// that missing permissions cause. They never delay the start for longer than [`PERMISSION_CHECK_TIMEOUT`]. Elections run
+/// on the signal thread, so that a reconcile that blocks its thread does not delay the renewal of a Lease. The Lease
+/// has a client without the rate limit of `--kube-api-qps`, and so have the `TokenReview`s for metrics scrapes.
 ///
 /// # Errors
 /// No cluster is found, a client or a controller can't be created, or the options contradict each other.
@@ -209,7 +208,7 @@ async fn connect(app: &App, options: &RunOptions) -> Result<Connection> {
     Ok(connection)
 }
 
-/// Waits for the permission checks, at most for [`PERMISSION_CHECK_TIMEOUT`]. They go on in the background after that.
+/// Waits for the permission checks, at most for [`PERMISSION_CHECK_TIMEOUT`]. They continue in the background after that.
 ///
 /// The wait is short: a Pod that its liveness probe restarts every few seconds would otherwise never get past the check.
 async fn wait_for_checks(mut checks: JoinSet<()>) {

@@ -88,7 +88,7 @@ pub(super) fn arguments(command: &Command, arguments: Vec<OsString>) -> Result<V
     Ok(arguments)
 }
 
-/// Adds `run` to arguments without a command. Options of the program itself, such as `--help`, stand alone.
+/// Adds `run` to arguments without a command. Options of the program itself, such as `--help`, take no command.
 ///
 /// The programs of controller-runtime have no commands, so a Deployment that was written for one starts with a flag. A `--`
 /// before the command, as in `cargo run -- -- dev`, separates nothing and is removed.
@@ -177,9 +177,9 @@ pub(super) fn origin(
 
 /// Returns a hint at the options that the environment and the file set, for an error about several options.
 ///
-/// clap names options that contradict each other, or that need another one, but not their origin.
+/// clap names options that contradict each other, or that require another option, but not their origin.
 ///
-/// `all` are the typed arguments with those of the file.
+/// `all` are the typed arguments and the arguments from the file.
 pub(super) fn set_elsewhere(
     command: &Command,
     rejected: &clap::Error,

@@ -7,9 +7,9 @@ use super::App;
 impl App {
     /// Makes `run` share the keys among all replicas, by a number of slots from 1 to 256.
     ///
-    /// Use it when one process is too small. Use about four slots per replica: 16, the number of `--shards` without a
-    /// value, suit up to four replicas. Each slot is a Lease that is renewed every 2 s, so 16 slots cost 8 writes per
-    /// second. `--shards N` sets another number, and `--shards 0` or `--leader-elect` turns sharding off. All replicas need the same settings. `dev` and [`App::manager`] ignore
+    /// Use it when one process is too small. Use at least four slots per replica: 24, the number of `--shards` without a
+    /// value, are equal shares for two, three, four and six replicas. Each slot is a Lease that is renewed every 2 s, so 24 slots cost
+    /// 12 writes per second. `--shards N` sets another number, and `--shards 0` or `--leader-elect` turns sharding off. All replicas need the same settings. `dev` and [`App::manager`] ignore
     /// them.
     ///
     /// ```
@@ -20,7 +20,7 @@ impl App {
     ///     Ok(Action::await_change())
     /// }
     ///
-    /// let app = App::new("idler").controller::<idle>().sharded(16, ShardBy::Namespace);
+    /// let app = App::new("idler").controller::<idle>().sharded(24, ShardBy::Namespace);
     /// # let _ = app;
     /// ```
     #[must_use]
@@ -29,7 +29,7 @@ impl App {
         self
     }
 
-    /// Makes each replica of a sharded program cache all objects of `K`, and not only those of its slots.
+    /// Makes each replica of a sharded program cache all objects of `K`, not only the objects of its slots.
     ///
     /// Call it for a primary or an owned kind that a reconcile reads with `cx.store::<K>()`. Without it such a read
     /// panics where it asks for objects of other replicas, rather than return that they do not exist. Kinds with

@@ -28,7 +28,7 @@ pub(super) struct ShardsOptions {
     /// The first part of the names of the Leases [default: the name of the app]
     #[arg(long, value_name = "NAME")]
     leader_election_id: Option<String>,
-    /// The namespace of the Leases [default: that of the kubeconfig's context]
+    /// The namespace of the Leases [default: the namespace of the kubeconfig's context]
     #[arg(long, value_name = "NS")]
     leader_election_namespace: Option<String>,
     /// Print only the slot of this key, and its owner in a sentence; for a cluster-scoped object the key is its name
@@ -113,7 +113,7 @@ fn overview(app: &str, settings: &str, leases: &[Lease], now: Timestamp) -> Stri
 /// this machine, so the sentence has the time of the last renewal.
 ///
 /// # Errors
-/// The settings are empty, or not those of a sharded program.
+/// The settings are empty, or belong to a program without shards.
 fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Timestamp) -> Result<String> {
     if settings.is_empty() {
         return Err("it is missing or has no holder: start the replicas, which create and hold it".into());
@@ -227,14 +227,14 @@ SLOT  OWNER       SEAT  RENEWED               MOVES
 
 2 Leases of other slots are left over: 9, 10
 ";
-        assert_eq!(overview("web", "shards-2-by-object", &leases, at(1)), missing);
+        assert_eq!(overview("web", "shards-2-by-object-v2", &leases, at(1)), missing);
         let all = [lease("web-slot-0", "a"), lease("web-slot-1", "")];
         let expired = "\
 SLOT  OWNER  SEAT  RENEWED                       MOVES
 0     a      -     2026-01-01T00:00:00Z expired  2
 1     -      -     2026-01-01T00:00:00Z          2
 ";
-        assert_eq!(overview("web", "shards-2-by-object", &all, at(16)), expired);
+        assert_eq!(overview("web", "shards-2-by-object-v2", &all, at(16)), expired);
     }
 
     #[test]
@@ -270,14 +270,14 @@ SLOT  OWNER  SEAT  RENEWED               MOVES
 
 default/web is in slot 32. Its owner is a, and no other replica reconciles the key.
 ";
-        assert_eq!(explained("shards-256-by-object", "default/web"), by_object);
+        assert_eq!(explained("shards-256-by-object-v2", "default/web"), by_object);
         let by_namespace = "\
 SLOT  OWNER  SEAT  RENEWED               MOVES
 241   b      1     2026-01-01T00:00:00Z  2
 
 default/web is in slot 241. Its owner is b, and no other replica reconciles the key.
 ";
-        assert_eq!(explained("shards-256-by-namespace-for-60s", "default/web"), by_namespace);
+        assert_eq!(explained("shards-256-by-namespace-v2-for-60s", "default/web"), by_namespace);
     }
 
     #[test]
@@ -288,16 +288,16 @@ SLOT  OWNER  SEAT  RENEWED               MOVES
 
 shop is in slot 108. It has no owner: no replica reconciles the key until one takes the slot.
 ";
-        assert_eq!(explained("shards-256-by-object", "shop"), free);
+        assert_eq!(explained("shards-256-by-object-v2", "shop"), free);
         let missing = "\
 default/api is in slot 15. Its Lease web-slot-15 is missing; if an owner runs, it creates the Lease again within seconds.
 ";
-        assert_eq!(explained("shards-256-by-object", "default/api"), missing);
+        assert_eq!(explained("shards-256-by-object-v2", "default/api"), missing);
     }
 
     #[test]
     fn key_outside_watched_namespaces_is_explained() {
-        let settings = "shards-256-by-object-in-blog,shop";
+        let settings = "shards-256-by-object-v2-in-blog,shop";
         assert!(!explained(settings, "shop/web").contains("is not watched"));
         let unwatched = "default/web is in slot 32. No replica reconciles it: namespace default is not watched by the replicas, \
                          which run with --namespace blog --namespace shop.\n";
@@ -309,7 +309,7 @@ default/api is in slot 15. Its Lease web-slot-15 is missing; if an owner runs, i
     fn owner_with_expired_lease_may_have_crashed() {
         let explained = |second: u32| {
             let (key, leases) = ("default/web".parse().unwrap(), [lease("web-slot-32", "a")]);
-            explain("web", &key, "shards-256-by-object", &leases, at(second)).unwrap()
+            explain("web", &key, "shards-256-by-object-v2", &leases, at(second)).unwrap()
         };
         assert!(explained(15).contains("Its owner is a, and no other"));
         let expired =

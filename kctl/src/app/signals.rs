@@ -50,8 +50,8 @@ enum StopRequest {
 impl Signals {
     /// Starts listening on a separate thread; a second signal ends the process at once.
     ///
-    /// The thread works even where reconciles block all others: a person can still end the program,
-    /// and it ends by itself after `grace` (never if `None`).
+    /// The thread works even where reconciles block all others. A person can still end the program, and it ends by
+    /// itself after `grace` (never if `None`).
     pub(super) fn listen(grace: Option<Duration>) -> Self {
         let blocked = Blocked { grace, runtime: Handle::current() };
         let (ask, requested) = watch::channel(None);
@@ -84,7 +84,8 @@ impl Signals {
 
     /// Ends the process if no task of the current runtime has run for a minute, unless a stop was requested.
     ///
-    /// Its Leases are renewed on the signal thread, so without this limit other replicas would wait for it for ever.
+    /// Its Leases are renewed on the signal thread, so without this limit other replicas would wait for it
+    /// indefinitely.
     pub(super) fn exit_if_blocked(&self) {
         let Some(thread) = &self.runtime else { return };
         let (signals, watched) = (self.clone(), Handle::current());

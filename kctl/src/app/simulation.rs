@@ -19,7 +19,7 @@ pub(crate) struct Simulation {
 }
 
 impl Simulation {
-    /// Starts a kubelet and the garbage collector. Deployments stay without Pods.
+    /// Starts a kubelet and the garbage collector. Deployments get no Pods.
     pub(super) fn of_pods(server: &ApiServer, tasks: &mut JoinSet<()>) -> Self {
         tasks.spawn(server.controllers());
         Self { server: server.clone(), nodes: SimulatedNodes::for_server(server, tasks) }

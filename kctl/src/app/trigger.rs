@@ -66,15 +66,15 @@ impl std::fmt::Debug for Triggers {
 struct Shared {
     controllers: BTreeSet<String>,
     running: BTreeMap<String, RunningController>,
-    /// Keys that were triggered before the app ran.
+    /// Keys that were triggered before the app ran. Invariant: at most [`TRIGGERS_WAITING_MAX`].
     waiting: BTreeSet<(String, ObjectKey)>,
 }
 
 struct RunningController {
     queue: WorkQueue<ObjectKey>,
     primaries: Arc<SharedStore>,
-    /// Keys that were enqueued before the first list, when it was unknown whether their objects
-    /// exist.
+    /// Keys that were enqueued before the first list, when it was unknown whether their objects exist. Invariant: at most
+    /// [`TRIGGERS_WAITING_MAX`].
     early: BTreeSet<ObjectKey>,
 }
 
@@ -95,6 +95,7 @@ impl RunningController {
                 return Err(Error::from(format!("{TRIGGERS_WAITING_MAX} keys wait for the first list of their kind")));
             }
             self.early.insert(key.clone());
+            debug_assert!(self.early.len() <= TRIGGERS_WAITING_MAX, "further keys are rejected");
         }
         handler::trigger(&self.queue, key.clone());
         Ok(())
@@ -138,6 +139,7 @@ impl Triggers {
         }
         if shared.waiting.len() < TRIGGERS_WAITING_MAX {
             shared.waiting.insert((name, key.object().clone()));
+            debug_assert!(shared.waiting.len() <= TRIGGERS_WAITING_MAX, "further keys are rejected");
         } else {
             return Err(Error::from(format!("{TRIGGERS_WAITING_MAX} keys wait for the app to be started")));
         }

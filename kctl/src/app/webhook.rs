@@ -57,7 +57,7 @@ pub(super) struct ServeOptions {
     /// configurations and CRDs. A Secret that something else fills is used and never written
     #[arg(long, value_name = "NAME", value_parser = names::secret, conflicts_with = "webhook_cert_dir")]
     webhook_secret: Option<String>,
-    /// The name of the Service, and of the webhook configurations; by default that of the app
+    /// The name of the Service, and of the webhook configurations; by default the name of the app
     #[arg(long, value_name = "NAME")]
     webhook_service: Option<String>,
     /// The URL at which the API server reaches the webhooks, such as `https://192.0.2.1:9443`; by default the address
@@ -98,7 +98,7 @@ fn not_started(error: ServerError) -> Error {
     Error::from(format!("--webhook-bind-address={address}: {problem}"))
 }
 
-/// File with the namespace of a Pod, beside the token of its `ServiceAccount`.
+/// File with the namespace of a Pod, next to its `ServiceAccount` token.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 impl ServeOptions {
@@ -123,9 +123,9 @@ impl ServeOptions {
         Ok(())
     }
 
-    /// Returns the hosts by which API servers call a server on this address, as far as the options name them.
+    /// Returns the hosts under which API servers call a server on this address, as far as the options name them.
     ///
-    /// `namespace` is that of the Pod, if the program runs in a cluster.
+    /// `namespace` is the Pod's namespace, if the program runs in a cluster.
     fn called_hosts(&self, address: SocketAddr, namespace: Option<&str>) -> Vec<String> {
         if let Some(url) = &self.webhook_url {
             return host_of(url).into_iter().collect();
@@ -241,8 +241,8 @@ impl Serving {
         self.functions.wait_until_idle().await
     }
 
-    /// Serves beside a manager, and ends after it: the last writes of its workers may need the
-    /// app's own conversions and admission functions.
+    /// Serves concurrently with a manager and ends after it: the last writes of its workers may need the app's own
+    /// conversions and admission functions.
     pub(super) async fn serve_beside(
         self,
         manager: impl Future<Output = Result<()>>,
@@ -334,7 +334,7 @@ impl App {
         }))
     }
 
-    /// Returns the certificate of the server: that of a folder or a Secret, or else a self-signed one.
+    /// Returns the certificate of the server: from a folder or a Secret, or else self-signed.
     fn certificate(&self, options: &ServeOptions, address: SocketAddr, served: &Arc<Served>) -> Result<Certificate> {
         Ok(match (&options.webhook_cert_dir, &options.webhook_secret, &options.persist_in) {
             (Some(folder), _, _) => Certificate::in_folder(folder),
@@ -346,7 +346,7 @@ impl App {
         })
     }
 
-    /// Returns all routes. Their metrics are added to those of the app.
+    /// Returns all routes. Their metrics are added to the app's metrics.
     fn routes(&mut self) -> Result<(Routes, Functions)> {
         let (mut all, mut functions) = (Routes::default(), Functions::default());
         #[cfg(feature = "karmada")]
@@ -456,7 +456,7 @@ fn host_of(url: &str) -> Option<String> {
     url.host().map(|host| host.trim_matches(['[', ']']).to_owned())
 }
 
-/// Returns the address by which the same machine calls a server.
+/// Returns the address for callers on the same machine: loopback if the server listens on all addresses.
 ///
 /// `0.0.0.0` and `[::]` are every address of the machine. No certificate is valid for them, so it is a loopback address then.
 fn loopback_if_unspecified(address: SocketAddr) -> SocketAddr {

@@ -28,8 +28,8 @@ pub(super) struct WebhookFunctions {
     /// The CRDs of the kinds that are converted, cached at first use: deriving them takes
     /// noticeable time.
     converted: OnceLock<Vec<Value>>,
-    /// The address and authority by which the embedded API server reaches the functions; `None`
-    /// calls them within the process.
+    /// The address and authority that the embedded API server uses to call the functions; `None` calls them within the
+    /// process.
     #[cfg(feature = "testing")]
     pub(super) reached: Option<(ClientConfig, Option<String>)>,
 }
@@ -42,7 +42,7 @@ impl WebhookFunctions {
     /// Returns the kinds that only these functions know.
     pub(super) fn kinds(&self) -> Vec<KindSpec> {
         let spec = |location: String, kind: &GroupVersionKind, Definition { crd, schema }: Definition| {
-            Some(KindSpec { location, kind: kind.clone(), crd: crd?, schema })
+            Some(KindSpec::new(location, kind.clone(), crd?).with_schema(schema))
         };
         let admitted = self
             .admission
@@ -85,7 +85,7 @@ impl App {
     /// Adds functions between versions of a kind: one with `#[conversion]`, or a tuple of such.
     ///
     /// From each version of the kind there must be a path to each other one, directly or over
-    /// others. The versions are those of [`App::kind`], controllers, and the functions themselves.
+    /// others. The versions come from [`App::kind`], from controllers, and from the functions themselves.
     ///
     /// ```
     /// use kctl::prelude::*;
@@ -269,7 +269,7 @@ mod embedded {
     use super::{App, Metrics, Result};
     use crate::app::files::{self, FromFile};
 
-    /// The host by which API servers in this process reach the functions.
+    /// The host that API servers in this process use to call the functions.
     const HOST: &str = "webhooks.kctl.internal";
 
     impl App {

@@ -39,10 +39,10 @@ pub(crate) fn user_of(app: &App) -> User {
     User::service_account("default", &app.name)
 }
 
-/// Returns the clock of a process: that of a server, but no two calls return the same time.
+/// Returns the clock of a process: the server's clock, except that no two calls return the same time.
 ///
-/// Requests take no simulated time. With a clock that stands still, the second reconcile would write the same time as
-/// the first, and a hot loop that a cluster shows would end here. The first call at a moment returns its time.
+/// Requests take no simulated time. With a clock that does not advance, the second reconcile would write the same time
+/// as the first. Then a hot loop that a cluster shows would end here. The first call at a moment returns its time.
 pub(crate) fn process_clock(server: ApiServer) -> impl Fn() -> Timestamp + Send + Sync {
     increasing(move || server.now())
 }
@@ -85,7 +85,7 @@ async fn run_until_hot(manager: Manager, hot_loops: HotLoops) {
     }
 }
 
-/// A cluster beside the one that the app is started against.
+/// A cluster in addition to the one that the app is started against.
 pub(crate) struct OtherCluster {
     pub(crate) name: String,
     /// A client with all permissions.
@@ -105,7 +105,7 @@ pub(crate) struct World {
     pub(crate) view: View,
     /// Requests that the app's role did not allow, on each cluster.
     pub(crate) rejections: Vec<Rejections>,
-    /// Detects reconciles that repeat while simulated time stands still.
+    /// Detects reconciles that repeat while simulated time does not advance.
     hot_loops: HotLoops,
     reconciles: Reconciles,
     _tasks: JoinSet<()>,

@@ -23,11 +23,12 @@ const REQUEST: &str = "HTTP";
 const CONFIGS: &str = "kube_client::config";
 /// Maximum number of requests that a report names.
 const SEEN_MAX: usize = 20;
-/// Span id that stands for a span which the previous subscriber does not want.
+/// Span id of all spans that the previous subscriber does not record.
 const UNWANTED: u64 = u64::MAX;
 
 /// Requests of other clients on this thread, recorded as long as the value lives.
 pub(super) struct Bypasses {
+    /// Lines about the requests, each once. Invariant: at most [`SEEN_MAX`].
     seen: Arc<Mutex<Vec<String>>>,
     _watched: DefaultGuard,
 }
@@ -69,6 +70,7 @@ impl BypassSubscriber {
         if seen.len() < SEEN_MAX && !seen.contains(&what) {
             seen.push(what);
         }
+        debug_assert!(seen.len() <= SEEN_MAX, "a report names no more");
     }
 }
 

@@ -13,11 +13,11 @@ use tower::{BoxError, service_fn};
 use super::cleanup;
 
 /// Maximum number of objects that are recorded on a server. A scenario that creates more ends with
-/// an error, because the later ones stay in the cluster.
+/// an error, because the later ones would remain in the cluster.
 const CREATED_MAX: usize = 10_000;
 /// Wait between two checks whether a deleted object is gone.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// Wait for each further object once one has stayed: a cluster that removes none would hold up the end for long.
+/// Wait for each further object after one was not removed: a cluster that removes nothing would delay the end for long.
 const TIMEOUT_AFTER_STUCK_OBJECT: Duration = Duration::from_secs(1);
 
 /// The paths of objects that some clients created, oldest first. Clones share one record.
@@ -27,7 +27,7 @@ pub(super) struct CreatedObjects(Arc<Record>);
 /// The record that the clones share.
 #[derive(Default)]
 struct Record {
-    /// Paths of the objects, at most [`CREATED_MAX`].
+    /// Paths of the objects, oldest first. Invariant: at most [`CREATED_MAX`].
     paths: Mutex<Vec<String>>,
     /// Read-locked by each write that is in flight. [`CreatedObjects::remove`] takes the write lock, so it
     /// misses none of them.
@@ -68,6 +68,7 @@ impl CreatedObjects {
             if made.len() < CREATED_MAX {
                 made.push(if posts { format!("{path}/{name}") } else { path });
             }
+            debug_assert!(made.len() <= CREATED_MAX, "`remove` reports a full record");
         }
         Ok(Response::from_parts(head, Body::from(bytes)))
     }
@@ -76,7 +77,7 @@ impl CreatedObjects {
     /// gone. Finalizers are removed. After an error the other objects are deleted as well.
     ///
     /// # Errors
-    /// An object stays, may not be deleted, or more than [`CREATED_MAX`] were created.
+    /// An object is not removed, may not be deleted, or more than [`CREATED_MAX`] were created.
     pub(super) async fn remove(&self, client: &Client, within: Duration) -> Result<()> {
         let _nothing_in_flight = self.0.in_flight.write().await;
         let made = std::mem::take(&mut *self.0.paths.lock());

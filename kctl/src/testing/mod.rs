@@ -15,18 +15,18 @@
 //!
 //! The embedded API server stores, validates, defaults and serves watches like `kube-apiserver`, and
 //! also runs the garbage collector and a simulated kubelet. It does not run images: a Pod becomes
-//! ready because the simulated kubelet says so. The workload controllers, such as that of
-//! Deployments, run only after `TestServer::simulate_workloads`.
+//! ready because the simulated kubelet says so. The workload controllers, such as the Deployment controller, run only
+//! after `TestServer::simulate_workloads`.
 //!
-//! Kubelet and workload controllers need the feature `dev`. With the feature `testing` alone Pods stay
-//! `Pending` and Deployments are only stored; a controller of custom resources compiles less that way.
+//! Kubelet and workload controllers need the feature `dev`. With the feature `testing` alone Pods remain `Pending` and
+//! Deployments are only stored; a controller of custom resources compiles less that way.
 //!
 //! # Time
 //!
-//! Time in these tests is Tokio's. Under `#[tokio::test(start_paused = true)]` it stands still
-//! while a task can run and jumps to the next timer when none can. A backoff of ten minutes takes
-//! no real time, and the order of events is the same in each run. `SystemTime::now()` still
-//! returns the real time; use [`Context::now`](crate::reconcile::Context::now).
+//! Time in these tests is Tokio's. Under `#[tokio::test(start_paused = true)]` it does not advance while a task can run
+//! and jumps to the next timer when none can. A backoff of ten minutes takes no real time, and the order of events is
+//! the same in each run. `SystemTime::now()` still returns the real time; use
+//! [`Context::now`](crate::reconcile::Context::now).
 //!
 //! # Example
 //!
@@ -89,10 +89,9 @@ use crate::{
 
 /// An app that runs on an embedded API server, for tests.
 ///
-/// A test acts as a user: it creates objects with [`client`](Self::client), waits with
-/// [`idle`](Self::idle) until the controllers have nothing left to do, and reads what they made. No
-/// sleeps and no polling are needed. The app runs under its generated role, so a missing permission
-/// fails here as it would in a cluster.
+/// A test acts as a user. It creates objects with [`client`](Self::client), waits with [`idle`](Self::idle) until the
+/// controllers have nothing left to do, and reads what they made. No sleeps and no polling are needed. The app runs
+/// under its generated role, so a missing permission fails here as it would in a cluster.
 ///
 /// Under `#[tokio::test(start_paused = true)]` time is simulated: waits, backoffs and Pod starts
 /// take no real time. Dropping the value stops the app and the server.

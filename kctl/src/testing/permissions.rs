@@ -66,14 +66,14 @@ macro_rules! permissions_test {
         }
     };
     (@owns $controller:ty, $kind:ty) => {
-        $crate::permissions_test!(@verbs <$controller as $crate::reconcile::Declares<$kind>>::Verbs, $controller, $kind)
+        $crate::permissions_test!(@verbs <$controller as $crate::reconcile::bounds::Declares<$kind>>::Verbs, $controller, $kind)
     };
     (@uses $controller:ty, $kind:ty) => {
         $crate::permissions_test!(@verbs <$controller as $crate::reconcile::Writes<$kind>>::Verbs, $controller, $kind)
     };
     (@uses ($cluster:ty) $controller:ty, $kind:ty) => {
         $crate::testing::AllowedVerb::on::<$cluster>($crate::permissions_test!(
-            @verbs <$controller as $crate::reconcile::WritesOn<$cluster, $kind>>::Verbs, $controller, $kind))
+            @verbs <$controller as $crate::reconcile::bounds::WritesOn<$cluster, $kind>>::Verbs, $controller, $kind))
     };
     (@live $controller:ty, $kind:ty) => {
         ::std::vec![$crate::testing::AllowedVerb::live::<$controller, $kind>()]

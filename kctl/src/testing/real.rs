@@ -61,7 +61,7 @@ struct Footprint {
 
 impl RealServer {
     /// Installs the CRDs and the role on a server, in a new namespace, and waits until the server
-    /// enforces them. After an error the namespace and the role are deleted; CRDs stay.
+    /// enforces them. After an error the namespace and the role are deleted; CRDs are kept.
     pub(super) async fn prepare(
         bare: Client,
         app: &App,
@@ -128,7 +128,7 @@ impl Footprint {
         Ok(own)
     }
 
-    /// Deletes everything, and attempts each deletion although another one has failed.
+    /// Deletes everything, and attempts each deletion even if another failed.
     async fn remove(self) -> Result<()> {
         let Self { bare, created, name } = self;
         let whole = DeleteParams::default();

@@ -21,7 +21,12 @@ use kctl_runtime::{
 };
 use kube::Config;
 
-use super::{Trial, bypass::Bypasses, cleanup, trial::WatchedNamespaces};
+use super::{
+    Trial,
+    bypass::Bypasses,
+    cleanup,
+    trial::{WatchedNamespaces, role_without},
+};
 use crate::{
     App,
     app::{Permissions, names_a_file},
@@ -154,7 +159,7 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
         let mut rest = role.clone();
         rest.insert(
             part.cluster.clone(),
-            without(&part.permission, parts.get(&part.cluster).map_or(&[], Vec::as_slice)),
+            role_without(&part.permission, parts.get(&part.cluster).map_or(&[], Vec::as_slice)),
         );
         let trial = Trial::start_embedded(&app(), &rest).await?;
         check_part(&trial, &scenario, part, &mut superfluous).await?;
@@ -170,8 +175,8 @@ pub async fn check_role(app: impl Fn() -> App, scenario: impl AsyncFn(&Trial) ->
 ///
 /// The kubeconfig is found as `kubectl` finds it. Use an API server that may be written to. Each run
 /// installs the app's CRDs, a `ClusterRole` and a `ClusterRoleBinding`, and removes the objects, the role
-/// and the namespace at its end. CRDs stay. An API server with etcd suffices, as envtest starts it: Pods
-/// are run by a simulated kubelet.
+/// and the namespace at its end. CRDs are kept. An API server with etcd suffices, as envtest starts it: Pods are run by
+/// a simulated kubelet.
 ///
 /// # Errors
 /// As [`check_role`], and if the user of the kubeconfig is not an administrator.
@@ -222,18 +227,6 @@ async fn check_on_clusters(
     report(&superfluous, unused)
 }
 
-/// Returns the role without one permission.
-///
-/// The role merges permissions: a larger one, such as one for all namespaces, hides smaller ones.
-/// `parts` has all that the declarations ask for, so removing the larger one brings the smaller
-/// ones back.
-pub(super) fn without(permission: &Permission, parts: &[Permission]) -> Vec<Permission> {
-    let is_same_permission = |other: &&Permission| {
-        other.scope == permission.scope && other.target == permission.target && other.verb == permission.verb
-    };
-    parts.iter().filter(|other| !is_same_permission(other)).cloned().collect()
-}
-
 /// A permission of the role on a cluster, which one run leaves out.
 struct Part {
     /// Empty for the cluster that the app is started against.
@@ -276,8 +269,8 @@ async fn run(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Re
     })
 }
 
-/// Runs a scenario under the whole role. It ends at the first 403, since a scenario that waits for
-/// the rejected write would wait in vain.
+/// Runs a scenario under the whole role. It ends at the first 403, because a scenario that waits for the rejected write
+/// would never end.
 async fn run_under_full_role(trial: &Trial, scenario: &impl AsyncFn(&Trial) -> Result<()>) -> Result<()> {
     tokio::select! {
         biased;

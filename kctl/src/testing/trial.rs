@@ -32,6 +32,18 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 /// app wrote it.
 const IDLE_POLLS: u32 = 20;
 
+/// Returns the role without one permission.
+///
+/// The role merges permissions: a larger one, such as one for all namespaces, hides smaller ones.
+/// `parts` has all that the declarations ask for, so removing the larger one brings the smaller
+/// ones back.
+pub(super) fn role_without(permission: &Permission, parts: &[Permission]) -> Vec<Permission> {
+    let is_same_permission = |other: &&Permission| {
+        other.scope == permission.scope && other.target == permission.target && other.verb == permission.verb
+    };
+    parts.iter().filter(|other| !is_same_permission(other)).cloned().collect()
+}
+
 /// An app that runs under a role: the argument of a scenario of [`check_role`](super::check_role).
 ///
 /// The scenario acts as a user of the cluster. It creates and changes objects with
@@ -78,7 +90,7 @@ enum Server {
     Real(Box<RealServers>),
 }
 
-/// A manager in this process that talks to API servers elsewhere, and the simulations beside it.
+/// A manager in this process that talks to API servers elsewhere, and the simulations that run with it.
 struct RealServers {
     view: View,
     /// The first one is the cluster that the app is started against.
@@ -125,7 +137,7 @@ impl Trial {
         let mut role = app.permissions();
         if let Some((cluster, index)) = without {
             let parts = app.all_permissions().remove(cluster).unwrap_or_default();
-            let rest = super::role::without(&role[cluster][index], &parts);
+            let rest = role_without(&role[cluster][index], &parts);
             role.insert(cluster.into(), rest);
         }
         let mut clients = vec![(String::new(), connection::client(config.clone())?)];
@@ -273,7 +285,7 @@ impl RealServers {
     }
 
     /// Returns `true` if the caches and the simulations have seen all changes and have no pending
-    /// work. Pending work is checked again after each request, because it may arrive meanwhile.
+    /// work. Pending work is checked again after each request, because it may arrive during the request.
     async fn is_still(&self) -> bool {
         self.is_current().await && self.is_quiet() && self.is_settled().await && self.is_quiet()
     }

@@ -9,7 +9,7 @@ use kctl::{
     prelude::*,
     spec::ControllerSpec,
 };
-use kctl_runtime::manifest::{KindSpec, user_roles};
+use kctl_runtime::manifest::{KindSpec, ManagerOptions, manager_rbac, user_roles};
 
 #[resource(group = "x.io", version = "v1", kind = "Box", namespaced, status = "BoxStatus")]
 struct BoxSpec {}
@@ -277,8 +277,8 @@ fn generated_rules_have_comments_and_roles_have_labels() {
     let mut options = options();
     options.labels = labels;
     let mut manifests = user_roles(&kinds::<custom>(), &options).unwrap();
-    let manager = kctl::manifest::ManagerOptions::default().with_leader_election().with_metrics();
-    manifests.extend(kctl::manifest::manager_rbac(&options, manager).unwrap());
+    let manager = ManagerOptions::default().with_leader_election().with_metrics();
+    manifests.extend(manager_rbac(&options, manager).unwrap());
     let roles: Vec<_> = manifests.iter().filter(|manifest| manifest.object["rules"].is_array()).collect();
     assert_eq!(roles.len(), 5);
     for Manifest { file, object, yaml, .. } in roles {

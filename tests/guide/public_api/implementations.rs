@@ -22,7 +22,7 @@ pub(super) fn is_implementation(line: &str) -> bool {
 }
 
 impl Crate {
-    /// Writes the implementations, each at the shortest public path of its type.
+    /// Writes the implementations, each at the shortest public path of its type, and records the crates that they name.
     pub(super) fn write_implementations(&self, out: &mut BTreeSet<String>) {
         for (module, found) in &self.modules {
             for item in &found.items {
@@ -33,6 +33,7 @@ impl Crate {
                 let (shown, of_type) = (&public[&at], &self.modules[&at.0].cfgs);
                 let module_cfgs: String =
                     found.cfgs.iter().filter(|cfg| !of_type.contains(cfg)).map(String::as_str).collect();
+                self.record_links(module, shown, &paths_of(block, implemented));
                 let written = implementation_head(block, implemented);
                 out.insert(format!("{shown}: {module_cfgs}{own}{written}"));
             }
@@ -56,6 +57,20 @@ impl Crate {
         let type_definition = subject(&block.self_ty).and_then(|path| defined(&segments(path)));
         type_definition.or_else(|| defined(&segments(implemented))).or_else(|| named.into_iter().next())
     }
+}
+
+/// Returns the paths in the head of an implementation and in its associated types.
+fn paths_of(block: &ItemImpl, implemented: &Path) -> Paths {
+    let mut paths = Paths::default();
+    paths.visit_path(implemented);
+    paths.visit_type(&block.self_ty);
+    paths.visit_generics(&block.generics);
+    for item in &block.items {
+        if let ImplItem::Type(item) = item {
+            paths.visit_type(&item.ty);
+        }
+    }
+    paths
 }
 
 fn segments(path: &Path) -> Vec<String> {
@@ -130,6 +145,22 @@ fn implementations_of_public_items_are_recorded() {
         "shapes::Point: impl<'a> IntoIterator for &'a Point { type Item = u8; type IntoIter = IntoIter<u8>; }",
     ];
     assert_eq!(record_implementations(SOURCE), expected);
+}
+
+#[test]
+fn foreign_traits_of_implementations_are_recorded() {
+    let krate = Crate::of_source(
+        "
+        use http_body::Body;
+        pub struct Point;
+        impl<B: Body> tower::Service<B> for Point where B::Error: std::error::Error { type Response = jiff::Timestamp; }
+        ",
+    );
+    krate.write_module(&Vec::new(), "shapes", &mut BTreeSet::new(), &mut BTreeSet::new());
+    krate.write_implementations(&mut BTreeSet::new());
+    let links = krate.links.into_inner();
+    let found: Vec<_> = links["shapes::Point"].iter().map(String::as_str).collect();
+    assert_eq!(found, ["http_body::Body", "jiff::Timestamp", "tower::Service"]);
 }
 
 #[test]

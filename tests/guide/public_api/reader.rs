@@ -34,6 +34,8 @@ pub(super) struct Crate {
     pub(super) modules: BTreeMap<ModulePath, Module>,
     /// Crates that public signatures name, with the items that name them.
     pub(super) foreign: RefCell<BTreeMap<String, BTreeSet<String>>>,
+    /// Paths of other crates that public items name, by item: in signatures, re-exports and trait implementations.
+    pub(super) links: RefCell<BTreeMap<String, BTreeSet<String>>>,
     /// Public enums, structs with only public fields, and variants of errors, that lack `#[non_exhaustive]`.
     pub(super) exhaustive: RefCell<BTreeSet<String>>,
     /// The shortest public path of each public type and trait.
@@ -149,8 +151,8 @@ impl Crate {
     }
 
     fn of_modules(modules: BTreeMap<ModulePath, Module>) -> Self {
-        let (foreign, exhaustive, public) = (RefCell::default(), RefCell::default(), RefCell::default());
-        Self { modules, foreign, exhaustive, public }
+        let (exhaustive, public) = (RefCell::default(), RefCell::default());
+        Self { modules, foreign: RefCell::default(), links: RefCell::default(), exhaustive, public }
     }
 
     /// Records the path of a public type or trait, if it is shorter than those that were found before.
@@ -166,18 +168,35 @@ impl Crate {
     fn record_foreign(&self, module: &ModulePath, shown: &str, visit: impl FnOnce(&mut Paths)) {
         let mut paths = Paths::default();
         visit(&mut paths);
-        for path in paths.0 {
-            let is_module = |name: &String| self.modules.contains_key(&[module.clone(), vec![name.clone()]].concat());
-            let first = match self.modules[module].imports.get(&path[0]) {
-                Some(imported) => imported[0].clone(),
-                // A name of this module or of the prelude, or an associated type of a generic parameter.
-                None if path.len() == 1 || path[0].starts_with(char::is_uppercase) => continue,
-                None => path[0].clone(),
-            };
-            if !["crate", "self", "super", "std", "core", "alloc"].contains(&first.as_str()) && !is_module(&first) {
-                self.foreign.borrow_mut().entry(first).or_default().insert(shown.to_owned());
-            }
+        for path in paths.0.iter().filter_map(|path| self.foreign_path(module, path)) {
+            self.foreign.borrow_mut().entry(path[0].clone()).or_default().insert(shown.to_owned());
+            self.record_link(shown, &path);
         }
+    }
+
+    /// Records that a public item names a path of another crate.
+    fn record_link(&self, shown: &str, path: &[String]) {
+        self.links.borrow_mut().entry(shown.to_owned()).or_default().insert(path.join("::"));
+    }
+
+    /// Records the paths of other crates that a trait implementation of a public item names.
+    pub(super) fn record_links(&self, module: &ModulePath, shown: &str, paths: &Paths) {
+        for path in paths.0.iter().filter_map(|path| self.foreign_path(module, path)) {
+            self.record_link(shown, &path);
+        }
+    }
+
+    /// Returns the full path of a name in a module if it is of another crate than this one and the standard library.
+    fn foreign_path(&self, module: &ModulePath, path: &[String]) -> Option<Vec<String>> {
+        let is_module = |name: &String| self.modules.contains_key(&[module.clone(), vec![name.clone()]].concat());
+        let full = match self.modules[module].imports.get(&path[0]) {
+            Some(imported) => [&imported[..], &path[1..]].concat(),
+            // A name of this module or of the prelude, or an associated type of a generic parameter.
+            None if path.len() == 1 || path[0].starts_with(char::is_uppercase) => return None,
+            None => path.to_vec(),
+        };
+        let is_known = ["crate", "self", "super", "std", "core", "alloc"].contains(&full[0].as_str());
+        (!is_known && !is_module(&full[0])).then_some(full)
     }
 
     fn record_exhaustive(&self, shown: &str, prefix: &str) {
@@ -321,6 +340,7 @@ impl Crate {
         }
         let Some(target) = self.resolve(from, path) else {
             self.foreign.borrow_mut().entry(path[0].clone()).or_default().insert(format!("{shown}::{name}"));
+            self.record_link(&format!("{shown}::{name}"), path);
             out.insert(format!("{shown}::{name}: {prefix}use {}", path.join("::")));
             return;
         };

@@ -14,10 +14,13 @@ use kctl::{
         config::{Config, KubeConfigOptions, Kubeconfig},
     },
     manager::lease::ElectionConfig,
-    manifest::{ManagerOptions, RbacOptions},
+    manifest::RbacOptions,
     prelude::*,
 };
-use kctl_runtime::manager::metrics::RequestCounter;
+use kctl_runtime::{
+    manager::metrics::RequestCounter,
+    manifest::{self, ManagerOptions},
+};
 use kctl_webhook::server::{Server, ServerOptions};
 
 use super::{Folder, program, run_and_read, start_server};
@@ -144,7 +147,7 @@ impl Scraped {
 fn monitoring(folder: &Folder) -> [PathBuf; 2] {
     let names = RbacOptions::new("scraped", "default");
     let manifests =
-        kctl::manifest::monitoring(&names, ManagerOptions::default().with_leader_election().with_metrics()).unwrap();
+        manifest::monitoring(&names, ManagerOptions::default().with_leader_election().with_metrics()).unwrap();
     let of = |kind: &str| &manifests.iter().find(|manifest| manifest.object["kind"] == kind).unwrap().object;
     let files = [folder.0.join("rules.yaml"), folder.0.join("dashboard.json")];
     std::fs::write(&files[0], of("PrometheusRule")["spec"].to_string()).unwrap();

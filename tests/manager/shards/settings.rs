@@ -69,8 +69,7 @@ async fn replica_with_another_number_of_slots_is_rejected() {
     let b = world.start_by("b", other).await;
     advance_seconds(60).await;
     assert_eq!((a.n_owned(), b.n_owned()), (8, 0));
-    let text =
-        "other replicas run as `shards-8-by-object` and this one as `shards-4-by-object`: use the same --shards in all";
+    let text = "other replicas run as `shards-8-by-object-v2` and this one as `shards-4-by-object-v2`: use the same --shards in all";
     assert_eq!(b.ready().unwrap_err(), text);
     assert_eq!((a.metric("kctl_slots_rejected"), b.metric("kctl_slots_rejected")), (0, 1));
     let view = b.view.shards().unwrap();
@@ -96,7 +95,7 @@ async fn replica_with_other_namespaces_is_rejected() {
     advance_seconds(60).await;
     assert_eq!((a.n_owned() + b.n_owned(), c.n_owned()), (8, 0));
     let rejected = c.ready().unwrap_err();
-    let text = "other replicas run as `shards-8-by-object-in-default` and this one as `shards-8-by-object`: use the same \
+    let text = "other replicas run as `shards-8-by-object-v2-in-default` and this one as `shards-8-by-object-v2`: use the same \
                 --namespace in all";
     assert_eq!(rejected, text);
     let reason = |key: &str| a.view.shards().unwrap().explain(&key.parse().unwrap()).reason;

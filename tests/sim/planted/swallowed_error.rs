@@ -36,7 +36,7 @@ impl Reconcile for Twin {
 /// Creates or updates the Secret of a site to its version.
 async fn bring<C, A>(site: &Site, secrets: &Owned<C, Secret, A>) -> Result<()>
 where
-    A: kctl::reconcile::MayCreate<C, Secret> + kctl::reconcile::MayUpdate<C, Secret>,
+    A: kctl::reconcile::bounds::MayCreate<C, Secret> + kctl::reconcile::bounds::MayUpdate<C, Secret>,
 {
     let wanted = site.spec.version.to_string();
     match secrets.iter().next() {

@@ -71,6 +71,13 @@ async fn foreign_fields_stay_and_changed_fields_are_reverted() {
     there.patch("web-settings", &PatchParams::default(), &drift).await.unwrap();
     let greeting = async || there.get("web-settings").await.unwrap().data.unwrap()["greeting"].clone();
     fleet.until("it is set back", async || greeting().await == "hello").await;
+    let labels = async || there.get("web-settings").await.unwrap().labels().clone();
+    assert_eq!(labels().await.get("own").map(String::as_str), Some("label"));
+    fleet.patch::<ConfigMap>("web-settings", json!({ "metadata": { "labels": { "new": "yes" } } })).await;
+    fleet.until("a new label follows", async || labels().await.contains_key("new")).await;
+    fleet.patch::<ConfigMap>("web-settings", json!({ "metadata": { "labels": { "new": null } } })).await;
+    fleet.until("a removed label as well", async || !labels().await.contains_key("new")).await;
+    assert_eq!(labels().await.get("own").map(String::as_str), Some("label"));
     let delete = kctl::kube::api::DeleteParams::default();
     there.delete("web-settings", &delete).await.unwrap();
     fleet.until("it is made again", async || there.get_opt("web-settings").await.unwrap().is_some()).await;

@@ -13,8 +13,8 @@ const SHORT_LEN_MAX: usize = 64;
 
 /// One element of a field path, kept in its `FieldsV1` form: `f:name`, `k:{"name":"a"}`, `v:"a"` or `i:0`. Keys are
 /// sorted and integers have no fraction, so that equal elements have equal strings. The string is shared (`Arc`): most
-/// elements survive when sets are merged and subtracted. The order of elements is that of these strings, which sorts
-/// the entries of a set and the JSON of `managedFields`.
+/// elements survive when sets are merged and subtracted. Elements are ordered by these strings, which sorts the entries
+/// of a set and the JSON of `managedFields`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct PathElement(Arc<str>);
 
@@ -149,7 +149,7 @@ fn write(text: &mut Vec<u8>, value: &(impl serde::Serialize + ?Sized)) {
 }
 
 /// Returns equal numbers as the same number: an integer if it has no fraction. Beyond 9e15 a float no longer
-/// distinguishes neighbouring integers, so it stays a float.
+/// distinguishes neighbouring integers, so it remains a float.
 fn canonical(value: &Value) -> Cow<'_, Value> {
     match value.as_f64() {
         #[expect(clippy::cast_possible_truncation, reason = "the bound is checked")]

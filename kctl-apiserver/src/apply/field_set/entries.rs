@@ -40,7 +40,7 @@ impl Entry {
     }
 }
 
-/// Shared, because sets are copied and combined often and most of their parts stay the same.
+/// Shared, because sets are copied and combined often and most of their parts are unchanged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Entries(Option<Arc<Vec<Entry>>>);
 

@@ -118,7 +118,7 @@ impl FieldSet {
         self.entries.iter().filter(|entry| !entry.below.is_empty()).map(|entry| (&entry.element, &entry.below))
     }
 
-    /// Iterates over the entries of this set, with those of the other set for the same elements.
+    /// Iterates over the entries of this set, with the other set's entries for the same elements.
     fn zip_entries<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = (&'a Entry, Option<&'a Entry>)> {
         let mut rest = &*other.entries;
         self.entries.iter().map(move |entry| {

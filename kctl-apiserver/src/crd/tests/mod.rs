@@ -1,4 +1,4 @@
-//! Results of kube-apiserver 1.36 for values of a field `spec.f` and for CRDs.
+//! Results of kube-apiserver for values of a field `spec.f` and for CRDs.
 
 use std::collections::BTreeSet;
 
@@ -45,7 +45,7 @@ fn with_field(field: &Value) -> Value {
 }
 
 /// Compares the errors of each line of `schemas.json`: a scenario, a schema and its errors. The schema is the root
-/// schema of the version (`schema`), or that of its field `spec.f` (`field`); `~` stands for its path.
+/// schema of the version (`schema`), or the schema of its field `spec.f` (`field`); `~` is replaced by its path.
 #[test]
 fn schemas_have_the_errors_of_kube_apiserver() {
     let cases: Vec<(&str, &str, Value, Vec<&str>)> = serde_json::from_str(include_str!("schemas.json")).unwrap();

@@ -62,8 +62,8 @@ pub(crate) fn admission_policy_binding(object: &mut Value) {
 
 /// Fills in the defaults of a `MatchResources`, if the field holds one.
 ///
-/// They are those of a webhook: `matchPolicy: Equivalent`, selectors that select everything, and
-/// `scope: *` for each rule of `resourceRules` and `excludeResourceRules`.
+/// They are the same as for a webhook: `matchPolicy: Equivalent`, selectors that select everything, and `scope: *` for
+/// each rule of `resourceRules` and `excludeResourceRules`.
 fn constraints(spec: &mut Value, field: &str) {
     let Some(constraints) = spec.get_mut(field).filter(|constraints| constraints.is_object()) else { return };
     add(constraints, "matchPolicy", "Equivalent");

@@ -20,7 +20,7 @@ use crate::{
     validation::selector,
 };
 
-/// The type of `variables`, whose fields are those of the policy.
+/// The type of `variables`, whose fields are the variables of the policy.
 const COMPOSED: &str = "kubernetes.variables";
 /// Maximum depth of a variable's type; variables with deeper types are `dyn`. Each variable may nest the previous one,
 /// and types are compared part by part.
@@ -68,8 +68,8 @@ fn validate_common_fields(spec: &Field<'_>) -> Environment {
     declare_variables(&spec.at("variables"), environment.with_object("variables", COMPOSED))
 }
 
-/// Validates `spec.variables`, each of which may use those before it. Returns the environment with all of them. A name
-/// is a CEL identifier, which is not a reserved word. The type of a variable is that of its expression. It is `dyn` if
+/// Validates `spec.variables`, where each variable may use the previous ones. Returns the environment with all of them.
+/// A name is a CEL identifier, which is not a reserved word. A variable has the type of its expression. It is `dyn` if
 /// the expression does not compile, so that one mistake is reported once, and beyond `TYPE_DEPTH_MAX`.
 fn declare_variables(variables: &Field<'_>, mut environment: Environment) -> Environment {
     for variable in variables.items() {

@@ -31,7 +31,7 @@ pub(crate) fn parameter_kind(object: &Value) -> String {
 /// | `spec.paramRef` | cell |
 /// |---|---|
 /// | absent | `<unset>` |
-/// | by name | `namespace/name`; `*/name` if the namespace is that of each request |
+/// | by name | `namespace/name`; `*/name` if the namespace is the one of each request |
 /// | by selector | the selector as Go prints it |
 fn parameter(object: &Value) -> String {
     let parameter = value_at(object, "/spec/paramRef");

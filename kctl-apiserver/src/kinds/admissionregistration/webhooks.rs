@@ -142,7 +142,7 @@ pub(crate) fn expression_rule(field: &Field<'_>, environment: &Environment, want
 }
 
 /// Reports an expression that does not compile or does not return one of the `wanted` types. An expression that
-/// compiles but of which no program can be made, such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
+/// compiles, but can't be turned into a program, such as `int('a') == 1`, is an `InternalError` as in kube-apiserver.
 pub(crate) fn check_compiles(field: &Field<'_>, expression: &str, environment: &Environment, wanted: &[&str]) {
     match problem(expression, environment, wanted) {
         Some(Problem::Invalid(why)) => field.invalid(why),

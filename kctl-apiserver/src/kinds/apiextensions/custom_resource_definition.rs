@@ -87,7 +87,11 @@ fn keep_stored_version(definition: &mut Value) {
     if let Some(name) = stored.map(|(_, version)| version["name"].clone())
         && let Some(status) = definition.get_mut("status").filter(|status| status.is_object())
     {
-        push_once(&mut status["storedVersions"], name);
+        push_once(&mut status["storedVersions"], name.clone());
+        debug_assert!(
+            entries(&status["storedVersions"]).any(|(_, version)| *version == name),
+            "new objects are stored in this version"
+        );
     }
 }
 

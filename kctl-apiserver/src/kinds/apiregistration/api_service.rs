@@ -1,6 +1,6 @@
 //! `APIService` of `apiregistration.k8s.io`: a group and version that another API server may serve.
 //!
-//! - The name is `<version>.<group>`, such as `v1beta1.metrics.k8s.io`; that of the core group is `v1.`.
+//! - The name is `<version>.<group>`, such as `v1beta1.metrics.k8s.io`; for the core group it is `v1.`.
 //! - Without `spec.service` the version is served locally. The embedded server forwards no requests: the paths of
 //!   another version return 503, and its condition `Available` is `False`.
 //!
@@ -86,7 +86,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     let wanted = format!("{}.{}", version.text(), group.text());
     let is_other = !name.is_empty() && name.text() != wanted;
     name.invalid_if(is_other, format_args!("must be `spec.version+\".\"+spec.group`: {wanted:?}"));
-    // Only version v1 may have the empty group, that of the core.
+    // Only version v1 may have the empty group, the core group.
     group.required_with_if(group.is_empty() && version.text() != "v1", "only version v1 may have the empty group");
     group.name_if_set(NameRule::Subdomain);
     version.name(NameRule::Label1035);
@@ -103,7 +103,7 @@ fn validate_number(number: &Field<'_>, most: i64) {
 
 /// Validates the Service that serves the version. Without one, kube-apiserver serves the version itself. A local
 /// version may not have TLS settings. A remote version needs name and namespace of the Service and a port, and either a
-/// `caBundle` or `insecureSkipTLSVerify`, not both: skipping the verification would ignore the bundle.
+/// `caBundle` or `insecureSkipTLSVerify`, not both. Skipping the verification would ignore the bundle.
 fn validate_service(spec: &Field<'_>) {
     let [service, bundle, skips] = ["service", "caBundle", "insecureSkipTLSVerify"].map(|name| spec.at(name));
     let is_skipped = *skips == true;

@@ -11,7 +11,7 @@ use crate::{
     defaulting::{add, fill, is_text, part, pod},
     field::Field,
     field_errors::{Errors, text},
-    kinds::apps::validation::{is_none, validate_restart_always},
+    kinds::apps::validation::is_none,
     registry::kind::{
         Cell, Defaults, Environment, Kind, ManagedFields, Metadata, NewStatus, OwnedState, Plugin, Requests, Strategy,
         TableColumns, Undecoded, Validation,
@@ -137,7 +137,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
     given.invalid_if(!given.is_null() && selector::is_empty(&given), "must not be empty");
     template.check(validation::pod::validate_template);
-    validate_restart_always(&template, "DaemonSet");
+    validation::pod::validate_restart_always(&template, "DaemonSet");
     spec.check_children(&["minReadySeconds", "revisionHistoryLimit"], Field::not_negative);
     update_strategy(&spec.at("updateStrategy"));
 }

@@ -60,7 +60,7 @@ const STATUS: Numbers = Numbers {
 /// Validates the spec (`ValidateDeploymentSpec` in `pkg/apis/apps/validation/validation.go`).
 ///
 /// Checks counts and seconds for negative values, selector and template, the strategy, and that
-/// `progressDeadlineSeconds` is greater than `minReadySeconds`. Errors are `FieldValueInvalid`, apart from those of
+/// `progressDeadlineSeconds` is greater than `minReadySeconds`. Errors are `FieldValueInvalid`, except for errors of
 /// selector, template and strategy.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);

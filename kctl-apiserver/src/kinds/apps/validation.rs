@@ -22,7 +22,7 @@ pub(crate) fn template_of_set(spec: &Field<'_>) {
     let template = spec.at("template");
     if selector_fits(spec, "deployment") {
         template.check(pod::validate_template);
-        validate_restart_always(&template, "ReplicaSet");
+        pod::validate_restart_always(&template, "ReplicaSet");
     }
 }
 
@@ -38,15 +38,4 @@ pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
         given.invalid("invalid label selector");
     }
     is_usable
-}
-
-/// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no
-/// `activeDeadlineSeconds` (`FieldValueForbidden`).
-///
-/// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
-/// again forever. `kind` is the name in the second message.
-pub(crate) fn validate_restart_always(template: &Field<'_>, kind: &str) {
-    let [policy, deadline] = ["restartPolicy", "activeDeadlineSeconds"].map(|name| template.at("spec").at(name));
-    policy.unsupported_if(!policy.is_empty() && *policy != "Always", &["Always"]);
-    deadline.forbidden_if(deadline.is_number(), format_args!("activeDeadlineSeconds in {kind} is not Supported"));
 }

@@ -1,6 +1,6 @@
 //! `LocalSubjectAccessReview` of `authorization.k8s.io`.
 //!
-//! It reports whether a user may perform an action in one namespace. The namespace in the path must be that of
+//! It reports whether a user may perform an action in one namespace. The namespace in the path must equal the one in
 //! `spec.resourceAttributes`, so that the permission to create these reviews can be granted per namespace.
 //!
 //! Upstream: `pkg/registry/authorization/localsubjectaccessreview/rest.go` and

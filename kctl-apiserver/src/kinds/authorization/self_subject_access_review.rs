@@ -1,6 +1,6 @@
 //! `SelfSubjectAccessReview` of `authorization.k8s.io`: returns whether the caller may perform an action.
 //!
-//! `kubectl auth can-i` creates one. The user is that of the request, so the spec has neither user nor groups.
+//! `kubectl auth can-i` creates one. The user is the caller, so the spec has neither user nor groups.
 //!
 //! Upstream: `pkg/registry/authorization/selfsubjectaccessreview/rest.go` and
 //! `pkg/apis/authorization/validation/validation.go`.

@@ -19,7 +19,7 @@ use crate::{
 /// | exactly one of `resourceAttributes` and `nonResourceAttributes` | all |
 /// | a user or a group | all but `SelfSubjectAccessReview` |
 /// | `metadata` empty, apart from managed fields | all |
-/// | namespace of the metadata equal to that of `resourceAttributes` | `LocalSubjectAccessReview` |
+/// | namespace of the metadata equal to the one of `resourceAttributes` | `LocalSubjectAccessReview` |
 /// | no `nonResourceAttributes` | `LocalSubjectAccessReview` |
 pub(crate) fn errors(kind: Review, review: &Value) -> Errors {
     Errors::collect(|errors| validate(kind, &Field::new(review, "", errors)))

@@ -37,7 +37,7 @@ const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 /// The annotation with `status.conditions`.
 const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// All annotations that represent fields, including those of removed versions. Clients of version 2 cannot use these
+/// All annotations that represent fields, including fields of removed versions. Clients of version 2 cannot use these
 /// names: the conversion removes them.
 const OWN: [&str; 6] = [
     METRICS,
@@ -127,8 +127,8 @@ fn utilization(metric: &Value, field: &str) -> Option<i64> {
     metric["resource"][field]["averageUtilization"].as_i64().filter(|_| is_cpu)
 }
 
-/// Converts version 1 to version 2. The metric of CPU is added after those of the annotation. An absent target and an
-/// absent annotation give the default of 80 %. `currentReplicas: 0` is removed, because version 2 omits it.
+/// Converts version 1 to version 2. The metric of CPU is added after the metrics of the annotation. An absent target
+/// and an absent annotation give the default of 80 %. `currentReplicas: 0` is removed, because version 2 omits it.
 fn second(first: &Value) -> Value {
     let mut object = first.clone();
     object["apiVersion"] = V2.into();

@@ -81,7 +81,7 @@ fn set_generated_name(sent: &Value, object: &mut Value) {
     label_as_pods(object);
 }
 
-/// Sets the selector and the labels by which a Job knows its Pods (`generateSelector`). With `manualSelector: true`,
+/// Sets the selector and the labels that identify the Pods of a Job (`generateSelector`). With `manualSelector: true`,
 /// the client has to provide a selector and labels that no other workload uses.
 fn select_own_pods(job: &mut Value) {
     if job["spec"]["manualSelector"] != true {

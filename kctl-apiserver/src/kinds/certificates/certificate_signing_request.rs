@@ -83,7 +83,7 @@ fn identify(request: &dyn RequestContext, object: &mut Value) {
     }
 }
 
-/// Sets the times of the conditions (`populateConditionTimestamps`). Times that the client has set stay.
+/// Sets the times of the conditions (`populateConditionTimestamps`). Times that the client has set are kept.
 fn stamp_conditions(environment: &dyn Environment, old: &Value, new: &mut Value) {
     for condition in new.pointer_mut("/status/conditions").and_then(Value::as_array_mut).into_iter().flatten() {
         let is_same = |existing: &Value| ["type", "status"].iter().all(|field| existing[*field] == condition[*field]);

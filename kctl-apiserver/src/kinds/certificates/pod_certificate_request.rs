@@ -1,7 +1,7 @@
 //! `PodCertificateRequest` of `certificates.k8s.io`: a kubelet asks a signer for the certificate of a Pod.
 //!
-//! - The spec is immutable. It names the Pod, its service account and its node by name and uid; only the admission
-//!   plugin `NodeRestriction`, which is not part of this server, looks them up.
+//! - The spec is immutable. It names the Pod, its service account and its node by name and uid. Only the admission
+//!   plugin `NodeRestriction` looks them up, which is not part of this server.
 //! - The signer writes the status once, with one of the conditions `Issued`, `Denied` and `Failed`. It has to be
 //!   allowed to `sign` for the signer.
 //! - kube-controller-manager deletes requests after some minutes; this server keeps them.

@@ -42,7 +42,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 ///
 /// A key may not be in both maps (`FieldValueInvalid`). The values together have at most 1 MiB (`FieldValueTooLong`).
 ///
-/// Sizes are those of the values, without the keys. Four base64 characters of `binaryData` count as three bytes.
+/// Sizes count the values, not the keys. Four base64 characters of `binaryData` count as three bytes.
 fn validate(object: &Value, errors: &mut Errors) {
     let map = Field::new(object, "", errors);
     let (data, binary, mut n_bytes) = (map.at("data"), map.at("binaryData"), 0);

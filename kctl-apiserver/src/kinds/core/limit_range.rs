@@ -40,8 +40,8 @@ fn set_name(environment: &mut dyn Environment, object: &mut Value) {
 ///
 /// | absent amount of | is |
 /// |---|---|
-/// | `default` | that of `max` |
-/// | `defaultRequest` | that of `default`, after its own default, or else that of `min` |
+/// | `default` | the value of `max` |
+/// | `defaultRequest` | the value of `default`, after its own default, or else of `min` |
 ///
 /// Amounts are completed one by one: `cpu` may come from `max`, and `memory` from the client.
 fn default(object: &mut Value) {

@@ -85,8 +85,8 @@ fn set_generated_name(_: &Value, object: &mut Value) {
 }
 
 /// Keeps `spec.finalizers`, which only the subresource `finalize` writes. An update of the object keeps the stored
-/// finalizers without an error, so that `kubectl apply` of an older manifest cannot free a namespace before its content
-/// is gone.
+/// finalizers without an error. So `kubectl apply` of an older manifest cannot free a namespace before its content is
+/// gone.
 fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
     if subresource.is_main() {
         set(&mut new["spec"], "finalizers", old["spec"].get("finalizers").cloned());
@@ -113,7 +113,7 @@ fn mark(namespace: &mut Value, propagation: Propagation, now: Timestamp) {
 }
 
 /// Returns the old namespace with the finalizers and the metadata that a client sent to `finalize`. The namespace
-/// controller removes its finalizer this way, which ends the deletion. Metadata that only the server sets is that of
+/// controller removes its finalizer this way, which ends the deletion. Metadata that only the server sets is taken from
 /// the old namespace. Upstream: `namespaceFinalizeStrategy`.
 fn with_finalizers(old: &Value, new: &Value) -> Value {
     let mut namespace = old.clone();
@@ -141,7 +141,7 @@ fn validate(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates the finalizers that were sent to `finalize` (`ValidateNamespaceFinalizeUpdate`). Each error has the index
-/// of its finalizer; those of other writes name only the list.
+/// of its finalizer; errors of other writes name only the list.
 fn validate_finalizers(_: &Value, new: &Value, errors: &mut Errors) {
     let finalizers = Field::new(&new["spec"]["finalizers"], "spec.finalizers", errors);
     finalizers.items().for_each(|name| validate_finalizer(&name));

@@ -1,6 +1,6 @@
 //! `Node` of the core group: a machine that runs Pods.
 //!
-//! The server keeps the status as the kubelet sends it, taints new nodes as not ready, aligns `podCIDR` with
+//! The server keeps the status as the kubelet sends it, and taints new nodes as not ready. It aligns `podCIDR` with
 //! `podCIDRs`, and defaults `status.allocatable` to the capacity. `kubectl get nodes` shows the condition `Ready`,
 //! `SchedulingDisabled` for a cordoned node, and the roles by labels.
 //!

@@ -15,10 +15,14 @@ use serde_json::{Value, json};
 use crate::{
     defaulting::{add, fill, part, pod},
     json_path::set,
-    kinds::core::persistent_volume_claim::{CLASS_IS_A_FIELD, CLASS_OF_CLAIM},
     registry::kind::{Defaults, DeleteStrategy, Environment, Kind, Plugin, Strategy, TableColumns, Validation},
     validation::warnings::old_labels_of_terms,
 };
+
+/// The annotation that named the class of a volume or claim before `storageClassName`.
+pub(crate) const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
+/// The warning about this annotation.
+pub(crate) const CLASS_IS_A_FIELD: &str = "deprecated since v1.8; use \"storageClassName\" attribute instead";
 
 pub(crate) static KIND: Kind = Kind {
     resource: "persistentvolumes",
@@ -73,7 +77,7 @@ fn default(object: &mut Value) {
 pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
     /// Annotations that fields have replaced, with the end of the warning.
     const OLD_ANNOTATIONS: [(&str, &str); 2] = [
-        (CLASS_OF_CLAIM, CLASS_IS_A_FIELD),
+        (CLASS_ANNOTATION, CLASS_IS_A_FIELD),
         ("volume.beta.kubernetes.io/mount-options", "deprecated since v1.31; use \"mountOptions\" attribute instead"),
     ];
     /// Sources of storage that a release has deprecated or removed.

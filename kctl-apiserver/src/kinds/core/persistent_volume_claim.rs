@@ -15,8 +15,12 @@ use serde_json::{Value, json};
 
 use crate::{
     defaulting::{add, fill, part},
+    feature_gates::{self, Gate},
     json_path::set,
-    kinds::core::persistent_volume::table::{access_modes, phase, storage, storage_class_name},
+    kinds::core::persistent_volume::{
+        CLASS_ANNOTATION, CLASS_IS_A_FIELD,
+        table::{access_modes, phase, storage, storage_class_name},
+    },
     registry::kind::{
         Cell, Defaults, DeleteStrategy, Environment, Kind, ManagedFields, OwnedState, Plugin, Quota, Strategy,
         Subresource, TableColumns, Validation,
@@ -46,7 +50,7 @@ pub(crate) static KIND: Kind = Kind {
     managed_fields: ManagedFields {
         filled_in: &["/spec/dataSource", "/spec/dataSourceRef"],
         complete_sent: Some(complete_sent),
-        owned_state: OwnedState::SentByClient,
+        owned_state: OwnedState::SentWithoutFilledIn,
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy::RETURNS_OBJECT,
@@ -97,16 +101,17 @@ fn prepare_update(subresource: Subresource, old: &Value, new: &mut Value) {
 }
 
 /// Normalizes `dataSource` and `dataSourceRef`, which name the same source. `dataSource` accepts only a few kinds,
-/// unless the stored claim has another one (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`). An
+/// unless the stored claim has another kind (`EnforceDataSourceBackwardsCompatibility` and `NormalizeDataSources`). An
 /// unknown kind in `dataSource` is dropped without an error; `dataSourceRef` accepts any kind. References to other
-/// namespaces are dropped, because `CrossNamespaceVolumeDataSource` is off.
+/// namespaces are dropped unless the feature gate `CrossNamespaceVolumeDataSource` is on.
 fn normalize_data_sources(before: Option<&Value>, spec: &mut Value) {
     let is_taken = |source: &Value| {
         let kind = (source["apiGroup"].as_str().unwrap_or_default(), source["kind"].as_str().unwrap_or_default());
         [("", "PersistentVolumeClaim"), ("snapshot.storage.k8s.io", "VolumeSnapshot")].contains(&kind)
     };
     let has = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
-    if has(&spec["dataSourceRef"]["namespace"]) {
+    let allows_namespace = feature_gates::is_enabled(Gate::CrossNamespaceVolumeDataSource);
+    if !allows_namespace && has(&spec["dataSourceRef"]["namespace"]) {
         set(spec, "dataSourceRef", None);
     }
     let was_there = before.is_some_and(|source| !source.is_null());
@@ -116,11 +121,12 @@ fn normalize_data_sources(before: Option<&Value>, spec: &mut Value) {
     share_sources(spec);
 }
 
-/// Copies one of the two fields to the other if that is absent. The namespace is not copied: `dataSource` has none.
+/// Copies one of the two fields to the other if that is absent. A reference with a namespace is not copied, because
+/// `dataSource` has no namespace.
 fn share_sources(spec: &mut Value) {
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) if !source.is_null() => set(spec, "dataSourceRef", Some(source)),
-        (None, Some(mut reference)) if !reference.is_null() => {
+        (None, Some(mut reference)) if !reference.is_null() && text(&reference, "/namespace").is_empty() => {
             set(&mut reference, "namespace", None);
             set(spec, "dataSource", Some(reference));
         }
@@ -145,19 +151,14 @@ pub(crate) fn default(object: &mut Value) {
 /// Warns about a `PersistentVolumeClaim`.
 fn warn(object: &Value, texts: &mut Vec<String>) {
     claim(&object["spec"], "spec", texts);
-    if object["metadata"]["annotations"].get(CLASS_OF_CLAIM).is_some() {
-        texts.push(format!("metadata.annotations[{CLASS_OF_CLAIM}]: {CLASS_IS_A_FIELD}"));
+    if object["metadata"]["annotations"].get(CLASS_ANNOTATION).is_some() {
+        texts.push(format!("metadata.annotations[{CLASS_ANNOTATION}]: {CLASS_IS_A_FIELD}"));
     }
 }
-
-/// The annotation that named the class of a claim before `storageClassName`.
-pub(crate) const CLASS_OF_CLAIM: &str = "volume.beta.kubernetes.io/storage-class";
-/// The warning about this annotation.
-pub(crate) const CLASS_IS_A_FIELD: &str = "deprecated since v1.8; use \"storageClassName\" attribute instead";
 
 /// Returns the class that a claim names (`GetPersistentVolumeClaimClass`). An empty string is also a class, which
 /// disables dynamic provisioning. This function returns `""` for it and for an absent class.
 pub(crate) fn class_of_claim(claim: &Value) -> &str {
-    let by_annotation = claim["metadata"]["annotations"][CLASS_OF_CLAIM].as_str();
+    let by_annotation = claim["metadata"]["annotations"][CLASS_ANNOTATION].as_str();
     by_annotation.or_else(|| claim["spec"]["storageClassName"].as_str()).unwrap_or_default()
 }

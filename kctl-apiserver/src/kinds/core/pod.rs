@@ -23,6 +23,7 @@ use crate::{
     amounts::Amounts,
     defaulting::{self, items},
     deletion::Grace,
+    feature_gates::{self, Gate},
     field_errors::text,
     json_path::{push, set},
     registry::kind::{
@@ -188,8 +189,12 @@ fn prepare_status(old: &Value, new: &mut Value) {
     if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
         set(&mut new["status"], "qosClass", old["status"].get("qosClass").cloned());
     }
-    // The feature gates `DRANodeAllocatableResources` and `ImageVolumeWithDigest` are off.
-    set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
+    if !feature_gates::is_enabled(Gate::DRANodeAllocatableResources) {
+        set(&mut new["status"], "nodeAllocatableResourceClaimStatuses", None);
+    }
+    if feature_gates::is_enabled(Gate::ImageVolumeWithDigest) {
+        return;
+    }
     for list in ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"] {
         let mounts = items(&mut new["status"], list).flat_map(|status| items(status, "volumeMounts"));
         mounts.for_each(|mount| set(mount, "volumeStatus", None));

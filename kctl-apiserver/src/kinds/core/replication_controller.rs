@@ -10,7 +10,6 @@ use crate::{
     defaulting::{add, part, pod},
     field::Field,
     field_errors::Errors,
-    kinds::apps::validation::validate_restart_always,
     names::NameRule,
     registry::kind::{Defaults, DeleteStrategy, Kind, Metadata, Plugin, Requests, TableColumns, Validation},
     table::workload,
@@ -56,7 +55,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         selector::validate_matches_template(&selector, &template);
     }
     template.check(validation::pod::validate_template);
-    validate_restart_always(&template, "ReplicationController");
+    validation::pod::validate_restart_always(&template, "ReplicationController");
 }
 
 /// Fills in the defaults of a controller (`SetDefaults_ReplicationController`).

@@ -67,7 +67,7 @@ pub(crate) static KIND: Kind = Kind {
     managed_fields: ManagedFields {
         filled_in: &["/spec/clusterIP", "/spec/clusterIPs", "/spec/ipFamilies", "/spec/ipFamilyPolicy"],
         absent_when_empty: &["/spec/clusterIPs", "/spec/ipFamilies"],
-        owned_state: OwnedState::SentByClient,
+        owned_state: OwnedState::SentWithoutFilledIn,
         ..ManagedFields::DEFAULT
     },
     delete: DeleteStrategy::RETURNS_OBJECT,

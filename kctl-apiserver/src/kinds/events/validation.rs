@@ -1,5 +1,4 @@
-//! Validation of Events: lax for those of the core group, strict for those of `events.k8s.io`
-//! (`pkg/apis/core/validation/events.go`).
+//! Validation of Events: lax in the core group, strict in `events.k8s.io` (`pkg/apis/core/validation/events.go`).
 //!
 //! As in kube-apiserver, both are validated in the form of the core group, so errors have the names of its fields.
 //!

@@ -11,7 +11,7 @@ const PRECEDENCE_MAX: i64 = 10_000;
 /// Name of the schema and of the level that are exempt from all limits. kube-apiserver creates
 /// both.
 const EXEMPT: &str = "exempt";
-/// Verbs of requests, sorted as the error lists them. `*` stands for all.
+/// Verbs of requests, sorted as the error lists them. `*` matches all.
 const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
 /// Maximum number of queues of a level (`maxQueues`): 10 million.
 const QUEUES_MAX: i64 = 10_000_000;
@@ -75,8 +75,7 @@ fn validate_subject(subject: &Field<'_>) {
     }
 }
 
-/// Validates the name of a subject. A service account also has a namespace; its name `*` stands for
-/// all of them.
+/// Validates the name of a subject. A service account also has a namespace; its name `*` matches all of them.
 fn validate_name(kind: &str, named: &Field<'_>) {
     let name = named.at("name");
     if kind != "ServiceAccount" {
@@ -102,7 +101,7 @@ fn validate_verbs(rule: &Field<'_>) {
     verbs.unsupported_if(!has_all(&verbs) && !are_known, &VERBS);
 }
 
-/// Reports a list that has `*` and other items: `*` already stands for all others.
+/// Reports a list that has `*` and other items: `*` already matches all others.
 fn validate_wildcard(list: &Field<'_>) {
     list.invalid_if(has_all(list) && list.items().count() > 1, "'*' must be the only item");
 }
@@ -167,8 +166,8 @@ pub(crate) fn validate_priority_level(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates `nominalConcurrencyShares`, the share of the server's concurrency in relation to other levels, and
-/// `lendablePercent`, the part of its seats that a level lends to others while it does not use them.
+/// Validates `nominalConcurrencyShares` and `lendablePercent`. The former is the share of the server's concurrency in
+/// relation to other levels, the latter the part of unused seats that a level lends to others.
 fn validate_seats(limits: &Field<'_>) {
     limits.at("nominalConcurrencyShares").not_negative();
     limits.at("lendablePercent").in_range(0, 100);

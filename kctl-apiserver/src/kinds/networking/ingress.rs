@@ -56,7 +56,7 @@ fn ports(object: &Value) -> &'static str {
 }
 
 /// Returns the first hosts and the number of other rules. The column is `*` if no rule has a host. The number after `+`
-/// is that of all rules, including those without a host, less the shown ones.
+/// counts all rules, including those without a host, less the shown ones.
 fn hosts(object: &Value) -> String {
     let rules = list(object, "/spec/rules");
     let mut shown: Vec<&str> = Vec::new();

@@ -38,7 +38,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that the controller is unchanged: another one would take over the Ingresses of the class. An absent
+/// Validates that the controller is unchanged: another controller would take over the Ingresses of the class. An absent
 /// controller equals an empty one.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let [was, is] = [old, new].map(|class| Value::from(text(&class["spec"]["controller"])));

@@ -28,8 +28,8 @@ pub(crate) fn validate_role(object: &Value, scope: Scope, errors: &mut Errors) {
 
 /// Validates a `ClusterRole`: its rules, and the selectors of its `aggregationRule`.
 ///
-/// A controller sets the rules of such a role to those of all selected roles. At least one selector
-/// is required, and an invalid one gets a second error without details, as in kube-apiserver.
+/// A controller sets the rules of such a role to the rules of all selected roles. At least one selector is required,
+/// and an invalid one gets a second error without details, as in kube-apiserver.
 pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     validate_role(object, Scope::Cluster, errors);
     let aggregation = Field::new(&object["aggregationRule"], "aggregationRule", errors);

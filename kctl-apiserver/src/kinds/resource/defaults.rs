@@ -7,8 +7,7 @@ use crate::{
     registry::kind::Environment,
 };
 
-/// Fills in the defaults of a claim: those of its requests, and the operators of tolerations in its
-/// allocation.
+/// Fills in the defaults of a claim: the defaults of its requests, and the operators of tolerations in its allocation.
 pub(crate) fn claim(object: &mut Value) {
     spec(part(object, "spec"));
     if let Some(devices) = object.pointer_mut("/status/allocation/devices") {

@@ -1,6 +1,6 @@
 //! `CSINode` of `storage.k8s.io`: the CSI drivers that are installed on a node.
 //!
-//! The kubelet creates and changes it; its name is that of the Node. A driver's ID and topology keys are immutable.
+//! The kubelet creates and changes it; it has the name of the Node. A driver's ID and topology keys are immutable.
 //!
 //! Upstream: `pkg/registry/storage/csinode/strategy.go` and `pkg/apis/storage/validation/validation.go`.
 

@@ -35,7 +35,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Annotations that mark the default class: the current one and that of the beta.
+/// Annotations that mark the default class: the current one and the beta's.
 const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 

@@ -1,8 +1,8 @@
 //! Encodes `OpenAPI` v2 as protobuf (`openapi.v2.Document` of gnostic). kubectl reads no other form of version 2, and
 //! needs it to validate lists.
 //!
-//! Field numbers are those of `openapiv2/OpenAPIv2.proto` of gnostic. Fields that Kubernetes'
-//! documents do not use are left out.
+//! Field numbers come from `openapiv2/OpenAPIv2.proto` of gnostic. Fields that Kubernetes' documents do not use are
+//! left out.
 
 mod message;
 mod three;

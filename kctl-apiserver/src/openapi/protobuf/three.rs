@@ -1,6 +1,6 @@
 //! Encodes `OpenAPI` v3 as protobuf (`openapi.v3.Document` of gnostic), which kubectl requests first.
 //!
-//! Field numbers are those of `openapiv3/OpenAPIv3.proto` of gnostic.
+//! Field numbers come from `openapiv3/OpenAPIv3.proto` of gnostic.
 
 use super::{
     EXTERNAL_DOCS, REFERENCE,

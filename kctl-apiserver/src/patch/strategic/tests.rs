@@ -1,4 +1,4 @@
-//! Answers of kube-apiserver 1.36 to strategic merge patches of a Deployment.
+//! Answers of kube-apiserver to strategic merge patches of a Deployment.
 
 use serde_json::json;
 
@@ -13,8 +13,8 @@ fn at(object: &Value, pointer: &str) -> Value {
     items.map(|item| item[field].clone()).collect()
 }
 
-/// Checks each line of `cases.json` after its Deployment: a scenario, a patch, and the values that the patched object has
-/// at JSON pointers (`null` for none), or the variant of the error.
+/// Checks each line of `cases.json` after its Deployment: a scenario, a patch, and the expected result. The result is
+/// the variant of the error, or values of the patched object at JSON pointers (`null` for none).
 #[test]
 fn patches_have_the_results_of_kube_apiserver() {
     let (deployment, cases): (Value, Vec<(&str, Value, Value)>) =

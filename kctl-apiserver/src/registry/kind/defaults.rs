@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Calls a function with the object, which lacks some parts meanwhile.
+/// Calls a function with the object, which lacks some parts during the call.
 pub(crate) type DefaultRest = fn(&mut Value, &mut dyn FnMut(&mut Value));
 
 /// The defaults of a kind, in the order in which decoding sets them.

@@ -1,4 +1,5 @@
-//! Exceptions of a kind in the computation of `metadata.managedFields`.
+//! Exceptions of a kind in the computation of `metadata.managedFields`. The head of `write/ownership.rs` lists the step
+//! that reads each field.
 
 use serde_json::Value;
 
@@ -48,8 +49,8 @@ impl ManagedFields {
 pub(crate) enum OwnedState {
     /// The object as it is written to the store, with all fields that the server has set.
     Stored,
-    /// The object as the client sent it.
+    /// The object as the client sent it, with defaults.
     Sent,
-    /// The object as the client sent it, without the fields in `filled_in`.
-    SentByClient,
+    /// The object as the client sent it, with defaults, and without the fields of `filled_in` that the client left out.
+    SentWithoutFilledIn,
 }

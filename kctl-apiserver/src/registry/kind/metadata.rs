@@ -9,7 +9,7 @@ pub(crate) struct Metadata {
     /// The rule for `metadata.name` and `metadata.generateName`.
     pub(crate) names: NameRule,
     /// Finalizers need no domain: the kind has only the validation of `k8s.io/apimachinery` (`ValidateObjectMeta`), not
-    /// that of the core group (`validateKubeFinalizerName`).
+    /// the validation of the core group (`validateKubeFinalizerName`).
     pub(crate) finalizers_without_domain: bool,
     /// The way in which writes change `metadata.generation`.
     pub(crate) generation: Generation,

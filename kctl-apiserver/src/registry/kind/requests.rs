@@ -25,9 +25,10 @@ pub(crate) struct Requests {
     pub(crate) needs_complete_namespace: bool,
     /// Subresources whose objects are created and never stored. They have no table form.
     pub(crate) created_subresources: &'static [Subresource],
-    /// The group that errors name, if it is not that of the kind.
+    /// The group that errors name, if it is not the group of the kind.
     pub(crate) error_group: Option<&'static str>,
-    /// Adds to the object of a bookmark what Go's zero value of the internal type has besides that of the version.
+    /// Adds to the object of a bookmark what Go's zero value of the internal type has in addition to the version's zero
+    /// value.
     pub(crate) complete_bookmark: fn(&mut Value),
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct StorageVersion {
 pub(crate) struct SharedTable {
     /// The kind in whose form the objects are stored.
     pub(crate) owner: &'static Kind,
-    /// The other kind.
+    /// The second kind of the table, whose objects are converted by `convert`.
     pub(crate) other: &'static Kind,
     /// Returns an object in another version with its group.
     pub(crate) convert: fn(&str, &Value) -> Value,

@@ -27,8 +27,8 @@ pub(crate) trait RequestContext {
     fn warn(&self, warning: &str);
 }
 
-/// The strategy of a kind. The functions are in the order in which they run: those of new objects, then those of
-/// updates, then those of both. `drop_unstored` also runs after `prepare_update`, and `set_times` before it.
+/// The strategy of a kind. The functions are in the order in which they run: first for new objects, then for updates,
+/// then for both. `drop_unstored` also runs after `prepare_update`, and `set_times` before it.
 pub(crate) struct Strategy {
     /// A `PUT` creates an object that does not exist (`AllowCreateOnUpdate`).
     pub(crate) creates_on_update: bool,
@@ -116,13 +116,13 @@ pub(crate) enum NewStatus {
     Reset,
     /// An empty object.
     Empty,
-    /// The client's status stays.
+    /// The client's status is kept.
     AsSent,
 }
 
 /// A subresource that writes a part of the object, such as `resize` of Pods.
 pub(crate) struct Part {
-    /// The subresource.
+    /// The subresource that writes the part.
     pub(crate) subresource: Subresource,
     /// Fields of the metadata that a write of the part leaves as they are.
     pub(crate) kept_metadata: &'static [&'static str],

@@ -10,7 +10,7 @@ use serde_json::Value;
 /// One cell of a row. Strings that begin with a slash are JSON pointers; a missing field reads as empty.
 #[derive(Clone, Copy)]
 pub(crate) enum Cell {
-    /// The name.
+    /// The object's `metadata.name`.
     Name,
     /// The name, followed by ` (default)` if one of the annotations is `true`.
     ClassName(&'static [&'static str]),
@@ -55,7 +55,7 @@ pub(crate) enum Printer {
     Function(fn(&Value, Timestamp) -> Vec<Value>),
 }
 
-/// Returns the key by which the rows of a table are ordered.
+/// Returns the key that orders the rows of a table.
 pub(crate) type RowOrder = fn(&Value) -> (i64, &str);
 
 /// The cells, conditions and order of the rows.

@@ -72,6 +72,6 @@ impl Validation {
 pub(crate) enum Grants {
     /// Those in the `rules` of the object: a role.
     Rules,
-    /// Those of the role in `roleRef`: a binding.
+    /// The rules of the role in `roleRef`, for a binding.
     ReferencedRole,
 }

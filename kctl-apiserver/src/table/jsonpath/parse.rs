@@ -110,7 +110,7 @@ fn number<'a>(text: &'a str, nodes: &mut Vec<Node>) -> Option<&'a str> {
 }
 
 /// Parses a field up to the next step. A backslash escapes the next character. An empty field, as in `.` alone, is the
-/// key `""`. A single star stands for all values.
+/// key `""`. A single star selects all values.
 fn field<'a>(text: &'a str, nodes: &mut Vec<Node>) -> &'a str {
     let mut chars = text.char_indices();
     let mut len = text.len();

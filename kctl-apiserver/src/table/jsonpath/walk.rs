@@ -3,7 +3,7 @@
 //! A step takes all values that the steps before it have found, and returns its own. Missing fields are not an error:
 //! they find nothing. A wrong type is an error where it is one upstream, such as an index into an object.
 //!
-//! Upstream: `client-go/util/jsonpath/jsonpath.go`; `None` stands for an error of the whole path.
+//! Upstream: `client-go/util/jsonpath/jsonpath.go`; `None` means an error of the whole path.
 
 use std::cmp::Ordering;
 

@@ -1,4 +1,4 @@
-//! Rows that a real kube-apiserver 1.36 returned for the same objects.
+//! Rows that a real kube-apiserver returned for the same objects.
 //!
 //! Ages are relative to [`NOW`], the time of the request.
 
@@ -13,7 +13,7 @@ fn now() -> Timestamp {
     NOW.parse().unwrap()
 }
 
-/// Returns the rules of a built-in kind, or those of a kind without rules.
+/// Returns the rules of a built-in kind, or the empty rules if it has none.
 fn kind(group: &str, kind: &str) -> &'static Kind {
     crate::kinds::ALL.iter().find(|found| (found.group, found.kind) == (group, kind)).unwrap_or(&&Kind::DEFAULT)
 }

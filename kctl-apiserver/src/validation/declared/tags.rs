@@ -23,7 +23,7 @@ pub(super) struct FieldTags {
     /// Exactly one of the union members of a type must be set.
     pub(super) union_member: bool,
     /// The discriminator of a union: its value decides which other fields are set. The `member` map of these fields has
-    /// the values as keys; the key `*` stands for all other values.
+    /// the values as keys; the key `*` matches all other values.
     pub(super) discriminator: bool,
     /// The presence of this field by value of the discriminator. A value without an entry has no
     /// rule.

@@ -12,9 +12,9 @@ use crate::schema::Schema;
 pub(super) const PACKAGE: &str = "io.k8s.api.";
 /// Fields with an enum or a tag whose validation is a function of the kind. Functions take the values from [`values`].
 ///
-/// Pairs of type and fields. Each entry has its reason: the error has another path, another type or another set of
-/// values than the generic rule would produce, or the field is not validated at all. Leaving a field out removes all
-/// its tags, and its inner type is not visited through this field.
+/// Pairs of type and fields. Each entry has its reason. The error has another path, type or set of values than the
+/// generic rule would produce, or the field is not validated at all. Leaving a field out removes all its tags, and its
+/// inner type is not visited through this field.
 pub(super) const BY_FUNCTION: &[(&str, &[&str])] = &[
     // Version 1 rejects `Some` and `Unknown`, which the document lists for older versions.
     ("admissionregistration.v1.MutatingWebhook", &["sideEffects"]),
@@ -97,10 +97,9 @@ pub(super) enum Cardinality {
 
 /// The rules of all types, by full name. Built at first use.
 ///
-/// The second half is a fixed point: a type is kept if one of its fields has a rule or leads to a
-/// type that is kept. Types can contain themselves (JSON schemas of CRDs do), so a plain recursion
-/// would not end. Each round can only add types, so the loop ends after at most as many rounds as
-/// there are types.
+/// The second half is a fixed point. A type is kept if one of its fields has a rule or leads to a type that is kept.
+/// Types can contain themselves (JSON schemas of CRDs do), so a plain recursion would not end. Each round can only add
+/// types, so the loop ends after at most as many rounds as there are types.
 pub(super) static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|| {
     let tagged: Vec<Tagged> =
         serde_json::from_str(include_str!("../../../data/validation.json")).expect("the file is generated and tested");
@@ -129,9 +128,8 @@ pub(super) static TYPES: LazyLock<HashMap<&'static str, Type>> = LazyLock::new(|
 
 /// Returns a field with its rules; `None` if its validation is a function of the kind.
 ///
-/// `tags` are those of the whole type. A field of an enum type that the schema requires is also
-/// required here, because upstream's enum validation reports an empty string as
-/// `FieldValueRequired`.
+/// `tags` are the tags of the whole type. A field of an enum type that the schema requires is also required here,
+/// because upstream's enum validation reports an empty string as `FieldValueRequired`.
 fn field(
     type_name: &'static str,
     parent: Schema<'static>,
@@ -160,7 +158,7 @@ fn field(
 
 /// Returns the values of an enum in the `OpenAPI` document, for a function that validates the field.
 ///
-/// `type_name` has no package prefix, such as `core.v1.Taint`. For a list or map the values are those of its items.
+/// `type_name` has no package prefix, such as `core.v1.Taint`. For a list or map the values of its items are returned.
 /// Debug builds panic if the field has no enum, so a test that reaches the rule finds a misspelt name. Release builds
 /// return an empty list, with which every value is unsupported.
 pub(crate) fn values(type_name: &str, field: &str) -> Vec<&'static str> {

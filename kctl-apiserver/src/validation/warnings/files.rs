@@ -1,8 +1,7 @@
 //! Warnings about files of one volume with overlapping paths.
 //!
-//! Two keys that are mapped to the same path, or one path below another, cannot both exist as
-//! files; kubelet either uses one of them or fails to mount. Validation accepts such volumes, apart
-//! from duplicates in a projection.
+//! Two keys that are mapped to the same path, or one path below another, cannot both exist as files. The kubelet either
+//! uses one of them or fails to mount. Validation accepts such volumes, apart from duplicates in a projection.
 
 use serde_json::Value;
 

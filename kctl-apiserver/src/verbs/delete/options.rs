@@ -1,6 +1,6 @@
 //! `DeleteOptions`: decodes them from the body or the query, and validates them.
 //!
-//! A body takes precedence: with a body, options in the query are ignored. kubectl sends a body, client-go as well; the
+//! A body takes precedence: with a body, options in the query are ignored. kubectl sends a body, client-go as well. The
 //! query is for plain HTTP clients.
 
 use serde_json::{Value, json};

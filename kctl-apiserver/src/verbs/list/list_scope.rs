@@ -51,7 +51,7 @@ pub(in crate::verbs) struct ListScope {
 
 impl ListScope {
     /// Reads the scope from the options (`ValidateListOptions` of `k8s.io/apiserver/pkg/storage`). A continue token
-    /// contains its revision. A `resourceVersion` beside it is an error, unless it is 0.
+    /// contains its revision. A `resourceVersion` in addition is an error, unless it is 0.
     ///
     /// # Errors
     /// Fails if the token or the version cannot be parsed, or if the version is newer than the newest one.

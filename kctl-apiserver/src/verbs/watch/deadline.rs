@@ -6,7 +6,7 @@ use tokio::time::{Instant, Sleep};
 
 /// A time to wait for, repeatedly and with a single timer.
 pub(super) struct Deadline {
-    /// The time.
+    /// The end of the wait, in the time of the runtime.
     pub(super) time: Instant,
     /// Created at the first wait.
     timer: Option<Pin<Box<Sleep>>>,

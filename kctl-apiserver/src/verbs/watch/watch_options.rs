@@ -9,7 +9,7 @@ const NOT_OLDER: &str = "NotOlderThan";
 pub(super) struct WatchOptions<'a> {
     /// `resourceVersion`.
     pub(super) version: &'a str,
-    /// `true` for the deprecated path `/watch/…`. Its options are validated as those of a list, and get no defaults
+    /// `true` for the deprecated path `/watch/…`. Its options are validated like list options, and get no defaults
     /// (`ListResource` of `k8s.io/apiserver/pkg/endpoints/handlers/get.go`).
     by_path: bool,
     /// `sendInitialEvents`, if the client set it.
@@ -55,7 +55,7 @@ impl<'a> WatchOptions<'a> {
         StatusError::unless_valid("meta.k8s.io", "ListOptions", "", &errors)
     }
 
-    /// Parses `resourceVersion`; 0 if it is empty. Versions are numbers of 64 bits; the error is that of a get.
+    /// Parses `resourceVersion`; 0 if it is empty. Versions are numbers of 64 bits; the error is the same as for a get.
     pub(super) fn revision(&self) -> Result<u64, StatusError> {
         match self.version {
             "" => Ok(0),

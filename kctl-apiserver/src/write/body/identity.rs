@@ -1,6 +1,6 @@
 //! Checks that an object has the kind and version of the path that it was sent to.
 //!
-//! A request for a built-in kind may omit `apiVersion` and `kind`; one for a custom kind may not, since its body is
+//! A request for a built-in kind may omit `apiVersion` and `kind`. One for a custom kind may not, since its body is
 //! decoded without a Go type.
 
 use serde_json::{Value, json};

@@ -21,8 +21,8 @@ use crate::{
 /// The signer of client certificates, which must not issue administrators.
 const OF_CLIENTS: &str = "kubernetes.io/kube-apiserver-client";
 
-/// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests. The signer is that of
-/// the stored request, which the write cannot change.
+/// `CertificateApproval`: only users who may `approve` for a signer approve or deny its requests. The signer is the
+/// stored request's, which the write cannot change.
 pub(super) fn authorize_approval(state: &State, attributes: &Attributes<'_>) -> Result<(), StatusError> {
     let Some(old) = old_request(attributes, Subresource::Approval) else { return Ok(()) };
     require(state, attributes, "approve", text(&old["spec"]["signerName"]))

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::Mutation;
 use crate::{
     field_errors::text,
-    kinds::{core::persistent_volume_claim::CLASS_OF_CLAIM, networking::ingress_class, storage::storage_class},
+    kinds::{core::persistent_volume::CLASS_ANNOTATION, networking::ingress_class, storage::storage_class},
     registry::kind::Kind,
     status::StatusError,
     store::Store,
@@ -19,7 +19,7 @@ use crate::{
 /// Sets the `StorageClass` of a new `PersistentVolumeClaim` without one. The beta annotation still marks a default.
 pub(super) fn set_storage_class(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     let marks = ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
-    if mutation.creates() && !has_class(mutation, CLASS_OF_CLAIM, "storageClassName") {
+    if mutation.creates() && !has_class(mutation, CLASS_ANNOTATION, "storageClassName") {
         set_default(store, mutation, "storageClassName", &storage_class::KIND, &marks);
     }
     Ok(())

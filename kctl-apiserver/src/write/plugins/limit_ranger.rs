@@ -52,8 +52,8 @@ pub(super) fn validate_claim(store: &Store, attributes: &Attributes<'_>, claim: 
     check_claim(store, attributes, claim)
 }
 
-/// Returns the `LimitRanges` of a namespace, by name. Defaults of a range that comes later do not override those of an
-/// earlier one.
+/// Returns the `LimitRanges` of a namespace, by name. Defaults of a range that comes later do not override the defaults
+/// of an earlier range.
 fn ranges(store: &Store, namespace: &str) -> Vec<Arc<Value>> {
     store.objects_of(&limit_range::KIND, Some(namespace)).collect()
 }
@@ -83,7 +83,7 @@ fn set_defaults(store: &Store, namespace: &str, pod: &mut Value) {
 }
 
 /// Sets the defaults of one container. Returns the names of the set defaults, for the annotation. `default` becomes
-/// limits, `defaultRequest` requests. Amounts that are present stay.
+/// limits, `defaultRequest` requests. Amounts that are present are kept.
 fn set_container_defaults(range: &Value, container: &mut Value, what: &str) -> Vec<String> {
     let mut messages = Vec::new();
     for (from, to, label) in [("defaultRequest", "requests", "request"), ("default", "limits", "limit")] {

@@ -13,7 +13,7 @@ use crate::{
 /// The preemption policy of a `PriorityClass` that names none, and of a Pod without a class.
 const DEFAULT_POLICY: &str = "PreemptLowerPriority";
 
-/// Sets the priority of a new Pod, and keeps that of an updated one.
+/// Sets the priority of a new Pod, and keeps the priority of an updated Pod.
 pub(super) fn admit(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if mutation.creates() {
         return set_priority(store, mutation.info, mutation.object);
@@ -29,9 +29,9 @@ pub(super) fn admit(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), St
     Ok(())
 }
 
-/// Sets the priority of a new Pod: that of its class, or of the global default class (`admitPod`). If there are several
-/// global defaults, the one with the lowest value is used. A priority or policy that the client sent must be equal to
-/// the computed one.
+/// Sets the priority of a new Pod: the value of its class, or of the global default class (`admitPod`). If there are
+/// several global defaults, the one with the lowest value is used. A priority or policy that the client sent must be
+/// equal to the computed one.
 fn set_priority(store: &Store, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     let named = pod["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
     let kind = &priority_class::KIND;

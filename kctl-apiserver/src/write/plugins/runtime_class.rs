@@ -25,7 +25,7 @@ fn missing_class_message(named: &str) -> String {
 }
 
 /// Sets the overhead, node selector and tolerations of a new Pod's `RuntimeClass` (`setOverhead`, `setScheduling`).
-/// Conflicts between Pod and class are `Forbidden`. Tolerations are merged, those of the Pod first.
+/// Conflicts between Pod and class are `Forbidden`. Tolerations are merged, the Pod's first.
 pub(super) fn admit(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
     if !mutation.creates() {
         return Ok(());
@@ -60,8 +60,8 @@ pub(super) fn admit(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), St
     Ok(())
 }
 
-/// Returns tolerations without those that another one covers (`MergeTolerations`). The order of the remaining ones is
-/// kept.
+/// Returns tolerations without the ones that another toleration covers (`MergeTolerations`). The order of the remaining
+/// ones is kept.
 fn merge_tolerations(all: &[Value]) -> Vec<Value> {
     let mut merged: Vec<Value> = Vec::new();
     for (index, toleration) in all.iter().enumerate() {
@@ -74,8 +74,8 @@ fn merge_tolerations(all: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Returns `true` if a toleration tolerates all that another one does. A toleration with fewer seconds is covered by
-/// one with more or without a limit.
+/// Returns `true` if a toleration tolerates everything that another toleration does. A toleration with fewer seconds is
+/// covered by one with more or without a limit.
 fn covers(whole: &Value, part: &Value) -> bool {
     let same = |field: &str| text(&whole[field]) == text(&part[field]);
     let is = |toleration: &Value, operator: &str| text(&toleration["operator"]) == operator;
@@ -92,8 +92,8 @@ fn covers(whole: &Value, part: &Value) -> bool {
 /// The message about an overhead that differs from the `RuntimeClass`.
 const OTHER_OVERHEAD: &str = "spec.overhead: must be that of the RuntimeClass";
 
-/// Checks that the overhead of a new Pod is that of its `RuntimeClass` (`validateOverhead`). Runs after webhooks, which
-/// may have changed the overhead.
+/// Checks that the overhead of a new Pod equals the overhead of its `RuntimeClass` (`validateOverhead`). Runs after
+/// webhooks, which may have changed the overhead.
 pub(super) fn validate(store: &Store, attributes: &Attributes<'_>, pod: &Value) -> Result<(), StatusError> {
     if attributes.operation != Operation::Create || !attributes.info.subresource.is_main() {
         return Ok(());

@@ -59,8 +59,8 @@ fn find_account(store: &Store, info: &RequestInfo, pod: &Value) -> Result<Arc<Va
 }
 
 /// Sets the account of a Pod, the volume with its token, and its pull secrets. `automountServiceAccountToken` of the
-/// Pod overrides that of the account; the default is true. Pull secrets are copied if the Pod has none. Fails if the
-/// account does not exist, or if the Pod uses Secrets that the account does not allow.
+/// Pod overrides the account's; the default is true. Pull secrets are copied if the Pod has none. Fails if the account
+/// does not exist, or if the Pod uses Secrets that the account does not allow.
 fn complete_pod(store: &mut Store, info: &RequestInfo, pod: &mut Value) -> Result<(), StatusError> {
     if pod["metadata"]["annotations"][MIRROR].is_string() {
         return check_mirror(info, pod);

@@ -1,11 +1,11 @@
-//! Defaults of an object: those of its CRD, or those of its built-in kind (`Defaults::set`).
+//! Defaults of an object: the defaults of its CRD, or of its built-in kind (`Defaults::set`).
 
 use serde_json::Value;
 
 use crate::{crd, defaulting, json_path::set, registry::Resource, request::RequestInfo};
 
 /// Sets the defaults of fields that were left out. Parts that equal the stored object have their defaults already. Null
-/// values of an applied custom object stay until it is validated.
+/// values of an applied custom object are kept until it is validated.
 pub(crate) fn default(info: &RequestInfo, object: &mut Value, stored: Option<&Value>) {
     let resource = &info.resource;
     match resource.schema() {
@@ -37,7 +37,7 @@ fn type_of<'a>(resource: &'a Resource, api_version: &'a str) -> defaulting::Type
     defaulting::Type { api_version, kind_name: resource.kind_name(), kind: resource.kind }
 }
 
-/// Sets the defaults of an existing object, except for those of the status that only a new object gets. `set_once`
+/// Sets the defaults of an existing object, except for defaults of the status that only a new object gets. `set_once`
 /// names a field of the status, such as the phase.
 fn keep_set_once(resource: &Resource, object: &mut Value, default: impl FnOnce(&mut Value)) {
     let Some(field) = resource.kind.defaults.set_once else { return default(object) };

@@ -151,8 +151,7 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 
-/// `os.date(format, seconds)`: returns a string, or for `*t` a table. Unknown verbs stay as they
-/// are.
+/// `os.date(format, seconds)`: returns a string, or for `*t` a table. Unknown verbs are left as they are.
 fn date(args: &Args<'_>) -> mlua::Result<MultiValue> {
     let format = if args.values.is_empty() { "%c".to_owned() } else { args.bounded_string(1)?.to_string_lossy() };
     let format = format.trim_start_matches('!');

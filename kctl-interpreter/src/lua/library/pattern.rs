@@ -8,8 +8,7 @@ mod parse;
 
 use parse::{Class, Pattern, Repeat, Step};
 
-/// The maximum depth of recursion. Each quantifier of the pattern is one level, so the stack of the
-/// thread stays bounded.
+/// The maximum depth of recursion. Each quantifier of the pattern is one level, so the stack of the thread is bounded.
 const DEPTH_MAX: usize = 200;
 
 /// Steps that are collected before they are charged.

@@ -46,7 +46,7 @@ fn number(number: usize) -> MultiValue {
     single_result(Value::Number(number as f64))
 }
 
-/// Maps a character as Go does: a character whose other case has several characters stays as it is.
+/// Maps a character as Go does: a character whose other case has several characters is not changed.
 fn single(char: char, mut mapped: impl Iterator<Item = char>) -> char {
     match (mapped.next(), mapped.next()) {
         (Some(mapped), None) => mapped,

@@ -34,7 +34,7 @@ fn concat(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if from == to
         && let number @ (Value::Number(_) | Value::Integer(_)) = table.raw_get::<Value>(from)?
     {
-        // gopher-lua concatenates nothing to a single number, so it stays a number.
+        // gopher-lua concatenates nothing to a single number, so it remains a number.
         return Ok(single_result(number));
     }
     let mut text: Vec<u8> = Vec::new();

@@ -7,8 +7,9 @@
 //! | `index` | `fn(&Kind) -> Vec<String>` |
 //! | `converged` | `fn(&Primary, &Context<controller>) -> bool` |
 //!
-//! If a function stands in the same file, its signature is compared with the required one. rustc's
-//! error names neither the second parameter nor the signature to write. Types are compared only where an alias can't make them equal; rustc reports the rest.
+//! If a function is in the same file, its signature is compared with the required one. rustc's error names neither the
+//! second parameter nor the signature to write. Types are compared only where an alias can't make them equal; rustc
+//! reports the rest.
 
 use proc_macro2::Ident;
 use syn::{Expr, ExprClosure, FnArg, GenericArgument, PathArguments, ReturnType, Signature, Type};

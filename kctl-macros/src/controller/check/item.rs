@@ -93,7 +93,7 @@ fn parameters<'a>(function: &'a Function, errors: &mut Errors) -> Option<(&'a Ty
     let inputs: Vec<_> = function.sig.inputs.iter().collect();
     if function.is_method() {
         let help = "move the function out of the `impl`; for state, put `#[controller(of = Kind)]` on the struct and write `impl Reconcile`";
-        let what = "`#[controller]` goes on a function, not on a method";
+        let what = "`#[controller]` must be applied to a function, not on a method";
         errors.push(function.receiver_or_name(), codes::NOT_ON_A_CONTROLLER, what, help);
         return None;
     }
@@ -137,8 +137,8 @@ fn check_context(name: &Ident, context: &Type, errors: &mut Errors) {
     }
 }
 
-/// Reports K0030 for a spec in place of its kind. `#[resource]` stands on the spec, and the kind appears nowhere
-/// in the source, so people name what they wrote.
+/// Reports K0030 for a spec in place of its kind. `#[resource]` is on the spec, and the kind appears nowhere in the
+/// source, so people name what they wrote.
 fn report_spec_as_kind(kind: &Type, errors: &mut Errors) {
     if let Some((spec, kind)) = kind_of_spec(kind) {
         let what = format!("`{spec}` is not a Kubernetes kind: it is the spec of `{kind}`");
@@ -162,7 +162,7 @@ pub(in crate::controller) fn kind_of_alias(ty: &Type) -> Option<Type> {
     generic_argument(&alias, "Arc").cloned()
 }
 
-/// Options by which a struct names its kind. All but the first are mistakes, which have their own errors.
+/// Options that name the kind of a struct. All but the first are mistakes, which have their own errors.
 const KIND_OPTIONS: [&str; 4] = ["of", "kind", "resource", "primary"];
 
 /// Returns the kind that the options of a struct name, also if it is written in a wrong form: `of = "Kind"`, `kind = Kind`.

@@ -42,9 +42,9 @@ pub(super) fn report_metadata_type(declared_as: RelationKind, named: &Type, erro
     true
 }
 
-/// Checks that the part fits the relation. A kind that is read live has no cache. An owned kind can't be a view, because
-/// `converge` compares whole objects; with its metadata alone it can be applied and deleted, but neither created nor
-/// updated.
+/// Checks that the part fits the relation. A kind that is read live has no cache. An owned kind can't be a view,
+/// because `converge` compares whole objects. With its metadata alone it can be applied and deleted, but neither
+/// created nor updated.
 pub(super) fn check_part(relation: &Relation, errors: &mut Errors) {
     let kind = relation.kind.to_token_stream();
     if relation.declared_as.is_live() {

@@ -76,8 +76,8 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
     Some(primary)
 }
 
-/// Reports verbs that no operation on the primary needs, which would only make the role larger, and verbs that write
-/// beside `read_only`.
+/// Reports verbs that no operation on the primary needs, which would only make the role larger, and verbs that write in
+/// addition to `read_only`.
 fn check_primary_verbs(primary: &PrimaryOptions, errors: &mut Errors) {
     for DeclaredVerb { word, verb } in &primary.verbs {
         if primary.is_read_only && !matches!(verb, Verb::Get | Verb::List | Verb::Watch) {

@@ -1,4 +1,4 @@
-//! The rules of `rbac(rule(), …)`, which the generated role has beside those of the kinds.
+//! The rules of `rbac(rule(), …)`, which the generated role has in addition to the rules for the kinds.
 
 use proc_macro2::TokenStream;
 use quote::ToTokens;

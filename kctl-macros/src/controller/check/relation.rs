@@ -1,4 +1,4 @@
-//! Relations to kinds, and what stands in their parentheses: verbs, flags and options.
+//! Relations to kinds, and the contents of their parentheses: verbs, flags and options.
 //!
 //! | written | result |
 //! |---|---|
@@ -71,7 +71,7 @@ pub(super) fn kinds_in_list(value: &Expr) -> Vec<String> {
     }
 }
 
-/// Returns a kind that stands where verbs belong: `owns(Pod, Secret)`.
+/// Returns a kind in the place of verbs: `owns(Pod, Secret)`.
 fn kind_in_parentheses(argument: &Argument) -> Option<String> {
     match argument {
         Argument::Word(kind) => Some(kind.to_string()),
@@ -167,7 +167,8 @@ pub(super) fn set_once(word: &Ident, flag: &mut Option<Ident>, errors: &mut Erro
     *flag = Some(word.clone());
 }
 
-/// Makes `reads` live. K0022 for `live` beside `live(cluster)`: one of them would be lost, and its rule in the role with it.
+/// Makes `reads` live. K0022 for `live` in addition to `live(cluster)`: one of them would be lost, and its rule in the
+/// role with it.
 fn set_live(word: &Ident, live: RelationKind, relation: &mut Relation, errors: &mut Errors) {
     if relation.declared_as.is_live() {
         let help = "write `live` for the namespace of the primary, or `live(cluster)` for all namespaces";

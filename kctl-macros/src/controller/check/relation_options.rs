@@ -19,14 +19,14 @@ use crate::{
     diagnostics::{Errors, closest_match},
 };
 
-/// An option that stands in the parentheses, even if its value is wrong: it does not count as missing.
+/// An option in the parentheses, even if its value is wrong: it does not count as missing.
 pub(super) struct GivenOption {
     option: RelationOption,
     word: Ident,
 }
 
-/// Reads one option of a relation. K0016 for an unknown one, K0022 for a repeated one, K0026 for a string in the place of
-/// a function or the reverse, and K0105 for an invalid selector.
+/// Reads one option of a relation. K0016 for an unknown one, K0022 for a repeated one, and K0105 for an invalid
+/// selector. K0026 for a string in the place of a function, or the reverse.
 pub(super) fn relation_option(
     word: &Ident,
     value: &Expr,

@@ -1,7 +1,7 @@
 //! Two spellings of one kind, such as `Pod` and `k8s_openapi::api::core::v1::Pod`.
 //!
-//! A macro can't resolve paths. It compares them only as far as the file of the attribute leaves no doubt: through `use`
-//! items at the top of the file, and through the prelude if that is the only glob there. Other pairs stay in the
+//! A macro can't resolve paths. It compares them only as far as the file of the attribute leaves no doubt. It follows
+//! `use` items at the top of the file, and the prelude if that is the only glob there. Other pairs are left in the
 //! generated code, where rustc compares the types.
 
 use std::collections::{BTreeMap, btree_map::Entry};
@@ -21,7 +21,7 @@ const PRELUDE: [(&str, &str); 3] = [
     ("batch", "CronJob Job"),
     ("core", "ConfigMap Namespace Node Pod Secret Service ServiceAccount"),
 ];
-/// Number of imports by which one name may lead to the next: `use kctl::k8s; use k8s::api::core::v1; v1::Pod`.
+/// Number of imports in a chain of names: `use kctl::k8s; use k8s::api::core::v1; v1::Pod`.
 const STEPS_MAX: usize = 4;
 
 /// The names at the top of a file, as far as paths of kinds need them.
@@ -49,7 +49,7 @@ impl Imports {
         has_pair.then(source_file::read).flatten().and_then(|text| Self::of(text, &model.name))
     }
 
-    /// Reads a file. `None` unless the controller stands at its top, once: in a module or a function, other imports
+    /// Reads a file. `None` unless the controller is at its top level, once: in a module or a function, other imports
     /// apply.
     fn of(text: String, controller: &Ident) -> Option<Self> {
         let file = syn::parse_file(&text).ok()?;

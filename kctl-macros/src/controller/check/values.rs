@@ -137,10 +137,10 @@ pub(super) fn namespaces(entry: &Entry, errors: &mut Errors) -> Option<Expr> {
     Some(value.clone())
 }
 
-/// The help for `*` and an empty string, by which other tools mean all namespaces.
+/// The help for `*` and an empty string, which mean all namespaces in other tools.
 const ALL_NAMESPACES: &str = "remove `namespaces`: without it, all namespaces are watched";
 
-/// Returns the help for a literal in the place of a list: the names in it, which stand between commas.
+/// Returns the help for a literal in the place of a list: the names in it, which are separated by commas.
 fn list_help(literal: &Lit) -> String {
     let Lit::Str(text) = literal else { return "write `namespaces = [\"default\"]`".to_owned() };
     let text = text.value();
@@ -182,7 +182,7 @@ pub(super) fn backoff(entry: &Entry, errors: &mut Errors) -> Option<Setting> {
         errors.push(&entry.name, codes::INVALID_BACKOFF, "`backoff` takes its waits in parentheses", form);
         return None;
     }
-    // The expressions as they are written, which may be no durations. A second one is a mistake all the same.
+    // The expressions as they are written, which may be no durations. A second one is a mistake in any case.
     let (mut first, mut max) = (None, None);
     for argument in &entry.arguments {
         match argument {

@@ -114,12 +114,12 @@ pub(super) struct Parentheses {
 pub(super) enum Subject {
     /// The primary of the controller.
     Primary,
-    /// A related kind. The relation is that of the option; `live` does not change it.
+    /// A related kind. The relation comes from the option; `live` does not change it.
     Related(RelationKind),
 }
 
 impl Parentheses {
-    /// Returns the words that may stand here alone: verbs, and the flags of the relation.
+    /// Returns the words that may be written here alone: verbs, and the flags of the relation.
     fn words(&self) -> impl Iterator<Item = &'static str> {
         let flags: &[&str] = match self.subject {
             Subject::Primary => &[READ_ONLY],
@@ -148,7 +148,7 @@ impl Parentheses {
         Some(verbs.join(", "))
     }
 
-    /// Returns `true` for an option that stands for verbs: `verbs = [create]`, `operations = …`, or `create = true`.
+    /// Returns `true` for an option that means verbs: `verbs = [create]`, `operations = …`, or `create = true`.
     pub(super) fn is_verb_in_another_form(&self, option: &Ident) -> bool {
         let text = option.to_string();
         text.starts_with("verb")

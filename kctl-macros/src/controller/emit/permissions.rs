@@ -13,9 +13,10 @@ use super::{alias, cluster_alias, part_alias, primary_kind};
 /// The verbs that `owns = T` grants without parentheses: those that `converge` and the operations of `cx.owned` on
 /// whole objects need.
 ///
-/// They stand in two other places that this crate cannot reach: `OWNED_VERBS` of `kctl-runtime/src/spec/relation.rs`, from
-/// which the role comes, and the bound `Owns` of `kctl-runtime/src/reconcile/permission.rs`. The test
-/// `bare_owns_declares_the_verbs_of_its_bound` in `tests/loop/role.rs` compares all three.
+/// They are repeated in two other places that this crate cannot reach: `OWNED_VERBS` of
+/// `kctl-runtime/src/spec/relation.rs`, from which the role comes, and the bound `Owns` of
+/// `kctl-runtime/src/reconcile/permission.rs`. The test `bare_owns_declares_the_verbs_of_its_bound` in
+/// `tests/loop/role.rs` compares all three.
 const OWNED_VERBS: [Verb; 5] = [Verb::Create, Verb::Update, Verb::Patch, Verb::Apply, Verb::Delete];
 
 /// Emits the permissions on the primary: its verbs, its status unless it is read only, and the client if there are
@@ -109,8 +110,8 @@ fn metadata_permission(model: &Model, index: usize, relation: &Relation) -> Toke
     }
 }
 
-/// Emits the error for reads of the whole kind, of which the cache has a part. On another cluster rustc words
-/// the error.
+/// Emits the error for reads of the whole kind, although the cache has only a part. On another cluster rustc words the
+/// error.
 fn partial_cache_error(model: &Model, index: usize, relation: &Relation, part: &Ident) -> Option<TokenStream> {
     if relation.cluster().is_some() {
         return None;

@@ -135,8 +135,8 @@ pub(super) fn list_type(input: ParseStream, errors: &mut Errors) -> syn::Result<
 }
 
 /// Reads a CEL rule, `"self.min <= self.max", message = "…"`, with the options `message_expression`, `reason`, `field_path` and
-/// `optional_old_self`. The keys of the JSON are those of `x-kubernetes-validations`. K0080 for another option, K0086 for a rule
-/// without an expression.
+/// `optional_old_self`. The keys of the JSON are the fields of `x-kubernetes-validations`. K0080 for another option,
+/// K0086 for a rule without an expression.
 pub(super) fn rule(input: ParseStream, errors: &mut Errors) -> syn::Result<Option<Json>> {
     let source: LitStr = input.parse().map_err(|error| {
         Error::new(error.span(), "a rule starts with its expression, in quotes: write `rule(\"self.min <= self.max\")`")

@@ -22,7 +22,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{LongResponse, router::Limits, with_limits};
+use super::{LongResponse, limits::Limits, with_limits};
 use crate::transport;
 use server::{End, SeenRequest, TestServer};
 
@@ -104,7 +104,7 @@ async fn concurrent_lists_overflow_to_http2_streams() {
     let server = TestServer::start(100).await;
     let by = client(&server, Limits::default());
     let list = || {
-        // The response stays open, like that of a long list.
+        // The response remains open, like the response of a long list.
         let mut list = get("/api/v1/pods?follow=list");
         list.extensions_mut().insert(LongResponse);
         list
@@ -144,6 +144,46 @@ async fn server_that_takes_fewer_streams_gets_more_connections() {
     assert!(waits.is_err(), "a fifth stream of four was answered");
     let _more = watches(&by, 9).await;
     assert_eq!(by_connection(&server), [4, 4, 4, 1]);
+}
+
+/// Returns limits that notice a silent connection within about a second, and learn from each unanswered watch.
+fn impatient() -> Limits {
+    let (ping_every, ping_within) = (Duration::from_millis(50), Duration::from_secs(1));
+    Limits { response_within: Duration::ZERO, ping_every, ping_within, ..Limits::default() }
+}
+
+/// Opens ten watches, and checks that they share a connection.
+async fn check_sharing(by: &Client, server: &TestServer) {
+    server.take();
+    let _open = watches(by, 10).await;
+    assert_eq!(by_connection(server), [10]);
+}
+
+#[tokio::test]
+async fn watch_failing_with_its_connection_lowers_no_bound() {
+    let server = TestServer::start(100).await;
+    let by = client(&server, impatient());
+    let open = watches(&by, 3).await;
+    server.end(End::Silent);
+    let failed = timeout(SOON, by.send(get(WATCH))).await.expect("the end of the connection");
+    assert!(failed.is_err(), "a silent server responded");
+    drop(open);
+    check_sharing(&by, &server).await;
+}
+
+#[tokio::test]
+async fn bound_of_a_dead_connection_is_taken_back() {
+    let server = TestServer::start(100).await;
+    let by = client(&server, impatient());
+    let mut open = watches(&by, 3).await;
+    server.end(End::Silent);
+    assert!(timeout(Duration::from_millis(1), by.send(get(WATCH))).await.is_err(), "a silent server responded");
+    for body in &mut open {
+        let end = timeout(SOON, body.frame()).await.expect("the end of the watch");
+        assert!(end.is_none_or(|frame| frame.is_err()));
+    }
+    drop(open);
+    check_sharing(&by, &server).await;
 }
 
 #[tokio::test]

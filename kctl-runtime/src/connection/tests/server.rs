@@ -1,4 +1,4 @@
-//! A TLS server that records the connection of each request. Watches stay open; other requests are answered at once.
+//! A TLS server that records the connection of each request. Watches remain open; other requests are answered at once.
 
 use std::{
     convert::Infallible,
@@ -60,7 +60,7 @@ pub(super) struct TestServer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     Closed,
-    /// They stay open, but no more bytes arrive.
+    /// They remain open, but no more bytes arrive.
     Silent,
 }
 

@@ -1,4 +1,4 @@
-//! Tests of connections that stay open without a response, as behind a proxy that went away: a request over one is
+//! Tests of connections that remain open without a response, as behind a proxy that went away: a request over one is
 //! lost.
 
 use http::Method;
@@ -26,7 +26,7 @@ async fn write_after_silence_uses_a_new_connection() {
 async fn unanswered_get_is_repeated_over_a_new_connection() {
     let server = TestServer::start(0).await;
     let by = client(&server, Limits { first_byte_within: Duration::from_millis(500), ..Limits::default() });
-    // Leaves several idle connections, all of which become silent.
+    // Leaves several idle connections, which all become silent.
     join_all((0..4).map(|_| ask(&by, get("/api")))).await;
     let known = server.n_connections();
     server.end(End::Silent);

@@ -58,7 +58,7 @@ struct Recorded {
     /// Number of reconciles so far, and of the newest one.
     n_reconciles: u64,
     reconciles: VecDeque<PastReconcile>,
-    /// By controller and key. A key leaves it with its next success, or when its object is gone.
+    /// By controller and key. A key leaves it with its next success, or when its object or its slot is gone.
     failures: HashMap<(String, ObjectKey), LastError>,
 }
 
@@ -96,6 +96,12 @@ impl History {
         let mut newer: Vec<PastReconcile> = newer.cloned().collect();
         newer.reverse();
         newer
+    }
+
+    /// Keeps the errors of only these keys of a controller. Another replica reconciles the others now, so none of their
+    /// successes would be recorded here.
+    pub(crate) fn retain_failures(&self, controller: &str, is_own: impl Fn(&ObjectKey) -> bool) {
+        self.recorded.lock().failures.retain(|(by, key), _failure| by != controller || is_own(key));
     }
 
     /// Returns the last error of a key, if its last reconcile failed.

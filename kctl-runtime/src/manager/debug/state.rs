@@ -125,7 +125,7 @@ struct ControllerState {
     /// Adds since the start that made a key wait. An add of a key that waits already does not count.
     adds: u64,
     retries: u64,
-    /// All failing keys, of which `failing` lists the first [`KEYS_MAX`].
+    /// The number of all failing keys; `failing` lists the first [`KEYS_MAX`].
     n_failing: usize,
     failing: Vec<Failing>,
     running_keys: Vec<Running>,

@@ -11,6 +11,8 @@ use kctl_apimachinery::validation::{is_dns1123_label, is_dns1123_subdomain};
 /// Longest name of an object, in bytes.
 const NAME_LEN_MAX: usize = 253;
 pub(in crate::manager) const LEASE_DURATION: Duration = Duration::from_secs(15);
+/// Longest Lease, 68 years: `leaseDurationSeconds` is an `int32`, so an API server rejects a longer one.
+const LEASE_DURATION_MAX: Duration = Duration::from_secs(i32::MAX as u64);
 /// Candidates wait up to this factor of the retry period longer (client-go, `JitterFactor`).
 pub(super) const JITTER: f64 = 1.2;
 
@@ -38,12 +40,12 @@ pub(super) const JITTER: f64 = 1.2;
 pub struct ElectionConfig {
     /// Name of the Lease.
     pub name: String,
-    /// Namespace of the Lease, usually that of the Pod.
+    /// Namespace of the Lease, usually the Pod's namespace.
     pub namespace: String,
     /// Identity of this process, which becomes the holder. Two processes with the same one would both lead, so
     /// use [`identity`].
     pub identity: String,
-    /// Labels to add to the Lease. Its other labels stay.
+    /// Labels to add to the Lease. Its other labels are kept.
     pub labels: BTreeMap<String, String>,
     /// Time that candidates wait after the leader's last renewal. Default 15 s; whole seconds.
     ///
@@ -96,16 +98,19 @@ pub enum ElectionError {
     Order {
         /// The flag of the time that is too short.
         longer: &'static str,
-        /// Its value.
+        /// The value that was given for it.
         longer_value: Duration,
         /// The flag of the other time.
         shorter: &'static str,
-        /// Its value.
+        /// The value that it has to exceed.
         shorter_value: Duration,
     },
     /// `lease_duration` is not a positive number of whole seconds, which is all that a Lease can store.
     #[error("leader election: --leader-elect-lease-duration ({0:?}) has to be whole seconds, and one at least")]
     NotWholeSeconds(Duration),
+    /// `lease_duration` is longer than the `int32` of seconds that a Lease can store.
+    #[error("leader election: --leader-elect-lease-duration ({0:?}) has to be at most {LEASE_DURATION_MAX:?}")]
+    TooLong(Duration),
     /// `retry_period` is zero.
     #[error("leader election: --leader-elect-retry-period has to be longer than nothing")]
     NoPeriod,
@@ -172,6 +177,9 @@ impl ElectionConfig {
         if self.lease_duration.subsec_nanos() != 0 || self.lease_duration.is_zero() {
             return Err(ElectionError::NotWholeSeconds(self.lease_duration));
         }
+        if self.lease_duration > LEASE_DURATION_MAX {
+            return Err(ElectionError::TooLong(self.lease_duration));
+        }
         let longer = |longer, longer_value: Duration, shorter, shorter_value: Duration| {
             if longer_value > shorter_value {
                 return Ok(());
@@ -180,7 +188,8 @@ impl ElectionConfig {
         };
         let (lease, renew) = ("--leader-elect-lease-duration", "--leader-elect-renew-deadline");
         longer(lease, self.lease_duration, renew, self.renew_deadline)?;
-        let waits = self.retry_period.mul_f64(JITTER);
+        // `mul_f64` would panic for a period near `Duration::MAX`.
+        let waits = Duration::try_from_secs_f64(self.retry_period.as_secs_f64() * JITTER).unwrap_or(Duration::MAX);
         longer(renew, self.renew_deadline, "1.2 times --leader-elect-retry-period", waits)
     }
 
@@ -214,7 +223,7 @@ impl ElectionConfig {
         left.max(self.write_timeout() / 2)
     }
 
-    /// Returns how much longer than its timeout a write may go on unseen: 1.3 s with the default times.
+    /// Returns how much longer than its timeout a write may still be in flight: 1.3 s with the default times.
     ///
     /// A request may be delayed on the network, or by a server that does not notice that its client is gone.
     pub fn write_margin(&self) -> Duration {

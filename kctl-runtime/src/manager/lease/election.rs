@@ -1,7 +1,7 @@
 //! client-go's leader election as a pure state machine.
 //!
-//! Its inputs are answers of the API server and the time; its outputs are the next request or wait, and what
-//! that means for this process. Tests and the simulator drive it without a clock.
+//! Its inputs are answers of the API server and the time. Its outputs are the next request or wait, and what that means
+//! for this process. Tests and the simulator drive it without a clock.
 //!
 //! ```text
 //! candidate:  Get ─ held by another ─▶ wait (2 s + jitter) ─▶ Get
@@ -100,11 +100,11 @@ pub struct Election {
     record_valid_since: Instant,
     /// Annotation of each record that this process writes as the holder.
     annotation: Option<(&'static str, String)>,
-    /// Outcome of the writes by which a candidate acquires the Lease.
+    /// Outcome of a candidate's writes that acquire the Lease.
     acquisition: Acquisition,
 }
 
-/// The outcome of the writes by which a candidate acquires the Lease.
+/// The outcome of a candidate's writes that acquire the Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Acquisition {
     /// Each of them got a response, so this process knows if it holds the Lease.
@@ -137,9 +137,10 @@ impl Election {
 
     /// Sets the processes that may hold the Lease under this identity.
     ///
-    /// Processes that hold it together read it before they renew it. A record that another one has renewed since the
-    /// last read was written after that read began, so this process leads from then on, without writing. So one of n
-    /// holders writes, without a conflict. If each holder renewed the Lease, each would conflict with the previous one.
+    /// Processes that hold it together read it before they renew it. If another process has renewed the record since
+    /// the last read, it was written after that read began. So this process leads from then on, without writing. So one
+    /// of n holders writes, without a conflict. If each holder renewed the Lease, each would conflict with the previous
+    /// one.
     pub(super) fn with_holders(mut self, holders: Holders) -> Self {
         self.holders = holders;
         self
@@ -282,8 +283,8 @@ impl Election {
             return self.follow_holder(now, effects);
         }
         self.read_succeeded();
-        // A process that joined leaves a new Lease new. Without a renewal by an earlier one it would stay so as long as others
-        // join.
+        // A process that joined leaves a new Lease new. Without a renewal by an earlier process it would remain new as
+        // long as others join.
         let is_renewed = is_changed && record.acquire_time != record.renew_time;
         if let (Holders::Together, Some(term), true, true) = (self.holders, self.leading, is_own, is_renewed) {
             self.failure = None;
@@ -293,8 +294,8 @@ impl Election {
         self.join_or_acquire(lease, &record, now, wall, effects);
     }
 
-    /// Returns `true` if a record that names this process is of an earlier term: another process held the Lease at the last
-    /// read, and this one has not written it since.
+    /// Returns `true` if a record that names this process is of an earlier term. Then another process held the Lease at
+    /// the last read, and this one has not written it since.
     ///
     /// The API server was restored from a backup. The other process works until it notices that, so the Lease counts as
     /// held for its duration. Processes that hold a Lease together write records for each other.
@@ -344,7 +345,7 @@ impl Election {
         effects.push(Effect::Ended(end));
     }
 
-    /// Sends a request with the earliest of its deadlines: its own, that of the renewal, that of the release.
+    /// Sends a request with the earliest of its deadlines: its own, the renewal's, and the release's.
     fn send(&mut self, request: LeaseRequest, now: Instant) {
         let term = self.leading.and_then(|term| term.deadline);
         let latest = now + self.config.request_timeout();

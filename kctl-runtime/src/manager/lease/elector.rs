@@ -3,7 +3,7 @@
 //! All decisions are in [`Election`]. This file sends requests with their deadlines, logs changes of the leader, and
 //! publishes the state through `watch` channels, from which [`Leadership`] and [`WritePermit`] read.
 //!
-//! A late response is not used: the deadline of a request ends before the Lease does, and the election continues as if
+//! A late response is not used. The deadline of a request ends before the Lease does, and the election continues as if
 //! the request had failed. That includes the response that a frozen process finds when it continues.
 
 use std::sync::{
@@ -62,7 +62,7 @@ pub struct Elector {
     suspect: Option<(Record, Instant)>,
     /// The processes that may hold the Lease under its identity.
     holders: Holders,
-    /// The runtime that it runs on, if that is another one than the caller's.
+    /// The runtime that it runs on, if it is not the caller's runtime.
     runtime: Option<ElectionRuntime>,
     /// An annotation that follows the state of this process.
     annotation: Option<LeaseAnnotation>,
@@ -165,7 +165,7 @@ impl Elector {
         self
     }
 
-    /// Sets the options of `generate-rbac` that print the permissions for the Lease, such as ` --shards 16`.
+    /// Sets the options of `generate-rbac` that print the permissions for the Lease, such as ` --shards 24`.
     pub(in crate::manager) fn with_role(mut self, options: String) -> Self {
         self.role = options;
         self
@@ -290,8 +290,8 @@ impl Elector {
         }
     }
 
-    /// Begins the election with what this process knows of the Lease: the record that another part of the process has
-    /// seen, or that of a holder that may be at work although the Lease is missing.
+    /// Begins the election with what this process knows of the Lease. It may have seen a record in another part of the
+    /// process, or a holder that may be at work although the Lease is missing.
     fn begin_election(&mut self, watched: Option<&mut ObservedLease>) -> Election {
         let mut election = Election::new(self.config.clone(), Instant::now()).with_holders(self.holders);
         if let Some(watched) = watched

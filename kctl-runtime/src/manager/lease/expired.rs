@@ -17,7 +17,7 @@ use crate::{
 /// Only for Leases under which no work is done: the former holder may be at work, and acquires the Lease again.
 ///
 /// # Errors
-/// A request fails. A conflict means that the Lease has changed meanwhile.
+/// A request fails. A conflict means that the Lease has changed since it was read.
 pub(in crate::manager) async fn release_expired(
     client: &Client,
     config: &ElectionConfig,

@@ -28,6 +28,7 @@ impl FailureLog {
         if is_new {
             self.reports.push((text.to_owned(), now));
         }
+        debug_assert!(self.reports.len() <= REPORTS_MAX, "further failures are not logged");
         is_new
     }
 
@@ -40,7 +41,7 @@ impl FailureLog {
 /// Returns the action that a user can take against a failed request for a Lease. `role` has the options of
 /// `generate-rbac`.
 ///
-/// A 404 of a read is not a failure. That of a write means that the namespace is missing.
+/// A 404 of a read is not a failure. A 404 of a write means that the namespace is missing.
 pub(super) fn advice(error: &ApiError, namespace: &str, role: &str) -> String {
     match error.code() {
         Some(404) if !error.is_unknown_resource() => {

@@ -32,7 +32,7 @@ pub enum ElectionState {
 
 /// A handle to the state of an election. Clones share it.
 ///
-/// [`Elector::leadership`](super::Elector::leadership) has an example. The handle stays valid after the election is
+/// [`Elector::leadership`](super::Elector::leadership) has an example. The handle remains valid after the election is
 /// over.
 #[derive(Debug, Clone)]
 pub struct Leadership {
@@ -91,7 +91,7 @@ impl Leadership {
         self.joined_new_lease.load(Ordering::Relaxed)
     }
 
-    /// Returns the configuration of the election.
+    /// Returns the configuration of the election, with the Lease and the identity of this process.
     pub fn config(&self) -> &ElectionConfig {
         &self.config
     }

@@ -17,7 +17,7 @@ const TRANSITIONS_MAX: u64 = i32::MAX as u64;
 
 /// The election's part of a Lease's `spec` (`coordination.k8s.io/v1`, `LeaseSpec`).
 ///
-/// Times stay strings, because they are compared and never calculated with.
+/// Times are kept as strings, because they are compared and never calculated with.
 ///
 /// ```
 /// use kctl_runtime::manager::lease::Record;

@@ -37,7 +37,7 @@ impl ElectionRuntime {
     }
 }
 
-/// Returns the result of an election. A panic goes on in the caller.
+/// Returns the result of an election. A panic is resumed in the caller.
 fn end_of(ended: Option<Result<End, JoinError>>) -> End {
     match ended.map(|ended| ended.map_err(JoinError::try_into_panic)) {
         Some(Ok(end)) => end,

@@ -59,7 +59,7 @@
 //! | `kctl_bound_used`, `kctl_bound_limit` | `bound` | how full each bounded buffer is |
 //! | `kctl_events_dropped_total` | | Events that were dropped because too many waited |
 //! | `leader_election_master_status`, `leader_election_slowpath_total` | `name` | 1 on the leader; renewals that had to read first |
-//! | `kctl_slots`, `kctl_slots_owned`, `kctl_slots_gained_total` | | slots of a sharded program; those of this replica; how often it gained one |
+//! | `kctl_slots`, `kctl_slots_owned`, `kctl_slots_gained_total` | | slots of a sharded program; slots of this replica; how often it gained a slot |
 //! | `kctl_slots_rejected` | | 1 while replicas with other settings, or with leader election, keep this one from working |
 //! | `kctl_ring_handed_over_total` | | objects that a shard of a controller ring handed over |
 //! | `certwatcher_read_certificate_total`, `certwatcher_read_certificate_errors_total` | | reads of server certificates |
@@ -117,8 +117,8 @@ type Labels = Vec<(&'static str, String)>;
 
 /// The metrics of one manager. Clones share them.
 ///
-/// [`Manager::metrics`](super::Manager::metrics) returns those of a manager. `Metrics::default()` creates a separate
-/// set for a program without one.
+/// [`Manager::metrics`](super::Manager::metrics) returns the metrics of a manager. `Metrics::default()` creates a
+/// separate set for a program without one.
 ///
 /// A program may have several sets, for example one per manager in a test. [`add_registry`](Self::add_registry) prints another
 /// registry at the same endpoint.

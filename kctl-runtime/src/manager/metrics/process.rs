@@ -1,7 +1,7 @@
 //! Metrics of the process, under the names of Prometheus' client libraries. Read from `/proc`, so Linux only.
 //!
 //! On other systems, and for files of `/proc` that cannot be read, the metric is left out: a zero would look like
-//! a measurement. The numbers of the fields are those of `proc(5)`.
+//! a measurement. The fields are numbered as in `proc(5)`.
 
 use std::{fmt, fs};
 

@@ -21,7 +21,7 @@ use crate::{
     handler::SpawnedHandler,
     manager::View,
     queue::QueueStats,
-    source::Source,
+    source::{Presence, Source, WatchConfig},
     store::{DELTAS_MAX, TOMBSTONES_MAX},
     watches::{CHANGES_WAITING_MAX, INFORMERS_MAX},
     writer::{EVENTS_MAX, RecorderView},
@@ -295,15 +295,13 @@ impl Scrape {
 
     /// Returns all caches with their labels and number of users.
     ///
-    /// A cache that was opened at run time and has the same labels as a controller's is marked `;watched`.
+    /// A cache that was opened at run time and has the same labels as a controller's is marked `;watched`. Further ones are
+    /// numbered, because Prometheus rejects a scrape with two series of the same labels.
     fn label_caches(&self) -> Vec<OpenCache> {
         let mut caches: Vec<OpenCache> = Vec::new();
         // Caches of controllers come first, and get the plain labels.
         for (source, n_users) in self.0.informers().open() {
-            let mut labels = kind(&source);
-            if caches.iter().any(|cache| cache.labels == labels) {
-                labels[0].1 += ";watched";
-            }
+            let labels = distinct(kind(source.config()), |labels| caches.iter().any(|cache| cache.labels == *labels));
             caches.push(OpenCache { labels, source, n_users });
         }
         caches
@@ -405,14 +403,26 @@ fn shorten(mut text: String) -> String {
     text
 }
 
+/// Marks the name in the labels of a cache until no other cache has these labels.
+fn distinct(mut labels: Labels, is_taken: impl Fn(&Labels) -> bool) -> Labels {
+    let name = labels[0].1.clone();
+    let mut n = 1;
+    while is_taken(&labels) {
+        labels[0].1 = if n == 1 { format!("{name};watched") } else { format!("{name};watched-{n}") };
+        n += 1;
+    }
+    labels
+}
+
 /// Returns the labels of an informer as in component-base. `name` distinguishes caches of one kind.
-fn kind(source: &Source) -> Labels {
-    let config = source.config();
+fn kind(config: &WatchConfig) -> Labels {
+    let presence = if config.presence == Presence::Optional { "optional" } else { "" };
     let parts = [
         ("cluster=", config.cluster.clone()),
         ("namespaces=", config.namespaces.join(",")),
         ("labels=", config.labels.clone()),
         ("fields=", config.fields.clone()),
+        ("presence=", presence.to_owned()),
     ];
     let parts = parts.iter().filter(|(_, value)| !value.is_empty());
     let name = parts.map(|(part, value)| format!("{part}{value}")).collect::<Vec<_>>().join(";");
@@ -426,7 +436,25 @@ fn kind(source: &Source) -> Labels {
 
 #[cfg(test)]
 mod tests {
+    use k8s_openapi::api::core::v1::Pod;
+
     use super::*;
+
+    #[test]
+    fn caches_of_one_kind_have_distinct_labels() {
+        let pods = WatchConfig::of::<Pod>;
+        let mut all: Vec<Labels> = Vec::new();
+        for config in
+            [pods(), pods(), pods(), pods().optional(), pods().optional(), pods().labels("tier=web").optional()]
+        {
+            let labels = distinct(kind(&config), |labels| all.contains(labels));
+            all.push(labels);
+        }
+        let names: Vec<&str> = all.iter().map(|labels| labels[0].1.as_str()).collect();
+        let optional = ["presence=optional", "presence=optional;watched", "labels=tier=web;presence=optional"];
+        assert_eq!(names[..3], ["", ";watched", ";watched-2"]);
+        assert_eq!(names[3..], optional);
+    }
 
     #[test]
     fn long_labels_are_cut_and_stay_distinct() {

@@ -11,7 +11,7 @@ use crate::{
 pub const RING_LABEL: &str = "alpha.sharding.timebertt.dev/controllerring";
 /// Prefix of the label that assigns an object to a shard; the name of the ring follows.
 const SHARD_LABEL_PREFIX: &str = "shard.alpha.sharding.timebertt.dev/";
-/// Prefix of the label by which the sharder requests the return of an object; the name of the ring follows.
+/// Prefix of the label that the sharder sets to request the return of an object; the name of the ring follows.
 const DRAIN_LABEL_PREFIX: &str = "drain.alpha.sharding.timebertt.dev/";
 /// Longest name of a ring and of a shard, in bytes: both are parts of labels.
 const NAME_LEN_MAX: usize = 63;
@@ -40,13 +40,13 @@ pub struct RingConfig {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RingError {
-    /// The name cannot be that of a `ControllerRing`.
+    /// The name is not valid for a `ControllerRing`.
     #[error(
         "--controller-ring `{0}` is not the name of a ControllerRing: lower case letters, digits, `-` and `.`, \
          {NAME_LEN_MAX} at most"
     )]
     Ring(String),
-    /// The name of the shard cannot be that of a Lease and the value of a label.
+    /// The name of the shard is not valid as the name of a Lease and the value of a label.
     #[error(
         "`{0}` cannot be the name of a shard: lower case letters, digits, `-` and `.`, {NAME_LEN_MAX} at most; set \
          --leader-election-identity"
@@ -82,8 +82,8 @@ pub enum RingError {
 }
 
 impl RingConfig {
-    /// Creates a configuration. The identity of `lease` is the name of the shard, and its namespace and times are those
-    /// of the shard's Lease. Its name is not used.
+    /// Creates a configuration. The identity of `lease` is the name of the shard, and its namespace and times apply to
+    /// the shard's Lease. Its name is not used.
     ///
     /// Each process of a ring needs another name. In a Pod, the host name is unique.
     ///
@@ -103,7 +103,7 @@ impl RingConfig {
 
     /// Adds the declarations of the controllers that this shard runs.
     ///
-    /// A kind that one of them reconciles and another one owns is assigned by its own key, so its objects can be in
+    /// A kind that one controller reconciles and another owns is assigned by its own key. So its objects can be in
     /// another shard than their owners. Where it is owned, all its objects are cached.
     ///
     /// # Errors

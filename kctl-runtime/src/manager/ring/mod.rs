@@ -8,7 +8,7 @@
 //! loss       Lease not renewed ─▶ no write starts ─▶ the process ends ─▶ the sharder takes the Lease, moves all objects
 //! ```
 //!
-//! Election and write permit are those of [`lease`](super::lease), with one candidate per Lease. `shard::Ring` decides
+//! Election and write permit come from [`lease`](super::lease), with one candidate per Lease. `shard::Ring` decides
 //! about keys, and the workers hand them over.
 //!
 //! The protocol gives an object to a shard when the sharder's clock says that the shard before is dead for one Lease
@@ -45,12 +45,12 @@ pub struct RingView {
 }
 
 impl RingView {
-    /// Returns the configuration.
+    /// Returns the configuration of the shard, with the names of the ring and of its Lease.
     pub fn config(&self) -> &RingConfig {
         &self.config
     }
 
-    /// Makes the gate of a controller that of this shard.
+    /// Replaces the gate of a controller by the gate of this shard.
     pub(super) fn bind(&self, env: &Env) {
         env.gate.bind_ring(&self.ring);
         self.ring.add_primaries(&env.spec.primary.kind, env.primary.store());
@@ -108,8 +108,8 @@ impl Manager {
         Ok(self)
     }
 
-    /// Returns the label selector of a relation's cache: that of the declaration. In a controller ring it includes
-    /// that of the shard for kinds of which this process needs only its own objects.
+    /// Returns the label selector of a relation's cache: the selector of the declaration. In a controller ring it
+    /// includes the shard's selector for kinds whose other objects this process does not need.
     pub(super) fn labels_of(&self, spec: &ControllerSpec, relation: &RelationSpec) -> String {
         match self.labelled_in(spec, relation) {
             Some(RingView { ring, .. }) if relation.labels.is_empty() => ring.labels().selector(),

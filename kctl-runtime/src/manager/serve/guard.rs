@@ -9,7 +9,7 @@
 //! Reviews are cached: a scraper costs one `TokenReview` a minute and one `SubjectAccessReview` in five minutes. These
 //! times also bound how long a withdrawn permission continues to work.
 //!
-//! Anyone who reaches the port can send tokens. So few reviews are sent at a time, rejections are cached too, and the
+//! Anyone who reaches the port can send tokens. So few reviews are sent at a time, and rejections are cached too. The
 //! response to a client without a valid token has no error text of the API server.
 
 use std::{
@@ -139,7 +139,7 @@ impl Guard {
         }
         // The semaphore is never closed.
         let _permit = self.reviews.acquire().await;
-        // Another request with the token may have got the answer meanwhile.
+        // Another request with the token may have got the answer in the meantime.
         if let Some(result) = self.cached_result(key) {
             return Ok(result.user());
         }

@@ -10,8 +10,8 @@
 //! | metrics | `/metrics` |
 //! | debug | `/debug/`, `/debug/state.json`, `/debug/slot.json`, `/debug/graph.svg` |
 //!
-//! Bounds of a listener: 64 connections with 8 requests each at a time, 64 KiB for the head of a request, 32 s to send
-//! it, 32 s to read a page, 90 s idle, an hour per connection.
+//! Bounds of a listener: 64 connections with 8 requests each at a time, and 64 KiB for the head of a request. Sending
+//! it may take 32 s, reading a page 32 s, a connection may be idle for 90 s and last an hour.
 
 mod address;
 mod guard;
@@ -47,7 +47,7 @@ pub(crate) use tls::Tls;
 pub use tls::{Certificate, TlsError};
 
 /// Bounds of each listener. At the bound on connections the one that has waited longest for its client is
-/// closed. The times are those of controller-runtime, `internal/httpserver`.
+/// closed. The times come from controller-runtime, `internal/httpserver`.
 const LIMITS: Limits = Limits {
     connections: 64,
     head_within: Duration::from_secs(32),
@@ -210,7 +210,7 @@ impl Server {
 }
 
 /// Removes the body of the response to a HEAD request, and keeps its length in the header. hyper does so for HTTP/1.1
-/// only; over HTTP/2 a body is an error for the client.
+/// only. Over HTTP/2 a body is an error for the client.
 fn remove_body(page: &mut Page) {
     let body = std::mem::take(page.body_mut());
     page.headers_mut().insert(header::CONTENT_LENGTH, body.len().into());

@@ -51,7 +51,7 @@ pub enum Certificate {
     SelfSigned,
     /// PEM files, for example of a mounted Secret. They are read again within 10 s after a change.
     ///
-    /// A file that cannot be used is logged, and the last good certificate stays in use.
+    /// A file that cannot be used is logged, and the last valid certificate remains in use.
     Files {
         /// The certificate, followed by the intermediate ones.
         certificate: PathBuf,
@@ -70,7 +70,7 @@ pub enum TlsError {
     #[error("the certificate of the metrics server: {}: {source}", file.display())]
     #[non_exhaustive]
     File {
-        /// Path of the file.
+        /// Path of the certificate or key.
         file: PathBuf,
         /// The error of the operating system.
         source: io::Error,
@@ -79,9 +79,9 @@ pub enum TlsError {
     #[error("the certificate of the metrics server: {}: {problem}", file.display())]
     #[non_exhaustive]
     Content {
-        /// Path of the file.
+        /// Path of the certificate or key.
         file: PathBuf,
-        /// The problem.
+        /// The reason why the content can't be used.
         problem: String,
     },
     /// A self-signed certificate could not be created.

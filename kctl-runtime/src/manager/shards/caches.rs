@@ -2,7 +2,7 @@
 //!
 //! A kind is filtered if all its readers need only the objects of the primaries that they reconcile: the primaries
 //! themselves, and kinds that are only owned. A kind that a controller reads, watches with a mapper, or that is in
-//! another cluster than the primary stays whole, as do kinds of
+//! another cluster than the primary is cached whole, as are kinds of
 //! [`Manager::cache_whole`](crate::manager::Manager::cache_whole).
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{
     source::{BelongsTo, CacheBug, Filter, Source},
 };
 
-/// A cache, and the rules by which its objects belong to primaries. `None` if a reader needs all objects.
+/// A cache, and the rules that assign its objects to primaries. `None` if a reader needs all objects.
 type Use = (Arc<Source>, Option<Vec<BelongsTo>>);
 
 /// Limits the caches of these controllers to the slots of this replica where their readers allow it.
@@ -50,7 +50,7 @@ pub(super) fn limit<'a>(
     }
 }
 
-/// Returns the rule by which objects of a relation belong to primaries, `None` if all of them are needed.
+/// Returns the rule that assigns objects of a relation to primaries, `None` if all of them are needed.
 fn rule(relation: &RelationSpec, primary: &RelationSpec) -> Option<BelongsTo> {
     if relation.cluster != primary.cluster || relation.map.is_some() {
         return None;

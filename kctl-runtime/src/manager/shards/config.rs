@@ -17,15 +17,15 @@ const LABEL_LEN_MAX: usize = 63;
 /// The slots of a program and the Leases that assign them to replicas.
 ///
 /// All replicas need the same number of slots, the same [`ShardBy`], the same Lease duration and the same
-/// [namespaces](Self::in_namespaces); a replica with others waits until they are gone.
+/// [namespaces](Self::in_namespaces). A replica with others waits until they are gone.
 ///
 /// | Lease | Holder | Renewed by |
 /// |---|---|---|
-/// | `NAME` | the settings, such as `shards-16-by-object` | every replica |
+/// | `NAME` | the settings, such as `shards-24-by-object-v2` | every replica |
 /// | `NAME-seat-N` | one replica | that replica |
 /// | `NAME-slot-N` | the owner of the slot | that replica |
 ///
-/// Each is renewed once per `retry_period`, 2 s by default, so 16 slots cost 8 writes per second in all.
+/// Each is renewed once per `retry_period`, 2 s by default, so 24 slots cost 12 writes per second in all.
 ///
 /// ```
 /// use kctl_runtime::{
@@ -34,7 +34,7 @@ const LABEL_LEN_MAX: usize = 63;
 /// };
 ///
 /// let leases = ElectionConfig::new("podset.example.com", "default", &identity());
-/// assert!(ShardConfig::new(leases.clone(), 16, ShardBy::Object).is_ok());
+/// assert!(ShardConfig::new(leases.clone(), 24, ShardBy::Object).is_ok());
 /// assert!(ShardConfig::new(leases, 0, ShardBy::Object).is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,7 +62,7 @@ pub enum ShardError {
     Lease(#[from] ElectionError),
     /// The holder of a Lease is not the settings of a sharded program.
     #[error(
-        "its holder `{0}` is not the settings of a sharded program, such as `shards-16-by-object`: start the replicas with --shards, or use their version of kctl"
+        "its holder `{0}` is not the settings of a sharded program, such as `shards-24-by-object-v2`: start the replicas with --shards, or use their version of kctl"
     )]
     Settings(String),
     /// The replicas run with another version of the division of keys.
@@ -89,7 +89,7 @@ impl ShardConfig {
         Ok(Self { leases, slots: Slots::new(slots, by), namespaces: BTreeSet::new() })
     }
 
-    /// Adds the namespaces of a program that is limited to some: those of `run --namespace`. None means all.
+    /// Adds the namespaces of a program that is limited to some: the namespaces of `run --namespace`. None means all.
     ///
     /// They are one of the settings. The owner of a slot does not see the objects of a namespace that it does not
     /// watch. So replicas with different namespaces never work at the same time.
@@ -101,7 +101,7 @@ impl ShardConfig {
     /// };
     ///
     /// let leases = ElectionConfig::new("podset.example.com", "default", &identity());
-    /// let config = ShardConfig::new(leases, 16, ShardBy::Object)?.in_namespaces(["blog".to_owned(), "shop".to_owned()]);
+    /// let config = ShardConfig::new(leases, 24, ShardBy::Object)?.in_namespaces(["blog".to_owned(), "shop".to_owned()]);
     /// # let _ = config;
     /// # Ok::<_, kctl_runtime::manager::shards::ShardError>(())
     /// ```
@@ -116,8 +116,8 @@ impl ShardConfig {
     /// ```
     /// use kctl_runtime::{manager::shards::ShardConfig, shard::{ShardBy, Slots}};
     ///
-    /// let slots = ShardConfig::slots_of_settings("shards-16-by-object");
-    /// assert_eq!(slots, Ok(Slots::new(16, ShardBy::Object)));
+    /// let slots = ShardConfig::slots_of_settings("shards-24-by-object-v2");
+    /// assert_eq!(slots, Ok(Slots::new(24, ShardBy::Object)));
     /// ```
     ///
     /// # Errors
@@ -133,14 +133,14 @@ impl ShardConfig {
     /// ```
     /// use kctl_runtime::manager::shards::ShardConfig;
     ///
-    /// assert_eq!(ShardConfig::namespaces_of_settings("shards-16-by-object-in-blog,shop"), ["blog", "shop"]);
-    /// assert!(ShardConfig::namespaces_of_settings("shards-16-by-object").is_empty());
+    /// assert_eq!(ShardConfig::namespaces_of_settings("shards-24-by-object-v2-in-blog,shop"), ["blog", "shop"]);
+    /// assert!(ShardConfig::namespaces_of_settings("shards-24-by-object-v2").is_empty());
     /// ```
     pub fn namespaces_of_settings(holder: &str) -> Vec<String> {
         ShardSettings::parse(holder).map(|settings| settings.namespaces()).unwrap_or_default()
     }
 
-    /// Returns the slots.
+    /// Returns the number of slots, and the division of keys among them.
     pub fn slots(&self) -> Slots {
         self.slots
     }
@@ -192,7 +192,7 @@ impl ShardConfig {
     /// Returns the Lease that all replicas with the same settings hold together.
     ///
     /// Its holder is the settings, so a replica with other settings, or one with leader election, cannot hold it at the
-    /// same time. It is never released, because other replicas may go on.
+    /// same time. It is never released, because other replicas may continue.
     pub(crate) fn settings(&self) -> ElectionConfig {
         ElectionConfig {
             identity: self.settings_of(DIVISION).to_string(),
@@ -243,15 +243,15 @@ mod tests {
     #[test]
     fn settings_lease_is_held_by_the_settings() {
         let settings = config("app", 16).unwrap().settings();
-        assert_eq!((settings.name.as_str(), settings.identity.as_str()), ("app", "shards-16-by-object"));
+        assert_eq!((settings.name.as_str(), settings.identity.as_str()), ("app", "shards-16-by-object-v2"));
         assert!(!settings.release_on_stop);
         let mut longer = ElectionConfig::new("app", "default", "a");
         longer.lease_duration = Duration::from_secs(60);
         let longer = ShardConfig::new(longer, 16, ShardBy::Object).unwrap();
-        assert_eq!(longer.settings().identity, "shards-16-by-object-for-60s");
+        assert_eq!(longer.settings().identity, "shards-16-by-object-v2-for-60s");
         assert_eq!(
-            longer.settings_of(2).to_string(),
-            "shards-16-by-object-v2-for-60s",
+            longer.settings_of(DIVISION + 1).to_string(),
+            "shards-16-by-object-v3-for-60s",
             "replicas of two versions don't agree"
         );
     }
@@ -275,7 +275,7 @@ mod tests {
         let [blog, shop] = ["blog", "shop"].map(ToOwned::to_owned);
         let config = config("app", 16).unwrap();
         let limited = config.clone().in_namespaces([shop.clone(), blog.clone()]);
-        assert_eq!(limited.settings().identity, "shards-16-by-object-in-blog,shop");
+        assert_eq!(limited.settings().identity, "shards-16-by-object-v2-in-blog,shop");
         assert_eq!(limited.settings(), config.clone().in_namespaces([blog, shop]).settings());
         assert_eq!(ShardConfig::slots_of_settings(&limited.settings().identity), Ok(config.slots()));
         for (key, is_watched) in [("blog/web", true), ("default/web", false), ("node-1", true)] {

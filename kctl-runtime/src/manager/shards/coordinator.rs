@@ -30,6 +30,7 @@ use crate::{
     key::ObjectKey,
     manager::{
         Clock,
+        debug::History,
         handlers::{enqueue_by_relations, enqueue_slots},
         lease::{
             ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing, ObservedLease, Record,
@@ -44,7 +45,9 @@ use crate::{
     writer::ShardPermits,
 };
 
-/// Longest wait for the caches before this replica takes a seat, and again for its handlers. Later it owns slots although
+/// Longest wait for the caches before this replica takes a seat, and again for its handlers.
+///
+/// Later, if no other replica can work on all slots either, it owns some although
 /// a controller cannot work on them yet, so that the others can.
 const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 /// Wait after the Lease of the settings is held, in which the controllers begin.
@@ -63,7 +66,7 @@ pub(in crate::manager) struct Coordinator {
     pub(super) config: Arc<ShardConfig>,
     tenures: Arc<Tenures>,
     pub(super) shared: Arc<Mutex<Shared>>,
-    /// Notified when a Lease or this replica's seat has changed.
+    /// Notified when a Lease has changed by more than a renewal, or this replica's seat has.
     pub(super) changed: Arc<Notify>,
     /// Notified when this replica sees other seats live than it has noted at its own seat.
     pub(super) note_changed: Arc<Notify>,
@@ -74,7 +77,7 @@ pub(in crate::manager) struct Coordinator {
     planted: Option<Planted>,
     /// The time that [`Planted::FrozenClock`] reads; `None` without this bug.
     frozen_clock: Option<Arc<Mutex<Instant>>>,
-    /// The runtime of the elections for slots; `None` for that of the coordinator.
+    /// The runtime of the elections for slots; `None` for the coordinator's runtime.
     election_runtime: Option<ElectionRuntime>,
 }
 
@@ -82,8 +85,8 @@ pub(in crate::manager) struct Coordinator {
 struct SlotTask {
     wanted: watch::Sender<bool>,
     free: Arc<Notify>,
-    /// When the state of the Lease was seen of which the task was notified. A candidate that may not write the Lease
-    /// would otherwise try again with each renewal of any other Lease.
+    /// When the state of the Lease that the task was last notified of was first seen. A candidate that may not write
+    /// the Lease would otherwise try again with each renewal of any other Lease.
     notified_of: Option<FirstSeen>,
 }
 
@@ -232,7 +235,7 @@ impl Coordinator {
                 _stopped = &mut stop => return,
                 begins = begins => if !begins { return },
             }
-            self.serve(holder, stop).await;
+            self.serve(holder, &envs, stop).await;
         };
         tokio::select! {
             biased;
@@ -271,16 +274,22 @@ impl Coordinator {
         let (config, holders) = (self.config.clone(), Holders::Numbered { process: self.config.process() });
         Arc::new(move |change, _origin| {
             let (mut shared, now) = (shared.lock(), Instant::now());
-            match change {
-                Change::Deleted { .. } => shared.observed_leases.observe_delete(&change.latest().key().name, now),
+            let is_changed = match change {
+                Change::Deleted { .. } => {
+                    shared.observed_leases.observe_delete(&change.latest().key().name, now);
+                    true
+                }
                 Change::Added(lease) | Change::Updated { new: lease, .. } => {
                     let (name, lease): (_, Value) =
                         (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
-                    shared.observed_leases.observe(name, holders.record(config.identity(), &lease), now);
-                    shared.observed_leases.observe_live_seats(name, seat::live_seats_of(&lease));
+                    let record = holders.record(config.identity(), &lease);
+                    let has_other_record = shared.observed_leases.observe(name, record, now);
+                    shared.observed_leases.observe_note(name, seat::note_of(&lease)) || has_other_record
                 }
+            };
+            if is_changed {
+                changed.notify_one();
             }
-            changed.notify_one();
         })
     }
 
@@ -301,7 +310,7 @@ impl Coordinator {
     }
 
     /// Holds slots until `stop` is ready, and returns once all are handed over.
-    async fn serve(&self, holder: Holder, mut stop: oneshot::Receiver<()>) {
+    async fn serve(&self, holder: Holder, envs: &[Arc<Env>], mut stop: oneshot::Receiver<()>) {
         let (mut held, mut tasks): (BTreeMap<u32, SlotTask>, JoinSet<u32>) = (BTreeMap::new(), JoinSet::new());
         let (leave, left) = watch::channel(false);
         let mut seat = std::pin::pin!(self.keep_seat(left));
@@ -309,6 +318,9 @@ impl Coordinator {
         let (n_slots, lease) = (self.config.slots().count(), self.config.lease_duration());
         let mut division = Division::new(n_slots, self.config.retry_period(), lease);
         let mut startup_delay = StartupDelay::default();
+        let mut complete = std::pin::pin!(futures::future::join_all(envs.iter().map(|env| env.complete())));
+        let mut is_complete = envs.iter().all(|env| env.is_complete());
+        self.shared.lock().has_complete_caches = is_complete;
         loop {
             let stopping = *leave.borrow();
             let now = Instant::now();
@@ -327,6 +339,10 @@ impl Coordinator {
             tokio::select! {
                 biased;
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
+                _all = &mut complete, if !is_complete => {
+                    is_complete = true;
+                    self.note_complete_caches();
+                }
                 Some(ended) = tasks.join_next() => {
                     let slot = resume_panic(ended);
                     let removed = held.remove(&slot);
@@ -340,8 +356,8 @@ impl Coordinator {
         }
     }
 
-    /// Returns the slots that this replica should hold, as far as it can see. Each renewal of a Lease comes here, so
-    /// the division is calculated again only if a seat was taken or left, or a note of the live seats has changed.
+    /// Returns the slots that this replica should hold, as far as it can see, in ascending order. The division is calculated
+    /// again only if a seat was taken or left, or a note of the live seats has changed.
     fn desired_slots(
         &self,
         division: &mut Division,
@@ -356,9 +372,7 @@ impl Coordinator {
         if !startup_delay.is_over() {
             return Vec::new();
         }
-        if !std::mem::replace(&mut self.shared.lock().asks_for_slots, true) {
-            self.note_changed.notify_one();
-        }
+        self.ask_for_slots(division, now);
         let (phases, shared) = (self.tenures.phases(), self.shared.lock());
         let (name, own) = (self.config.name(), self.config.identity());
         let part = |slot: u32| match shared.observed_leases.holder(&slot_name(name, slot), now) {
@@ -380,7 +394,7 @@ impl Coordinator {
         now: Instant,
     ) {
         for (slot, task) in held.iter_mut() {
-            if wanted.contains(slot) {
+            if wanted.binary_search(slot).is_ok() {
                 let free_since = self.free_since(&slot_name(self.config.name(), *slot), now);
                 if free_since.is_some() && free_since != task.notified_of {
                     task.free.notify_one();
@@ -446,16 +460,16 @@ impl Coordinator {
 
 /// Waits until the handlers of the controllers have seen the initial objects, at most for [`CACHE_SYNC_TIMEOUT`].
 ///
-/// `map` and `when` may take long for all objects of a kind. Slots that are gained meanwhile would wait for them. A
-/// controller with an incomplete cache has no handlers yet and does not count.
+/// `map` and `when` may take long for all objects of a kind. Slots that are gained during that time would wait for
+/// them. A controller with an incomplete cache has no handlers yet and does not count.
 async fn handlers_ready(envs: &[Arc<Env>]) {
     let complete = envs.iter().filter(|env| env.is_complete());
     let ready = futures::future::join_all(complete.map(|env| env.gate.ready()));
     let _late = timeout(CACHE_SYNC_TIMEOUT, ready).await;
 }
 
-/// Returns the result of a task. A panic goes on in the coordinator, so that the process ends: the Lease of the slot
-/// expires, and other replicas own it while this one does not know.
+/// Returns the result of a task. A panic is resumed in the coordinator, so that the process ends. Otherwise the Lease
+/// of the slot would expire, and other replicas would own it while this one does not know.
 fn resume_panic<T>(ended: Result<T, JoinError>) -> T {
     match ended.map_err(JoinError::into_panic) {
         Ok(output) => output,
@@ -481,14 +495,19 @@ fn source(client: Client, config: &ShardConfig) -> Source {
 }
 
 /// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
-/// tenures that have ended, and the records of their uncertain writes and applied states. Never returns.
+/// tenures that have ended, and the records of their uncertain writes, applied states and errors. Never returns.
 ///
-/// Mappers may have to see all objects of a kind before all keys of a slot are queued. Slots that are gained meanwhile don't
-/// wait for that.
-pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>) {
+/// Mappers may have to see all objects of a kind before all keys of a slot are queued. Slots that are gained during
+/// that time don't wait for it.
+pub(in crate::manager) async fn serve_new_slots(
+    tenures: &Tenures,
+    env: &Env,
+    queue: &WorkQueue<ObjectKey>,
+    history: &History,
+) {
     // The primaries to map to. As a set they are at most all primaries, however often slots move during a scan.
     let (left, has_more) = (Mutex::new(BTreeSet::new()), Notify::new());
-    let open = open_gates(tenures, env, queue, |more| {
+    let open = open_gates(tenures, env, queue, history, |more| {
         left.lock().extend(more);
         has_more.notify_one();
     });
@@ -503,7 +522,13 @@ pub(in crate::manager) async fn serve_new_slots(tenures: &Tenures, env: &Env, qu
 }
 
 /// Does the work of [`serve_new_slots`], apart from the keys that other relations may queue: `left` takes these.
-async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, left: impl Fn(BTreeSet<ObjectKey>)) {
+async fn open_gates(
+    tenures: &Tenures,
+    env: &Env,
+    queue: &WorkQueue<ObjectKey>,
+    history: &History,
+    left: impl Fn(BTreeSet<ObjectKey>),
+) {
     let mut n_dropped = 0;
     loop {
         let n_changes = tenures.n_changes();
@@ -514,6 +539,7 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
             }
             env.writer.uncertain_writes().retain(|key| tenures.has(key));
             env.applied.retain(|key| tenures.has(key));
+            history.retain_failures(&env.spec.name, |key| tenures.has(key));
             n_dropped = n_ended;
         }
         if tenures.serving().iter().all(|tenure| env.gate.is_open(tenure)) {
@@ -522,12 +548,14 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
         }
         wait_for_more_slots(tenures).await;
         let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
+        let n_begun = tenures.n_begun();
         // The previous owner wrote until its tenure ended. A cache without these writes would make this replica repeat
         // them.
         env.complete().await;
-        env.compare().await;
+        env.compare_since(n_begun).await;
         let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
-        // States of an earlier tenure no longer count, and those of primaries that were deleted meanwhile would stay.
+        // States of an earlier tenure no longer count, and the states of primaries that were deleted in between would
+        // never be removed.
         env.applied.retain(|key| !slots.contains(&env.gate.slot(key)));
         for tenure in &new {
             env.gate.open(tenure);
@@ -542,8 +570,7 @@ async fn open_gates(tenures: &Tenures, env: &Env, queue: &WorkQueue<ObjectKey>, 
 /// Waits for further slots that are about to be gained, because one list serves all of them.
 ///
 /// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_TIMEOUT`] after the last
-/// slot, and [`LIST_DELAY_MAX`] altogether: a slot may be waited for much longer while its owner finishes its
-/// reconciles.
+/// slot, and [`LIST_DELAY_MAX`] altogether. A slot may be waited for much longer while its owner finishes its reconciles.
 async fn wait_for_more_slots(tenures: &Tenures) {
     let limit = Instant::now() + LIST_DELAY_MAX;
     while tenures.phases().contains(&Phase::Waiting) {
@@ -622,7 +649,7 @@ mod tests {
             env.writer.uncertain_writes().add_lost(&key_of(&tenures, slot), &env.primary);
         }
         tenures.end(0);
-        assert!(serve_new_slots(&tenures, env, queue).now_or_never().is_none(), "it goes on");
+        assert!(serve_new_slots(&tenures, env, queue, &controller.history).now_or_never().is_none(), "it goes on");
         assert_eq!(env.writer.uncertain_writes().keys(), [key_of(&tenures, 1)]);
     }
 
@@ -646,7 +673,7 @@ mod tests {
         // Both happen before the loop below looks.
         tenures.end(0);
         let regained = tenures.begin(0, &WritePermit::always());
-        let served = timeout(Duration::from_secs(1), serve_new_slots(&tenures, env, queue)).await;
+        let served = timeout(Duration::from_secs(1), serve_new_slots(&tenures, env, queue, &controller.history)).await;
         assert!(served.is_err() && env.gate.is_open(&regained), "it goes on");
         assert_eq!(env.applied.primaries(), [key_of(&tenures, 1)]);
     }

@@ -1,9 +1,11 @@
 //! Calculates the slots that one replica should hold, from the live seats that it sees and those that the others see.
 //!
-//! Replicas may disagree about the live seats for a Lease duration: a replica that starts after a crash cannot know
+//! Replicas may disagree about the live seats for a Lease duration. A replica that starts after a crash cannot know
 //! when the crashed one last renewed its seat. So each replica records the live seats that it sees at its own seat. The
 //! others calculate from that record which slots it asks for. A slot is released only for a replica that asks for it. A
 //! slot without an owner is taken by any replica if no replica asks for it, or if the one that asks does not take it.
+//!
+//! A replica with incomplete caches asks for no slot while another replica can work on all of them.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -11,9 +13,9 @@ use tokio::time::Instant;
 
 use super::assignment::preferred_seats;
 
-/// Time for which a slot that no replica asks for stays without an owner. The notes of live seats arrive meanwhile.
+/// Time for which a slot that no replica asks for has no owner. The notes of live seats arrive during that time.
 const UNREQUESTED_SLOT_DELAY: Duration = Duration::from_secs(1);
-/// Retry periods for which a slot that another replica asks for stays without an owner.
+/// Retry periods for which a slot that another replica asks for has no owner.
 const PERIODS_TO_TAKE: u32 = 2;
 
 /// The seats as one replica sees them.
@@ -25,8 +27,12 @@ pub(super) struct Seats {
     pub(super) live: Vec<u32>,
     /// The live seats as their holders see them. A holder that is missing here agrees with this replica.
     pub(super) noted: BTreeMap<u32, Vec<u32>>,
-    /// The number of changes of notes, by which a change is found.
+    /// The number of changes of notes, which detects a change.
     pub(super) n_notes: u64,
+    /// `false` while this replica asks for no slot. It takes only those that no other replica wants.
+    pub(super) asks: bool,
+    /// `true` if another replica asks for slots and its caches are complete.
+    pub(super) has_complete_peer: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +62,7 @@ pub(super) struct Division {
     by_any: Vec<bool>,
     /// Slots without an owner that another replica should own, and since when.
     free_since: BTreeMap<u32, Instant>,
-    /// Slots that this replica owns although another one asks for them, and how long.
+    /// Slots that this replica keeps although another replica asks for them, and until when.
     kept_until: BTreeMap<u32, Instant>,
 }
 
@@ -90,7 +96,8 @@ impl Division {
         (self.by_preferred, self.by_any) = (vec![false; n], vec![false; n]);
         // Usually all replicas see the same live seats, so the assignment is calculated once per distinct view.
         let mut by_view: BTreeMap<&[u32], Vec<u32>> = BTreeMap::new();
-        for seat in &seats.live {
+        let asking = seats.live.iter().filter(|seat| seats.asks || seats.own != Some(**seat));
+        for seat in asking {
             let noted = seats.noted.get(seat).filter(|_| seats.own != Some(*seat));
             let owners = match noted {
                 Some(noted) if *noted != seats.live => {
@@ -114,7 +121,8 @@ impl Division {
     pub(super) fn wants(&mut self, slot: u32, holder: SlotHolder, now: Instant) -> bool {
         debug_assert!(slot < self.n_slots, "all replicas of one division have the same slots");
         let index = slot as usize;
-        let is_own = self.seats.own.is_some() && self.owners.get(index).copied() == self.seats.own;
+        let is_preferred = self.seats.own.is_some() && self.owners.get(index).copied() == self.seats.own;
+        let is_own = is_preferred && self.seats.asks;
         if is_own || holder != SlotHolder::Free {
             self.free_since.remove(&slot);
         }
@@ -142,8 +150,12 @@ impl Division {
         }
     }
 
-    /// Returns how long a slot stays without an owner before any replica takes it.
+    /// Returns how long a slot has no owner before any replica takes it. A replica that asks for none takes it last:
+    /// others could work on it.
     fn takeover_delay(&self, index: usize) -> Duration {
+        if !self.seats.asks {
+            return self.keep;
+        }
         if self.by_any[index] { self.period * PERIODS_TO_TAKE } else { UNREQUESTED_SLOT_DELAY }
     }
 
@@ -164,7 +176,7 @@ mod tests {
     fn division(own: Option<u32>, live: &[u32], noted: &[(u32, &[u32])]) -> Division {
         let noted = noted.iter().map(|(seat, live)| (*seat, live.to_vec())).collect();
         let mut division = Division::new(16, PERIOD, LEASE);
-        division.divide(Seats { own, live: live.to_vec(), noted, n_notes: 0 });
+        division.divide(Seats { own, live: live.to_vec(), noted, asks: true, ..Seats::default() });
         division
     }
 
@@ -222,12 +234,29 @@ mod tests {
     }
 
     #[test]
+    fn replica_that_asks_for_none_takes_slots_last() {
+        let (start, second) = (Instant::now(), Duration::from_secs(1));
+        let mut division = division(Some(0), &[0, 1], &[]);
+        division.divide(Seats { own: Some(0), live: vec![0, 1], ..Seats::default() });
+        assert_eq!(wanted(&mut division, SlotHolder::Free, start), [0; 0], "the other replica can work on them");
+        assert_eq!(wanted(&mut division, SlotHolder::Free, start + LEASE - second), [0; 0]);
+        assert_eq!(wanted(&mut division, SlotHolder::Free, start + LEASE).len(), 16);
+        let own = preferred_by(0, &[0, 1]);
+        assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, start + 2 * LEASE), own, "no replica asks for these");
+        // The other replica sees its empty note.
+        let mut other = self::division(Some(1), &[0, 1], &[(0, &[])]);
+        assert_eq!(wanted(&mut other, SlotHolder::ThisReplica, start).len(), 16, "it releases none");
+        assert_eq!(wanted(&mut other, SlotHolder::Free, start), preferred_by(1, &[0, 1]));
+        assert_eq!(wanted(&mut other, SlotHolder::Free, start + second).len(), 16);
+    }
+
+    #[test]
     fn seatless_replica_keeps_slots_until_requested() {
         let now = Instant::now();
         let mut division = division(None, &[1], &[(1, &[0, 1])]);
         assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, now), preferred_by(0, &[0, 1]));
         assert_eq!(wanted(&mut division, SlotHolder::Free, now + LEASE), [0; 0]);
-        division.divide(Seats { live: vec![1], ..Seats::default() });
+        division.divide(Seats { live: vec![1], asks: true, ..Seats::default() });
         assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, now), [0; 0]);
         division.divide(Seats::default());
         assert_eq!(wanted(&mut division, SlotHolder::ThisReplica, now).len(), 16);

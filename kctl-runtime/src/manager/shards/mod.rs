@@ -10,7 +10,7 @@
 //!
 //! All replicas also hold the Lease of the app together, as a holder that is named after their settings. So replicas
 //! with another number of slots, and replicas with leader election, never work at the same time as these. Elections,
-//! renewals and the write permit are those of [`lease`](super::lease).
+//! renewals and the write permit come from [`lease`](super::lease).
 
 mod assignment;
 mod caches;

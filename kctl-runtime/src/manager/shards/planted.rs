@@ -11,12 +11,12 @@ pub enum Planted {
     AnotherHash,
     /// A cache ignores the list for gained slots if its watch is past it.
     OvertakenListIgnored,
-    /// A watch that the API server limits to the slots of its request goes on when slots have moved.
+    /// A watch that the API server limits to the slots of its request continues after slots have moved.
     WatchKept,
-    /// The write permit reads the time from a value that a timer updates. It stands still while the process is frozen, so
-    /// the Lease does not seem to have expired when the process continues.
+    /// The write permit reads the time from a value that a timer updates. It does not advance while the process is
+    /// frozen, so the Lease does not seem to have expired when the process continues.
     FrozenClock,
-    /// A replica whose Lease of a slot has expired goes on with the keys of that slot.
+    /// A replica whose Lease of a slot has expired continues to reconcile keys of that slot.
     LossIgnored,
 }
 

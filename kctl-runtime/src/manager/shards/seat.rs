@@ -1,7 +1,7 @@
-//! Seats: the Leases by which replicas announce themselves, and the notes of the live seats that each replica sees.
+//! Seats: the Leases that announce replicas, and the notes of the live seats that each replica sees.
 //!
-//! No work is done under a seat, so the seat of a replica that has crashed is released by another one. A replica that
-//! starts later would count it as live for a Lease duration.
+//! No work is done under a seat, so the seat of a replica that has crashed is released by another replica. A replica
+//! that starts later would count it as live for a Lease duration.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +15,13 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{ShardConfig, coordinator::Coordinator, division::Seats, view::Shared};
+use super::{
+    ShardConfig,
+    coordinator::Coordinator,
+    division::{Division, Seats},
+    observed_leases::SeatNote,
+    view::Shared,
+};
 use crate::{
     freezer,
     manager::lease::{Holders, LeaseAnnotation, release_expired},
@@ -24,6 +30,8 @@ use crate::{
 
 /// Annotation of the Lease of a seat: the live seats as its holder sees them, such as `0,1,3`.
 const LIVE_SEATS: &str = "kctl.dev/live-seats";
+/// Follows the live seats if the holder asks for slots although its caches are incomplete.
+const INCOMPLETE: &str = " incomplete";
 /// Wait before the next seat is tried after one that was held was lost.
 const SEAT_RETRY_DELAY: Duration = Duration::from_millis(200);
 
@@ -44,19 +52,20 @@ pub(super) struct Sweep {
     tried: BTreeMap<String, Instant>,
 }
 
-/// Returns the live seats that the holder of a seat has noted; `None` without a valid note. A holder with an empty note
-/// asks for no slot.
+/// Returns the note of the holder of a seat; `None` without a valid note. A holder with an empty note asks for no slot.
 ///
 /// Replicas note seats in order, so a valid note names at most [`SLOTS_MAX`]. A longer one, which another client wrote, would
 /// cost each replica a sort of its seats for all slots.
-pub(super) fn live_seats_of(lease: &Value) -> Option<Vec<u32>> {
+pub(super) fn note_of(lease: &Value) -> Option<SeatNote> {
     let text = lease["metadata"]["annotations"][LIVE_SEATS].as_str()?;
     if text.is_empty() {
-        return Some(Vec::new());
+        return Some(SeatNote { live: Vec::new(), has_complete_caches: false });
     }
-    let seats: Vec<u32> = text.split(',').map(|seat| seat.parse().ok()).collect::<Option<_>>()?;
-    let is_valid = seats.is_sorted_by(|seat, next| seat < next) && seats.iter().all(|seat| *seat < SLOTS_MAX);
-    is_valid.then_some(seats)
+    let incomplete = text.strip_suffix(INCOMPLETE);
+    let (seats, has_complete_caches) = (incomplete.unwrap_or(text), incomplete.is_none());
+    let live: Vec<u32> = seats.split(',').map(|seat| seat.parse().ok()).collect::<Option<_>>()?;
+    let is_valid = live.is_sorted_by(|seat, next| seat < next) && live.iter().all(|seat| *seat < SLOTS_MAX);
+    is_valid.then_some(SeatNote { live, has_complete_caches })
 }
 
 /// Returns the seats that count as held, including the one of this replica. A seat that this replica has lost does not
@@ -73,25 +82,53 @@ impl Coordinator {
         let shared = self.shared.lock();
         let live = live(&shared, &self.config, shared.seat, now);
         let n_notes = shared.observed_leases.n_notes();
-        if known.own == shared.seat && known.live == live && known.n_notes == n_notes {
+        let asks = shared.asks_for_slots;
+        if known.own == shared.seat && known.live == live && known.n_notes == n_notes && known.asks == asks {
             return None;
         }
-        let note = |seat: u32| shared.observed_leases.live_seats(&seat_name(self.config.name(), seat));
+        let note = |seat: u32| shared.observed_leases.note(&seat_name(self.config.name(), seat));
         if let Some(own) = shared.seat {
-            let noted = note(own);
+            let noted = note(own).map(|note| &note.live);
             let is_news = known.live != live || known.noted.get(&own) != noted;
-            if shared.asks_for_slots && is_news && noted.is_some_and(|noted| *noted != live) {
+            if asks && is_news && noted.is_some_and(|noted| *noted != live) {
                 self.note_changed.notify_one();
             }
         }
-        let noted = live.iter().filter_map(|seat| Some((*seat, note(*seat)?.clone()))).collect();
-        Some(Seats { own: shared.seat, live, noted, n_notes })
+        let noted = live.iter().filter_map(|seat| Some((*seat, note(*seat)?.live.clone()))).collect();
+        // A holder without a note asks for slots, too.
+        let can_work = |seat: u32| note(seat).is_none_or(|note| note.has_complete_caches);
+        let has_complete_peer = live.iter().any(|seat| shared.seat != Some(*seat) && can_work(*seat));
+        Some(Seats { own: shared.seat, live, noted, n_notes, asks, has_complete_peer })
+    }
+
+    /// Asks for the slots of this replica, and continues to ask from then on.
+    ///
+    /// With incomplete caches it waits while another replica can work on the slots. Otherwise it asks for them, so that
+    /// the controllers whose caches are complete work on them.
+    pub(super) fn ask_for_slots(&self, division: &mut Division, now: Instant) {
+        {
+            let mut shared = self.shared.lock();
+            let waits = !shared.has_complete_caches && division.seats().has_complete_peer;
+            if waits || std::mem::replace(&mut shared.asks_for_slots, true) {
+                return;
+            }
+        }
+        self.note_changed.notify_one();
+        if let Some(seats) = self.seats_if_changed(division.seats(), now) {
+            division.divide(seats);
+        }
+    }
+
+    /// Records that the caches are complete, so that this replica asks for slots and its note tells the others.
+    pub(super) fn note_complete_caches(&self) {
+        self.shared.lock().has_complete_caches = true;
+        self.note_changed.notify_one();
     }
 
     /// Starts to release seats that this replica has seen expire, and returns when to try again.
     ///
     /// The replica with the lowest live seat does it at once, the others after a retry period, and each tries it once per
-    /// Lease duration. A seat that was renewed meanwhile is left as it is.
+    /// Lease duration. A seat that was renewed in the meantime is left alone.
     pub(super) fn sweep(&self, sweep: &mut Sweep, seats: &Seats, now: Instant) -> Option<Instant> {
         while sweep.running.try_join_next().is_some() {}
         let own = seats.own?;
@@ -182,7 +219,8 @@ impl Coordinator {
                 return String::new();
             }
             let live = live(&shared, &config, Some(seat), Instant::now());
-            live.iter().map(u32::to_string).collect::<Vec<_>>().join(",")
+            let note = live.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+            if shared.has_complete_caches { note } else { note + INCOMPLETE }
         };
         LeaseAnnotation { name: LIVE_SEATS, value: Box::new(value), changed: self.note_changed.clone() }
     }
@@ -190,7 +228,7 @@ impl Coordinator {
     /// Holds one seat until it is lost, another replica was faster, or `left` is `true`.
     ///
     /// The election runs on the runtime of the coordinator, which hands over slots. If that is blocked, the seat expires,
-    /// so that no replica waits for this one to take a free slot. Its own slots stay its own until it hands them over.
+    /// so that no replica waits for this one to take a free slot. It keeps its own slots until it hands them over.
     async fn hold_seat(&self, seat: u32, mut left: watch::Receiver<bool>) -> SeatEnd {
         let free = std::sync::Arc::new(Notify::new());
         let Some(elector) = self.elector(self.config.seat(seat), &free, None) else { return SeatEnd::Over };
@@ -233,11 +271,15 @@ mod tests {
     #[test]
     fn missing_or_invalid_note_counts_as_none() {
         let lease = |note: Value| json!({ "metadata": { "annotations": { LIVE_SEATS: note } } });
-        assert_eq!(live_seats_of(&lease("0,3".into())), Some(vec![0, 3]));
-        assert_eq!(live_seats_of(&lease("".into())), Some(Vec::new()));
-        for note in [",".into(), "0,x".into(), "3,0".into(), "0,0".into(), "0,256".into(), Value::Null] {
-            assert_eq!(live_seats_of(&lease(note)), None);
+        let note = |live: &[u32], has_complete_caches| Some(SeatNote { live: live.to_vec(), has_complete_caches });
+        assert_eq!(note_of(&lease("0,3".into())), note(&[0, 3], true));
+        assert_eq!(note_of(&lease("0,3 incomplete".into())), note(&[0, 3], false));
+        assert_eq!(note_of(&lease("".into())), note(&[], false));
+        for note in [",", "0,x", "3,0", "0,0", "0,256", "0 complete", " incomplete"] {
+            assert_eq!(note_of(&lease(note.into())), None, "{note}");
         }
-        assert_eq!(live_seats_of(&json!({})), None);
+        for lease in [lease(Value::Null), json!({})] {
+            assert_eq!(note_of(&lease), None);
+        }
     }
 }

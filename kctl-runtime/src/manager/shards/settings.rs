@@ -19,7 +19,7 @@ pub(super) struct ShardSettings {
     pub(super) slots: Slots,
     /// The version of the division of keys, which another version of kctl may have changed.
     pub(super) division: u32,
-    /// A replica counts a renewal by another one for its own Lease duration, so they have to agree.
+    /// A replica counts a renewal by another replica for its own Lease duration, so they have to agree.
     pub(super) lease_duration: Duration,
     /// The watched namespaces, separated by commas; empty for all. See [`scope_of`].
     pub(super) scope: String,

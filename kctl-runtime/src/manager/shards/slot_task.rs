@@ -72,7 +72,7 @@ impl Holder {
             election.await;
         } else {
             // The permit of this replica's next tenure does not know these writes, so its hand-over would not wait for
-            // them. That of the election counts those of the tenure.
+            // them. The election's permit counts the writes of the tenure.
             finish_writes(&leadership.permit()).await;
         }
     }
@@ -80,7 +80,7 @@ impl Holder {
     /// Stops giving out keys of the slot. Waits until none of its reconciles runs and none of its writes can be on the
     /// way.
     ///
-    /// Returns `false` if a reconcile goes on although it was cut off. The Lease is not released then, but expires.
+    /// Returns `false` if a reconcile continues although it was aborted. The Lease is not released then, but expires.
     async fn hand_over(&self, tenure: &Tenure) -> bool {
         self.tenures.drain(tenure);
         if Planted::HandOverAtOnce.is_in(self.planted) {
@@ -101,7 +101,7 @@ impl Holder {
         is_quiet
     }
 
-    /// Cuts off the reconciles of a slot. Returns `false` if one of them goes on: it blocks its thread, so it is not
+    /// Cuts off the reconciles of a slot. Returns `false` if one of them continues: it blocks its thread, so it is not
     /// polled.
     async fn abort_reconciles(&self, slot: u32, period: Duration) -> bool {
         tracing::warn!(

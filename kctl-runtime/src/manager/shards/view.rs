@@ -43,8 +43,10 @@ impl std::fmt::Debug for ShardView {
 #[derive(Default)]
 pub(super) struct Shared {
     pub(super) seat: Option<u32>,
-    /// `false` while this replica waits for others that start at the same time.
+    /// `false` while this replica waits for others that start at the same time, or for its caches. It never becomes `false` again.
     pub(super) asks_for_slots: bool,
+    /// `true` once all caches were complete.
+    pub(super) has_complete_caches: bool,
     pub(super) observed_leases: ObservedLeases,
     /// The elections in which this replica takes part, by the name of the Lease.
     pub(super) elections: BTreeMap<String, Leadership>,
@@ -66,7 +68,7 @@ pub struct SlotView {
 }
 
 impl ShardView {
-    /// Returns the configuration.
+    /// Returns the configuration, with the number of slots and the identity of this replica.
     pub fn config(&self) -> &ShardConfig {
         &self.config
     }
@@ -77,7 +79,7 @@ impl ShardView {
     }
 
     /// Returns all slots. Without owners and moves while this replica waits because others run with other settings: its
-    /// slots are not those of the Leases.
+    /// slots differ from the slots of the Leases.
     pub fn slots(&self) -> Vec<SlotView> {
         let is_rejected = self.disagreement().is_some();
         let (phases, shared, now) = (self.tenures.phases(), self.shared.lock(), Instant::now());

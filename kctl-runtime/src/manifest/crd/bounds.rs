@@ -1,9 +1,9 @@
 //! Reports schemas that API servers accept although nothing can be stored: contradictory bounds, bounds that
 //! do not suit the type, and required fields that do not exist.
 //!
-//! An API server checks a schema only for its form. `minLength` of a number has no effect, and `minimum: 5` beside
-//! `maximum: 1` rejects every object. Both are mistakes of the author, found here when the CRD is printed instead of
-//! by the first user who creates an object.
+//! An API server checks a schema only for its form. `minLength` of a number has no effect, and `minimum: 5` with
+//! `maximum: 1` rejects every object. Both are mistakes of the author, found here when the CRD is printed instead of by
+//! the first user who creates an object.
 
 use serde_json::Value;
 

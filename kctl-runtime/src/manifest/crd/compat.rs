@@ -1,11 +1,11 @@
 //! Compares two CRDs: which stored objects would be rejected, lose fields, or become unreachable.
 //!
 //! An API server checks an object when it is written, not when it is read. It tolerates errors in parts that a write
-//! leaves unchanged (ratcheting, KEP-4008, since Kubernetes 1.33; kube-apiserver 1.36.3 accepts a new label on objects
-//! that break a new type, bound, pattern, enum, rule or required field). A stricter schema therefore breaks nothing at
-//! once: an old object stays readable, and the write that changes that part fails. Removed fields are dropped at the
-//! next write without an error. So a CRD that looks harmless can break objects weeks later, which is why CI should
-//! compare it with the released one.
+//! leaves unchanged (ratcheting, KEP-4008, since Kubernetes 1.33). For example, kube-apiserver 1.36.3 accepts a new
+//! label on objects that break a new type, bound, pattern, enum, rule or required field. A stricter schema therefore
+//! breaks nothing at once: an old object remains readable, and the write that changes that part fails. Removed fields
+//! are dropped at the next write without an error. So a CRD that looks harmless can break objects weeks later, which is
+//! why CI should compare it with the released one.
 //!
 //! | Change | Breaks |
 //! |---|---|
@@ -27,7 +27,7 @@ use std::fmt::{self, Display};
 
 use serde_json::{Map, Value};
 
-use super::values::{IPV4, URI, UUID, integer};
+use super::values::{IPV4, TEXT_FORMATS, URI, UUID, integer};
 
 /// A difference between two CRDs that breaks stored objects or clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl Display for Change {
 
 /// Returns the changes from the CRD `old` to `new` that break stored objects or clients.
 ///
-/// Both have the same name. An empty result means that every stored object stays valid and keeps its fields.
+/// Both have the same name. An empty result means that every stored object remains valid and keeps its fields.
 ///
 /// ```
 /// use kctl_runtime::manifest::breaking;
@@ -295,7 +295,7 @@ fn compare_pruning(old: &Value, new: &Value, path: &str, changes: &mut Vec<Chang
 
 /// Compares how lists and maps are merged.
 ///
-/// Changing `list-type` keeps every object valid but changes who owns what: managers of single items own the whole list
+/// Changing `list-type` keeps every object valid but changes who owns what. Managers of single items own the whole list
 /// after the next apply, or the other way round.
 fn compare_merging(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change>) {
     for (key, default) in [("x-kubernetes-list-type", "atomic"), ("x-kubernetes-map-type", "granular")] {
@@ -374,7 +374,7 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
     }
 }
 
-/// Returns `true` if a bound is that of the integer type in the old format, or of an `IntOrString`.
+/// Returns `true` if a bound comes from the integer type in the old format, or of an `IntOrString`.
 ///
 /// No program with that type could read values beyond it, so the bound breaks nothing.
 #[expect(clippy::cast_precision_loss, reason = "bounds of types of up to 32 bits are exact")]
@@ -413,36 +413,6 @@ fn allowed_values(schema: &Value) -> Option<Vec<&Value>> {
     let listed = schema["enum"].as_array().or_else(|| only_allowed(&schema["allOf"]))?;
     Some(listed.iter().filter(|value| !value.is_null()).collect())
 }
-
-/// Formats of strings that API servers check. They ignore all others, and `password` accepts every string
-/// (apiextensions-apiserver, `pkg/apiserver/validation/formats.go`, `supportedVersionedFormats`).
-pub(super) const TEXT_FORMATS: [&str; 25] = [
-    "bsonobjectid",
-    "byte",
-    "cidr",
-    "creditcard",
-    "date",
-    "datetime",
-    "duration",
-    "email",
-    "hexcolor",
-    "hostname",
-    "ipv4",
-    "ipv6",
-    "isbn",
-    "isbn10",
-    "isbn13",
-    "k8slongname",
-    "k8sshortname",
-    "mac",
-    "rgbcolor",
-    "ssn",
-    "uri",
-    "uuid",
-    "uuid3",
-    "uuid4",
-    "uuid5",
-];
 
 /// Returns `true` if values of the old format may be invalid in the new one.
 ///

@@ -42,8 +42,8 @@ pub(super) fn complete(crd: &mut CustomResourceDefinition, root: &Value) {
 fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     let (type_name, node) = follow(root, from);
     if type_name == Some(INT_OR_STRING) {
-        // The integer of an `IntOrString` has 32 bits. API servers ignore `format` beside `x-kubernetes-int-or-string`,
-        // so bounds replace it.
+        // The integer of an `IntOrString` has 32 bits. API servers ignore `format` next to
+        // `x-kubernetes-int-or-string`, so bounds replace it.
         schema.minimum.get_or_insert(f64::from(i32::MIN));
         schema.maximum.get_or_insert(f64::from(i32::MAX));
     }
@@ -52,7 +52,7 @@ fn walk(root: &Value, from: &Value, schema: &mut JSONSchemaProps) {
     }
     for (field, below) in schema.properties.iter_mut().flatten() {
         let Some(from) = find(root, node, field) else { continue };
-        // The marker of a field comes before that of its type, which it overrides.
+        // The marker of a field comes before the marker of its type, which it overrides.
         if let Some(marker) = type_name.and_then(|type_name| MARKERS.get(&(type_name, field.as_str()))) {
             apply(marker, below);
         }

@@ -62,7 +62,10 @@ const DERIVED: &str = "Auto-generated derived type for";
 pub const APPLY_BYTES_MAX: usize = 262_144;
 
 /// A kind, or one version of it, from which a CRD is generated.
+///
+/// `App::kinds` of the crate `kctl` returns those of a program.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct KindSpec {
     /// Place of the declaration, for messages.
     pub location: String,
@@ -81,6 +84,20 @@ impl std::fmt::Debug for KindSpec {
 }
 
 impl KindSpec {
+    /// Creates a kind whose CRD `crd` returns, without a schema of the Rust type. `location` is the place of its declaration,
+    /// for messages.
+    ///
+    /// Use [`KindSpec::of`] for a Rust type.
+    pub fn new(location: impl Into<String>, kind: GroupVersionKind, crd: fn() -> CustomResourceDefinition) -> Self {
+        Self { location: location.into(), kind, crd, schema: None }
+    }
+
+    /// Sets the function that returns the JSON schema with references.
+    #[must_use]
+    pub fn with_schema(self, schema: Option<fn() -> Value>) -> Self {
+        Self { schema, ..self }
+    }
+
     /// Returns the kind that a controller reconciles, or `None` if it is not a custom resource.
     pub fn from_spec(spec: &ControllerSpec) -> Option<Self> {
         let crate::object::Kind { group, version, kind, .. } = &spec.primary.kind;
@@ -242,7 +259,7 @@ fn version(kind: &KindSpec, descriptions: Descriptions) -> Result<Version, Defin
 
 /// Unwraps unions, and adds bounds, formats and null to kinds that were not declared with `#[resource]`: those have `formats`.
 ///
-/// A schema that cannot be read back stays as it is, and the check reports it.
+/// A schema that cannot be read back is left alone, and the check reports it.
 fn complete_values(crd: &mut CustomResourceDefinition, formats: Option<values::Formats>) {
     let schemas = crd.spec.versions.iter_mut().filter_map(|version| version.schema.as_mut());
     for schema in schemas.filter_map(|schema| schema.open_api_v3_schema.as_mut()) {

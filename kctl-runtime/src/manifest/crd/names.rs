@@ -9,7 +9,7 @@
 //! | plural, singular, short names, categories, version | DNS label in lower case that starts with a letter, at most 63 characters |
 //! | kind, list kind | DNS label when written in lower case; the two differ |
 //!
-//! The rules are those of apiextensions-apiserver (`pkg/apis/apiextensions/validation/validation.go`). A CRD that breaks
+//! The rules come from apiextensions-apiserver (`pkg/apis/apiextensions/validation/validation.go`). A CRD that breaks
 //! one is rejected as a whole at `kubectl apply`, long after `cargo build`.
 
 use kctl_apimachinery::validation::{

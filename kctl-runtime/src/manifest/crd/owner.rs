@@ -40,8 +40,8 @@ pub(super) fn type_of_ref(reference: &Value) -> Option<&str> {
 
 /// Returns type and field of a place such as `spec.hosts[].name` or `spec.labels{}`.
 ///
-/// `[]` stands for the items of a list and `{}` for the values of a map. Returns `None` if a field is not in the schema,
-/// for example below a value without one.
+/// `[]` selects the items of a list and `{}` the values of a map. Returns `None` if a field is not in the schema, for
+/// example below a value without one.
 pub(super) fn field(root: &Value, path: &str) -> Option<String> {
     let mut schema = root;
     let mut type_path = root["title"].as_str().unwrap_or_default().to_owned();

@@ -67,7 +67,7 @@ pub enum DefinitionError {
     #[error("invalid CustomResourceDefinition for {kind} ({location}):{}", list(problems))]
     #[non_exhaustive]
     Rejected {
-        /// The kind.
+        /// The kind that the CRD defines.
         kind: String,
         /// The controller or the type.
         location: String,

@@ -1,7 +1,7 @@
 //! Checks that a schema is structural, uses supported keywords, and has valid defaults.
 //!
-//! The rules are those of apiextensions-apiserver (`pkg/apiserver/schema`, Kubernetes documentation,
-//! "Specifying a structural schema").
+//! The rules come from apiextensions-apiserver (`pkg/apiserver/schema`, Kubernetes documentation, "Specifying a
+//! structural schema").
 //!
 //! A schema is structural if each value has one type that does not depend on other values. Only then can an API
 //! server drop unknown fields, fill in defaults and apply patches field by field. So everything about the form of an
@@ -39,7 +39,7 @@ const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "Field
 enum Position {
     /// The object itself. It must be of type object, and may restrict its metadata.
     Root,
-    /// `metadata` of the root, of which a schema can only restrict the name.
+    /// `metadata` of the root: a schema can only restrict its name.
     Metadata,
     /// Any other value, at any depth.
     Below,
@@ -168,7 +168,7 @@ fn check_keywords(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
 
 /// Checks that a value has one known type, unless it may be anything.
 ///
-/// A type may be missing beside `x-kubernetes-int-or-string`, `x-kubernetes-preserve-unknown-fields` and
+/// A type may be missing with `x-kubernetes-int-or-string`, `x-kubernetes-preserve-unknown-fields` and
 /// `x-kubernetes-embedded-resource`. A list needs the type of its items.
 fn check_value_type(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let is_free =
@@ -382,7 +382,7 @@ fn check_rules(schema: &Value, path: &str, problems: &mut Vec<Problem>) {
     }
 }
 
-/// Checks `anyOf`, `oneOf`, `allOf` and `not`, which may only restrict the schema beside them.
+/// Checks `anyOf`, `oneOf`, `allOf` and `not`, which may only restrict the schema that contains them.
 fn check_alternatives(schema: &Value, path: &str, position: Position, problems: &mut Vec<Problem>) {
     let types = json!([{ "type": "integer" }, { "type": "string" }]);
     let is_int_or_string = schema["anyOf"] == types;
@@ -414,7 +414,7 @@ enum IntOrString {
     Forbidden,
 }
 
-/// Checks a restriction. `base` is the schema beside it, where that has to name all fields.
+/// Checks a restriction. `base` is the schema that contains it, if that has to name all fields.
 fn check_nested(schema: &Value, base: Option<&Value>, path: &str, either: IntOrString, problems: &mut Vec<Problem>) {
     let forbidden = [
         "type",

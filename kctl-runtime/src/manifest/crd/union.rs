@@ -21,7 +21,7 @@
 //! | `#[serde(tag = "type")]` | the tag has the values of all variants, and each variant allows one of them |
 //! | variants with data, as serde writes them by default | one optional field for each variant, exactly one of them set |
 //! | `#[serde(untagged)]` objects | the fields of all, and the fields that each variant requires |
-//! | an enum that is flattened into a struct | the same, beside the fields of the struct |
+//! | an enum that is flattened into a struct | the same, merged with the fields of the struct |
 //!
 //! A schema passes [`join_all`] first, then kube's derive, then [`unwrap`]. In between, the restrictions of a variant are
 //! sealed, because the derive would take them for fields.
@@ -332,7 +332,7 @@ fn single_tag_value(schema: &Value) -> Option<&Value> {
     }
 }
 
-/// Merges a field of several variants. Beside the enum the field has to be the same everywhere.
+/// Merges a field of several variants. In a struct with a flattened enum the field has to be the same everywhere.
 fn merge_sources(sources: &[Source]) -> Result<Merged, FieldConflict> {
     let schemas: Vec<Value> = sources.iter().map(|source| source.schema.clone()).collect();
     let is_tag_sibling = sources.iter().any(|source| source.variant.is_none());

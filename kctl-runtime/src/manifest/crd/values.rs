@@ -1,16 +1,14 @@
-//! Makes an API server accept only values that the Rust type can read: bounds of integers, known formats, and
-//! null beside allowed values.
+//! Makes an API server accept only values that the Rust type can read: bounds of integers, known formats, and null in
+//! addition to allowed values.
 //!
 //! Measured with kube-apiserver 1.36.3:
 //!
-//! - It never accepts null beside `enum`, even with null among the values, but does so if `enum` is below
-//!   `allOf`.
+//! - It never accepts null next to `enum`, even with null among the values, but does so if `enum` is below `allOf`.
 //! - It warns about every format that it does not know.
 //! - It rejects every value of an integer whose bound is outside of the format.
 
 use serde_json::{Map, Value, json};
 
-use super::compat::TEXT_FORMATS;
 use crate::markers::{FORMAT, allowed_values};
 
 /// An IPv4 address as Rust reads it. API servers also accept leading zeros (`010.0.0.1`) and
@@ -21,6 +19,36 @@ pub(super) const IPV4: &str =
 pub(super) const UUID: &str = "^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$|^[0-9a-fA-F]{32}$";
 /// A URI with a scheme. API servers accept a path for `format: uri`.
 pub(super) const URI: &str = "^[A-Za-z][A-Za-z0-9+.-]*:";
+
+/// Formats of strings that API servers check. They ignore all others, and `password` accepts every string
+/// (apiextensions-apiserver, `pkg/apiserver/validation/formats.go`, `supportedVersionedFormats`).
+pub(super) const TEXT_FORMATS: [&str; 25] = [
+    "bsonobjectid",
+    "byte",
+    "cidr",
+    "creditcard",
+    "date",
+    "datetime",
+    "duration",
+    "email",
+    "hexcolor",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "isbn",
+    "isbn10",
+    "isbn13",
+    "k8slongname",
+    "k8sshortname",
+    "mac",
+    "rgbcolor",
+    "ssn",
+    "uri",
+    "uuid",
+    "uuid3",
+    "uuid4",
+    "uuid5",
+];
 
 /// The integer formats of schemars, the bounds of their types, and the formats that API servers know.
 ///
@@ -57,7 +85,7 @@ pub(super) fn is_known_format(format: &str) -> bool {
 /// The origin of the formats in a schema.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Formats {
-    /// Printed by schemars: a format is that of the Rust type, unless a marker set it.
+    /// Printed by schemars: a format comes from the Rust type, unless a marker set it.
     OfTypes,
     /// Left by kube's derive: a format may be the user's choice.
     Unknown,
@@ -228,7 +256,7 @@ fn nulls(schema: &mut Map<String, Value>) {
     if schema.get("nullable").is_some_and(|nullable| nullable == true)
         && let Some(allowed) = schema.remove("enum")
     {
-        // An `enum` beside `nullable: true` rejects null; one below `allOf` is not compared with null.
+        // An `enum` next to `nullable: true` rejects null; one below `allOf` is not compared with null.
         require(schema, json!({ "allOf": [{ "enum": allowed }] }));
     }
 }

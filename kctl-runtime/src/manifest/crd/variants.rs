@@ -4,7 +4,7 @@
 //!
 //! It reads the schema as schemars prints it, with references, before any step changes it. So it can name the Rust type
 //! in a message (`Port: the variants are of types integer and string`), which the finished CRD no longer contains.
-//! kube's derive panics about some of these schemas; this module runs first, and reports all problems at once.
+//! kube's derive panics about some of these schemas. This module runs first, and reports all problems at once.
 
 use serde_json::{Map, Value};
 
@@ -100,8 +100,8 @@ impl TypeCheck<'_> {
 
     /// Reports variants of different JSON types. Returns `true` if it did.
     ///
-    /// The remedy depends on the types. A number and a string are an `IntOrString`. Unit variants beside variants with
-    /// data need empty data. Everything else is a struct with optional fields or has no schema.
+    /// The remedy depends on the types. A number and a string are an `IntOrString`. Unit variants in an enum that has
+    /// variants with data need empty data. Everything else is a struct with optional fields or has no schema.
     fn types(&mut self, variants: &[Value], key: &str, path: &str) -> bool {
         let types = variants.iter().filter_map(|one| resolve(self.root, one)["type"].as_str());
         let types: Vec<&str> = types.filter(|name| *name != "null").collect();

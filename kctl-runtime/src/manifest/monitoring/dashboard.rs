@@ -15,7 +15,7 @@ const HEIGHT: usize = 8;
 struct Panel {
     title: &'static str,
     unit: &'static str,
-    /// `PromQL` queries and their legends; `$` stands for the labels of the program.
+    /// `PromQL` queries and their legends; `$` is replaced by the labels of the program.
     lines: &'static [(&'static str, &'static str)],
 }
 

@@ -17,7 +17,7 @@ use crate::manifest::ManagerOptions;
 struct Rule {
     /// The name, which is unique in the group.
     alert: &'static str,
-    /// `PromQL`; `$` stands for the labels of the program.
+    /// `PromQL`; `$` is replaced by the labels of the program.
     when: &'static str,
     /// Time for which the condition has to hold.
     lasts: &'static str,

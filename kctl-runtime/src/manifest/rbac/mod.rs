@@ -118,7 +118,7 @@ pub(super) fn bound_roles(
     roles.collect()
 }
 
-/// Returns the path of a manifest; those of other clusters have their own folder.
+/// Returns the path of a manifest; manifests of other clusters have their own folder.
 fn file(kind: &str, name: &str, options: &RbacOptions, namespace: Option<&String>) -> String {
     let kind = kind.to_lowercase();
     let folder = if options.cluster.is_empty() { "rbac".to_owned() } else { format!("rbac-{}", options.cluster) };

@@ -43,7 +43,7 @@ pub enum PermissionTarget {
 
 /// One verb on one resource in one scope: the smallest part that a role can lack.
 ///
-/// `kctl`'s role test runs a program without each of its permissions in turn.
+/// `kctl`'s role test runs a program once without each of its permissions.
 ///
 /// ```
 /// use std::collections::BTreeSet;
@@ -227,7 +227,7 @@ impl Permissions {
         }
     }
 
-    /// Returns the permissions without those that another one covers.
+    /// Returns the permissions without the ones that another permission covers.
     ///
     /// The larger one takes over the reasons of the smaller one, but not `framework`: kctl may need only a part of a
     /// permission.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::{PermissionTarget, resources};
 use crate::spec::{ControllerSpec, RelationSpec};
 
-/// Namespaced resources: the built-in ones, and those of the declarations.
+/// Namespaced resources: the built-in ones, and the declared ones.
 pub(super) struct Scopes(BTreeMap<(String, String), bool>);
 
 impl Scopes {

@@ -7,7 +7,7 @@ use crate::manifest::KindSpec;
 
 /// Returns `ClusterRoles` to view and to edit custom resources.
 ///
-/// `kinds` are those of an app with a CRD, also without a controller. Versions of a kind share a rule.
+/// `kinds` are an app's kinds with a CRD, including kinds without a controller. Versions of a kind share a rule.
 ///
 /// Labels aggregate them into the built-in roles `view`, `edit` and `admin` (Kubernetes documentation,
 /// "Aggregated `ClusterRoles`"), so people need no further binding. Empty without kinds.

@@ -95,7 +95,7 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         let sequence = self.next_number();
         let entry = self.keys.value_mut(id);
         entry.check_invariants();
-        // The event may be that of an own write, which the end of the run finds out.
+        // The event may come from an own write, which the end of the run determines.
         if effect == BackoffEffect::Reset && (entry.processing.is_none() || event.is_none()) {
             entry.reset_failures();
         }

@@ -121,7 +121,7 @@ pub(super) struct Dirty {
     pub(super) age: Age,
     /// The greatest effect of the adds that are not in `events`, if there is one.
     pub(super) other: Option<BackoffEffect>,
-    /// The events that added it, at most [`OWN_WRITES_MAX`]. Those of own writes are removed at the end of a failed
+    /// The events that added it, at most [`OWN_WRITES_MAX`]. Events of own writes are removed at the end of a failed
     /// run.
     pub(super) events: Vec<KeyEvent>,
 }

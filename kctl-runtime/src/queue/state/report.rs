@@ -83,9 +83,14 @@ impl<K: Eq + Hash + Clone> QueueState<K> {
         debug_assert!(self.ready.len() + self.working.len() <= self.keys.len(), "a key is ready, or with one worker");
         let running = self.working.iter().filter_map(|id| self.keys.value(*id).processing);
         let running = running.map(|work| now.saturating_duration_since(work.since));
+        let depth_by_priority: Vec<_> = self.ready.depths().take(PRIORITIES_REPORTED_MAX).collect();
+        debug_assert!(
+            depth_by_priority.is_sorted_by(|(higher, _), (lower, _)| higher > lower),
+            "a priority has one lane, and the highest comes first"
+        );
         QueueStats {
             depth: self.ready.len(),
-            depth_by_priority: self.ready.depths().take(PRIORITIES_REPORTED_MAX).collect(),
+            depth_by_priority,
             depth_beyond: self.ready.depths().skip(PRIORITIES_REPORTED_MAX).map(|(_, depth)| depth).sum(),
             delayed: self.delayed.len(),
             processing: self.working.len(),

@@ -1,6 +1,5 @@
-//! The validation of conditions by the API server (`meta/v1`): types, reasons, messages and generations.
+//! The validation of conditions by the API server (`meta/v1`): types, reasons and messages.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kctl_apimachinery::validation::{is_condition_reason, is_condition_type};
 
 /// Maximum number of characters of a type.
@@ -35,44 +34,19 @@ pub enum ConditionError {
     Reason {
         /// The type of the condition.
         kind: String,
-        /// The reason.
+        /// The reason that the API server would reject.
         reason: String,
-    },
-    /// The status has this condition for a newer generation than the reconciled one: the cache was outdated. Return the
-    /// error, and the newer state is reconciled.
-    #[error(
-        "the condition {kind:?} is of generation {known}, and what was reconciled is of generation {generation}: return this error, \
-         and the newer state is reconciled"
-    )]
-    #[non_exhaustive]
-    Outdated {
-        /// The type of the condition.
-        kind: String,
-        /// The generation of the condition in the status.
-        known: i64,
-        /// The generation of the reconciled object.
-        generation: i64,
     },
 }
 
-pub(super) fn check(
-    kind: &str,
-    reason: &str,
-    before: Option<&Condition>,
-    generation: Option<i64>,
-) -> Result<(), ConditionError> {
+pub(super) fn check(kind: &str, reason: &str) -> Result<(), ConditionError> {
     if kind.len() > TYPE_MAX || !is_condition_type(kind) {
         return Err(ConditionError::Type { kind: kind.into() });
     }
     if reason.len() > REASON_MAX || !is_condition_reason(reason) {
         return Err(ConditionError::Reason { kind: kind.into(), reason: reason.into() });
     }
-    match (before.and_then(|before| before.observed_generation), generation) {
-        (Some(known), Some(generation)) if known > generation => {
-            Err(ConditionError::Outdated { kind: kind.into(), known, generation })
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// Truncates a message to its maximum length. Its length often depends on an error that it quotes, which must not cost
@@ -113,7 +87,7 @@ mod tests {
             ("a/b/Ready", false),
             ("a/", false),
         ] {
-            assert_eq!(check(kind, "A", None, None).is_ok(), good, "{kind}");
+            assert_eq!(check(kind, "A").is_ok(), good, "{kind}");
         }
         for (reason, good) in [
             ("AllReady", true),
@@ -130,33 +104,13 @@ mod tests {
             ("not ready", false),
             ("Not-Ready", false),
         ] {
-            assert_eq!(check("Ready", reason, None, None).is_ok(), good, "{reason}");
-        }
-    }
-
-    #[test]
-    fn generations_never_go_back() {
-        for (known, generation, good) in
-            [(None, Some(1), true), (Some(1), Some(1), true), (Some(1), Some(2), true), (Some(2), Some(1), false)]
-        {
-            let before = Condition {
-                last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(
-                    k8s_openapi::jiff::Timestamp::UNIX_EPOCH,
-                ),
-                message: String::new(),
-                observed_generation: known,
-                reason: "A".into(),
-                status: "True".into(),
-                type_: "Ready".into(),
-            };
-            let checked = check("Ready", "A", Some(&before), generation);
-            assert_eq!(checked.is_ok(), good, "{known:?} {generation:?}");
+            assert_eq!(check("Ready", reason).is_ok(), good, "{reason}");
         }
     }
 
     #[test]
     fn errors_name_the_condition_and_the_remedy() {
-        let text = |kind, reason| check(kind, reason, None, None).unwrap_err().to_string();
+        let text = |kind, reason| check(kind, reason).unwrap_err().to_string();
         assert!(
             text("Not Ready", "A")
                 .starts_with("the type \"Not Ready\" of a condition is not a valid name: it needs 1 to 316 letters")

@@ -42,7 +42,7 @@ impl Source {
     /// Accepts one item. Items of built-in kinds in lists have no `kind` and `apiVersion`, which readers of the JSON
     /// expect.
     ///
-    /// An item whose uid and version the store has already is not decoded again: a list after a short break costs
+    /// An item whose uid and version the store has already is not decoded again. A list after a short break costs
     /// little more than its bytes.
     pub(super) fn accept_typed(&self, json: &str, arrival: Arrival) -> Option<Arc<Stored>> {
         let same = |meta: &Meta| {

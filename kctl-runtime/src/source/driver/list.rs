@@ -1,4 +1,4 @@
-//! Lists of a source: the requests of the reflector, and those beside its watch.
+//! Lists of a source: the requests of the reflector, and lists that are concurrent with its watch.
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,7 +29,7 @@ pub(super) struct ListBegin {
     list: ListNumber,
 }
 
-/// Number of lists that may be repeated because slots move meanwhile.
+/// Number of lists that may be repeated because slots move during the request.
 const GAINS_MAX: usize = 3;
 
 impl Source {
@@ -69,8 +69,8 @@ impl Source {
         if matches!(request, Request::Whole { .. } | Request::List { token: None, .. }) {
             *list = self.unreadable.begin_list();
         }
-        // If no object is selected, a list with one item is enough to get the version. If a slot is gained meanwhile,
-        // the list is requested again.
+        // If no object is selected, a list with one item is enough to get the version. If a slot is gained during the
+        // request, the list is requested again.
         let is_empty = matches!(request, Request::Whole { .. }) && self.filter().is_some_and(Filter::selects_nothing);
         let mut query = Vec::new();
         let (version, token) = match request {
@@ -128,7 +128,7 @@ impl Source {
         Ok(Input::Page { objects, version: resource_version, token })
     }
 
-    /// Lists the newest state beside the watch, whole or in pages, and returns it with its version.
+    /// Lists the newest state concurrently with the watch, whole or in pages, and returns it with its version.
     ///
     /// It falls back to pages as the reflector does, for this one read. All pages of a list show the same version.
     ///

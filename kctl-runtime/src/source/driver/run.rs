@@ -35,7 +35,7 @@ pub(super) enum Start {
 }
 
 impl Source {
-    /// Lists and watches for ever.
+    /// Lists and watches until the future is dropped.
     ///
     /// Each scope has its own future inside this one, so a slow or forbidden namespace does not hold up
     /// the others. Changes of the scopes take effect at once: the watch of a removed one is dropped before its objects
@@ -86,8 +86,8 @@ impl Source {
         scopes
     }
 
-    /// Lists and watches one scope for ever: takes the reflector's next request, performs it, and waits for the
-    /// returned time.
+    /// Lists and watches one scope until the future is dropped: takes the reflector's next request, performs it, and
+    /// waits for the returned time.
     async fn reflect(&self, scope: NamespaceScope) {
         // A stream never ends, so a filtered source could not check at its end if slots have moved.
         let streams = self.streams.load(Ordering::Relaxed) && self.filter().is_none();

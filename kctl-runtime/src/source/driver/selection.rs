@@ -1,4 +1,4 @@
-//! The objects that a source of a sharded program keeps: those of the slots of this replica.
+//! The objects that a source of a sharded program keeps: the objects of this replica's slots.
 
 use std::sync::Arc;
 
@@ -83,8 +83,8 @@ impl Source {
 
     /// Drops the objects of slots that this replica has lost.
     ///
-    /// Call it only after the reconciles of those slots have ended. Objects of a slot that is gained meanwhile come back
-    /// with the list of [`compare`](Self::compare), which waits for this.
+    /// Call it only after the reconciles of those slots have ended. Objects of a slot that is gained in between come
+    /// back with the list of [`compare_since`](Self::compare_since), which waits for this.
     pub(crate) async fn drop_lost(&self) {
         let Some(filter) = self.filter() else { return };
         let _one_at_a_time = self.moving.lock().await;

@@ -134,6 +134,19 @@ async fn unreadable_successor_does_not_keep_its_predecessor() {
 }
 
 #[tokio::test]
+async fn last_state_of_unreadable_item_undoes_no_write() {
+    let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
+    let list = format!(r#"{{"metadata":{{"resourceVersion":"12"}},"items":[{}]}}"#, json("x", "x", 9, "false"));
+    let input = source.read_list(&"list pods".into(), Body::from(list.into_bytes())).await.unwrap();
+    // The response to a write from before the unreadable state is late.
+    source.store().push_and_wait(Delta::Written(pod(&source, "x", 7))).await;
+    source.perform(&mut reflector, input).await;
+    source.store().flush().await;
+    let version = source.store().all().first().map(|cached| cached.meta().resource_version.to_string());
+    assert_eq!((source.store().n_restores(), version.as_deref()), (0, Some("7")));
+}
+
+#[tokio::test]
 async fn unreadable_deletion_keeps_a_newer_state() {
     let (source, mut reflector) = watching_from_5(|source| vec![pod(source, "x", 4)]).await;
     source.store().push_and_wait(Delta::Written(pod(&source, "x", 13))).await;

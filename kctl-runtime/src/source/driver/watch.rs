@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Source;
 use crate::{
+    object::drop_unread_values,
     source::{
         METADATA,
         condition::Activity,
@@ -31,7 +32,7 @@ const WATCH_GRACE: Duration = Duration::from_secs(5);
 /// A watch that was open for this time works, even if it has sent no event yet.
 const WATCH_ESTABLISHED_AFTER: Duration = Duration::from_secs(1);
 
-/// The use of a line of a watch that goes on.
+/// The use of a line of a watch that continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineUse {
     /// The line had an event.
@@ -136,6 +137,7 @@ impl Source {
             match chunk {
                 Ok(Some(Ok(chunk))) => {
                     self.condition.record_response();
+                    drop_unread_values();
                     watch.lines.push(&chunk);
                     return true;
                 }
@@ -157,8 +159,8 @@ impl Source {
         }
     }
 
-    /// Applies one line of a watch. Returns the rest for which the store has no room yet, and the wait before the next
-    /// request if the watch is over, or the use of the line.
+    /// Applies one line of a watch. Returns the rest for which the store has no room yet. With it comes the wait before
+    /// the next request if the watch is over, or else the use of the line.
     ///
     /// An unreadable line or an `ERROR` event ends the watch. Events after it belong to an uncertain state.
     pub(super) fn apply_line(

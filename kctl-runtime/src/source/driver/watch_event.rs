@@ -22,7 +22,7 @@ impl Source {
     /// its metadata: whatever else is wrong with it, it is gone.
     ///
     /// An object that the filter does not select is not decoded, and its event only moves the version on. `left` receives
-    /// a deletion if it has just ceased to be selected. It receives the version while the scope is listed beside the watch,
+    /// a deletion if it has just ceased to be selected. It receives the version during a concurrent list of the scope,
     /// and for a deletion that may be an own one: its slot may have been lost since.
     pub(in crate::source) fn read_event(
         &self,
@@ -69,7 +69,7 @@ impl Source {
                 Err(_) => self.accept_or_report(json).map(Input::Deleted),
             },
             "BOOKMARK" => Bookmark::read(json),
-            "ERROR" => return Err(ApiError::rejected(self.watching(), 500, None, json)),
+            "ERROR" => return Err(ApiError::watch_error(self.watching(), json)),
             other => {
                 self.condition.record_unknown_event(&self.config, other);
                 None
@@ -80,9 +80,10 @@ impl Source {
     /// Returns the input of a deletion.
     ///
     /// If the final state cannot be decoded, handlers get the last readable one, in `left`. The watch continues at the
-    /// version of the event: that of the readable state is older.
+    /// version of the event: the version of the readable state is older.
     ///
-    /// A cached state that is later than the event stays: the object had left the selector, and was written after that.
+    /// A cached state that is later than the event is kept: the object had left the selector, and was written after
+    /// that.
     fn handle_deletion(&self, last: Stored, scope: &NamespaceScope, left: &mut Vec<Delta>) -> Input {
         self.unreadable.remove(last.key());
         let (uid, version) = (last.meta().uid.clone(), version_of(&last));
@@ -93,7 +94,7 @@ impl Source {
                 if readable.meta().revision().zip(end).is_none_or(|(readable, end)| readable <= end) {
                     left.push(Delta::Delete(readable));
                 }
-                // A list beside the watch may have a state between the two.
+                // A concurrent list may have a state between the two.
                 left.push(Delta::Unselected(scope.clone(), uid, version.clone()));
                 Input::Bookmark(version)
             }
@@ -101,7 +102,7 @@ impl Source {
         }
     }
 
-    /// Returns the cached state of an object that is no longer selected. A state that is newer than the event stays,
+    /// Returns the cached state of an object that is no longer selected. A state that is newer than the event is kept,
     /// because its own event has not arrived yet.
     fn last_selected(&self, head: &ObjectHead<'_>) -> Option<Arc<Stored>> {
         let cached = self.store.get(&head.key()).filter(|cached| cached.meta().uid == *head.uid)?;
@@ -114,8 +115,8 @@ impl Source {
     }
 }
 
-/// Returns the input of an event of which only the version matters: the next watch continues there. `None` for an object
-/// without a version.
+/// Returns the input of an event whose content does not matter, only its version: the next watch continues there.
+/// `None` for an object without a version.
 fn version_of(unread: &Stored) -> Option<Input> {
     let version = unread.meta().resource_version.to_string();
     (!version.is_empty()).then_some(Input::Bookmark(version))

@@ -15,9 +15,6 @@ const ABSENT_RESPONSES: u32 = 5;
 /// listed. The number is small because users lose no objects that they knew. A starting kube-apiserver 1.36 does not
 /// answer 404 for a kind that exists (429 and 503, in three restarts).
 const ABSENT_RESPONSES_AT_START: u32 = 2;
-/// Longest `Retry-After` that is followed. A server that recovers earlier is found within this time, whatever wait it
-/// named: the cache must not freeze for a day because of one response.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(60);
 
 impl Reflector {
     /// Chooses the next request and the wait after an error.
@@ -34,7 +31,7 @@ impl Reflector {
     /// | watch | other | list after the wait |
     /// | stream | 400, 405, 422 | list, at once |
     ///
-    /// A `Retry-After` of the response prolongs the wait up to [`RETRY_AFTER_MAX`], and never shortens it.
+    /// A `Retry-After` of the response prolongs the wait up to a minute, and never shortens it.
     pub(super) fn handle_error(&mut self, error: &ApiError) -> Vec<Effect> {
         if error.is_not_found() {
             return self.kind_not_served();
@@ -68,7 +65,8 @@ impl Reflector {
                 if self.expired > 1 { self.wait_after(error) } else { vec![Effect::Next] }
             }
             Request::Watch { .. } if matches!(error, ApiError::NoResponse { .. }) => {
-                // The server may have been restored from a backup. A watch from a version in its future would stay silent.
+                // The server may have been restored from a backup. A watch from a version in its future would receive
+                // no events.
                 self.request = Request::Probe;
                 self.wait_after(error)
             }
@@ -82,9 +80,9 @@ impl Reflector {
     }
 
     /// Returns the next wait of the backoff, or the `Retry-After` of the response if that is longer. The second is at
-    /// most [`RETRY_AFTER_MAX`].
+    /// most a minute.
     fn wait_after(&mut self, error: &ApiError) -> Vec<Effect> {
-        let retry_after = error.retry_after().unwrap_or_default().min(RETRY_AFTER_MAX);
+        let retry_after = error.followed_retry_after().unwrap_or_default();
         vec![Effect::Wait(self.backoff.next_wait().max(retry_after))]
     }
 

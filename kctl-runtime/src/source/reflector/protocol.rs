@@ -23,7 +23,7 @@ pub enum Request {
         /// The `continue` token; `None` for the first page.
         token: Option<String>,
     },
-    /// A watch.
+    /// Watches for events.
     Watch {
         /// Events after this version.
         version: String,
@@ -62,7 +62,7 @@ pub enum Input {
     ListInterrupted(ApiError),
     /// The watch sent an `ERROR` event, or a line that cannot be read.
     WatchFailed {
-        /// The error.
+        /// The error of the event, or of the decoder.
         error: ApiError,
         /// The time for which it was open.
         lasted: Duration,

@@ -1,9 +1,9 @@
-//! Lists beside a running watch, and the ends that the watch reports while such a list is under way: an object was
-//! deleted, or belongs to another replica now.
+//! Lists concurrent with a running watch, and the ends that the watch reports during such a list: an object was deleted, or
+//! belongs to another replica now.
 //!
 //! The list is often older than the watch when it arrives. A cache with all objects can ignore it then. A replica that
 //! has gained slots can't: the watch was past the objects of those slots before its filter selected them. So the list
-//! is applied, except for the objects whose end the watch has reported meanwhile.
+//! is applied, except for the objects whose end the watch has reported during the list.
 
 use std::{collections::HashMap, hash::BuildHasher, sync::Arc};
 
@@ -27,8 +27,8 @@ const UNKNOWN: u64 = u64::MAX;
 struct Deletes {
     /// The last version of each object, by the hash of its uid. Invariant: at most [`DELETES_DURING_LIST_MAX`].
     ///
-    /// A uid would take more than twice the memory. If a listed object has the hash of another one that ended, it may be
-    /// missing until the next list. With a million listed objects that has a probability of 2⁻²⁴.
+    /// A uid would take more than twice the memory. If a listed object has the same hash as an object that ended, it
+    /// may be missing until the next list. With a million listed objects that has a probability of 2⁻²⁴.
     by_uid: HashMap<u64, u64, FixedState>,
     /// `true` if there were more.
     is_incomplete: bool,
@@ -114,8 +114,8 @@ impl ConcurrentLists {
 
     /// Ends the list of a scope, and returns its objects that still exist.
     ///
-    /// Returns `None` if the list proves too little and has to be requested again: there were too many deletes, or
-    /// another list of the scope was applied meanwhile.
+    /// Returns `None` if the list proves too little and has to be requested again. There were too many deletes, or
+    /// another list of the scope was applied in between.
     pub(super) fn finish(&mut self, scope: &NamespaceScope, mut objects: Vec<Arc<Stored>>) -> Option<Vec<Arc<Stored>>> {
         let deletes = self.get(scope).filter(|deletes| !deletes.is_incomplete);
         let remaining = deletes.map(|deletes| {

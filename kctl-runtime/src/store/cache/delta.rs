@@ -10,7 +10,7 @@ use crate::{
 /// The scope of one list and one watch: a namespace, or `None` for all namespaces and for cluster-scoped kinds.
 pub type NamespaceScope = Option<Arc<str>>;
 
-/// An input of a store: a message of its source, or the result of an own write or of a read beside the watch.
+/// An input of a store: a message of its source, or the result of an own write or of a read concurrent with the watch.
 ///
 /// Versions decide which of two states is newer, never the order of arrival. With some aggregated API servers,
 /// `resourceVersion`s cannot be compared as numbers. The deltas of the source are then applied in the order of their
@@ -42,19 +42,20 @@ pub enum Delta {
     Drop(Arc<Stored>),
     /// Everything of a scope up to this `resourceVersion` has been reported.
     Bookmark(NamespaceScope, String),
-    /// The objects of a namespace at a `resourceVersion`, from a list beside the watch.
+    /// The objects of a namespace at a `resourceVersion`, from a list concurrent with the watch.
     ListBesideWatch(NamespaceScope, Vec<Arc<Stored>>, String),
-    /// The whole scope is about to be listed beside the watch. Until [`Join`](Self::Join), the store remembers which
-    /// objects the watch reports as deleted.
+    /// The whole scope is about to be listed concurrently with the watch. Until [`Join`](Self::Join), the store
+    /// remembers which objects the watch reports as deleted.
     Listing(NamespaceScope),
-    /// The complete state of a scope at a `resourceVersion`, from a list beside the watch that began after
+    /// The complete state of a scope at a `resourceVersion`, from a concurrent list that began after
     /// [`Listing`](Self::Listing). It is applied even if the watch is past it, because the source may select more
-    /// objects than when the watch passed them. Objects whose end the watch has reported meanwhile do not come back.
+    /// objects than when the watch passed them. Objects whose end the watch has reported during the list do not come
+    /// back.
     Join(NamespaceScope, Vec<Arc<Stored>>, String),
-    /// The watch reported this `resourceVersion` of an object that the source does not select, by its uid. An older state in a
-    /// list beside the watch does not come back, and an own delete before it is forgotten.
+    /// The watch reported this `resourceVersion` of an object that the source does not select, by its uid. An older
+    /// state in a concurrent list does not come back, and an own delete before it is forgotten.
     Unselected(NamespaceScope, Uid, String),
-    /// The state of one object in the response to an own write, or to a read beside the watch.
+    /// The state of one object in the response to an own write, or to a read concurrent with the watch.
     Written(Arc<Stored>),
     /// This process deleted the object with this uid, and it is gone.
     Gone(ObjectKey, Uid),

@@ -31,7 +31,7 @@ impl Cache {
     }
 
     /// Removes an object that the watch reported as deleted, and an earlier one of its name. A later state and a
-    /// successor stay.
+    /// successor are kept.
     fn remove_object(&mut self, object: &Arc<Stored>) -> Vec<Change<Stored>> {
         let uid = &object.meta().uid;
         if self.tombstones.record_delete(uid, object.meta().revision()) {
@@ -48,8 +48,8 @@ impl Cache {
         }
     }
 
-    /// Removes an object that is no longer selected, also in a later state. The watermark of the watch stays: the cached state
-    /// may be an own write, with a version that the watch has not reached.
+    /// Removes an object that is no longer selected, also in a later state. The watermark of the watch does not change:
+    /// the cached state may be an own write, with a version that the watch has not reached.
     pub(super) fn drop_object(&mut self, object: &Stored) -> Vec<Change<Stored>> {
         let is_same = |cached: &&Arc<Stored>| cached.meta().uid == object.meta().uid;
         let Some(last) = self.get(object.key()).filter(is_same).cloned() else { return Vec::new() };

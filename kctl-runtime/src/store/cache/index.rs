@@ -14,7 +14,7 @@ use crate::store::IndexFn;
 use crate::{key::ObjectKey, object::Stored};
 
 /// A pointer to an object, compared and hashed by the object's key. Invariant of all sets of these: each change
-/// replaces the entry, because an old state would stay in memory otherwise.
+/// replaces the entry, because an old state would remain in memory otherwise.
 #[derive(Clone)]
 pub(super) struct ByKey(pub(super) Arc<Stored>);
 

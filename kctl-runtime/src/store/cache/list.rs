@@ -40,7 +40,7 @@ impl Cache {
         list: Option<u64>,
     ) -> Vec<Change<Stored>> {
         let Some(watermark) = self.scopes.get(scope).map(|watermark| watermark.revision) else { return Vec::new() };
-        // The list of one namespace proves nothing about deletes in another one.
+        // The list of one namespace proves nothing about deletes in other namespaces.
         let listed_here = |key: &ObjectKey| scope.is_none() || key.namespace == *scope;
         let went_back = objects.iter().any(|object| self.is_undone_by(object, list));
         if went_back {
@@ -73,11 +73,14 @@ impl Cache {
 
     /// Returns `true` if a listed object is older than the cached one, although the list is not.
     ///
-    /// Then the API server was restored from a backup with `etcdutl snapshot restore --bump-revision`, as the documentation of
-    /// Kubernetes recommends: objects have earlier versions again, and lists have later ones.
+    /// Then the API server was restored from a backup with `etcdutl snapshot restore --bump-revision`, as the
+    /// documentation of Kubernetes recommends. Objects have earlier versions again, and lists have later ones.
+    ///
+    /// A listed state that was received before the cached one proves nothing. It was the cached state when the list arrived,
+    /// and represents an item that cannot be decoded.
     fn is_undone_by(&self, listed: &Stored, list: Option<u64>) -> bool {
-        let cached = self.get(listed.key()).and_then(|cached| cached.meta().revision());
-        let versions = cached.zip(listed.meta().revision()).zip(list);
+        let cached = self.get(listed.key()).filter(|cached| !listed.was_received_before(cached));
+        let versions = cached.and_then(|cached| cached.meta().revision()).zip(listed.meta().revision()).zip(list);
         versions.is_some_and(|((cached, listed), list)| listed < cached && cached <= list)
     }
 

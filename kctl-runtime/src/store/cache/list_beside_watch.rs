@@ -1,4 +1,4 @@
-//! States that were read beside the watch, of a namespace or of a whole scope.
+//! States that were read concurrently with the watch, of a namespace or of a whole scope.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -46,7 +46,7 @@ impl Cache {
             && self.all().filter(|cached| self.is_in(cached.key(), scope)).all(is_listed)
     }
 
-    /// Applies a list of one namespace beside the watch. Objects that are not in it are deleted, unless they are newer.
+    /// Applies a concurrent list of one namespace. Objects that are not in it are deleted, unless they are newer.
     pub(super) fn apply_list_beside_watch(
         &mut self,
         scope: NamespaceScope,
@@ -65,7 +65,7 @@ impl Cache {
             self.remove(&last);
             changes.push(Change::Deleted { last });
         }
-        // An older list proves nothing about the objects of this one: it lacks those of a slot that was gained since.
+        // An older list proves nothing about the objects of this one: it lacks objects of a slot that was gained since.
         if self.read.get(&scope).is_some_and(|older| *older <= revision) {
             self.read.remove(&scope);
         }
@@ -81,9 +81,9 @@ impl Cache {
         changes
     }
 
-    /// Stores an object of a list of its namespace beside the watch.
+    /// Stores an object of a concurrent list of its namespace.
     ///
-    /// While the whole scope is listed, the watermark of the watch proves nothing about unknown objects: the source may
+    /// While the whole scope is listed, the watermark of the watch proves nothing about unknown objects. The source may
     /// select more than when the watch passed them.
     fn present_object(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let Some(scope) = self.scope_of(object.key()) else { return Vec::new() };
@@ -99,7 +99,7 @@ impl Cache {
         self.below_watermark(&scope, |cache| cache.upsert(object))
     }
 
-    /// Begins a list of a whole scope beside the watch, if the scope is followed.
+    /// Begins a concurrent list of a whole scope, if the scope is followed.
     pub(super) fn begin_join(&mut self, scope: NamespaceScope) -> Vec<Change<Stored>> {
         if self.scopes.has(&scope) {
             self.concurrent_lists.begin(scope);
@@ -107,12 +107,12 @@ impl Cache {
         Vec::new()
     }
 
-    /// Returns `true` if the last list beside the watch was applied, and `false` if it has to be requested again.
+    /// Returns `true` if the last concurrent list was applied, and `false` if it has to be requested again.
     pub(crate) fn has_joined(&self) -> bool {
         self.concurrent_lists.is_applied
     }
 
-    /// Forgets lists beside the watch that the watch has caught up with.
+    /// Forgets concurrent lists that the watch has caught up with.
     pub(super) fn forget_reads(&mut self, scope: &NamespaceScope, revision: u64) {
         self.read.retain(|read, until| *until > revision || (scope.is_some() && read != scope));
     }

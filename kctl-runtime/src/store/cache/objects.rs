@@ -57,7 +57,7 @@ impl Cache {
         Some(index.get(value).into_iter().flatten().filter_map(|key| self.get(key).cloned()).collect())
     }
 
-    /// Adds an index and fills it with the present objects. An index of this name stays as it is.
+    /// Adds an index and fills it with the present objects. An existing index of this name is kept.
     pub(crate) fn add_index(&mut self, name: &'static str, values_of: IndexFn) {
         if self.user.iter().any(|index| index.name == name) {
             return;

@@ -228,7 +228,7 @@ fn own_write_passed_by_the_watch_leaves_cache() {
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), bookmark("5")], "+y@4 +x@6");
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), bookmark("6")], "+y@4 +x@6 -x@6");
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("y", "2", 7))], "+y@4 +x@6 ~y@7 -x@6");
-    // An object that the watch has reported stays, and so does a later write to it.
+    // An object that the watch has reported is kept, and so is a later write to it.
     check(vec![begin(), Delta::Written(pod("x", "1", 6)), Delta::Apply(pod("x", "1", 6)), bookmark("9")], "+y@4 +x@6");
     let twice = [Delta::Written(pod("x", "1", 6)), Delta::Written(pod("x", "1", 8)), bookmark("7")];
     check([vec![begin()], twice.into()].concat(), "+y@4 +x@6 ~x@8");
@@ -365,7 +365,7 @@ fn later_list_of_earlier_versions_is_a_backup() {
             vec![begin(), Delta::Gone(key, "3".into()), list(&[pod("x", "1", 40), pod("z", "3", 30)], "1000")],
             "-z@61 -y@60 ~x@40 +z@30",
         ),
-        // Own writes after the list stay.
+        // Own writes after the list are kept.
         (vec![begin(), Delta::Written(pod("x", "1", 1002)), backup()], "~x@1002 -y@60 -z@61 +z@30"),
         (vec![begin(), Delta::Written(pod("w", "5", 1003)), backup()], "+w@1003 -y@60 ~x@40 -z@61 +z@30"),
     ];
@@ -396,7 +396,7 @@ fn refresh_adds_and_deletes_by_version() {
     let lists = [list(&[pod("x", "1", 6), pod("y", "2", 4)], "7"), list(&[pod("y", "2", 4), pod("z", "4", 9)], "11")];
     let cache = check([vec![begin(), gone], lists.to_vec()].concat(), "+x@5 +y@4 -x@5 +z@9");
     assert!(cache.read.is_empty(), "the list has come to where the read was");
-    // An object newer than the read stays.
+    // An object newer than the read is kept.
     check(vec![begin(), Delta::Apply(pod("x", "1", 11)), read(&[], "10")], "+x@5 +y@4 ~x@11 -y@4");
     // A read of another namespace changes nothing here.
     let elsewhere = Delta::ListBesideWatch(Some("b".into()), Vec::new(), "10".into());

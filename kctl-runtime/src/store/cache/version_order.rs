@@ -6,8 +6,8 @@ use super::Cache;
 use crate::{object::Stored, store::Change};
 
 impl Cache {
-    /// Stores a state unless it is old: older than the cached one, from before an own delete, or of an object that the
-    /// watch has already passed without reporting it.
+    /// Stores a state unless it is old. An old state is older than the cached one, or from before an own delete. Or the
+    /// watch has already passed its object without reporting it.
     pub(super) fn upsert(&mut self, object: Arc<Stored>) -> Vec<Change<Stored>> {
         let revision = object.meta().revision();
         if self.tombstones.blocks(&object.meta().uid, object.key(), revision) {

@@ -8,7 +8,7 @@ use super::NamespaceScope;
 pub(super) struct Watermark {
     /// Is `true` once a list was applied, or the API server answered that it does not serve an optional kind.
     pub(super) listed: bool,
-    /// Is `true` once a list was applied, even if another one is under way. It stays until the objects leave.
+    /// Is `true` once a list was applied, even during another list. It remains `true` until the objects leave.
     pub(super) was_listed: bool,
     /// Is `true` if the API server does not serve the kind, which is optional.
     pub(super) absent: bool,

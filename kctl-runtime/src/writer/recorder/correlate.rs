@@ -31,7 +31,7 @@ use super::lru_map::LruMap;
 pub(super) const REMEMBERED_MAX: usize = 4_096;
 /// The tenth detail of one kind, each within [`SIMILAR_EVENTS_INTERVAL`] of the last, starts a combined event.
 const NOTES_MAX: usize = 10;
-/// Pause after which the count of details starts anew.
+/// Pause after which the count of details restarts.
 const SIMILAR_EVENTS_INTERVAL: Duration = Duration::from_secs(600);
 /// Maximum number of requests about one object in a burst.
 const BURST: u32 = 25;
@@ -56,7 +56,7 @@ type Identity = (Kind, Option<Detail>);
 /// A request to send.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum EventWrite {
-    /// Creates the event.
+    /// Creates an Event, because no recent one is equal.
     Create(Event),
     /// Updates the series of an event that exists.
     Patch(Event),
@@ -135,7 +135,7 @@ impl Correlator {
         let combined = self.is_aggregated(&kind, &detail, now);
         if combined {
             event.note = Some(super::truncate_note(format!("{COMBINED}{}", detail.0)));
-            // The combined Event stands for several related objects.
+            // The combined Event covers several related objects.
             event.related = None;
         }
         let identity: Identity = (kind, (!combined).then_some(detail));

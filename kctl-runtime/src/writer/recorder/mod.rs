@@ -8,7 +8,7 @@
 //! 2. `correlate` decides if it is new, a repetition, one of many similar ones, or too much.
 //! 3. `send` creates or patches it. The permit is checked before each request, so that a standby sends nothing.
 //!
-//! Events are not state. API servers delete them after an hour, and they may be dropped here, so a controller must
+//! Events are not state. API servers delete them after an hour, and they may be dropped here. So a controller must
 //! never read its own events to decide something: use a condition.
 
 mod correlate;

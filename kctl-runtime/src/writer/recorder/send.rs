@@ -1,10 +1,10 @@
 //! Sends events to the API server: in order, each retried until the server answers.
 //!
 //! A create may be repeated safely, because its name contains the time: the second try finds the name taken. Only a
-//! request without any answer is retried. A rejection is final, since an event that is not valid stays so.
+//! request without any answer is retried. A rejection is final, since an invalid event would be rejected again.
 //!
-//! While one event is retried the others wait: ten seconds per try, and the timeout of each. The queue fills up
-//! meanwhile, and drops the newest.
+//! While one event is retried the others wait: ten seconds per try, and the timeout of each. In that time the queue may
+//! fill up, and then drops the newest events.
 
 use std::{sync::Arc, time::Duration};
 
@@ -38,7 +38,7 @@ const NAME_LEN_MAX: usize = 253;
 pub(super) struct Sender {
     pub(super) client: Client,
     pub(super) permit: WritePermit,
-    /// Ends the names of events, so that those of two controllers differ.
+    /// Ends the names of events, so that the names of two controllers differ.
     pub(super) suffix: u16,
 }
 

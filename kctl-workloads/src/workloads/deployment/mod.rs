@@ -1,6 +1,6 @@
 //! Syncs a Deployment: a `ReplicaSet` for its template grows as the sets of older templates shrink.
 //!
-//! The steps and the messages are those of the deployment controller (`pkg/controller/deployment`).
+//! The steps and the messages come from the deployment controller (`pkg/controller/deployment`).
 //!
 //! A pass performs one step: it grows the current set or shrinks old ones, and the next change causes the next step.
 //! All state is in the objects, so a restarted process continues where it stopped.
@@ -54,7 +54,8 @@ struct Rollout<'a> {
     deployment: &'a Deployment,
     /// The set of the present template.
     current: Option<&'a ReplicaSet>,
-    /// The sets of other templates, the oldest first.
+    /// The sets of other templates. Invariant: the oldest first, by creation and name, so that each pass scales the same
+    /// ones.
     old: Vec<&'a ReplicaSet>,
     bounds: Bounds,
 }
@@ -79,6 +80,10 @@ impl<'a> Rollout<'a> {
     /// A paused or resized Deployment only scales its sets in proportion. Otherwise the sets are rolled by one step.
     /// The status is written last, and old sets are deleted once the rollout is complete.
     async fn sync(&self, hash: &str, pods: &[Pod]) -> kube::Result<usize> {
+        debug_assert!(
+            self.old.is_sorted_by_key(|set| (set.creation_timestamp(), set.name_any())),
+            "`sync` sorts them, because the lists are in no order"
+        );
         let mut status_update = StatusUpdate::new(self, Time(self.workloads.clock.now()));
         status_update.pause();
         let is_paused = optional::deployment(self.deployment).paused == Some(true);
@@ -143,7 +148,7 @@ impl<'a> Rollout<'a> {
         if n_scaled > 0 { Ok(n_scaled) } else { self.shrink_old(current).await }
     }
 
-    /// Scales old sets down, as long as enough Pods stay available.
+    /// Scales old sets down, as long as enough Pods remain available.
     ///
     /// Pods of the current set that are not available yet reduce the number that can be removed, so old Pods are kept
     /// in their place.
@@ -298,7 +303,7 @@ fn is_over(set: &ReplicaSet) -> bool {
     replicas(set) == 0 && status.replicas == 0 && status.observed_generation >= set.metadata.generation
 }
 
-/// Returns a hash of a Pod template. It differs from that of the deployment controller, and is the same in every run.
+/// Returns a hash of a Pod template. It differs from the deployment controller's, and is the same in every run.
 ///
 /// A template with another order of fields has the same hash, because it is serialized from a typed
 /// value.

@@ -1,8 +1,7 @@
 //! The revisions of a Deployment, which its `ReplicaSets` carry for `kubectl rollout history` and `undo`.
 //!
-//! The newest template has the highest number. A rollback by `kubectl rollout undo` makes an old
-//! template the present one; its set then gets the next number, and remembers the old one in a
-//! second annotation.
+//! The newest template has the highest number. A rollback by `kubectl rollout undo` makes an old template the present
+//! one. Its set then gets the next number, and remembers the old one in a second annotation.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +27,7 @@ pub(super) fn revision_of(object: &impl ResourceExt) -> i64 {
     object.annotations().get(REVISION).and_then(|revision| revision.parse().ok()).unwrap_or(0)
 }
 
-/// Returns the revision after those of the old sets.
+/// Returns the revision after the revisions of the old sets.
 ///
 /// It is 1 for the first template.
 fn next(old: &[&ReplicaSet]) -> i64 {
@@ -37,12 +36,12 @@ fn next(old: &[&ReplicaSet]) -> i64 {
 
 /// Returns the revision of the current set.
 ///
-/// A set keeps its revision as long as it is higher than those of all old sets.
+/// A set keeps its revision as long as it is higher than the revisions of all old sets.
 pub(super) fn current(current: Option<&ReplicaSet>, old: &[&ReplicaSet]) -> i64 {
     current.map_or(0, revision_of).max(next(old))
 }
 
-/// Returns the annotations of the current set: those of the Deployment, and its revision.
+/// Returns the annotations of the current set: the Deployment's, and its revision.
 ///
 /// `set` is the current set, or `None` before it is created. `old` are the other sets.
 pub(super) fn annotations(

@@ -138,7 +138,7 @@ impl<'a> StatusUpdate<'a> {
 
     /// Sets the condition `Progressing` (`syncRolloutStatus` upstream).
     ///
-    /// A complete rollout stays complete until there are Pods of another template: Pods that fail later do not belong
+    /// A complete rollout remains complete until there are Pods of another template: Pods that fail later do not belong
     /// to the rollout. Progress keeps `lastTransitionTime` and renews `lastUpdateTime`, from which the deadline counts.
     fn set_progressing(&mut self) {
         let Some(deadline) = deadline(self.deployment()) else {

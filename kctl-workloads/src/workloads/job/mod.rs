@@ -48,8 +48,8 @@ const TRACKING: &str = "batch.kubernetes.io/job-tracking";
 
 /// Performs one step of a Job. Returns the number of writes.
 ///
-/// The status is compared first. If it differs, only the status is written in this pass, so that no Pod is changed on
-/// the basis of counts that are not stored yet.
+/// The status is compared first. If it differs, only the status is written in this pass. So no Pod is changed on the
+/// basis of counts that are not stored yet.
 pub(super) async fn sync(workloads: &Workloads, job: &Job, lists: &Lists) -> kube::Result<usize> {
     let now = workloads.clock.now();
     let pods: Vec<_> = lists.pods.iter().filter(|pod| is_controlled(*pod, job)).collect();

@@ -30,7 +30,7 @@ pub(super) fn has_failure_policy(job: &Job) -> bool {
     job.spec.as_ref().is_some_and(|spec| spec.pod_failure_policy.is_some())
 }
 
-/// Returns the consequence of a failed Pod: that of the first matching rule (`matchPodFailurePolicy` of
+/// Returns the consequence of a failed Pod: the action of the first matching rule (`matchPodFailurePolicy` of
 /// `pkg/controller/job/pod_failure_policy.go`).
 ///
 /// A rule matches by exit codes or by conditions of the Pod. The failure counts as usual if the rule's action is

@@ -60,7 +60,7 @@ impl World {
         self.deployments.patch("web", &PatchParams::default(), &patch).await.unwrap();
     }
 
-    /// Returns the replicas, the ready ones and those of the newest template, once nothing changes any more.
+    /// Returns the replicas, the ready ones and the ones of the newest template, once nothing changes any more.
     async fn wait_until_settled(&self) -> (i32, i32, i32) {
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(self.workloads.observed_revision() >= self.server.revision_of("", "pods"));

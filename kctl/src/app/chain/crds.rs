@@ -16,7 +16,7 @@ pub(crate) fn kinds() -> [KindSpec; 2] {
         [(CUSTOMIZATION.kind, customizations), (CONFIGURATION.kind, configurations)];
     kinds.map(|(kind, crd)| {
         let kind = GroupVersionKind::gvk(GROUP, "v1alpha1", kind);
-        KindSpec { location: location.into(), kind, crd, schema: None }
+        KindSpec::new(location, kind, crd)
     })
 }
 

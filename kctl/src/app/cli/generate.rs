@@ -1,6 +1,6 @@
 //! The commands that generate manifests: they combine what the app declares with the options.
 
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 use kctl_runtime::{
     manifest::{self, Descriptions},
@@ -14,21 +14,23 @@ use crate::app::{
     run,
 };
 
-pub(super) fn generate_manifests(app: &App, options: ManifestOptions) -> Result<()> {
+pub(super) fn generate_manifests(mut app: App, options: ManifestOptions) -> Result<()> {
     if let Some(folder) = &options.helm {
-        return generate_chart(app, folder, &options);
+        return generate_chart(&app, folder, &options);
     }
+    app.namespaces = distinct(&options.objects_in);
     let ManifestOptions { image, names, mut deploy, ring, resources, with, out, breaking, .. } = options;
     let monitoring = with.contains(&With::Monitoring);
     deploy.metrics |= monitoring;
-    let manager = deploy.manager(app);
-    let specs = app.specs();
-    let names = names.into_rbac_options(app);
+    let manager = deploy.manager(&app);
+    let specs = app.specs_in_use();
+    let names = names.into_rbac_options(&app);
     let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
     let mut all = manifest::crd_manifests(&app.kinds(), Descriptions::Own)?;
     all.extend(manifest::rbac(&specs, &names)?);
     all.extend(manifest::manager_rbac(&names, manager)?);
     let deployment = manifest::deployment(&names, manager, &resources.resources()?, &image)?;
+    let deployment = manifest::deployment_in_namespaces(deployment, app.namespaces.iter().map(String::as_str))?;
     match &ring.controller_ring {
         Some(ring) => {
             all.extend(app.ring_rbac(&names, ring)?);
@@ -59,6 +61,11 @@ pub(super) fn generate_manifests(app: &App, options: ManifestOptions) -> Result<
     write_manifests(&all, &out, &Owned { name: &names.name, suffixes: &OWN_SUFFIXES, folders: &OWN_FOLDERS })
 }
 
+/// Returns each namespace once, sorted.
+fn distinct(namespaces: &[String]) -> Vec<String> {
+    namespaces.iter().collect::<BTreeSet<_>>().into_iter().cloned().collect()
+}
+
 fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result<()> {
     let monitoring = options.with.contains(&With::Monitoring);
     let mut deploy = options.deploy;
@@ -72,6 +79,7 @@ fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result
         helm::ChartOptions {
             name: options.names.name.clone().unwrap_or_else(|| app.name.clone()),
             image: options.image.clone(),
+            namespaces: distinct(&options.objects_in),
             manager: deploy.manager(app),
             resources: options.resources.resources()?,
             monitoring,

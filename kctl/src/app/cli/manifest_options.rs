@@ -20,7 +20,7 @@ pub(super) struct NameOptions {
     /// The namespace in which the program runs [default: default]
     #[arg(short, long, value_name = "NS", value_parser = names::namespace)]
     pub(super) namespace: Option<String>,
-    /// The name of the service account and the roles; by default that of the app
+    /// The name of the service account and the roles; by default the name of the app
     #[arg(long, value_name = "NAME", value_parser = names::name)]
     pub(super) name: Option<String>,
 }
@@ -50,6 +50,9 @@ pub(super) struct ManifestOptions {
     pub(super) image: Option<String>,
     #[command(flatten)]
     pub(super) names: NameOptions,
+    /// Limit the program and its roles to this namespace; can be repeated. By default the namespaces that the controllers declare
+    #[arg(long, value_name = "NS", value_parser = names::namespace)]
+    pub(super) objects_in: Vec<String>,
     #[cfg(feature = "webhook")]
     #[command(flatten)]
     pub(super) register: crate::app::webhook::RegisterOptions,
@@ -113,7 +116,7 @@ pub(super) struct DeployOptions {
     /// name of the roles. `generate-rbac` prints only the rules
     #[arg(long)]
     pub(super) leader_elect: bool,
-    /// Split the objects into N slots (1–256; 16 without N) that all replicas share; 0 disables sharding [default: the value of
+    /// Split the objects into N slots (1–256; 24 without N) that all replicas share; 0 disables sharding [default: the value of
     /// `App::sharded`, or 0]
     #[arg(
         long,

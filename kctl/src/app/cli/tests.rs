@@ -11,7 +11,8 @@ use kctl_runtime::{
 };
 use serde_json::Value;
 
-use super::{run_options::namespace, *};
+use super::*;
+use crate::app::run_options::namespace;
 
 #[test]
 fn version_lists_the_app_before_kctl_and_build() {
@@ -94,20 +95,20 @@ fn namespaces_are_given_as_to_kubectl() {
 }
 
 #[test]
-fn shards_without_number_are_sixteen_in_every_command() {
+fn shards_without_number_are_equal_in_every_command() {
     let parsed = |line: &str| parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap().command;
-    for (line, slots) in [("run --shards --namespace shop", 16), ("run --shards 4 --namespace shop", 4)] {
+    for (line, slots) in [("run --shards --namespace shop", 24), ("run --shards 4 --namespace shop", 4)] {
         let Command::Run(options) = parsed(&format!("app {line}")) else { panic!("another command") };
         assert_eq!((options.manager.slots(), &*options.namespace), (Some(slots), &["shop".to_owned()][..]), "{line}");
     }
     let Command::GenerateRbac(options) = parsed("app generate-rbac --shards --namespace ops") else {
         panic!("another command")
     };
-    assert_eq!((options.deploy.shards, options.names.namespace.as_deref()), (Some(16), Some("ops")));
+    assert_eq!((options.deploy.shards, options.names.namespace.as_deref()), (Some(24), Some("ops")));
     let Command::GenerateManifests(options) = parsed("app generate-manifests --shards --metrics") else {
         panic!("another command")
     };
-    assert_eq!((options.deploy.shards, options.deploy.metrics), (Some(16), true));
+    assert_eq!((options.deploy.shards, options.deploy.metrics), (Some(24), true));
 }
 
 #[test]
@@ -126,7 +127,10 @@ fn chart_has_its_folder_and_no_namespace() {
     let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
     let parsed =
         |options: &str| parse(Cli::command(), arguments(&format!("app generate-manifests --helm chart {options}")));
-    for options in ["--check", "--leader-elect --requests cpu=1 --limits memory=1Gi", "--shards 4 --since main"] {
+    let limited = "--objects-in shop --objects-in blog";
+    for options in
+        ["--check", "--leader-elect --requests cpu=1 --limits memory=1Gi", "--shards 4 --since main", limited]
+    {
         assert!(parsed(options).is_ok(), "{options}");
     }
     for (options, part) in [
@@ -165,7 +169,7 @@ fn manifests_use_app_shards_unless_options_override() {
         (&plain, "", 1, None, None),
         (&plain, " --shards 0", 1, None, None),
         (&plain, " --shards 4", 2, Some("--shards=4"), Some(shards)),
-        (&plain, " --shards", 2, Some("--shards=16"), Some(shards)),
+        (&plain, " --shards", 2, Some("--shards=24"), Some(shards)),
         (&sharded, "", 2, Some("--shards=8"), Some(shards)),
         (&sharded, " --shards 4", 2, Some("--shards=4"), Some(shards)),
         (&sharded, " --shards 0", 1, Some("--shards=0"), None),
@@ -210,7 +214,7 @@ fn manifests_of_sharded_app_match_golden_files() {
     let line = format!("app generate-manifests --with monitoring --image web:1 {flag} {all}/sharded");
     let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
     let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
-    generate_manifests(&app, options).unwrap();
+    generate_manifests(app, options).unwrap();
 }
 
 #[test]

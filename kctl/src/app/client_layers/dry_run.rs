@@ -33,7 +33,7 @@ pub(super) fn rewrite(request: Request<Body>) -> Result<Request<Body>, BoxError>
     let body =
         body.collect().now_or_never().ok_or_else(|| dry_run_error(&parts.method, &parts.uri, not_in_memory))??;
     let mut body = body.to_bytes();
-    // With DeleteOptions in the body of a DELETE, an API server ignores those of the query.
+    // With DeleteOptions in the body of a DELETE, an API server ignores the options in the query.
     if parts.method == Method::DELETE && !body.is_empty() {
         let no_options =
             "its body is not a JSON object, so `dryRun` can't be added; send DeleteOptions as JSON, or no body";

@@ -5,12 +5,12 @@
 
 use std::{
     path::{Path, PathBuf},
-    pin::Pin,
     sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
+use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, header::AUTHORIZATION};
 use kube::{client::Body, config::AuthInfo};
 use parking_lot::Mutex;
@@ -44,7 +44,7 @@ impl TokenFile {
         Some(Self { file, cached: Arc::new(Mutex::new(CachedToken { header, read_at: Some(Instant::now()) })) })
     }
 
-    /// Returns the current token. If the file is no longer readable, the last token stays.
+    /// Returns the current token. If the file is no longer readable, the last token is kept.
     fn authorization_header(&self) -> HeaderValue {
         let mut cached = self.cached.lock();
         if cached.read_at.is_none_or(|read_at| read_at.elapsed() >= TOKEN_TTL) {
@@ -91,7 +91,7 @@ where
 {
     type Response = Response<B>;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, BoxError>> + Send>>;
+    type Future = BoxFuture<'static, Result<Response<B>, BoxError>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         self.inner.poll_ready(context)

@@ -26,7 +26,8 @@ const VALUES_HEAD: &str = "\
 ";
 /// Text of a new `.helmignore`: the files that `helm package` leaves out.
 ///
-/// Packages of this chart are beside `Chart.yaml`. A pattern without a slash would also match those of dependencies, in `charts/`.
+/// Packages of this chart are in the same folder as `Chart.yaml`. A pattern without a slash would also match packages
+/// of dependencies, in `charts/`.
 const IGNORED: &str = "\
 # Files that `helm package` leaves out.
 .git/
@@ -225,7 +226,7 @@ fn stale(chart: &Chart, folder: &Path) -> Result<Vec<String>> {
 impl Chart {
     /// Returns `Chart.yaml`: a new one, or the old one with the version of the app.
     ///
-    /// The chart's own version is the user's to raise, so only `appVersion` changes; comments and order stay. A
+    /// The chart's own version is the user's to raise, so only `appVersion` changes; comments and order are kept. A
     /// `Chart.yaml` without an `appVersion` line does not get one.
     ///
     /// # Errors

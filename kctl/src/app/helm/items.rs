@@ -35,7 +35,7 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         value(
             "shards",
             "Number of slots by which all replicas share the objects; 0 for none. It takes the place of leaderElection.\n\
-             Replicas with different numbers, or with another --namespace, don't work side by side, so change them with `--set strategy.type=Recreate`.",
+             Replicas with different numbers, or with other watchNamespaces, don't work side by side, so change them with `--set strategy.type=Recreate`.",
             json!(slots),
             json!({ "type": "integer", "minimum": 0, "maximum": SLOTS_MAX }),
         )
@@ -53,9 +53,25 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         list("extraVolumes", "More volumes of the Pods."),
         list("extraVolumeMounts", "More volume mounts of the container."),
     ];
+    if parts.has_controllers {
+        items.push(watch_namespaces(options));
+    }
     items.extend(pods(parts));
     items.extend(objects(parts, options));
     items
+}
+
+/// Returns the value with the namespaces of `run --namespace`. The API server rejects a namespace that has two Roles of one
+/// name, so each may be listed once.
+fn watch_namespaces(options: &ChartOptions) -> Item {
+    value(
+        "watchNamespaces",
+        "Namespaces whose objects the program works on; empty for those that the controllers declare, or all.\n\
+         The roles are limited to them. They must exist.",
+        json!(options.namespaces),
+        json!({ "type": "array", "items": { "type": ["string", "integer"] }, "uniqueItems": true }),
+    )
+    .mark_given(Switch::from_flag(!options.namespaces.is_empty()))
 }
 
 /// Returns the section for the image. Without `--image`, the repository is the name of the chart.
@@ -98,6 +114,7 @@ fn image_parts(image: &str) -> (&str, &str, &str) {
 fn pods(parts: &Parts) -> Vec<Item> {
     let pod = &parts.pod;
     vec![
+        map("deploymentAnnotations", "Annotations of the Deployment.", json!({})),
         map("podAnnotations", "Annotations of the Pods.", json!({})),
         map("podLabels", "More labels of the Pods.", json!({})),
         map("podSecurityContext", "Security settings of the Pods.", pod["securityContext"].clone()),
@@ -108,6 +125,17 @@ fn pods(parts: &Parts) -> Vec<Item> {
             pod["terminationGracePeriodSeconds"].clone(),
             json!({ "type": "integer", "minimum": 1 }),
         ),
+        switch(
+            "hostNetwork",
+            "Run the Pods in the network of their node, for example where the API server reaches no Pods. The ports must be free there.",
+            Switch::Off,
+        ),
+        value(
+            "dnsPolicy",
+            "DNS policy of the Pods; empty for ClusterFirst, or ClusterFirstWithHostNet with hostNetwork.",
+            "".into(),
+            json!({ "type": "string", "enum": ["", "ClusterFirst", "ClusterFirstWithHostNet", "Default"] }),
+        ),
         map("nodeSelector", "Labels of the nodes on which the Pods may run.", json!({})),
         map("affinity", "Affinity of the Pods.", json!({})),
         list("tolerations", "Taints of nodes that the Pods tolerate."),
@@ -116,7 +144,7 @@ fn pods(parts: &Parts) -> Vec<Item> {
     ]
 }
 
-/// Returns the values of all objects beside the Deployment.
+/// Returns the values of all objects except the Deployment.
 fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
     let mut items = Vec::new();
     if !parts.definitions.is_empty() {
@@ -146,6 +174,10 @@ fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
     }
     items.push(section("rbac", "Roles and bindings, which follow from the declarations of the controllers.", roles));
     items.push(metrics(options));
+    let is_configuration = |kind: &str| kind.ends_with("WebhookConfiguration");
+    if parts.webhooks.iter().any(|webhook| webhook.object["kind"].as_str().is_some_and(is_configuration)) {
+        items.push(webhooks());
+    }
     if !parts.webhooks.is_empty() {
         items.push(section(
             "certManager",
@@ -166,6 +198,27 @@ fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
     }
     items.extend([network_policy(parts), disruption_budget()]);
     items
+}
+
+/// Returns the section of the admission webhooks.
+fn webhooks() -> Item {
+    section(
+        "webhooks",
+        "The admission webhooks of the program.",
+        vec![
+            value(
+                "failurePolicy",
+                "Failure policy of all webhooks; empty for the policy that each of them declares.",
+                "".into(),
+                json!({ "type": "string", "enum": ["", "Fail", "Ignore"] }),
+            ),
+            map(
+                "namespaceSelector",
+                "Selects namespaces for webhooks that declare no selector; empty for all.",
+                json!({}),
+            ),
+        ],
+    )
 }
 
 /// Returns the section of the `NetworkPolicy`, which is off by default: a cluster's own rules are unknown here.
@@ -196,6 +249,12 @@ fn disruption_budget() -> Item {
                 "".into(),
                 number,
             ),
+            value(
+                "unhealthyPodEvictionPolicy",
+                "The policy for running Pods that are not ready; empty for IfHealthyBudget.",
+                "".into(),
+                json!({ "type": "string", "enum": ["", "AlwaysAllow", "IfHealthyBudget"] }),
+            ),
         ],
     )
 }
@@ -218,6 +277,24 @@ fn metrics(options: &ChartOptions) -> Item {
                 vec![
                     switch_of_option("enabled", "Create a ServiceMonitor.", monitoring()),
                     string("interval", "Scrape interval, for example `30s`; empty for the default of Prometheus.", ""),
+                    string(
+                        "scrapeTimeout",
+                        "Scrape timeout, for example `10s`; empty for the default of Prometheus.",
+                        "",
+                    ),
+                    map(
+                        "authorization",
+                        "Credentials of Prometheus, with `credentials`; empty for the token file of its service account.\n\
+                         Needed where the Prometheus Operator denies files (arbitraryFSAccessThroughSMs).",
+                        json!({}),
+                    ),
+                    map(
+                        "tlsConfig",
+                        "TLS settings of Prometheus. Each replica signs its own certificate, unless extraArgs have --metrics-cert-path.",
+                        json!({ "insecureSkipVerify": true }),
+                    ),
+                    list("relabelings", "Rules for the labels of targets."),
+                    list("metricRelabelings", "Rules for the labels of samples."),
                     map("labels", "More labels, by which Prometheus selects it.", json!({})),
                 ],
             ),

@@ -15,7 +15,7 @@ const END: &str = "<!-- End of the values. -->";
 
 /// Returns the next `README.md`: a new one, or the old one with the current values. `None` if people wrote the old one.
 ///
-/// The defaults are those of `values.yaml`, so that the table is right after an edit by hand.
+/// The defaults come from `values.yaml`, so that the table is right after an edit by hand.
 pub(super) fn readme(chart: &Chart, old: Option<&str>, values: &Value) -> Option<String> {
     let section = format!("{BEGIN}\n\n{}\n{END}", table(&values::rows(&chart.items, values)));
     let Some(old) = old else { return Some(head(chart) + &section + "\n") };

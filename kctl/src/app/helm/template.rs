@@ -9,33 +9,31 @@ use kctl_runtime::{
 };
 use serde_json::{Value, json};
 
-/// Stands for the name of the release's objects.
+use super::fields::{
+    ANNOTATIONS, ENDPOINT, FAILURE_POLICY, INJECT, KEEP, NAMESPACE_SELECTOR, endpoint, failure_policy,
+    join_annotations, joined_annotations, mark_endpoint, mark_webhooks, namespace_selector,
+};
+
+/// Placeholder for the name of the release's objects.
 pub(super) const NAME: &str = "KCTL-FULLNAME";
-/// Stands for the namespace of the release.
+/// Placeholder for the namespace of the release.
 pub(super) const NAMESPACE: &str = "KCTL-NAMESPACE";
-/// Stands for the name of the service account.
+/// Placeholder for a namespace of the value `watchNamespaces`.
+pub(super) const WATCHED: &str = "KCTL-WATCHED";
+/// Placeholder for the name of the service account.
 const ACCOUNT: &str = "KCTL-ACCOUNT";
-/// Stands for the uid of the dashboard.
+/// Placeholder for the uid of the dashboard.
 ///
 /// Two releases in one Grafana need different uids.
 const UID: &str = "KCTL-DASHBOARD-UID";
 /// A placeholder label for all labels of the chart.
 ///
-/// It takes the place of the generated labels, because those of a chart depend on the release and its version.
+/// It replaces the generated labels, because the labels of a chart depend on the release and its version.
 pub(super) const LABELS: &str = "KCTL-LABELS";
 /// A placeholder label for the labels that select Pods.
 ///
 /// They never change during the life of a release: the selector of a Deployment is immutable.
 const SELECTOR: &str = "KCTL-SELECTOR";
-/// A placeholder annotation for Helm's policy of keeping an object.
-///
-/// Helm would delete a CRD with the release otherwise, and with it all objects of the kind.
-const KEEP: &str = "KCTL-KEEP";
-/// A placeholder annotation for cert-manager's injection of its CA.
-const INJECT: &str = "KCTL-INJECT";
-/// A placeholder field for the interval of a `ServiceMonitor`. Its lower-case first letter sorts it behind another
-/// field of its list item, because the first field shares a line with the dash.
-const INTERVAL: &str = "kctl-INTERVAL";
 /// A placeholder field for the issuer of a certificate.
 const ISSUER: &str = "KCTL-ISSUER";
 /// First line of every generated template. A file without it is never written.
@@ -62,17 +60,20 @@ impl Template<'_> {
     /// # Errors
     /// An object cannot be written as YAML.
     pub(super) fn render(&self, manifests: &[Manifest]) -> Result<String> {
-        let mut body = String::new();
-        for (number, manifest) in manifests.iter().enumerate() {
-            if number > 0 {
-                body += "---\n";
-            }
-            body += &self.lines(&yaml(manifest)?);
-        }
-        Ok(self.file(&body))
+        Ok(self.file(&self.documents(manifests)?))
     }
 
-    /// Returns a template around lines that have actions already. `KCTL-CHART` stands for the name of the chart.
+    /// Returns these objects as YAML documents with actions, for a part of a file.
+    ///
+    /// # Errors
+    /// An object cannot be written as YAML.
+    pub(super) fn documents(&self, manifests: &[Manifest]) -> Result<String> {
+        let documents = manifests.iter().map(|manifest| Ok(self.lines(&yaml(manifest)?)));
+        Ok(documents.collect::<Result<Vec<_>>>()?.join("---\n"))
+    }
+
+    /// Returns a template around lines that have actions already. `KCTL-CHART` is the placeholder for the name of the
+    /// chart.
     pub(super) fn file(&self, body: &str) -> String {
         let body = body.replace("KCTL-CHART.", &format!("{}.", self.chart));
         let when = self.when.replace("KCTL-CHART.", &format!("{}.", self.chart));
@@ -88,12 +89,13 @@ impl Template<'_> {
     /// The whole line of a placeholder that is a key is replaced, at its indentation; one in a value becomes an action
     /// within the line. Braces of the object itself are escaped first, so Helm prints them unchanged.
     pub(super) fn lines(&self, yaml: &str) -> String {
-        // Escapes the braces of the object itself, such as those of alerts, before actions are inserted.
+        // Escapes the braces of the object itself, such as the templates of alerts, before actions are inserted.
         let yaml = yaml.replace("{{", "{{ \"{{\" }}");
         let mut text = String::new();
         for line in yaml.lines() {
             let pad = &line[..line.len() - line.trim_start().len()];
             let indent = pad.len();
+            let scalar = line.split_once(": ").map_or("", |(_, scalar)| scalar);
             let is = |placeholder: &str| line.trim_start().trim_start_matches(['"', '\'']).starts_with(placeholder);
             if is(LABELS) {
                 text += &format!("{pad}{{{{- include \"KCTL-CHART.labels\" . | nindent {indent} }}}}\n");
@@ -104,25 +106,22 @@ impl Template<'_> {
                 }
             } else if is(SELECTOR) {
                 text += &format!("{pad}{{{{- include \"KCTL-CHART.selectorLabels\" . | nindent {indent} }}}}\n");
-            } else if is(KEEP) {
-                text += &format!(
-                    "{pad}{{{{- if .Values.crds.keep }}}}\n{pad}helm.sh/resource-policy: keep\n{pad}{{{{- end }}}}\n"
-                );
-            } else if is(INJECT) {
-                text += &format!(
-                    "{pad}{{{{- if .Values.certManager.enabled }}}}\n{pad}cert-manager.io/inject-ca-from: {{{{ printf \"%s/%s-webhook-tls\" \
-                     .Release.Namespace (include \"KCTL-CHART.fullname\" .) | quote }}}}\n{pad}{{{{- end }}}}\n"
-                );
+            } else if let Some(annotation) = [KEEP, INJECT].iter().find(|annotation| is(annotation.placeholder)) {
+                text += &annotation.lines(pad);
+            } else if is(ANNOTATIONS) {
+                text += &joined_annotations(line, pad);
             } else if is(ISSUER) {
                 text += &format!(
                     "{pad}{{{{- with .Values.certManager.issuerRef }}}}\n{pad}{{{{- toYaml . | nindent {indent} }}}}\n{pad}{{{{- else }}}}\n\
                      {pad}kind: Issuer\n{pad}name: {{{{ printf \"%s-webhook\" (include \"KCTL-CHART.fullname\" .) | quote }}}}\n\
                      {pad}{{{{- end }}}}\n"
                 );
-            } else if is(INTERVAL) {
-                let value = ".Values.metrics.serviceMonitor.interval";
-                text +=
-                    &format!("{pad}{{{{- with {value} }}}}\n{pad}interval: {{{{ . | quote }}}}\n{pad}{{{{- end }}}}\n");
+            } else if is(ENDPOINT) {
+                text += &endpoint(scalar, pad);
+            } else if is(FAILURE_POLICY) {
+                text += &failure_policy(scalar, pad);
+            } else if is(NAMESPACE_SELECTOR) {
+                text += &namespace_selector(pad);
             } else {
                 text += &replace_names(line);
                 text.push('\n');
@@ -139,6 +138,7 @@ fn replace_names(line: &str) -> String {
     let actions = [
         (NAME, "include \"KCTL-CHART.fullname\" ."),
         (NAMESPACE, ".Release.Namespace"),
+        (WATCHED, "include \"KCTL-CHART.string\" $namespace"),
         (ACCOUNT, "include \"KCTL-CHART.serviceAccountName\" ."),
         (UID, "include \"KCTL-CHART.dashboardUid\" ."),
     ];
@@ -181,7 +181,7 @@ fn insert_placeholders(mut object: Value) -> Value {
     }
     object["metadata"]["labels"] = labels;
     match kind.as_str() {
-        "CustomResourceDefinition" => object["metadata"]["annotations"][KEEP] = "".into(),
+        "CustomResourceDefinition" => object["metadata"]["annotations"][KEEP.placeholder] = "".into(),
         "ServiceAccount" => object["metadata"]["name"] = ACCOUNT.into(),
         "RoleBinding" | "ClusterRoleBinding" => {
             for subject in object["subjects"].as_array_mut().into_iter().flatten() {
@@ -189,15 +189,17 @@ fn insert_placeholders(mut object: Value) -> Value {
             }
         }
         "Certificate" => object["spec"]["issuerRef"] = json!({ ISSUER: "" }),
-        "ServiceMonitor" => object["spec"]["endpoints"][0][INTERVAL] = "".into(),
+        "ServiceMonitor" => mark_endpoint(&mut object),
+        "MutatingWebhookConfiguration" | "ValidatingWebhookConfiguration" => mark_webhooks(&mut object),
         _ => {}
     }
     let injected = "cert-manager.io/inject-ca-from";
     if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut)
         && annotations.remove(injected).is_some()
     {
-        annotations.insert(INJECT.into(), "".into());
+        annotations.insert(INJECT.placeholder.into(), "".into());
     }
+    join_annotations(&mut object);
     object
 }
 

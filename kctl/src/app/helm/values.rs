@@ -82,7 +82,7 @@ pub(super) fn section(key: &'static str, doc: impl Into<String>, items: Vec<Item
 }
 
 impl Item {
-    /// Marks the default as that of an option, if the option was given.
+    /// Marks the default as the value of an option, if the option was given.
     pub(super) fn mark_given(self, option: Switch) -> Self {
         Self { is_given: option == Switch::On, ..self }
     }
@@ -143,8 +143,8 @@ pub(super) struct Row {
     pub(super) doc: String,
 }
 
-/// Returns the values in the order of a new `values.yaml`, without their sections. The defaults are those of `values`, and
-/// of the items where it has none.
+/// Returns the values in the order of a new `values.yaml`, without their sections. The defaults come from `values`, or
+/// from the item if `values` lacks one.
 pub(super) fn rows(items: &[Item], values: &Value) -> Vec<Row> {
     let rows_of_item = |item: &Item| {
         let value = values.get(item.key);
@@ -192,8 +192,8 @@ pub(super) fn defaults(items: &[Item], head: &str) -> Result<String> {
 /// Returns `values.schema.json`.
 ///
 /// Helm rejects values that it does not list, so that a misspelt `--set` is an error. Keys that were added to
-/// `values.yaml` by hand are listed, for templates beside the generated ones. `dependencies` has the keys of values that
-/// Helm passes to the chart's dependencies.
+/// `values.yaml` by hand are listed, for templates of the user. `dependencies` has the keys of values that Helm passes
+/// to the chart's dependencies.
 pub(super) fn schema(items: &[Item], values: &Value, dependencies: &[String]) -> Result<String> {
     let mut schema = properties(items, Some(values));
     schema["$schema"] = DIALECT.into();
@@ -229,7 +229,7 @@ fn properties(items: &[Item], values: Option<&Value>) -> Value {
 /// The text is not YAML, or a section has another form than a block mapping, so that no place for a value can be
 /// found. The error has the lines to add.
 ///
-/// The text is edited and not written anew, because YAML libraries lose comments and layout. The result is parsed again
+/// The text is edited and not regenerated, because YAML libraries lose comments and layout. The result is parsed again
 /// and compared: an edit that changed a given value is an error and never written.
 ///
 pub(super) fn merge(items: &[Item], text: &str) -> Result<String> {
@@ -237,7 +237,7 @@ pub(super) fn merge(items: &[Item], text: &str) -> Result<String> {
     let mut merged = text.to_owned();
     merge_section(items, &mut Vec::new(), &before, &mut merged)?;
     let after = parse(&merged)?;
-    // Finds lines that only look like a mapping, such as those of a block scalar.
+    // Finds lines that only look like a mapping, such as lines of a block scalar.
     if !contains_all(&before, &after) || !has_all(items, &after) {
         let mut lines = String::new();
         items.iter().filter(|item| before.get(item.key).is_none()).try_for_each(|item| item.render(0, &mut lines))?;

@@ -1,4 +1,4 @@
-//! A cluster without nodes, for tests without the feature `dev`: Pods stay as they were created.
+//! A cluster without nodes, for tests without the feature `dev`: Pods remain as they were created.
 
 use kctl_apiserver::ApiServer;
 use kube::Client;

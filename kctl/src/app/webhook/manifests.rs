@@ -46,7 +46,7 @@ impl RegisterOptions {
     }
 }
 
-/// Maximum size of a file of certificates in bytes, about ten times that of a system's roots.
+/// Maximum size of a file of certificates in bytes, about ten times the size of a system's roots.
 const AUTHORITY_LEN_MAX: u64 = 4 << 20;
 
 /// Reads the certificates of an authority.
@@ -193,9 +193,8 @@ pub(super) fn secret_name(name: &str) -> String {
     format!("{name}-webhook-tls")
 }
 
-/// Returns the name of the Secret that cert-manager writes. It is not that of [`secret_name`], so that one issuer can
-/// replace the other. cert-manager leaves its Secret behind, and Helm takes over no Secret that it did not create. The
-/// program never renews a certificate of cert-manager.
+/// Returns the name of the Secret that cert-manager writes. It differs from [`secret_name`], so that one issuer can
+/// replace the other. The program never renews a certificate of cert-manager.
 fn secret_of_cert_manager(name: &str) -> String {
     format!("{name}-webhook-cert-manager")
 }
@@ -233,14 +232,14 @@ fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) 
     }
 }
 
-/// Adds the argument by which the program knows that API servers call it by a URL. Its certificate has to cover the host.
+/// Adds the argument that makes the program expect calls by URL. Its certificate has to cover the host.
 fn call_by_url(deployment: &mut Value, url: &str) {
     if let Some(args) = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array_mut() {
         args.push(format!("--webhook-url={url}").into());
     }
 }
 
-/// Adds cert-manager's Issuer and Certificate, and annotations by which it injects the authority.
+/// Adds cert-manager's Issuer and Certificate, and the annotations that make it inject the CA bundle.
 fn issued_by_cert_manager(
     names: &RbacOptions,
     certificate: Value,

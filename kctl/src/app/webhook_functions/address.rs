@@ -97,8 +97,7 @@ pub(in crate::app) fn check_service(definition: &Value, service: &str, namespace
     )))
 }
 
-/// Returns the hosts by which API servers call the converter of a CRD: the certificate has to be
-/// valid for them.
+/// Returns the hosts under which API servers call the converter of a CRD: the certificate has to be valid for them.
 pub(in crate::app) fn hosts(definition: &Value) -> Vec<String> {
     let Some(written) = client_config(definition) else { return Vec::new() };
     if let Some(url) = written["url"].as_str() {

@@ -35,7 +35,7 @@ async fn prepare(client: Client, tasks: &mut JoinSet<()>) -> Result<RealServer> 
     RealServer::prepare(client, &app, NAME, "", &permissions, tasks).await
 }
 
-/// Returns the kinds of which a server has the object of the trial. A namespace that is being deleted does not count.
+/// Returns the kinds whose trial object still exists on a server. A namespace that is being deleted does not count.
 async fn left(server: &ApiServer) -> Vec<&'static str> {
     let client = Client::new(server.service(), "default");
     let space = Api::<Namespace>::all(client.clone()).get_opt(NAME).await.unwrap();

@@ -43,7 +43,7 @@ impl Subscriber for TimelineSubscriber {
     }
 
     fn new_span(&self, _span: &Attributes<'_>) -> Id {
-        // No span is enabled, so this one stands for all.
+        // No span is enabled, so one id represents all.
         Id::from_u64(1)
     }
 

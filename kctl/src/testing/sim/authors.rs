@@ -19,9 +19,10 @@ pub(super) struct Authors {
     /// Reconciles of frozen processes whose key another process reconciles since, by controller and key. Two
     /// reconciles of the key do not run at once: no code of a frozen process runs.
     overtaken: Vec<((String, String), RunningReconcile)>,
-    /// The processes that are frozen, or of which not all tasks have continued.
+    /// The processes that are frozen, or whose tasks have not all continued.
     frozen: BTreeSet<String>,
-    /// The last reconciles that ended, with controller and key: their requests may still arrive.
+    /// The last reconciles that ended, with controller and key, oldest first: their requests may still arrive.
+    /// Invariant: at most [`ENDED_MAX`].
     ended: VecDeque<(RunningReconcile, (String, String))>,
     /// By controller, verb and resource.
     n_requests: BTreeMap<(String, &'static str, String), u64>,
@@ -90,6 +91,7 @@ impl Authors {
         for (reconcile, running) in ended.into_iter().chain(overtaken) {
             self.keep(running, reconcile);
         }
+        debug_assert!(self.reconciles_of(process).next().is_none(), "a process that has ended runs nothing");
     }
 
     fn keep(&mut self, ended: RunningReconcile, reconcile: (String, String)) {
@@ -97,6 +99,7 @@ impl Authors {
             self.ended.pop_front();
         }
         self.ended.push_back((ended, reconcile));
+        debug_assert!(self.ended.len() <= ENDED_MAX, "the oldest is forgotten at the bound");
     }
 
     /// Returns the process with the controller and the key.

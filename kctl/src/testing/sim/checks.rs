@@ -40,8 +40,7 @@ const REQUESTS_BASE: u64 = 200;
 const GC_FINALIZERS: [&str; 2] = ["foregroundDeletion", "orphan"];
 /// Maximum number of needless writes that a report names.
 const NEEDLESS_NAMED_MAX: usize = 3;
-/// Maximum number of changes by the app at one moment of simulated time, which stands still during
-/// a hot loop.
+/// Maximum number of changes by the app at one moment of simulated time, which does not advance during a hot loop.
 const CHANGES_AT_ONCE_MAX: u32 = 5_000;
 /// The same of one object. An app may create many objects at once, but has no reason to change one again and again.
 const CHANGES_OF_OBJECT_MAX: u32 = 200;
@@ -78,7 +77,7 @@ pub(super) struct NeedlessWrites {
     /// Keys that may fail send rejected writes again and again. Those are not counted then.
     pub(super) failing_keys: FailingKeys,
     pub(super) n_writes: u64,
-    /// Descriptions of the first ones.
+    /// Descriptions of the first ones. Invariant: at most [`NEEDLESS_NAMED_MAX`].
     pub(super) first: Vec<String>,
 }
 
@@ -108,7 +107,7 @@ struct ChangesAtOnce {
 #[derive(Default)]
 struct ChangesOfObject {
     n: u32,
-    /// The first [`AUTHORS_NAMED_MAX`] of its authors.
+    /// The first of its authors. Invariant: at most [`AUTHORS_NAMED_MAX`], each once.
     authors: Vec<String>,
 }
 
@@ -308,7 +307,7 @@ impl Checks {
         }
     }
 
-    /// Counts a change by the app at a moment, and checks that simulated time goes on.
+    /// Counts a change by the app at a moment, and checks that simulated time advances.
     fn count_at_once(&mut self, id: &Id, author: &str, now: Duration) {
         if self.at_once.moment != now {
             self.at_once = ChangesAtOnce { moment: now, ..ChangesAtOnce::default() };
@@ -319,6 +318,7 @@ impl Checks {
         if object.authors.len() < AUTHORS_NAMED_MAX && !object.authors.iter().any(|known| known == author) {
             object.authors.push(author.to_owned());
         }
+        debug_assert!(object.authors.len() <= AUTHORS_NAMED_MAX, "a report names no more");
         let what = if object.n > CHANGES_OF_OBJECT_MAX {
             let changes = format!("{CHANGES_OF_OBJECT_MAX} changes of {id} at one moment");
             match object.authors.as_slice() {
@@ -375,7 +375,7 @@ impl Checks {
         }
     }
 
-    /// Returns the replica that holds the Lease according to the server; with slots, that of the last change.
+    /// Returns the replica that holds the Lease according to the server; with slots, the replica of the last change.
     pub(super) fn leader(&self) -> Option<String> {
         replica(self.leader.as_deref()?)
     }
@@ -474,6 +474,7 @@ impl Checks {
         if needless.first.len() < NEEDLESS_NAMED_MAX {
             needless.first.push(format!("{}: {what}", self.authors.author(by, &request.trace)));
         }
+        debug_assert!(needless.first.len() <= NEEDLESS_NAMED_MAX, "a report names no more");
     }
 
     /// Describes the number of requests if it is above the bound of the scenario.
@@ -518,7 +519,8 @@ impl Checks {
         }
     }
 
-    /// Records how a reconcile ended. That of a process that was frozen does not count if another one has the key by now.
+    /// Records how a reconcile ended. A reconcile of a process that was frozen does not count if another process has
+    /// the key by now.
     pub(super) fn end(&mut self, process: &str, controller: &str, key: &ObjectKey, end: End) {
         if !self.authors.end(process, controller, key) {
             return;
@@ -529,7 +531,7 @@ impl Checks {
         self.ends.insert((controller.to_owned(), key.clone()), end);
     }
 
-    /// Returns the state without what the app writes beside its work.
+    /// Returns the state without Events and Leases, which the app writes in addition to its work.
     pub(super) fn comparable_state(&self) -> Snapshot {
         let mut snapshot = self.snapshot.clone();
         snapshot.objects.retain(|id, _| !self.owners.is_bookkeeping(id));

@@ -2,8 +2,8 @@
 //! all others arrive, and its writes are in flight for as long as the write permit allows. Without the
 //! permit some of them would arrive under the next leader.
 //!
-//! With slots, the Lease of one slot may lapse alone. Its owner then loses this slot and goes on with the others, while
-//! a replica that loses the Lease of the settings ends.
+//! With slots, the Lease of one slot may lapse alone. Its owner then loses this slot and continues with the others,
+//! while a replica that loses the Lease of the settings ends.
 
 use std::{fmt, time::Duration};
 

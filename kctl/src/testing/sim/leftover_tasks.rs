@@ -1,7 +1,7 @@
 //! Checks that no task of the app outlives its processes: in a cluster a task ends with its process.
 //!
 //! A task that `tokio::spawn` starts belongs to the runtime of the run, not to a simulated process. It survives a crash, and
-//! would act beside the next process. Tasks of kctl end with the process that started them.
+//! would act at the same time as the next process. Tasks of kctl end with the process that started them.
 
 use std::{
     cell::Cell,

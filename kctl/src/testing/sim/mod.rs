@@ -17,8 +17,8 @@
 //!    shortest plan and its timeline.
 //!
 //! A run is a function of its plan: the API server, the clock, generated names and the order of
-//! tasks are deterministic. A controller that uses random numbers, the order of a `HashMap` or the
-//! machine's clock breaks that, and the checker `one seed, one trace` reports it.
+//! tasks are deterministic. A controller that uses random numbers, the order of a `HashMap` or the machine's clock
+//! breaks that. The checker `one seed, one trace` reports it.
 
 mod app_logs;
 mod authors;
@@ -134,7 +134,7 @@ const TWICE: usize = 4;
 #[derive(Clone, Debug)]
 pub struct Sim {
     cases: Vec<Cases>,
-    /// The command that replays a run, for reports; `{seed}` stands for the name of the run.
+    /// The command that replays a run, for reports; `{seed}` is replaced by the name of the run.
     replay: String,
     twice: usize,
     /// No run starts after this real time; `None` without a limit.
@@ -181,8 +181,8 @@ impl Sim {
 
     /// Chooses one run, with a combination of up to five faults that the seed determines.
     ///
-    /// The plan of a seed depends on the run without faults as well: a change of the app or the
-    /// scenario gives the same seed other faults.
+    /// The plan of a seed depends on the run without faults as well. A change of the app or the scenario gives the same
+    /// seed other faults.
     ///
     /// ```
     /// use kctl::{App, testing::{Scenario, Sim}};
@@ -249,11 +249,11 @@ impl Sim {
         Ok(Self::seeds(0..n))
     }
 
-    /// Runs a scenario with the faults of a run of another one, which `seed` names: a corrected twin has to survive those
+    /// Runs a scenario with the faults of a run of `other`, which `seed` names: a corrected twin has to survive those
     /// that reveal the bug.
     ///
     /// # Errors
-    /// A scenario can't be set up, or the other one has no such run.
+    /// A scenario can't be set up, or the other scenario has no such run.
     #[doc(hidden)]
     pub fn run_with_faults_of(other: &Scenario, seed: &str, scenario: &Scenario) -> Result<Report> {
         let sim = Self::from_seed(seed)?.twice(0);
@@ -285,8 +285,8 @@ impl Sim {
         Ok(Self::seeded(seed.parse().map_err(wrong)?))
     }
 
-    /// Sets the command that a report prints for replaying a failure. `{seed}` in it stands for the
-    /// name of the run.
+    /// Sets the command that a report prints for replaying a failure. `{seed}` in it is replaced by the name of the
+    /// run.
     #[must_use]
     pub fn replayed_by(mut self, command: &str) -> Self {
         self.replay = command.into();
@@ -313,7 +313,7 @@ impl Sim {
     /// simulations of a program together execute one run per processor at a time.
     ///
     /// A run without any progress for 60 seconds of real time fails. Its thread can't be ended: it
-    /// stays busy until the program ends.
+    /// is busy until the program ends.
     ///
     /// # Errors
     /// The scenario can't be set up, or the number of a single fault is too high. Findings of the

@@ -81,7 +81,7 @@ fn normalize(
 struct Names {
     /// The replacements by the string that is replaced.
     exact: BTreeMap<String, String>,
-    /// The same, longest string first, so that the name of a Pod is replaced before that of its Job.
+    /// The same. Invariant: longest string first, so that the name of a Pod is replaced before the name of its Job.
     parts: Vec<(String, String)>,
     /// The addresses and node ports of Services, Pods and Endpoints.
     addresses: BTreeSet<String>,
@@ -100,7 +100,7 @@ impl Names {
     fn collect(snapshot: &Snapshot) -> Self {
         let mut names = Self::default();
         let mut objects: Vec<_> = snapshot.objects.iter().collect();
-        // A name that contains another one is longer, so the names that it may contain are known before it.
+        // A name that contains another name is longer, so the names that it may contain are known before it.
         objects.sort_by_key(|(id, _)| id.name.len());
         for (id, object) in objects {
             let name = names.generic_name(object, &id.name);
@@ -121,6 +121,10 @@ impl Names {
         }
         let place = self.parts.partition_point(|(longer, _)| longer.len() >= text.len());
         self.parts.insert(place, (text.to_owned(), general));
+        debug_assert!(
+            self.parts.is_sorted_by(|(longer, _), (shorter, _)| longer.len() >= shorter.len()),
+            "a name is inserted behind longer ones"
+        );
     }
 
     /// Adds the addresses of an object.
@@ -148,8 +152,8 @@ impl Names {
         }
     }
 
-    /// Returns a name without its generated parts. `metadata.generateName` may itself contain a generated name: that of a
-    /// Pod is the name of its Job, and without it the name of a `ReplicaSet` is that of its Deployment and a hash.
+    /// Returns a name without its generated parts. `metadata.generateName` may itself contain a generated name: for a
+    /// Pod it is the name of its Job. Otherwise the name of a `ReplicaSet` is the Deployment's name and a hash.
     fn generic_name(&self, object: &Value, name: &str) -> String {
         match object["metadata"]["generateName"].as_str() {
             Some(base) if name.starts_with(base) => format!("{}*", self.replace(base)),
@@ -192,7 +196,7 @@ fn scalars(value: &Value) -> Vec<String> {
     }
 }
 
-/// Replaces a name where it stands alone or between characters such as `-`, and not inside of a longer word.
+/// Replaces a name where it is a whole word or between characters such as `-`, and not inside of a longer word.
 fn replace_words(text: &str, name: &str, general: &str) -> String {
     let is_in_word = |character: Option<char>| character.is_some_and(|character| character.is_ascii_alphanumeric());
     let (mut replaced, mut rest) = (String::new(), text);
@@ -254,7 +258,7 @@ pub(super) fn pointer_in<'a>(ignored: &'a str, resource: &str) -> Option<&'a str
     pointer.starts_with('/').then_some(pointer)
 }
 
-/// Removes a field by its JSON pointer. An item of an array becomes `null`, so that indexes stay valid.
+/// Removes a field by its JSON pointer. An item of an array becomes `null`, so that indexes remain valid.
 fn remove(object: &mut Value, pointer: &str) {
     let Some((parent, field)) = pointer.rsplit_once('/') else { return };
     let field = field.replace("~1", "/").replace("~0", "~");
@@ -352,7 +356,7 @@ pub(super) fn first_field(one: &Value, other: &Value) -> (String, String, String
 /// Describes the first field in which an object differs between two runs of one plan; `None` if nothing differs that
 /// states are compared by.
 ///
-/// Such runs have the same uids and generated names, so these stay as they are. `resource` is the plural of the object.
+/// Such runs have the same uids and generated names, so these are compared as they are. `resource` is the plural of the object.
 pub(super) fn field_that_differs(first: &Value, second: &Value, resource: &str, ignored: &[String]) -> Option<String> {
     if first == second {
         return None;
@@ -536,7 +540,7 @@ mod tests {
         assert_eq!(difference(&one, &other), None);
         let names: Vec<_> = one.iter().map(|normal| normal.name.as_str()).collect();
         assert_eq!(names, ["jobs default/fill-*", "pods default/fill-*-*"]);
-        // The name of a ReplicaSet is not generated: it is that of the Deployment with the hash of the template.
+        // The name of a ReplicaSet is not generated: it is the Deployment's name with the hash of the template.
         let deployment = |name: &str, pod: &str| {
             let set = format!("{name}-5d4f");
             let (pod, base) = (format!("{set}-{pod}"), format!("{set}-"));

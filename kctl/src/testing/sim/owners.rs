@@ -13,7 +13,7 @@ pub(super) const COORDINATION: &str = "coordination.k8s.io";
 /// The namespace of the Leases of the app's processes.
 pub(super) const LEASE_NAMESPACE: &str = "default";
 
-/// A Lease by which the processes of the app agree who works. The app may have others, which are objects like any.
+/// A Lease that decides which process of the app works. The app may have others, which are objects like any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AppLease {
     Leader,
@@ -43,7 +43,7 @@ impl Owners {
         self.lease_of(&Id::for_change("", change))
     }
 
-    /// Returns `true` for Events and the Leases of the app's processes, which the app writes beside its work.
+    /// Returns `true` for Events and the Leases of the app's processes, which the app writes in addition to its work.
     ///
     /// A list of the namespace of these Leases, and a create that failed, have no name: they count as requests of the
     /// election.

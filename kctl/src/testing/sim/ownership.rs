@@ -1,5 +1,5 @@
-//! Checks that each write of the app is one that its declarations allow: on objects that it owns by uid,
-//! on its primaries, and on kinds that are declared with verbs.
+//! Checks that each write of the app is one that its declarations allow. These are writes on objects that it owns by
+//! uid, on its primaries, and on kinds that are declared with verbs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,7 +44,7 @@ impl Ownership {
         }
     }
 
-    /// Remembers a primary, for ever: its owned objects outlive it until garbage collection.
+    /// Remembers a primary until the end of the run, because its owned objects outlive it until garbage collection.
     pub(super) fn record_change(&mut self, id: &Id, change: &Change) {
         if let Some(object) = &change.after
             && self.primaries.contains(&plural(id))

@@ -45,7 +45,7 @@ impl Drop for Restore {
     }
 }
 
-/// Records panics on the threads of runs from now on. Those of other threads go to the hook that was set before.
+/// Records panics on the threads of runs from now on. Panics of other threads go to the hook that was set before.
 pub(super) fn install_hook() {
     static INSTALLED: Once = Once::new();
     // A hook can't be replaced while this thread panics.

@@ -41,8 +41,8 @@ impl Drop for RunPermit {
 
 /// Blocks the thread until a run may begin.
 ///
-/// A simulation inside of a run of another one needs no permit: the outer run holds one meanwhile, and with one processor
-/// the inner one would wait for it forever.
+/// A simulation inside of the run of another simulation needs no permit. The outer run holds one until the inner one ends,
+/// and with one processor the inner one would wait for it forever.
 pub(super) fn acquire() -> Option<RunPermit> {
     (!super::progress::is_run()).then(|| PERMITS.acquire())
 }

@@ -1,8 +1,7 @@
 //! The faults of a run: a list, each at a place that the run without faults has shown.
 //!
-//! A fault is addressed by a count, such as "the third write of the app", not by an object. A plan
-//! stays meaningful when the faults before it change what the app does, and a shorter plan is tried
-//! by leaving entries out.
+//! A fault is addressed by a count, such as "the third write of the app", not by an object. A plan remains meaningful
+//! when the faults before it change what the app does, and a shorter plan is tried by leaving entries out.
 
 mod describe;
 mod points;
@@ -37,8 +36,8 @@ pub(super) const RESTART_DELAY: Duration = Duration::from_secs(1);
 /// Downtime of a machine that fails: all deadlines have passed when the process starts again.
 pub(super) const OUTAGE: Duration = Duration::from_secs(300);
 
-/// Time for which all processes are down during a step: longer than a Lease lasts. A step that waits for the app goes on
-/// afterwards.
+/// Time for which all processes are down during a step: longer than a Lease lasts. A step that waits for the app
+/// continues afterwards.
 pub(super) const MISSED_STEP_DELAY: Duration = Duration::from_secs(20);
 
 /// Maximum number of single faults of one scenario. If there are more, this many are tried, spread
@@ -121,25 +120,25 @@ pub(super) enum TimedFault {
     Crash { instance: usize },
     /// A process is stopped as by SIGTERM, and starts again after the downtime: a replica leaves and joins.
     Stop { instance: usize, downtime: Duration },
-    /// All processes are replaced, one at a time. One more runs meanwhile.
+    /// All processes are replaced, one at a time. During the update, one more process runs.
     RollingUpdate,
     /// A process and the server can't reach each other; afterwards all messages arrive.
     Partition { instance: usize, length: Duration },
-    /// The clock of one process jumps; those of the others do not.
+    /// The clock of one process jumps; the clocks of the others do not.
     ClockJump { instance: usize, seconds: i64 },
-    /// The current leader fails to renew its Lease, or the owner of one slot that of the slot.
+    /// The current leader fails to renew its Lease, or a slot owner fails to renew the slot's Lease.
     Lapse(LeaseLapse),
     /// A process is frozen as by SIGSTOP, and continues.
     Freeze(Freeze),
     /// A user deletes the Lease of a slot. Its owner is still at work.
     LeaseDeleted { slot: u32 },
-    /// A process ends, and starts again. For [`SLOW_LISTS_DURATION`] the responses of the lists that fill its caches
-    /// take this long, and its watches overtake them: bookmarks move them on, as steady changes of the kind would.
-    /// Slots move meanwhile, because the process that starts again takes a share.
+    /// A process ends, and starts again. For [`SLOW_LISTS_DURATION`] the responses of the lists that fill its caches take
+    /// this long, and its watches overtake them. Bookmarks move the watches on, as steady changes of the kind would.
+    /// Slots move during the delay, because the process that starts again takes a share.
     SlowLists { instance: usize, delay: Duration },
 }
 
-/// A process that is frozen: all of its tasks stop, and its deadlines pass meanwhile.
+/// A process that is frozen: all of its tasks stop while its deadlines continue to pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Freeze {
     /// The replica; `None` for the leader at the time of the freeze.

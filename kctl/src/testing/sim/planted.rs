@@ -78,7 +78,7 @@ fn replicas(names: &'static [&'static str], changes: &[Change]) -> Scenario {
     })
 }
 
-/// Returns when the object `a` is reconciled first after a time, and by which replica, in the run without faults.
+/// Returns when the object `a` is first reconciled after `after`, and the replica, in the run without faults.
 fn first_reconcile(scenario: &Scenario, servers: &Servers, after: Duration) -> (Duration, usize) {
     let outcome = run(scenario, servers, SEED, &[], None);
     assert_eq!(outcome.found, None);

@@ -32,11 +32,11 @@ use crate::app::{process_clock, user_of};
 const RESTART_WAIT_MAX: Duration = Duration::from_secs(60);
 /// Time between the first starts of replicas that share slots.
 ///
-/// Those that start together take their shares at once. Slots are to move while work goes on, as with a Deployment that
-/// is scaled up.
+/// Processes that start together take their shares at once. With
+/// the delay, slots move during work, as with a Deployment that is scaled up.
 const JOIN_DELAY: Duration = Duration::from_secs(1);
 
-/// Runs one replica for ever: a process that ends is started again.
+/// Runs one replica indefinitely: a process that ends is started again.
 ///
 /// After a crash the next process starts after [`RESTART_DELAY`], or after the time that the plan chose. A
 /// process that ends by itself waits twice as long each time.
@@ -105,8 +105,8 @@ pub(super) async fn run_once(shared: &Arc<Shared>, index: usize, incarnation: u3
 
 /// Runs one process until it is stopped or ends by itself, or its connection is cut.
 ///
-/// Everything is created anew, as in a real process: the app, its clients, caches and queues. Only the
-/// offset of the machine's clock stays.
+/// Everything is created again, as in a real process: the app, its clients, caches and queues. Only the offset of the
+/// machine's clock is kept.
 async fn run(
     shared: &Arc<Shared>,
     index: usize,
@@ -174,8 +174,8 @@ fn report_reconciles(shared: &Arc<Shared>, name: &str, manager: Manager) -> Mana
         .on_end(Arc::new(move |report| end.reconcile_ends(&by, report)))
 }
 
-/// Returns the seed of a process, which is the same in each run: that of its trace ids, which an app may write into
-/// objects, and of the jitter of leader election.
+/// Returns the seed of a process, which is the same in each run. It decides the trace ids, which an app may write into
+/// objects, and the jitter of leader election.
 fn seed_of_process(index: usize, incarnation: u32) -> u64 {
     u64::from(incarnation) << 8 | index as u64
 }

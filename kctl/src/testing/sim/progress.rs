@@ -1,6 +1,6 @@
 //! The progress of a run, which the thread that waits for the run can read.
 //!
-//! Simulated time stands still while a task can run, so no limit in simulated time ends a loop that neither waits nor sends
+//! Simulated time does not advance while a task can run, so no limit in simulated time ends a loop that neither waits nor sends
 //! a request. The waiting thread counts seconds of real time instead in which a run made no progress at all. It counts
 //! its own waits rather than a difference of times: a machine that is suspended, or a debugger that holds the program,
 //! adds one second at most.

@@ -25,12 +25,13 @@ use super::{
     plan::{Fault, FaultPoints},
     progress::{self, AppLogs, Progress},
     scenario::{FailingKeys, FreshStart, Invariant, Scenario, SpawnedTasks, Stage},
-    search::SAME_STATE,
     trace::Line,
     world::{Servers, World, wait_for_panic},
 };
 use crate::app;
 
+/// Name of the checker that compares a final state with the final state of the run without faults.
+pub(super) const SAME_STATE: &str = "the same final state";
 /// The state has settled when nothing has happened for this time.
 ///
 /// The waits of faults are shorter, such as `SKIPPED_EVENT_DELAY` and the delay of a late write. Otherwise a run would
@@ -44,7 +45,7 @@ const STUCK_TIMEOUT: Duration = Duration::from_secs(600);
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Maximum time within which requeues are waited for: a year. A schedule would never let a longer wait end.
 const REQUEUE_TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
-/// Longest simulated duration of a step, beside twice the time within which requeues are waited for.
+/// Longest simulated duration of a step, in addition to twice the time within which requeues are waited for.
 const STEP_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// After the state has settled, nothing may be written for this time.
 const STABLE_DURATION: Duration = Duration::from_secs(120);
@@ -53,8 +54,8 @@ const STABLE_DURATION: Duration = Duration::from_secs(120);
 const STABLE_WITH_LEASES_DURATION: Duration = Duration::from_secs(40);
 /// Simulated time between two checks whether the state has settled.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// A run with faults may make this many changes more than [`CHANGES_FACTOR`] times those of the run
-/// without.
+/// A run with faults may make this many changes more than [`CHANGES_FACTOR`] times the changes of the run without
+/// faults.
 const CHANGES_BASE: u64 = 200;
 const CHANGES_FACTOR: u64 = 10;
 
@@ -456,8 +457,7 @@ mod tests {
         testing::Snapshot,
     };
 
-    /// Returns the hours by which the Lease's `renewTime` is ahead of the server's clock at the
-    /// end.
+    /// Returns how many hours the Lease's `renewTime` is ahead of the server's clock at the end.
     fn hours_ahead(plan: &[Fault]) -> i64 {
         let seen = Arc::<AtomicI64>::default();
         let hours = seen.clone();

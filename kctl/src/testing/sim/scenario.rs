@@ -43,7 +43,7 @@ pub(super) enum Simulated {
 /// * [`invariant`](Self::invariant) holds after *each* change: "never more than one leader Pod".
 /// * [`settled`](Self::settled) holds once nothing happens any more: "all replicas are ready". [`expect`](Self::expect) is
 ///   the same at one place among the steps.
-/// * The final state has to equal that of the run without faults. This needs no code;
+/// * The final state has to equal the final state of the run without faults. This needs no code;
 ///   [`ignoring`](Self::ignoring) and [`depending_on_time`](Self::depending_on_time) exclude what
 ///   may differ.
 ///
@@ -73,7 +73,7 @@ pub struct Scenario {
     pub(super) settled: Vec<Invariant>,
     pub(super) instances: usize,
     pub(super) unfenced: bool,
-    /// The slots by which the instances share the keys.
+    /// The slots that divide the keys among the instances.
     pub(super) slots: Option<Slots>,
     pub(super) planted: Option<Planted>,
     pub(super) server_selection: ServerSelection,
@@ -254,9 +254,9 @@ impl Scenario {
 
     /// Adds objects that a user applies first, as a stream of YAML documents.
     ///
-    /// They are deleted at the end of a run, and so are objects that the steps created. Everything that
-    /// the app created has to disappear then, by its owner references or by a finalizer; the checker
-    /// `no leaked objects` reports what is left. Calls add up.
+    /// They are deleted at the end of a run, and so are objects that the steps created. Everything that the app created
+    /// has to disappear then, by its owner references or by a finalizer. The checker `no leaked objects` reports what
+    /// is left. Calls add up.
     ///
     /// Kinds that the app declares and no Rust type defines need their CRD here, unless they are
     /// optional: without it [`Sim::run`](crate::testing::Sim::run) returns an error.

@@ -15,7 +15,7 @@ use super::{
     plan::{Fault, FaultPoints, TimedFault, sample_evenly},
     progress::{AppLogs, YIELDS},
     report::{Failure, Report},
-    run::{Outcome, Reference, run, run_with},
+    run::{Outcome, Reference, SAME_STATE, run, run_with},
     scenario::{FreshStart, Scenario},
     time_limit::TimeLimit,
     trace,
@@ -37,8 +37,6 @@ const FREEZES_ONE_IN: usize = 8;
 const MISSED_STEPS_ONE_IN: usize = 4;
 /// Name of the checker that compares two executions of one run.
 const ONE_TRACE: &str = "one seed, one trace";
-/// Name of the checker that compares a final state with that of the run without faults.
-pub(super) const SAME_STATE: &str = "the same final state";
 /// The seed of uids and generated names. All runs share it, so that the points for faults are where they were seen.
 const GENERATOR_SEED: u64 = 0;
 /// Maximum number of threads.
@@ -160,6 +158,7 @@ impl<'a> Search<'a> {
         let n_left = max - singles.len() - missed_steps.len();
         singles.extend(sample_evenly(others, n_left));
         singles.extend(missed_steps);
+        debug_assert!(singles.len() <= max, "the others get the places that are left");
         let singles = singles.into_iter();
         singles.map(|(n, fault)| Case { name: format!("single-{n}"), plan: vec![fault] }).collect()
     }
@@ -226,7 +225,7 @@ impl<'a> Search<'a> {
         Outcome { found, injected, n_runs, n_reconciles, ..second }
     }
 
-    /// Compares two executions of one case, of which the first has found nothing.
+    /// Compares two executions of one case. The first has found nothing.
     fn compare_runs(&self, first: &Outcome, second: &Outcome) -> Option<Violation> {
         let difference = trace::difference(&first.lines, &second.lines, &self.scenario.ignored);
         difference.map(|difference| Violation::new(ONE_TRACE, difference)).or_else(|| second.found.clone())
@@ -261,6 +260,7 @@ impl<'a> Search<'a> {
         self.drop_faults(&mut shortest);
         self.simplify_faults(&mut shortest);
         let Shortest { plan, mut found, outcome, other, .. } = shortest;
+        debug_assert!(plan.len() <= case.plan.len(), "faults are removed, or replaced one for one");
         // A state before a step is not the one that the restart leads to.
         if found.checker == SAME_STATE && outcome.reference.differs_before.is_none() {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();

@@ -23,8 +23,7 @@ pub(super) enum Creator {
     Other,
 }
 
-/// Identifies an object: cluster, group, resource, namespace, name. An empty name stands for the
-/// whole collection.
+/// Identifies an object: cluster, group, resource, namespace, name. An empty name identifies the whole collection.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Id {
     /// The name of another cluster of the app; empty for its own.
@@ -68,9 +67,9 @@ impl fmt::Display for Id {
 
 /// The objects of a cluster at one moment: the argument of invariants.
 ///
-/// It holds objects that were created since the app started, as they are stored; what the server
-/// had before, such as the namespace `default`, is not in it. It starts with the app's own cluster;
-/// [`on`](Self::on) selects another one.
+/// It holds objects that were created since the app started, as they are stored. What the server had before, such as
+/// the namespace `default`, is not in it. It starts with the app's own cluster; [`on`](Self::on) selects another
+/// cluster.
 ///
 /// Reading it costs no request and has no side effects: a rule sees the truth of the server, not a
 /// cache that may be late.
@@ -99,11 +98,11 @@ pub struct Snapshot {
     cluster: String,
     /// The uids of objects that the app created.
     pub(super) created: BTreeSet<String>,
-    /// The uids of objects that others created for those, such as the Pods of a Job, and of their
-    /// dependents in turn.
+    /// The uids of objects that others created for those, such as the Pods of a Job, and of their dependents,
+    /// recursively.
     pub(super) dependents: BTreeSet<String>,
-    /// The uids of objects without an owner that neither the app nor the server created: those of the scenario and its
-    /// steps.
+    /// The uids of objects without an owner that were created by the scenario and its steps, and not by the app or the
+    /// server.
     pub(super) by_users: BTreeSet<String>,
     pub(super) time: Duration,
     /// The server's clock at the start of the run.

@@ -78,6 +78,7 @@ impl Trace {
             self.leave_one_out();
         }
         self.lines.push(Line { at: self.start.elapsed(), ..line });
+        debug_assert!(self.lines.len() <= LINES_MAX, "a line of the tail makes room");
     }
 
     /// Removes the oldest line of the tail. The first call also replaces a line by the one that counts them.

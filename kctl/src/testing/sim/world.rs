@@ -54,8 +54,8 @@ use crate::{
     app::{self, FromFile, Simulation},
 };
 
-/// Delay of the garbage collector. Without it, a controller that does not know yet that its primary
-/// is gone would create the same object again and again while simulated time stands still.
+/// Delay of the garbage collector. Without it, a controller that does not know yet that its primary is gone would
+/// create the same object again. It would do so without end, because simulated time does not advance.
 const GC_DELAY: Duration = Duration::from_millis(100);
 
 /// State that everything in a run shares: the server's observers, the processes and the faults.
@@ -80,8 +80,7 @@ pub(super) struct Shared {
     pub(super) missed_steps: Mutex<(BTreeSet<usize>, Option<Instant>)>,
     /// End of a partition that holds back what the app would see.
     held_until: Arc<Mutex<Option<Instant>>>,
-    /// Seconds by which the clock of each instance is wrong. It belongs to the machine, so a
-    /// restart does not correct it.
+    /// Offset in seconds of each instance's clock. It belongs to the machine, so a restart does not correct it.
     pub(super) clock_offsets: Vec<AtomicI64>,
     /// Checkers of invariants, which see each change, request and reconcile.
     pub(super) checks: SharedChecks,
@@ -102,7 +101,7 @@ pub(super) struct Shared {
 /// A run that is set up. Dropping it aborts the processes, the simulated controllers and the faults.
 pub(super) struct World {
     pub(super) shared: Arc<Shared>,
-    /// A client of the main server with all permissions: that of the user who takes the steps.
+    /// A client of the main server with all permissions, for the user who takes the steps.
     pub(super) client: Client,
     /// The objects of the scenario, which the run applies first.
     pub(super) objects: Vec<FromFile>,
@@ -262,7 +261,7 @@ fn points(scenario: &Scenario, server: &ApiServer, others: &[(String, ApiServer)
 
 /// Waits until a task panics, and returns that as a finding. A task that ends normally is ignored, because a fault happens once.
 ///
-/// A replica whose main task panics is not started again, and a dead simulated controller does nothing: other checkers
+/// A replica whose main task panics is not started again, and a dead simulated controller does nothing. Other checkers
 /// would miss that, or blame the app for it.
 pub(super) async fn wait_for_panic(tasks: &mut JoinSet<()>) -> Violation {
     while let Some(ended) = tasks.join_next().await {
@@ -280,7 +279,7 @@ impl Shared {
         self.trace.lock().add(who, what);
     }
 
-    /// Records that the state has settled now. The last time is that of the final state.
+    /// Records that the state has settled now. The last time belongs to the final state.
     pub(super) fn record_settled(&self) {
         let now = self.simulated_time();
         let mut points = self.points.lock();

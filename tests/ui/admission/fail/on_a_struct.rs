@@ -1,4 +1,4 @@
-//! The attribute goes on a function.
+//! The attribute must be applied to a function.
 use kctl::prelude::*;
 
 #[admission(validate)]

@@ -1,7 +1,7 @@
 //! The verbs of a permission come from the declaration alone.
 use kctl::prelude::*;
 
-impl kctl::reconcile::MayDelete<configs, Pod> for <configs as kctl::reconcile::Declares<Pod>>::Verbs {}
+impl kctl::reconcile::bounds::MayDelete<configs, Pod> for <configs as kctl::reconcile::bounds::Declares<Pod>>::Verbs {}
 
 #[controller(owns = Pod(create))]
 async fn configs(_config: Arc<ConfigMap>, cx: Context<configs>) -> Result<Action> {

@@ -1,7 +1,7 @@
 //! One kind on several clusters.
 use kctl::{
     prelude::*,
-    reconcile::{CachesOn, MayPatch, WritesOn},
+    reconcile::bounds::{CachesOn, MayPatch, WritesOn},
 };
 
 pub(crate) struct Edge;

@@ -2,7 +2,7 @@
 use kctl::{
     k8s::apimachinery::pkg::apis::meta::v1::Time,
     prelude::*,
-    reconcile::{MayPatch, Writes},
+    reconcile::{Writes, bounds::MayPatch},
 };
 
 /// `controller/signature_primary_without_resource`, `resource/struct_named_as_the_kind`, `resource/scope_as_in_a_crd`,

@@ -1,4 +1,4 @@
-//! The attribute goes on a function or a struct.
+//! The attribute must be applied to a function or a struct.
 use kctl::prelude::*;
 
 #[controller(of = ConfigMap)]

@@ -1,4 +1,4 @@
-//! The attribute goes on the struct, not on its `impl`.
+//! The attribute is applied to the struct, not to its `impl`.
 use kctl::prelude::*;
 
 pub struct Configs;

@@ -1,4 +1,4 @@
-//! The attribute goes on a struct or an enum.
+//! The attribute must be applied to a struct or an enum.
 use kctl::prelude::*;
 
 #[schema]

@@ -1,4 +1,4 @@
-//! The attribute goes on a struct.
+//! The attribute must be applied to a struct.
 use kctl::prelude::*;
 
 #[view(of = Pod)]

@@ -1,8 +1,8 @@
 //! Validation of `StatefulSet`s (`ValidateStatefulSetSpec` and `ValidateStatefulSetUpdate` in
 //! `pkg/apis/apps/validation/validation.go`).
 //!
-//! Some errors differ from those of a Deployment: an unknown strategy or management policy is
-//! `FieldValueInvalid`, not `FieldValueNotSupported`.
+//! Some errors differ from the errors of a Deployment: an unknown strategy or management policy is `FieldValueInvalid`,
+//! not `FieldValueNotSupported`.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::{
     field::Field,
     field_errors::{Errors, text},
     json_path::entries,
-    kinds::apps::validation::{is_none, selector_fits, validate_restart_always},
+    kinds::apps::validation::{is_none, selector_fits},
     names::NameRule,
     validation::{declared, pod, volume_claim},
 };
@@ -51,7 +51,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     if selector_fits(&spec, "statefulset") {
         template.with(&with_claims(&spec)).check(pod::validate_template);
     }
-    validate_restart_always(&template, "StatefulSet");
+    pod::validate_restart_always(&template, "StatefulSet");
 }
 
 /// Returns the template as it is validated: with a volume for each claim template, without

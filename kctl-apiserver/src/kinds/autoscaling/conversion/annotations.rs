@@ -139,7 +139,7 @@ pub(super) fn conditions(annotation: &str) -> Option<Value> {
 }
 
 /// Returns `behavior` as JSON with the field names of Go's internal type, which has no JSON tags. Absent numbers are
-/// `null` there, apart from those of a policy, which are 0.
+/// `null` there, except for the numbers of a policy, which are 0.
 pub(super) fn behavior_text(behavior: &Value) -> String {
     let policy = |policy: &Value| {
         let number = |field: &str| Some(policy[field].as_i64().unwrap_or(0).to_string());

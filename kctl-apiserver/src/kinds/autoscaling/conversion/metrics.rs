@@ -8,10 +8,10 @@ use super::annotations::{self, Shape, format_object};
 use crate::{json_path::set, quantity};
 
 /// A field of a source: its name in version 1, its JSON pointer in version 2, and its form in a target and in a current
-/// value. `{}` in name and pointer stands for `target` or `current`.
+/// value. `{}` in name and pointer is replaced by `target` or `current`.
 type Row = (&'static str, &'static str, Shape, Shape);
 
-/// The sources of metrics by their field, as in `"pods": {...}`. The order of fields is that of Go, which decides the
+/// The sources of metrics by their field, as in `"pods": {...}`. The fields are in the order of Go, which decides the
 /// bytes of the annotation.
 const SOURCES: [(&str, &[Row]); 5] = [
     (
@@ -106,7 +106,7 @@ pub(super) fn read(annotation: &str, values: MetricValues) -> Option<Vec<Value>>
     metrics.iter().map(|metric| parse_metric(metric, values)).collect()
 }
 
-/// Parses one metric. Unknown fields are ignored. A source that is present is read even if `type` names another one.
+/// Parses one metric. Unknown fields are ignored. A source that is present is read even if `type` names another source.
 fn parse_metric(metric: &Value, values: MetricValues) -> Option<Value> {
     let kind = Shape::Text.read(&metric["type"]).ok()?;
     let mut object = json!({ "type": kind });
@@ -143,7 +143,7 @@ fn set_target_type(source: &str, target: &mut Value) {
         "resource" | "containerResource" if has("averageUtilization") => "Utilization",
         _ => "AverageValue",
     };
-    // Version 1 always has a value, so 0 stands for an absent one.
+    // Version 1 always has a value, so 0 represents an absent value.
     let is_nothing = target["value"].as_str().and_then(quantity::amount) == Some(0);
     if source == "object" && kind == "AverageValue" && is_nothing {
         set(target, "value", None);

@@ -3,8 +3,7 @@
 //! Upstream: `pkg/apis/autoscaling/validation/validation.go`. Objects of version 1 are converted
 //! before they get here.
 //!
-//! The error paths are those of version 2 for objects of both versions, as in
-//! `spec.metrics[0].resource.target.type`.
+//! Objects of both versions have the error paths of version 2, as in `spec.metrics[0].resource.target.type`.
 
 use serde_json::Value;
 

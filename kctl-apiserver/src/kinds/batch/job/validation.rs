@@ -119,7 +119,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the four labels by which a Job finds its Pods (`validateGeneratedSelector`).
+/// Validates the four labels that identify the Pods of a Job (`validateGeneratedSelector`).
 ///
 /// A missing label is `FieldValueRequired` at its key. Another value is `FieldValueInvalid` at the
 /// whole map.
@@ -164,7 +164,7 @@ fn validate_host_names(job: &Field<'_>) {
     }
 }
 
-/// Validates a Job spec without its selector, also that of a `CronJob`.
+/// Validates a Job spec without its selector, also for a `CronJob`.
 ///
 /// Checks numbers, `managedBy`, completion mode, policies and the Pod template. The template's `restartPolicy` is
 /// `FieldValueRequired` if it is `Always`, because Pods of a Job must terminate.
@@ -305,7 +305,7 @@ fn validate_success_policy(spec: &Field<'_>) {
 
 /// Validates a rule: an index list, a count or both. The count exceeds neither the completions nor the listed indexes.
 ///
-/// Indexes are validated like those of the status: increasing, and below `completions`.
+/// Indexes are validated like the indexes of the status: increasing, and below `completions`.
 fn validate_success_rule(rule: &Field<'_>, completions: i64) {
     let (count, indexes) = (rule.at("succeededCount"), rule.at("succeededIndexes"));
     let detail = "must have at least one of succeededCount and succeededIndexes";

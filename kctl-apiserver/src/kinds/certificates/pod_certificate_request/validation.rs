@@ -146,7 +146,7 @@ struct Times {
 }
 
 impl Times {
-    /// Reads the times, all of which are required.
+    /// Reads the times, which are all required.
     fn read(status: &Field<'_>) -> Option<Self> {
         let [not_before, not_after, refresh] = ["notBefore", "notAfter", "beginRefreshAt"].map(|name| {
             let time = time::parse(text(&status[name]));

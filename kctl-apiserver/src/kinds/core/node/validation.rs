@@ -1,7 +1,7 @@
 //! Validation of Nodes and of their statuses (`ValidateNode`).
 //!
-//! Upstream: `pkg/apis/core/validation/validation.go`. Names of fields in errors are those of
-//! upstream, even where the object has no such field.
+//! Upstream: `pkg/apis/core/validation/validation.go`. Errors name the same fields as upstream, even where the object
+//! has no such field.
 
 use serde_json::Value;
 
@@ -122,8 +122,8 @@ fn validate_immutable_fields(was: &Value, spec: &Field<'_>) {
 
 /// Validates taints: key, value, effect, and uniqueness by key and effect (`FieldValueDuplicate`).
 ///
-/// The values of `effect` are those of the schema: `NoSchedule`, `PreferNoSchedule`
-/// and `NoExecute`. A key may have one taint for each effect.
+/// The schema has the values of `effect`: `NoSchedule`, `PreferNoSchedule` and `NoExecute`. A key may have one taint
+/// for each effect.
 fn validate_taints(taints: &Field<'_>) {
     let effects = declared::values("core.v1.Taint", "effect");
     for taint in taints.items() {

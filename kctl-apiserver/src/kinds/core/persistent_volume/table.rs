@@ -1,4 +1,4 @@
-//! The row of a `PersistentVolume`, and cells that it shares with that of a claim.
+//! The row of a `PersistentVolume`, and cells that it shares with the row of a claim.
 //!
 //! Upstream: `printPersistentVolume` in `pkg/printers/internalversion/printers.go`.
 

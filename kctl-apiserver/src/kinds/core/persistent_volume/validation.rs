@@ -93,7 +93,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates access modes, of which at least one is required.
+/// Validates access modes. At least one is required.
 fn validate_modes(modes: &Field<'_>) {
     modes.required_if(modes.is_empty());
     modes.check(access_modes);
@@ -174,7 +174,7 @@ const SOURCES: &[&str] = &[
     "csi",
 ];
 
-/// The only source that kube-apiserver does not reject in addition to another one.
+/// The only source that kube-apiserver does not reject in addition to another source.
 const FLEX: &str = "flexVolume";
 
 /// Validates that the volume has exactly one source, and validates it.

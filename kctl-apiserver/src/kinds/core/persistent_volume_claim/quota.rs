@@ -53,7 +53,7 @@ pub(super) fn is_in_scope(claim: &Value, scope: &str, operator: &str, values: &V
 }
 
 /// Returns the names of the classes that a claim has, had or gets. While a volume is modified, both the current and the
-/// wanted class count, so that a quota is not exceeded meanwhile.
+/// wanted class count, so that a quota is not exceeded during the change.
 fn classes(claim: &Value) -> Vec<&str> {
     let pointers = [
         "/spec/volumeAttributesClassName",

@@ -6,6 +6,7 @@ use crate::{
     field::Field,
     field_errors::{Errors, text},
     json_path::set,
+    kinds::core::persistent_volume::CLASS_ANNOTATION,
     quantity,
     validation::{declared, resources, volume_claim::claim_spec},
 };
@@ -46,7 +47,7 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 ///
 /// This is how a default class reaches claims that were created before it.
 fn may_get_class(old: &Value, class: &Value) -> bool {
-    let named = old["metadata"]["annotations"].get(super::CLASS_OF_CLAIM);
+    let named = old["metadata"]["annotations"].get(CLASS_ANNOTATION);
     class.is_string() && named.is_none_or(|named| named == class)
 }
 

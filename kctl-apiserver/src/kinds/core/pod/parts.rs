@@ -68,8 +68,8 @@ fn with_managed_fields(old: &Value, new: &Value) -> Value {
 }
 
 /// Returns the old containers with the resources that were sent. Unknown containers are kept as sent, so that
-/// validation reports them. Containers are paired by name. The order is that of the client, so that validation sees a
-/// changed order, too.
+/// validation reports them. Containers are paired by name. The order is the client's, so that validation sees a changed
+/// order, too.
 fn resize_containers(old: &Value, sent: &Value) -> Value {
     let old = old.as_array().map(Vec::as_slice).unwrap_or_default();
     let resized_container = |sent: &Value| {

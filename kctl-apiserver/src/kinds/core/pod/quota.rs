@@ -132,7 +132,7 @@ pub(super) fn is_in_scope(pod: &Value, scope: &str, operator: &str, values: &Val
     }
 }
 
-/// Returns `true` for QoS class `BestEffort`: that of the status, or else the class computed from the spec.
+/// Returns `true` for QoS class `BestEffort`: the class in the status, or else the class computed from the spec.
 fn is_best_effort(pod: &Value) -> bool {
     let recorded = pod["status"]["qosClass"].as_str().filter(|class| !class.is_empty());
     recorded.unwrap_or_else(|| quality_of_service(&mut pod["spec"].clone())) == "BestEffort"

@@ -23,7 +23,7 @@ const LISTS: [&str; 2] = ["containers", "initContainers"];
 pub(crate) fn validate_resize(old: &Value, new: &Value, errors: &mut Errors) {
     let was = &old["spec"];
     if new["spec"]["os"]["name"] == "windows" {
-        // kube-apiserver reports this path, which is not that of a field.
+        // kube-apiserver reports this path, which is not the path of a field.
         errors.forbidden("[]", "windows pods cannot be resized");
         return;
     }

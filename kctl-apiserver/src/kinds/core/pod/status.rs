@@ -75,7 +75,7 @@ fn validate_nominated_node(old: &Value, node: &Field<'_>) {
     node.forbidden_if(is_bound, "may not be set on pods that are already bound to a node");
 }
 
-/// Validates that terminated containers that are not restarted stay terminated. Ephemeral containers are never
+/// Validates that terminated containers that are not restarted remain terminated. Ephemeral containers are never
 /// restarted. A container without a new status is not reported. A container that is not in the spec counts as not
 /// restarted. The error has the index of the old status.
 fn validate_ended_containers(spec: &Value, containers: &str, before: &Value, list: &Field<'_>) {
@@ -106,7 +106,7 @@ fn may_restart_all(spec: &Value) -> bool {
 }
 
 /// Returns `true` if a container with this exit code is restarted (`ContainerShouldRestart`). A container's own policy,
-/// with its rules about exit codes, takes precedence over that of the Pod.
+/// with its rules about exit codes, takes precedence over the Pod's policy.
 fn is_restarted(container: &Value, spec: &Value, code: i64) -> bool {
     let by = |policy: &Value| match text(policy) {
         "OnFailure" => code != 0,
@@ -164,7 +164,7 @@ fn validate_extended_resources(status: &Field<'_>, spec: &Value) {
     status.at("resourceClaimName").required_name(NameRule::Subdomain);
 }
 
-/// Validates `podIPs`, the first of which is not empty. The message is about `podIP`, because internally the first
+/// Validates `podIPs`. The first one must not be empty. The message is about `podIP`, because internally the first
 /// address of the list is `podIP`.
 fn validate_pod_addresses(before: &Value, status: &Field<'_>) {
     let list = status.at("podIPs");
@@ -173,7 +173,7 @@ fn validate_pod_addresses(before: &Value, status: &Field<'_>) {
     list.invalid_if(is_without, "podIP and podIPs must either both be set or both be unset");
 }
 
-/// Validates `hostIPs`, the first of which equals `hostIP`.
+/// Validates `hostIPs`. The first one must equal `hostIP`.
 fn validate_host_addresses(before: &Value, status: &Field<'_>) {
     let list = status.at("hostIPs");
     if let Some(first) = list.items().next() {
@@ -183,8 +183,8 @@ fn validate_host_addresses(before: &Value, status: &Field<'_>) {
 }
 
 /// Validates addresses that are new in the list, and at most one of each IP family in it. Two addresses must be one
-/// IPv4 and one IPv6 address. Beside other addresses, an invalid one is also an `InternalError` of the list, because
-/// its family is unknown.
+/// IPv4 and one IPv6 address. In a list with other addresses, an invalid one is also an `InternalError` of the list,
+/// because its family is unknown.
 fn validate_addresses(before: &Value, list: &Field<'_>) {
     for address in list.items() {
         let ip = address.at("ip").text();

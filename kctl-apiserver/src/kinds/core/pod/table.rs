@@ -1,6 +1,6 @@
 //! The row of a Pod in a table.
 //!
-//! Its status is the most specific reason among those of the Pod and its containers.
+//! Its status is the most specific reason among the reasons of the Pod and its containers.
 //!
 //! Upstream: `printPod` of `pkg/printers/internalversion/printers.go`.
 
@@ -91,7 +91,7 @@ pub(crate) fn row_conditions(object: &Value) -> Option<Value> {
 /// 4. the first container in the status that is waiting or terminated, as `CrashLoopBackOff`.
 ///
 /// Containers are read only after all init containers have succeeded or, as sidecars, started, or once the Pod is
-/// `Initialized`. The restarts of init containers count only until then; those of sidecars always count.
+/// `Initialized`. The restarts of init containers count only until then; restarts of sidecars always count.
 fn summary(object: &Value, sidecars: &[&str]) -> Summary {
     let mut summary = Summary {
         reason: text_or(object, "/status/reason", text(object, "/status/phase")).to_owned(),
@@ -183,7 +183,7 @@ fn reason_of_deletion(object: &Value) -> Option<&'static str> {
     }
 }
 
-/// Returns the names of init containers that keep running beside the containers (`restartPolicy: Always`).
+/// Returns the names of init containers that keep running with the containers (`restartPolicy: Always`).
 fn sidecars(object: &Value) -> Vec<&str> {
     let restarted = |container: &&Value| text(container, "/restartPolicy") == "Always";
     list(object, "/spec/initContainers").iter().filter(restarted).map(|container| text(container, "/name")).collect()

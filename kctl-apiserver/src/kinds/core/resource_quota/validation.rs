@@ -67,7 +67,7 @@ pub(crate) fn validate_quota(object: &Value, errors: &mut Errors) {
 /// |---|---|
 /// | `BestEffort` | `pods`: such Pods request nothing else |
 /// | `VolumeAttributesClass` | claims and their storage |
-/// | others | those of `counts_pods` |
+/// | others | the resources that `counts_pods` accepts |
 fn names_outside_scope<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str> {
     let is_about = move |name: &str| match scope {
         "BestEffort" => name == "pods",

@@ -89,10 +89,10 @@ fn family_release_errors(old: &Value, new: &Value) -> Errors {
 }
 
 /// Checks that a requested address is in the range and not in use. Both cases have the same error. The taken addresses
-/// are those of the other Services, without a separate allocation.
+/// are the addresses of the other Services, without a separate allocation.
 fn requested_address_errors(spec: &Value, mut others: Others<'_>) -> Errors {
     let Some(address) = spec["clusterIPs"][0].as_str() else { return Errors::default() };
-    // The first address is that of the network, the last one is the broadcast address.
+    // The first address is the network address, the last one is the broadcast address.
     let is_in_range = matches!(address.parse(), Ok(IpAddr::V4(four))
         if four.octets()[..2] == RANGE_OCTETS && ![[0, 0], [255, 255]].iter().any(|ends| four.octets()[2..] == *ends));
     if is_in_range && !others.any(|other| other["spec"]["clusterIPs"][0] == address) {

@@ -1,7 +1,7 @@
 //! Defaults of Services (`SetDefaults_Service` of `pkg/apis/core/v1/defaults.go`).
 //!
-//! In an update they run a second time, after `prepare_update`: it drops fields of the old type,
-//! and the new type may have other defaults (`again_after_update`).
+//! In an update they run a second time, after `prepare_update`. It drops fields of the old type, and the new type may
+//! have other defaults (`again_after_update`).
 
 use serde_json::{Value, json};
 

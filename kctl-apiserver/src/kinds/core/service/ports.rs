@@ -46,7 +46,7 @@ pub(super) fn allocate_node_ports(service: &mut Value, others: Others<'_>) -> Re
 
 /// Allocates node ports: one per port of the Service, and one for the health check of its load balancer. It takes the
 /// lowest free port; upstream draws a random one (`PortAllocator.AllocateNext` in
-/// `pkg/registry/core/service/portallocator`). Without a free port the field stays unset.
+/// `pkg/registry/core/service/portallocator`). Without a free port the field remains unset.
 fn allocate_missing_ports(service: &mut Value, taken: &mut Vec<i64>) {
     let has_health_check = validation::needs_health_check(&service["spec"]);
     let mut set_free_port = |object: &mut Value, field: &str| {

@@ -38,8 +38,8 @@ fn port(port: &Value) -> String {
     }
 }
 
-/// Returns the external addresses: those of the load balancer and then `externalIPs`, or the external name. A load
-/// balancer without an address yet is `<pending>`; other types without addresses are `<none>`.
+/// Returns the external addresses: the load balancer's and then `externalIPs`, or the external name. A load balancer
+/// without an address yet is `<pending>`; other types without addresses are `<none>`.
 fn external_addresses(object: &Value) -> String {
     let mut external: Vec<_> = texts(object, "/spec/externalIPs").into_iter().map(str::to_owned).collect();
     match text_or(object, "/spec/type", "ClusterIP") {

@@ -22,9 +22,9 @@ const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
 /// Validates a Service (`ValidateService` in `pkg/apis/core/validation/validation.go`).
 ///
-/// Checks that ports are set unless the Service is headless or an `ExternalName`, the ports themselves, selector,
-/// session affinity, addresses, and the fields that only one type may have. Only `LoadBalancer` may set the load
-/// balancer fields (`FieldValueForbidden`).
+/// Checks the ports, selector, session affinity, addresses, and the fields that only one type may have. Ports are
+/// required unless the Service is headless or an `ExternalName`. Only `LoadBalancer` may set the load balancer fields
+/// (`FieldValueForbidden`).
 ///
 /// | type | required | forbidden |
 /// |---|---|---|

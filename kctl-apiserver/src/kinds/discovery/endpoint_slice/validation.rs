@@ -30,7 +30,7 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     validate(object, &Value::Null, errors);
 }
 
-/// Validates a slice. Endpoints are validated only if they differ from those of `old`.
+/// Validates a slice. Endpoints are validated only if they differ from the endpoints of `old`.
 ///
 /// An endpoint that was stored before a rule existed therefore does not block updates of labels.
 /// Ports have unique names; one port may have the empty name. The items of a list that is too long are not validated.

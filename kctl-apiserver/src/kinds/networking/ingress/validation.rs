@@ -57,7 +57,7 @@ pub(crate) fn new_ingress(object: &Value, errors: &mut Errors) {
     annotated.invalid_if(is_other, "must match `ingressClassName` when both are specified");
 }
 
-/// Validates a host: a DNS subdomain, or `*.` and a subdomain, which stands for all names one label below it
+/// Validates a host: a DNS subdomain, or `*.` and a subdomain, which matches all names one label below it
 /// (`validation.IsWildcardDNS1123Subdomain`).
 fn validate_host(name: &Field<'_>) {
     let host = name.text();

@@ -52,7 +52,7 @@ fn validate_port(port: &Field<'_>) {
 /// | `podSelector` | Pods of the policy's namespace |
 /// | `namespaceSelector` | all Pods of the selected namespaces |
 /// | both selectors | selected Pods of the selected namespaces |
-/// | `ipBlock` | addresses outside of the cluster; no selector beside it (`FieldValueForbidden`) |
+/// | `ipBlock` | addresses outside of the cluster; no selector with it (`FieldValueForbidden`) |
 fn validate_peer(peer: &Field<'_>) {
     let selectors = ["podSelector", "namespaceSelector"];
     peer.check_children(&selectors, selector::validate_selector);

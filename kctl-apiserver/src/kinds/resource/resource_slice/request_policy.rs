@@ -15,6 +15,7 @@
 use serde_json::Value;
 
 use crate::{
+    feature_gates::{self, Gate},
     field::Field,
     field_errors::text,
     quantity::{self, Quantity},
@@ -52,16 +53,19 @@ pub(crate) fn validate(policy: &Field<'_>, most: &Value) {
 }
 
 /// Validates `validValues`: sorted, unique, within the capacity, and with the default in it. `usual` is the default. A
-/// list that is too long is not compared with the default, which is then reported as invalid.
+/// list that is too long is not compared with the default, which is then reported as invalid. Amounts that round up to
+/// the same integer are duplicates unless fractions count.
 fn validate_options(values: &Field<'_>, usual: &Value, most: &Value) {
     let is_short = values.items().count() <= OPTIONS_MAX;
+    let key = |size: Quantity| if has_fractions() { size } else { size.rounded_up(0) };
     let mut seen: Vec<Quantity> = Vec::new();
     for value in values.items() {
         let size = amount(&value);
         let is_unsorted = seen.last().is_some_and(|previous| *previous > size);
         let is_wrong = is_unsorted || (is_short && is_more(&value, most));
         value.invalid_if(is_wrong, format_args!("must be in ascending order, and at most the capacity {}", text(most)));
-        value.duplicate_if(is_short && seen.contains(&size));
+        let is_same = |previous: &Quantity| key(*previous) == key(size);
+        value.duplicate_if(is_short && seen.iter().any(is_same));
         seen.push(size);
     }
     let has_default = is_short && seen.contains(&amount(usual));
@@ -69,10 +73,15 @@ fn validate_options(values: &Field<'_>, usual: &Value, most: &Value) {
     values.max_items(OPTIONS_MAX);
 }
 
+/// Returns `true` if amounts may have fractions, which are then compared in thousandths. Otherwise they are rounded up to
+/// integers.
+fn has_fractions() -> bool {
+    feature_gates::is_enabled(Gate::DRAFractionalCapacityRange)
+}
+
 /// Validates `validRange`: `min` is required, `max` and `step` are optional. The default and `max` are `min` plus a
 /// multiple of `step`. One step above `min` must fit into the capacity. Errors show the amount that is wrong, which is
-/// not always that of the field in the path. Amounts with fractions are compared in thousandths
-/// (`DRAFractionalCapacityRange`).
+/// not always the amount in the field of the path.
 fn validate_bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     let (min, max, step) = (range.at("min"), range.at("max"), range.at("step"));
     if min.is_null() {
@@ -82,7 +91,7 @@ fn validate_bounds(range: &Field<'_>, usual: &Value, most: &Value) {
     let parts = [range.at_with("default", usual), min.clone(), max.clone(), step.clone()];
     let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_null()).collect();
     // If any amount has a fraction, all are compared in thousandths.
-    let places = if parts.iter().all(|part| is_multiple(part, 0)) { 0 } else { 3 };
+    let places = if has_fractions() && !parts.iter().all(|part| is_multiple(part, 0)) { 3 } else { 0 };
     let report = |detail: &str, is_wrong: &dyn Fn(&Value) -> bool| {
         let wrong: Vec<_> = parts.iter().filter(|part| is_wrong(part)).collect();
         for part in &wrong {
@@ -90,7 +99,8 @@ fn validate_bounds(range: &Field<'_>, usual: &Value, most: &Value) {
         }
         !wrong.is_empty()
     };
-    if report("must be a multiple of 1m", &|part| !is_multiple(part, places)) || step.is_null() {
+    let is_too_fine = places > 0 && report("must be a multiple of 1m", &|part| !is_multiple(part, places));
+    if is_too_fine || step.is_null() {
         return;
     }
     if amount(&step).signum() <= 0 {
@@ -124,4 +134,25 @@ fn validate_order(range: &Field<'_>, usual: &Value, most: &Value) {
 fn is_multiple(value: &Value, places: u8) -> bool {
     let exact = amount(value);
     exact.rounded_up(places) == exact
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{has_fractions, validate};
+    use crate::{field::Field, field_errors::Errors};
+
+    #[test]
+    fn fractions_are_rounded_up_without_the_gate() {
+        let range = json!({ "default": "250m", "validRange": { "min": "200m", "max": "1", "step": "100m" } });
+        let values = json!({ "default": "100m", "validValues": ["100m", "200m"] });
+        let expected = if has_fractions() { ["validRange.step", ""] } else { ["", "validValues[1]"] };
+        for (policy, expected) in [range, values].into_iter().zip(expected) {
+            let most = json!("1");
+            let errors = Errors::collect(|errors| validate(&Field::new(&policy, "", errors), &most));
+            let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
+            assert_eq!(fields.join(" "), expected, "{errors:?}");
+        }
+    }
 }

@@ -112,7 +112,7 @@ fn flag(flag: &Field<'_>) -> bool {
 
 /// Validates a device: name, attributes, capacities, taints, nodes and binding conditions.
 ///
-/// `spec` is that of the slice. A request policy is only for devices that several claims can share
+/// `spec` is the spec of the slice. A request policy is only for devices that several claims can share
 /// (`allowMultipleAllocations`).
 fn validate_device(spec: &Value, device: &Field<'_>) {
     device.at("name").name(NameRule::Label);

@@ -6,7 +6,7 @@
 //! - A range that does not begin and end with a character, such as in `[%w-_]`, has no members.
 //! - Every error of a pattern is reported before anything is matched.
 
-/// The maximum number of steps of a pattern, each of which takes some tens of bytes.
+/// The maximum number of steps of a pattern, which each take some tens of bytes.
 const STEPS_MAX: usize = 10_000;
 
 /// The maximum number of captures of a pattern, as in the C library.

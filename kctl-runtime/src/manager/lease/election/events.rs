@@ -29,7 +29,7 @@ pub enum Input {
 
 /// The next request or wait of an [`Election`](super::Election).
 ///
-/// [`Election::step`](super::Election::step) returns it. A step stays the same until the next input.
+/// [`Election::step`](super::Election::step) returns it. The step does not change until the next input.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Step {

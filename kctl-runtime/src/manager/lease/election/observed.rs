@@ -31,7 +31,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// Makes it count from when this process saw this record change, rather than from its own first read.
+    /// Sets the observation time to when this process saw this record change, instead of the first read.
     pub(super) fn assume(self, record: Record, observed_at: Instant, identity: &str) -> Self {
         let is_own = record.holder() == identity;
         Self { seen: Some((record, observed_at)), publication: Publication::Pending, is_own, ..self }
@@ -47,8 +47,8 @@ impl Observed {
         self.seen.as_ref().map(|(record, _)| record)
     }
 
-    /// Notes a record if it changed. Only the local time of the change counts; the times in it are those of
-    /// another clock.
+    /// Records a record if it changed. Only the local time of the change counts; the times in it come from another
+    /// clock.
     pub(super) fn observe(&mut self, record: Record, now: Instant, effects: &mut Vec<Effect>) {
         let watched = self.watched.as_ref().filter(|(watched, _)| *watched == record);
         let observed_at = watched.map_or(now, |(_, watched_at)| now.min(*watched_at));

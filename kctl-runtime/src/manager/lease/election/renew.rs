@@ -63,8 +63,8 @@ impl Election {
 
     /// Notes that this process leads until this instant, and waits for the next renewal.
     ///
-    /// Processes that hold a Lease together begin a read per retry period, however long each takes. What a read shows counts
-    /// from the start of the one before, so a wait after a slow read would cost twice as much of the Lease.
+    /// Processes that hold a Lease together begin a read per retry period, however long each takes. What a read shows
+    /// counts from the start of the previous read. So a wait after a slow read would cost twice as much of the Lease.
     pub(super) fn lead_until(&mut self, until: Instant, now: Instant, effects: &mut Vec<Effect>) {
         debug_assert!(self.leading.is_none_or(|term| term.until <= until), "a renewal does not shorten the Lease");
         self.leading = Some(Term { until, deadline: None });

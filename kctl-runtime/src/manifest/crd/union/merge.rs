@@ -6,10 +6,10 @@
 //! | Keyword | Merged schema | Remains of a variant |
 //! |---|---|---|
 //! | type | must be equal | – |
-//! | bounds, pattern, enum, format | if all have the same one | otherwise those of the variant |
-//! | fields of objects, items of lists | merged in turn | their remains |
+//! | bounds, pattern, enum, format | if all have the same one | otherwise the variant's |
+//! | fields of objects, items of lists | merged recursively | their remains |
 //! | required | fields that all variants require | the others |
-//! | description | that of the first variant with one | – |
+//! | description | the first variant's that has one | – |
 //! | default | if all have the same one | dropped, because it is filled in before the variant is known |
 //! | nullable | if all are | dropped: kctl leaves `None` out of what it writes |
 
@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use super::{FieldConflict, LISTS, fields_of, join, option_of, text_of};
 
-/// Keywords that only restrict a value, so they may differ between variants. Those of one row belong together.
+/// Keywords that only restrict a value, so they may differ between variants. The keywords of one row belong together.
 const RESTRICTIONS: [&[&str]; 16] = [
     &["minimum", "exclusiveMinimum"],
     &["maximum", "exclusiveMaximum"],
@@ -36,7 +36,7 @@ const RESTRICTIONS: [&[&str]; 16] = [
     &["allOf"],
     &["not"],
 ];
-/// Descriptive keywords. The field gets those of the first variant that has some.
+/// Descriptive keywords. The field gets the keywords of the first variant that has some.
 const WORDS: [&str; 5] = ["description", "title", "example", "examples", "externalDocs"];
 
 /// A merged field, and the remaining restrictions of each schema that was merged into it.
@@ -144,7 +144,7 @@ impl Merge {
         }
         if !joined.is_empty() {
             self.merged.insert("properties".into(), joined.into());
-            // An API server rejects `properties` beside `additionalProperties`.
+            // An API server rejects `properties` together with `additionalProperties`.
             for schema in &mut self.all {
                 if schema.get("additionalProperties").is_some_and(|more| more == false) {
                     schema.remove("additionalProperties");

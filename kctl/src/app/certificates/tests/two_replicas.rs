@@ -1,5 +1,4 @@
-//! Tests certificates with two processes, of which one holds the Lease: the leader creates them,
-//! and both serve them.
+//! Tests certificates with two processes. The holder of the Lease is the leader: it creates them, and both serve them.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -77,8 +77,8 @@ impl History {
     }
 }
 
-/// Returns `true` if a server may answer a read like this: 410 is for list and watch, since a `get`
-/// has no version that could be too old.
+/// Returns `true` if a server may answer a read like this. 410 is for list and watch, since a `get` has no version that
+/// could be too old.
 pub(in crate::testing::sim) fn fits(verb: &str, fault: RequestFault) -> bool {
     match fault {
         RequestFault::Reject { code: 410, .. } => verb != "get",

@@ -150,6 +150,7 @@ impl FaultPoints {
     pub(in crate::testing::sim) fn choose_faults(&self, seed: u64) -> Vec<Fault> {
         let mut rng = Rng::new(seed);
         let n_faults = 1 + rng.below(FAULTS_OF_SEED_MAX);
+        debug_assert!((1..=FAULTS_OF_SEED_MAX).contains(&n_faults), "`below` excludes its bound");
         let faults = (0..n_faults).map(|_| self.any(&mut rng)).chain(self.of_replicas(seed));
         faults.chain(self.of_external_call(seed)).chain(self.any_jitter(seed)).collect()
     }
@@ -162,7 +163,7 @@ impl FaultPoints {
 
     /// Returns the additional fault of a seed if the app calls systems outside of the cluster.
     ///
-    /// Its random numbers are separate, so that the other faults of the seed stay the same.
+    /// Its random numbers are separate, so that the other faults of the seed are unchanged.
     fn of_external_call(&self, seed: u64) -> Option<Fault> {
         let mut rng = Rng::new(seed ^ EXTERNAL_SEED);
         let is_chosen = !self.externals.is_empty() && rng.below(EXTERNAL_ONE_IN) == 0;
@@ -174,7 +175,7 @@ impl FaultPoints {
 
     /// Returns the additional fault of a seed with several replicas.
     ///
-    /// Its random numbers are separate, so that the other faults of the seed stay the same.
+    /// Its random numbers are separate, so that the other faults of the seed are unchanged.
     fn of_replicas(&self, seed: u64) -> Option<Fault> {
         let mut rng = Rng::new(!seed);
         if self.n_slots > 0 {
@@ -228,7 +229,7 @@ impl FaultPoints {
     /// Returns one random fault. Crashes and failing writes are the most frequent, since they find
     /// the most.
     fn any(&self, rng: &mut Rng) -> Fault {
-        // Draws no number for a single instance, so that the plans of its seeds stay the same.
+        // Draws no number for a single instance, so that the plans of its seeds are unchanged.
         if self.instances > 1 && rng.below(LAPSES_ONE_IN) == 0 {
             return self.any_lapse(rng);
         }
@@ -279,7 +280,7 @@ impl FaultPoints {
     fn any_behind(&self, rng: &mut Rng, nth_write: u64) -> Option<StaleServer> {
         let start = rng.one_of(&STARTS);
         let is_behind = !matches!(start, Start::Current);
-        // Draws no number for a single cluster, so that the plans of its seeds stay the same.
+        // Draws no number for a single cluster, so that the plans of its seeds are unchanged.
         let n = if self.histories.len() > 1 && is_behind { rng.below(self.histories.len() as u64) } else { 0 };
         let history = self.histories.get(usize::try_from(n).unwrap_or_default())?;
         let newest = history.newest(nth_write);
@@ -335,7 +336,7 @@ impl FaultPoints {
 
     fn any_timed(&self, rng: &mut Rng) -> Fault {
         let time = self.any_time(rng);
-        // Draws no number without slots, so that the plans of other scenarios stay the same.
+        // Draws no number without slots, so that the plans of other scenarios are unchanged.
         if self.n_slots > 0 && rng.below(LEASES_DELETED_ONE_IN) == 0 {
             let slot = u32::try_from(rng.below(self.n_slots.into())).unwrap_or_default();
             return Fault::At { time, what: TimedFault::LeaseDeleted { slot } };

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::testing::sim::lapse::{LeaseLapse, Renewals};
 
-/// Seconds by which a clock is wrong from the start, fast or slow.
+/// Offset in seconds of a wrong clock from the start, fast or slow.
 const SKEW: i64 = 3_600;
 
 /// Maximum number of restarts once the state had settled, among the single faults.
@@ -71,8 +71,9 @@ pub(super) const EXTERNAL: [ExternalFault; 5] = [
 ];
 
 impl FaultPoints {
-    /// Returns each fault alone: a restart once the state had settled, a crash before and after each write, each delivered state skipped,
-    /// each restart on each older server, and whatever else a single request or event can meet.
+    /// Returns each fault alone: a restart once the state had settled, a crash before and after each write, and each
+    /// delivered state skipped. Then follow each restart on each older server, and the other faults of a single request
+    /// or event.
     ///
     /// The most productive ones come first, so that a test fails early. At most [`SINGLES_MAX`] are
     /// returned.
@@ -116,8 +117,8 @@ impl FaultPoints {
         [restarts, freezes, sample_evenly(singles, n_left), missed_steps].concat()
     }
 
-    /// Returns the restarts once everything had settled, which are the first single faults. Those of the final state come
-    /// first.
+    /// Returns the restarts once everything had settled, which are the first single faults. The restarts in the final
+    /// state come first.
     ///
     /// A level-triggered controller finds nothing to do then. What a restart changes is a state that the app had missed.
     pub(in crate::testing::sim) fn restarts(&self) -> Vec<Fault> {
@@ -133,7 +134,7 @@ impl FaultPoints {
 
     /// Returns the steps during which all processes are down, which are the last single faults.
     ///
-    /// Most steps wait until the app has nothing to do, so no other single fault ends the processes meanwhile.
+    /// Most steps wait until the app has nothing to do, so no other single fault ends the processes during a step.
     pub(in crate::testing::sim) fn missed_steps(&self) -> Vec<Fault> {
         sample_evenly((1..=self.n_steps).map(|nth| Fault::AtStep { nth }).collect(), MISSED_STEPS_MAX)
     }

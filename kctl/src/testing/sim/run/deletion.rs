@@ -63,14 +63,17 @@ pub(super) fn check_leaks(world: &World) -> Result<(), Violation> {
     let checks = world.shared.checks.lock();
     let specs = (world.shared.scenario.app)().specs();
     let leaked = checks.find_leaks(&world.shared.scenario.kept, |id, object| {
-        let mut of_kind = specs.iter().filter(|spec| id.is_of(&spec.primary));
-        // Others may hold an object of a built-in kind: `kubernetes.io/pvc-protection` stays here, without its controller.
-        let is_held = |spec: &ControllerSpec| {
+        let mut specs_of_kind = specs.iter().filter(|spec| id.is_of(&spec.primary));
+        // Others may hold an object of a built-in kind: `kubernetes.io/pvc-protection` is not removed here, without its
+        // controller.
+        let has_finalizer_of = |spec: &ControllerSpec| {
             let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
             let mut finalizers = finalizers.filter_map(Value::as_str);
             finalizers.any(|finalizer| Some(finalizer) == spec.finalizer.as_deref())
         };
-        of_kind.any(|spec| spec.crd.is_some() || (checks.snapshot.by_users.contains(uid(object)) && is_held(spec)))
+        specs_of_kind.any(|spec| {
+            spec.crd.is_some() || (checks.snapshot.by_users.contains(uid(object)) && has_finalizer_of(spec))
+        })
     });
     if leaked.is_empty() {
         return Ok(());

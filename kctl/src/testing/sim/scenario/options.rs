@@ -40,9 +40,9 @@ const CHECKERS: [&str; 18] = [
 impl Scenario {
     /// Runs `n` replicas of the program with leader election, one by default.
     ///
-    /// With several, plans also contain Leases that a leader fails to renew, writes that arrive
-    /// late, leaders that are frozen for longer than their Lease lasts, as by SIGSTOP, replicas that are
-    /// stopped and start again, and rolling updates. The checker `only the leader writes` is active.
+    /// With several, plans also contain Leases that a leader fails to renew, writes that arrive late, and rolling
+    /// updates. Leaders are frozen, as by SIGSTOP, for longer than their Lease lasts. Replicas are stopped and start
+    /// again. The checker `only the leader writes` is active.
     ///
     /// ```
     /// use kctl::testing::Scenario;
@@ -285,7 +285,7 @@ impl Scenario {
 
     /// Allows objects whose reconcile fails once the state has settled.
     ///
-    /// By default the checker `the app works` reports them: an app whose reconciles always fail changes nothing, so its
+    /// By default the checker `the app works` reports them. An app whose reconciles always fail changes nothing, so its
     /// final state is the same in all runs. Use this method for an object that the app rejects on purpose, with a
     /// [`terminal`](kctl_runtime::reconcile::ResultExt::terminal) error for example.
     ///
@@ -316,8 +316,8 @@ impl Scenario {
     /// Allows tasks that still run after all processes of the app have ended.
     ///
     /// By default the checker `tasks end with their process` reports them. All processes of a run share one runtime, so
-    /// a task that `tokio::spawn` starts survives a crash, and acts beside the next process. Use this method for a task
-    /// that does no harm there, such as one that only reports statistics.
+    /// a task that `tokio::spawn` starts survives a crash, and acts at the same time as the next process. Use this method
+    /// for a task that does no harm there, such as one that only reports statistics.
     ///
     /// ```
     /// use kctl::{prelude::*, testing::{Scenario, Sim}};

@@ -1,4 +1,5 @@
-//! Freezes a replica, or the leader, as SIGSTOP does: none of its tasks runs, while the servers and the other replicas go on.
+//! Freezes a replica, or the leader, as SIGSTOP does: none of its tasks runs, while the servers and the other replicas
+//! continue.
 
 use std::time::Duration;
 

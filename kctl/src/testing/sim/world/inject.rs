@@ -22,15 +22,16 @@ use crate::testing::sim::{
     plan::{self, BOOKMARK_INTERVAL, Fault, Freeze, OUTAGE, SLOW_LISTS_DURATION, TimedFault, WriteFault},
 };
 
-/// Returns `true` for a write that belongs to the work of the app, unlike those of Leases and Events.
+/// Returns `true` for a write that belongs to the work of the app, unlike writes of Leases and Events.
 pub(super) fn is_work(request: &RequestSummary) -> bool {
     request.is_write() && !is_bookkeeping(&request.group, &request.resource)
 }
 
 /// Returns the rule for a fault at the nth read of the app.
 ///
-/// The plan chose the fault for the verb that this read has in the run without faults. Earlier faults of the plan change
-/// which reads the app sends, so the rule looks at the verb again, and does not act on a read that the fault does not fit.
+/// The plan chose the fault for the verb that this read has in the run without faults. Earlier faults of the plan
+/// change which reads the app sends. So the rule looks at the verb again, and does not act on a read that the fault
+/// does not fit.
 fn fault_on_read(nth: u64, fault: RequestFault) -> Rule {
     let n_reads = AtomicU64::new(0);
     Rule::request(fault, move |request| {
@@ -180,7 +181,8 @@ impl Shared {
         end
     }
 
-    /// Delays the responses of the lists that fill the caches of a process. Its watches go on, and get many bookmarks.
+    /// Delays the responses of the lists that fill the caches of a process. Its watches continue and get many
+    /// bookmarks.
     fn slow_lists(&self, instance: usize, from: Instant, delay: Duration) {
         let now = move || (from..from + SLOW_LISTS_DURATION).contains(&Instant::now());
         let bookmarks = RequestFault::Bookmarks { every: BOOKMARK_INTERVAL, lasts: SLOW_LISTS_DURATION };

@@ -1,4 +1,4 @@
-//! A rolling update of the replicas, like that of a Deployment with `maxSurge: 1` and `maxUnavailable: 0`, except that each
+//! A rolling update of the replicas, as a Deployment does with `maxSurge: 1` and `maxUnavailable: 0`, except that each
 //! replica keeps its index.
 
 use std::{
@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 use super::Shared;
 use crate::testing::sim::process::{End, run_once, wait_after_crash};
 
-/// Longest wait until a new replica is ready. A partition may keep it from that; the update then goes on.
+/// Longest wait until a new replica is ready. A partition may keep it from that; the update then continues.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Simulated time between two readiness probes.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);

@@ -33,8 +33,8 @@ impl Servers {
     /// Installs everything on one server per cluster.
     ///
     /// # Errors
-    /// The objects of the scenario can't be parsed, a server rejects a CRD, or a kind of the app is not
-    /// served; the error says how to add it.
+    /// The objects of the scenario can't be parsed, a server rejects a CRD, or a kind of the app is not served. The
+    /// error names the remedy.
     pub(in crate::testing::sim) async fn from_scenario(scenario: &Scenario) -> Result<Self> {
         scenario.check_options()?;
         let app = scenario.new_app();
@@ -74,7 +74,7 @@ impl Servers {
     }
 }
 
-/// Checks that no object overwrites another one.
+/// Checks that no object overwrites another.
 ///
 /// # Errors
 /// Two objects of one kind have the same name and differ.

@@ -28,8 +28,9 @@ const KEYS_MAX: usize = 20;
 impl World {
     /// Returns `true` if neither the servers, the simulations nor the app have anything to do.
     ///
-    /// No rolling update may be pending. All replicas have to be up, and one of them has to lead, or each slot has to have an owner: otherwise a run could
-    /// end while a replica still waits for a Lease, and the checkers would miss what the next owner does.
+    /// No rolling update may be pending. All replicas have to be up, and one of them has to lead, or each slot has to
+    /// have an owner. Otherwise a run could end while a replica still waits for a Lease, and the checkers would miss
+    /// what the next owner does.
     pub(in crate::testing::sim) fn is_idle(&self) -> bool {
         let server = &self.shared.server;
         let views: Vec<_> = self.shared.processes.lock().values().map(|process| process.view.clone()).collect();
@@ -71,7 +72,7 @@ impl World {
         due.min()
     }
 
-    /// Describes the keys whose last reconcile failed. Those of a terminal error are not tried again: they count as long
+    /// Describes the keys whose last reconcile failed. Keys with a terminal error are not retried: they count as long
     /// as their object exists.
     pub(in crate::testing::sim) fn failing(&self) -> Vec<String> {
         let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
@@ -97,8 +98,8 @@ impl World {
     /// Describes the custom primaries whose `status.observedGeneration` is not their generation, although the app has
     /// written it before.
     ///
-    /// Objects that are being deleted, that no controller sees, or whose last reconcile failed are left out, and so are
-    /// those whose status depends on time or is ignored.
+    /// Objects that are being deleted, that no controller sees, or whose last reconcile failed are left out. So are
+    /// objects whose status depends on time or is ignored.
     pub(in crate::testing::sim) fn stale_generations(&self) -> Vec<String> {
         let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
         let checks = self.shared.checks.lock();

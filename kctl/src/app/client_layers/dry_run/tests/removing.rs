@@ -1,5 +1,4 @@
-//! Tests a program that deletes objects by every kind of request, on its own cluster and on another
-//! one.
+//! Tests a program that deletes objects by every kind of request, on its own cluster and on a second cluster.
 
 use std::{future::pending, sync::Arc};
 

@@ -5,44 +5,44 @@ use std::path::PathBuf;
 use kctl_apimachinery::validation::{LABEL_LEN_MAX, is_dns1123_label};
 use kctl_runtime::reconcile::Result;
 
-use crate::app::{client_layers::ClientOptions, log::LogFormat, options::ManagerOptions};
+use super::{client_layers::ClientOptions, log::LogFormat, options::ManagerOptions};
 
 /// Options of `run`.
 #[derive(clap::Args)]
-pub(in crate::app) struct RunOptions {
+pub(super) struct RunOptions {
     /// Read options from this YAML file; keys are flag names without the leading `--`. A flag overrides its environment variable,
     /// which overrides the file
     #[arg(long, value_name = "FILE")]
-    pub(in crate::app) config: Option<PathBuf>,
+    pub(super) config: Option<PathBuf>,
     /// The kubeconfig file; by default the one that kubectl uses
     #[arg(long, value_name = "FILE")]
-    pub(in crate::app) kubeconfig: Option<PathBuf>,
+    pub(super) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig
     #[arg(long, value_name = "NAME")]
-    pub(in crate::app) context: Option<String>,
+    pub(super) context: Option<String>,
     /// Act as this user; needs the permission to impersonate it
     #[arg(long = "as", value_name = "USER")]
-    pub(in crate::app) as_user: Option<String>,
+    pub(super) as_user: Option<String>,
     /// With --as: act as in this group; can be repeated
     #[arg(long, value_name = "GROUP", requires = "as_user")]
-    pub(in crate::app) as_group: Vec<String>,
-    /// Connect to the API server through this proxy (http, https, socks5) [default: that of the kubeconfig, or `HTTPS_PROXY` unless
+    pub(super) as_group: Vec<String>,
+    /// Connect to the API server through this proxy (http, https, socks5) [default: the proxy of the kubeconfig, or `HTTPS_PROXY` unless
     /// `NO_PROXY` names the server]
     #[arg(long, value_name = "URL")]
-    pub(in crate::app) proxy_url: Option<String>,
+    pub(super) proxy_url: Option<String>,
     /// The format of log lines; `RUST_LOG` selects them, such as `debug` or `info,kctl_runtime::source=debug`
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    pub(in crate::app) log_format: LogFormat,
+    pub(super) log_format: LogFormat,
     #[command(flatten)]
-    pub(in crate::app) outgoing: ClientOptions,
+    pub(super) outgoing: ClientOptions,
     #[command(flatten)]
-    pub(in crate::app) manager: ManagerOptions,
+    pub(super) manager: ManagerOptions,
     /// Watch only objects in this namespace; can be repeated. By default the namespaces that the controllers declare
     #[arg(short, long, value_name = "NS", value_parser = namespace)]
-    pub(in crate::app) namespace: Vec<String>,
+    pub(super) namespace: Vec<String>,
     #[cfg(feature = "webhook")]
     #[command(flatten)]
-    pub(in crate::app) webhook: crate::app::webhook::ServeOptions,
+    pub(super) webhook: crate::app::webhook::ServeOptions,
 }
 
 impl RunOptions {
@@ -56,7 +56,7 @@ impl RunOptions {
     }
 
     /// Returns an error if a dry run needs a Lease. [`run`](run::run) calls it again with the slots that the app sets.
-    pub(in crate::app) fn check_dry_run(&self) -> Result<()> {
+    pub(super) fn check_dry_run(&self) -> Result<()> {
         if self.outgoing.dry_run && self.manager.elects() {
             return Err(
                 "--dry-run does not go with --leader-elect, because a dry run can't write a Lease; add --leader-elect=false".into(),

@@ -8,42 +8,42 @@ use kctl_runtime::reconcile::Result;
 
 /// Options of `dev`.
 #[derive(clap::Args)]
-pub(in crate::app) struct DevOptions {
+pub(super) struct DevOptions {
     /// YAML or JSON to apply once the server is up: files, folders, or `-` for standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE|DIR|-")]
-    pub(in crate::app) files: Vec<PathBuf>,
+    pub(super) files: Vec<PathBuf>,
     /// Stop when the controllers are idle, and print a table of the objects. The exit status is 1 if a reconcile failed
     /// and is not retried
     #[arg(long)]
-    pub(in crate::app) until_idle: bool,
+    pub(super) until_idle: bool,
     /// With --until-idle: give up after this time, such as 90s or 2m
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time, requires = "until_idle")]
-    pub(in crate::app) timeout: std::time::Duration,
+    pub(super) timeout: std::time::Duration,
     /// Serve the API server on this loopback port, for kubectl; 0 chooses a free one, or with --data the last one
     #[arg(long, value_name = "N")]
-    pub(in crate::app) port: Option<u16>,
+    pub(super) port: Option<u16>,
     /// Write a kubeconfig for the API server; a file that kctl did not write is never replaced
     #[arg(long, value_name = "FILE")]
-    pub(in crate::app) write_kubeconfig: Option<PathBuf>,
+    pub(super) write_kubeconfig: Option<PathBuf>,
     /// Store the objects in this folder, and load them at the start
     #[arg(long, value_name = "DIR")]
-    pub(in crate::app) data: Option<PathBuf>,
+    pub(super) data: Option<PathBuf>,
     /// Create the pods of Deployments and Jobs, as the controllers of Kubernetes do
     #[arg(long)]
-    pub(in crate::app) simulate_workloads: bool,
+    pub(super) simulate_workloads: bool,
     #[command(flatten)]
-    pub(in crate::app) debug: crate::app::debug::DebugOptions,
+    pub(super) debug: crate::app::debug::DebugOptions,
     /// With --until-idle: the format in which objects are printed
     #[arg(short, long, value_enum, default_value_t = Format::Table, requires = "until_idle")]
-    pub(in crate::app) output: Format,
+    pub(super) output: Format,
     #[cfg(feature = "webhook")]
     #[command(flatten)]
-    pub(in crate::app) webhook: crate::app::webhook::ServeOptions,
+    pub(super) webhook: crate::app::webhook::ServeOptions,
 }
 
 /// Formats of printed objects.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in crate::app) enum Format {
+pub(super) enum Format {
     /// A line for each object
     Table,
     /// A YAML stream
