@@ -313,7 +313,7 @@ mod tests {
 
     /// Each write of this controller is based on an outdated state.
     #[controller(crate = crate)]
-    async fn outdated(_config: Arc<ConfigMap>, _cx: Context<outdated>) -> Result<Action> {
+    async fn check_outdated(_config: Arc<ConfigMap>, _cx: Context<check_outdated>) -> Result<Action> {
         let status = r#"{"reason":"Conflict","message":"the object has been modified"}"#;
         Err(ApiError::rejected("update ConfigMap default/web", 409, None, status).into())
     }
@@ -379,7 +379,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn only_unusually_many_conflicts_are_logged() {
-        let text = log_of(App::new("outdated").controller::<outdated>()).await;
+        let text = log_of(App::new("outdated").controller::<check_outdated>()).await;
         let errors: Vec<_> = text.lines().filter(|line| line.contains("ERROR")).collect();
         assert!(errors.len() > 2, "{text}");
         for (in_a_row, line) in (CONFLICTS_BEFORE_WARNING + 1..).zip(errors) {

@@ -6,7 +6,12 @@ use std::{
     sync::{Arc, mpsc},
 };
 
-use super::{checks::Violation, panics, permits, progress::Progress};
+use super::{
+    app_logs,
+    checks::Violation,
+    panics, permits,
+    progress::{AppLogs, Progress, YIELDS},
+};
 
 /// Runs a future under simulated time on a new thread, so that thread-local values start fresh.
 ///
@@ -23,7 +28,8 @@ pub(super) fn on_own_thread<T: Send + 'static>(
     let body = move || {
         // Dropped last: the runtime has ended by then.
         let _alive = alive;
-        let _logs = of_run.enter();
+        of_run.enter();
+        let _logs = (of_run.app_logs() == AppLogs::InTimeline).then(app_logs::record);
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
         let runtime = runtime.map_err(|error| Violation::new("the simulation", format!("no runtime: {error}")))?;
         let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(future)));
@@ -31,6 +37,6 @@ pub(super) fn on_own_thread<T: Send + 'static>(
     };
     let thread = std::thread::Builder::new().name("kctl-sim".into()).spawn(body);
     let thread = thread.map_err(|error| Violation::new("the simulation", format!("no thread: {error}")))?;
-    progress.wait_for_end(&ended, stuck_after)?;
+    progress.wait_for_end(&ended, stuck_after).map_err(|what| Violation::new(YIELDS, what))?;
     thread.join().unwrap_or_else(|panic| Err(Violation::from_panic("the run", &*panic)))
 }

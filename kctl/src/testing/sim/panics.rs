@@ -126,7 +126,7 @@ mod tests {
     fn on_run_thread<T: Send>(code: impl FnOnce() -> T + Send) -> T {
         install_hook();
         let in_run = || {
-            let _logs = Arc::<progress::Progress>::default().enter();
+            Arc::<progress::Progress>::default().enter();
             code()
         };
         std::thread::scope(|scope| scope.spawn(in_run).join().unwrap())

@@ -21,13 +21,8 @@ use std::{
 use kctl_runtime::__private_0_1::{Freezer, PolledReconcile};
 use parking_lot::Mutex;
 use tokio::time::sleep;
-use tracing::subscriber::DefaultGuard;
 
-use super::{
-    app_logs,
-    checks::Violation,
-    trace::{Line, Trace},
-};
+use super::trace::{Line, Trace};
 
 /// Name of the checker.
 pub(super) const YIELDS: &str = "the app yields";
@@ -124,12 +119,15 @@ impl Progress {
         Self { app_logs, ..Self::default() }
     }
 
-    /// Makes this the progress of the current thread, until the end of the thread. What the app logs there is treated as
-    /// chosen while the guard lives.
-    pub(super) fn enter(self: &Arc<Self>) -> Option<DefaultGuard> {
+    /// Makes this the progress of the current thread, until the end of the thread.
+    pub(super) fn enter(self: &Arc<Self>) {
         CURRENT.set(Some(self.clone()));
         self.polled.watch();
-        (self.app_logs == AppLogs::InTimeline).then(app_logs::record)
+    }
+
+    /// Returns the treatment of what the app logs.
+    pub(super) fn app_logs(&self) -> AppLogs {
+        self.app_logs
     }
 
     /// Returns the timeline so far.
@@ -142,8 +140,8 @@ impl Progress {
     /// Waits until the thread of the run drops its end of the channel.
     ///
     /// # Errors
-    /// The run made no progress for `stuck_after` seconds of real time.
-    pub(super) fn wait_for_end(&self, ended: &Receiver<Infallible>, stuck_after: u32) -> Result<(), Violation> {
+    /// The message of the checker [`YIELDS`], if the run made no progress for `stuck_after` seconds of real time.
+    pub(super) fn wait_for_end(&self, ended: &Receiver<Infallible>, stuck_after: u32) -> Result<(), String> {
         let (mut n_ticks, mut n_polls, mut n_idle) = (0, 0, 0);
         loop {
             match ended.recv_timeout(LOOK) {
@@ -165,14 +163,13 @@ impl Progress {
 
     /// Returns the finding of a run that makes no progress. `n_polls` is the number of polls of reconciles when it made the
     /// last one.
-    fn describe_stuck(&self, seconds: u32, n_polls: u64) -> Violation {
+    fn describe_stuck(&self, seconds: u32, n_polls: u64) -> String {
         let busy = self.polled.busy_since(n_polls);
         let busy = busy.unwrap_or_else(|| "code outside of a reconcile (a task of the app, a step or a rule)".into());
-        let what = format!(
+        format!(
             "{busy} has run for {seconds} s of real time without a request or a finished wait; a loop needs an end, blocking \
              calls do not work here"
-        );
-        Violation::new(YIELDS, what)
+        )
     }
 }
 
@@ -188,7 +185,7 @@ mod tests {
         let (alive, ended) = mpsc::channel();
         let found = progress.wait_for_end(&ended, 1).unwrap_err();
         let what = "code outside of a reconcile (a task of the app, a step or a rule) has run for 1 s of real time";
-        assert!(found.checker == YIELDS && found.message.starts_with(what), "{found:?}");
+        assert!(found.starts_with(what), "{found}");
         drop(alive);
         assert_eq!(progress.wait_for_end(&ended, 1), Ok(()));
     }
@@ -199,7 +196,7 @@ mod tests {
         let of_run = progress.clone();
         let run = std::thread::spawn(move || {
             let _alive: mpsc::Sender<Infallible> = alive;
-            let _logs = of_run.enter();
+            of_run.enter();
             let (_sender, never) = mpsc::channel::<()>();
             for _ in 0..25 {
                 tick();
