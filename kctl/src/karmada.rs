@@ -114,9 +114,10 @@ pub mod division {
     };
 }
 
-/// Functions as a layer. [`Functions`](function::Functions) takes those of [`#[interpreter]`](macro@interpreter) by their names.
+/// Functions as a layer. [`Functions`](function::Functions) takes functions with
+/// [`#[interpreter]`](macro@interpreter) by their names.
 ///
-/// Compile errors name the other traits: those of objects, of statuses, and of what a function may return.
+/// Compile errors name the other traits: the traits of objects, of statuses, and of the types that a function may return.
 pub mod function {
     #[doc(inline)]
     pub use kctl_interpreter::function::{
@@ -126,7 +127,7 @@ pub mod function {
     };
 }
 
-/// Group, version and kind, by which layers look up their rules.
+/// Group, version and kind: the key of rules in layers.
 pub mod kind {
     #[doc(inline)]
     pub use kctl_interpreter::kind::Gvk;

@@ -458,7 +458,7 @@ pub use kctl_macros::controller;
 ///
 /// The API server calls it when a client reads or writes a version that is not the stored one. The
 /// signature names both versions, `fn(v1alpha1::Web) -> Web` or the same with a `Result`; the
-/// attribute has no options. The function may be `async`.
+/// only option is `crate = path`. The function may be `async`.
 ///
 /// [`App::conversion`] registers functions. Each version needs a path to each other version,
 /// directly or through others. With the stored version as a hub, n versions need 2(n − 1)
@@ -587,7 +587,7 @@ pub use kctl_macros::resource;
 ///
 /// It adds the same derives as [`macro@resource`], and allows `#[kctl(…)]` on the type and its
 /// fields. Fields, including fields of variants, are camelCase in JSON unless `#[serde(…)]` names them otherwise;
-/// variants keep their names. The attribute has no options.
+/// variants keep their names. The only option is `crate = path`.
 ///
 /// ```
 /// use kctl::prelude::*;

@@ -31,8 +31,8 @@ pub mod reconcile {
     }
 }
 
-/// CRDs and roles as values: for tests of what the `generate-…` commands print. The other manifests, such as those of
-/// monitoring, are in `kctl_runtime::manifest`.
+/// CRDs and roles as values: for tests of what the `generate-…` commands print. The other manifests, such as
+/// Deployments and alerts, are in `kctl_runtime::manifest`.
 pub mod manifest {
     #[doc(inline)]
     pub use kctl_runtime::manifest::{

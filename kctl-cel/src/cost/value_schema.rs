@@ -52,7 +52,7 @@ impl Size {
 pub(super) enum ValueSchema<'a> {
     /// A schema of the CRD.
     Schema(&'a Value, SchemaOf),
-    /// `metadata`, rules see only its `name` and `generateName`.
+    /// `metadata`: rules see only its `name` and `generateName`.
     Metadata,
     /// A string without a bound, such as `metadata.name`.
     Text,

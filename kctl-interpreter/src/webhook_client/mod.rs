@@ -86,7 +86,7 @@ impl std::fmt::Debug for Webhooks {
 }
 
 struct ConfiguredWebhook {
-    /// The full name `configuration/webhook`, that errors use.
+    /// The full name `configuration/webhook`, which errors use.
     name: String,
     /// The operations and kinds for which the webhook is called.
     rules: Vec<configuration::RuleSelector>,

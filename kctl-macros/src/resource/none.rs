@@ -44,7 +44,7 @@ impl NonePolicy {
     /// Returns the policy of a field of a type with these attributes.
     ///
     /// Fields that are not an `Option`, fields of tuples, and fields that serde handles in a custom way are left as
-    /// they are. So does a field whose default is not `None`: leaving it out would turn `None` into that default.
+    /// they are. So is a field whose default is not `None`: leaving it out would turn `None` into that default.
     pub(super) fn of(field: &Field, container: &[Attribute]) -> Self {
         let Some(value) = generic_argument(&field.ty, "Option").filter(|_| field.ident.is_some()) else {
             return Self::AsSerde;

@@ -9,9 +9,9 @@ use super::{ControllerSpec, RelationKind, RelationSpec};
 const NAME_LEN_MAX: usize = 128;
 
 /// Returns the first contradiction in a declaration, and what to write instead. Contradictions are a kind with two
-/// relations, a status that is not served, a duration of zero and a backoff that begins above its maximum. So is a list
-/// of namespaces that is empty or has an invalid name. A controller's name must not be empty or too long for an
-/// `Event`. So is a selector that API servers can't parse: the cache would never be complete.
+/// relations, a status that is not served, a duration of zero and a backoff that begins above its maximum. A list of
+/// namespaces that is empty or has an invalid name is one, and so is a controller's name that is empty or too long for
+/// an `Event`. A selector that API servers can't parse is one, because the cache would never be complete.
 ///
 /// `kctl::App` fails at the start with this message; a program that uses [`Manager`](crate::manager::Manager) checks it
 /// itself. `#[controller]` reports the same mistakes in literals.

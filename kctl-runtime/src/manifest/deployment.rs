@@ -72,7 +72,7 @@ pub fn deployment(
 
 /// Returns the Deployment with `--namespace` flags, so that the program works only on objects in these namespaces.
 ///
-/// `deployment` is that of [`deployment`]. Its roles are those of specs with the same namespaces.
+/// `deployment` comes from [`deployment`]. Its roles come from specs with the same namespaces.
 ///
 /// ```
 /// use kctl_runtime::manifest::{ManagerOptions, RbacOptions, Resources, deployment, deployment_in_namespaces};

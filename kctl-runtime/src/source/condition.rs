@@ -20,7 +20,7 @@ use crate::{store::NamespaceScope, transport::ApiError};
 
 /// An unchanged failure is logged once in this time. A different error is logged at once.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Longest `Retry-After` of a first error that is not logged. A longer wait leaves the cache stale for as long.
+/// Longest `Retry-After` of a first error that is not logged. A longer wait leaves the cache stale for up to a minute.
 const QUIET_RETRY_AFTER_MAX: Duration = Duration::from_secs(5);
 /// Maximum number of unknown event types of a source that are logged, one line each. Further ones are ignored silently.
 const UNKNOWN_EVENTS_MAX: usize = 8;

@@ -108,8 +108,8 @@ impl<C: Controller> std::fmt::Debug for SpecBuilder<C> {
 pub type Definition = (Option<fn() -> CustomResourceDefinition>, Option<fn() -> serde_json::Value>);
 
 impl<C: Controller> SpecBuilder<C> {
-    /// Creates a declaration with the defaults: named after the kind in lower case, one worker, and all namespaces. The
-    /// backoff is from 5 ms to 1000 s, without a timeout and without a resync.
+    /// Creates a declaration with the defaults: named after the kind in lower case, one worker, all namespaces, no
+    /// timeout, no resync, and a backoff from 5 ms to 1000 s.
     ///
     /// `item`, `file` and `line` say where the declaration is, for messages.
     pub fn new(item: &str, file: &str, line: u32) -> Self {

@@ -150,8 +150,8 @@ impl<C: Controller, K, B> Relation<C, K, B> {
     /// Sets `map = f`, which returns the primaries that a changed object matters for.
     ///
     /// It is called for the old and the new state of an update, like controller-runtime's
-    /// `EnqueueRequestsFromMapFunc`. It runs in the task of the store and must not block: while it runs, no change of
-    /// the kind reaches this controller. The second argument is the cache of the primaries.
+    /// `EnqueueRequestsFromMapFunc`. It runs in a task next to the store's and must not block: while it runs, no
+    /// change of the kind reaches this controller. The second argument is the cache of the primaries.
     #[must_use]
     pub fn map(mut self, f: impl Fn(&K, &Store<C::Primary>) -> Vec<Key<C::Primary>> + Send + Sync + 'static) -> Self
     where

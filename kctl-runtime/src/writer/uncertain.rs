@@ -4,7 +4,7 @@
 //! waits until the cache has listed the namespace of the write.
 //!
 //! client-go's controllers solve the same problem with *expectations* (`pkg/controller/controller_utils.go` in
-//! Kubernetes): They count the creates and deletes that the watch has not shown, and stop waiting after five minutes.
+//! Kubernetes): they count the creates and deletes that the watch has not shown, and stop waiting after five minutes.
 //! Here there is nothing to count. The list is of the newest state, so it contains the write or proves its absence.
 
 use std::{collections::HashMap, sync::Arc};

@@ -10,8 +10,7 @@ use super::{App, Boxed};
 pub(super) type Connect = Arc<dyn Fn() -> Boxed<'static, Result<Client>> + Send + Sync>;
 
 impl App {
-    /// Adds a second cluster, in addition to the one that the program starts against: relations name it with
-    /// `on = "name"`.
+    /// Adds a cluster to the one that the program starts against: relations name it with `on = "name"`.
     ///
     /// The closure creates its client at each start of `run`; `dev` and tests start an embedded API
     /// server for it.

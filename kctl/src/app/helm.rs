@@ -2,7 +2,7 @@
 //!
 //! The chart has what `generate-manifests` prints, with values in place of options. Most templates are generated from
 //! the same objects ([`template`]), so that roles, webhooks, CRDs and alerts cannot differ. The Deployment and a few
-//! others are files in this folder, because most of their fields are values.
+//! others are files in the folder `helm`, because most of their fields are values.
 //!
 //! Files belong to the generator or to people:
 //!

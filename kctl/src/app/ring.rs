@@ -62,7 +62,7 @@ impl App {
         Ok(manifest::ring_rbac(&specs, names, ring)?)
     }
 
-    /// Returns the permissions that a shard needs in addition to its controllers.
+    /// Returns the permissions that a shard needs in addition to its controllers' permissions.
     pub(super) fn ring_role(&self, ring: &str, namespace: &str) -> ExtraRole {
         let mut permissions: Vec<Permission> = manifest::ring_permissions(&self.specs_in_use(), namespace);
         for permission in &mut permissions {

@@ -8,9 +8,9 @@ impl App {
     /// Makes `run` share the keys among all replicas, by a number of slots from 1 to 256.
     ///
     /// Use it when one process is too small. Use at least four slots per replica: 24, the number of `--shards` without a
-    /// value, are equal shares for two, three, four and six replicas. Each slot is a Lease that is renewed every 2 s, so 24 slots cost
-    /// 12 writes per second. `--shards N` sets another number, and `--shards 0` or `--leader-elect` turns sharding off. All replicas need the same settings. `dev` and [`App::manager`] ignore
-    /// them.
+    /// value, divide into equal shares for two, three, four and six replicas. Each slot is a Lease that is renewed every
+    /// 2 s, so 24 slots cost 12 writes per second. `--shards N` sets another number, and `--shards 0` or `--leader-elect`
+    /// turns sharding off. All replicas need the same settings. `dev` and [`App::manager`] ignore them.
     ///
     /// ```
     /// use kctl::{app::ShardBy, prelude::*};

@@ -137,10 +137,10 @@ impl Election {
 
     /// Sets the processes that may hold the Lease under this identity.
     ///
-    /// Processes that hold it together read it before they renew it. If another process has renewed the record since
-    /// the last read, it was written after that read began. So this process leads from then on, without writing. So one
-    /// of n holders writes, without a conflict. If each holder renewed the Lease, each would conflict with the previous
-    /// one.
+    /// Processes that hold it together read it before they renew it. A record that another process has renewed since
+    /// the last read was written after that read began. So this process leads from the start of that read on, and does
+    /// not write: one of n holders writes, without a conflict. If each holder renewed the Lease, each would conflict
+    /// with the previous one.
     pub(super) fn with_holders(mut self, holders: Holders) -> Self {
         self.holders = holders;
         self

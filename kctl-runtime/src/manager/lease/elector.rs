@@ -290,8 +290,8 @@ impl Elector {
         }
     }
 
-    /// Begins the election with what this process knows of the Lease. It may have seen a record in another part of the
-    /// process, or a holder that may be at work although the Lease is missing.
+    /// Begins the election with what this process knows of the Lease: a record that another part of the process has
+    /// seen, or a holder that may be at work although the Lease is missing.
     fn begin_election(&mut self, watched: Option<&mut ObservedLease>) -> Election {
         let mut election = Election::new(self.config.clone(), Instant::now()).with_holders(self.holders);
         if let Some(watched) = watched

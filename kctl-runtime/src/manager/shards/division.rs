@@ -27,7 +27,7 @@ pub(super) struct Seats {
     pub(super) live: Vec<u32>,
     /// The live seats as their holders see them. A holder that is missing here agrees with this replica.
     pub(super) noted: BTreeMap<u32, Vec<u32>>,
-    /// The number of changes of notes, which detects a change.
+    /// Counts the changes of notes: another number means that a note has changed.
     pub(super) n_notes: u64,
     /// `false` while this replica asks for no slot. It takes only those that no other replica wants.
     pub(super) asks: bool,

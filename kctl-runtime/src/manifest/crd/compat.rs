@@ -374,7 +374,7 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
     }
 }
 
-/// Returns `true` if a bound comes from the integer type in the old format, or of an `IntOrString`.
+/// Returns `true` if a bound comes from the integer type of the old format, or from an `IntOrString`.
 ///
 /// No program with that type could read values beyond it, so the bound breaks nothing.
 #[expect(clippy::cast_precision_loss, reason = "bounds of types of up to 32 bits are exact")]

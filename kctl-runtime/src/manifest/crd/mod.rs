@@ -63,7 +63,7 @@ pub const APPLY_BYTES_MAX: usize = 262_144;
 
 /// A kind, or one version of it, from which a CRD is generated.
 ///
-/// `App::kinds` of the crate `kctl` returns those of a program.
+/// `App::kinds` of the crate `kctl` returns the kinds of a program.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct KindSpec {

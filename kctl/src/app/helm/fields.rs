@@ -17,7 +17,7 @@ pub(super) const NAMESPACE_SELECTOR: &str = "namespaceSelector-KCTL";
 
 /// An annotation that a value turns on.
 pub(super) struct Annotation {
-    /// The key that stands for it.
+    /// The key that is replaced by it.
     pub(super) placeholder: &'static str,
     condition: &'static str,
     line: &'static str,

@@ -1,7 +1,7 @@
 //! The service account, roles and bindings of a chart.
 //!
-//! The value `watchNamespaces` limits the program to namespaces. The template of its roles has both forms: those of the
-//! declarations, and those of `run --namespace`, with a Role in each namespace of the value.
+//! The value `watchNamespaces` limits the program to namespaces. The template of its roles has both forms: the
+//! declared roles, and the roles for `run --namespace`, with a Role in each namespace of the value.
 
 use kctl_runtime::{
     manifest::{self, Manifest, RbacOptions},

@@ -194,7 +194,8 @@ pub(super) fn secret_name(name: &str) -> String {
 }
 
 /// Returns the name of the Secret that cert-manager writes. It differs from [`secret_name`], so that one issuer can
-/// replace the other. The program never renews a certificate of cert-manager.
+/// replace the other: cert-manager leaves its Secret behind, and Helm adopts no Secret that it did not create. The
+/// program never renews a certificate of cert-manager.
 fn secret_of_cert_manager(name: &str) -> String {
     format!("{name}-webhook-cert-manager")
 }

@@ -9,7 +9,7 @@
 //! | bounds, pattern, enum, format | if all have the same one | otherwise the variant's |
 //! | fields of objects, items of lists | merged recursively | their remains |
 //! | required | fields that all variants require | the others |
-//! | description | the first variant's that has one | – |
+//! | description | from the first variant that has one | – |
 //! | default | if all have the same one | dropped, because it is filled in before the variant is known |
 //! | nullable | if all are | dropped: kctl leaves `None` out of what it writes |
 
