@@ -142,11 +142,12 @@ pub(super) struct RingOptions {
 
 impl DeployOptions {
     /// Returns the options of the manager. Without `--shards` the number that the program sets by [`App::sharded`] counts,
-    /// as it does for `run`.
+    /// as it does for `run`: leader election and a controller ring take its place.
     ///
     /// `Some(0)` turns that number off, which the manifests have to say too.
-    pub(super) fn manager(self, app: &App) -> manifest::ManagerOptions {
-        let declared_slots = app.shards.map(|(slots, _by)| slots).filter(|_| !self.leader_elect);
+    pub(super) fn manager(self, app: &App, ring: &RingOptions) -> manifest::ManagerOptions {
+        let is_off = self.leader_elect || ring.controller_ring.is_some();
+        let declared_slots = app.shards.map(|(slots, _by)| slots).filter(|_| !is_off);
         let shards = self.shards.or(declared_slots).filter(|slots| *slots > 0 || declared_slots.is_some());
         let mut manager = manifest::ManagerOptions::default();
         (manager.leader_elect, manager.metrics, manager.shards) = (self.leader_elect, self.metrics, shards);

@@ -154,7 +154,7 @@ fn manager_of(app: &App, options: &str) -> (Value, Vec<String>) {
     let line = format!("app generate-manifests{options}");
     let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
     let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
-    let (names, manager) = (options.names.into_rbac_options(app), options.deploy.manager(app));
+    let (names, manager) = (options.names.into_rbac_options(app), options.deploy.manager(app, &options.ring));
     let deployment = manifest::deployment(&names, manager, &Resources::default(), "web:1").unwrap().object;
     let roles = manifest::manager_rbac(&names, manager).unwrap().into_iter().map(|manifest| manifest.file);
     (deployment["spec"].clone(), roles.filter(|file| file.starts_with("rbac/role-")).collect())
@@ -174,6 +174,8 @@ fn manifests_use_app_shards_unless_options_override() {
         (&sharded, " --shards 4", 2, Some("--shards=4"), Some(shards)),
         (&sharded, " --shards 0", 1, Some("--shards=0"), None),
         (&sharded, " --leader-elect", 2, Some("--leader-elect"), Some(elects)),
+        // `run` rejects `--controller-ring` beside `--shards`.
+        (&sharded, " --controller-ring web", 1, None, None),
     ] {
         let (deployment, roles) = manager_of(app, options);
         assert_eq!(deployment["replicas"], replicas, "{options:?}");
