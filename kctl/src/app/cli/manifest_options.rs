@@ -84,8 +84,13 @@ pub(super) struct RoleOptions {
     /// Add a label to the roles, for example for aggregation; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = names::label)]
     pub(super) label: Vec<(String, String)>,
-    /// Print the roles for another cluster, the one declared with `on = …`
-    #[arg(long, value_name = "NAME")]
+    /// Print the roles for another cluster, the one declared with `on = …`. The program's own roles are on the cluster that it is
+    /// started against
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["leader_elect", "shards", "metrics", "controller_ring", "with"]
+    )]
     pub(super) cluster: Option<String>,
     /// Add rules for an optional cluster component, as in `generate-manifests`; can be repeated
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -99,7 +104,7 @@ pub(super) struct RoleOptions {
 #[derive(clap::Args)]
 pub(super) struct DiffOptions {
     /// Print only the missing and the excess permissions of the roles in the cluster; fail if there are any
-    #[arg(long, conflicts_with = "out")]
+    #[arg(long, conflicts_with_all = ["out", "check", "user_roles"])]
     pub(super) diff_cluster: bool,
     /// The kubeconfig file of the cluster; by default the one that kubectl uses
     #[arg(long, value_name = "FILE", requires = "diff_cluster")]

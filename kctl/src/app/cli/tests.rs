@@ -233,6 +233,30 @@ fn check_needs_a_folder() {
 }
 
 #[test]
+fn options_without_effect_on_roles_are_rejected() {
+    let parsed = |options: &str| {
+        let line = format!("app generate-rbac {options}");
+        parse(Cli::command(), line.split(' ').map(OsString::from).collect())
+    };
+    for options in [
+        "--diff-cluster --check deploy",
+        "--diff-cluster --user-roles",
+        "--cluster edge --leader-elect",
+        "--cluster edge --shards 4",
+        "--cluster edge --metrics",
+        "--cluster edge --controller-ring web",
+        "--cluster edge --with monitoring",
+    ] {
+        let error = parsed(options).err().unwrap();
+        assert_eq!(error.exit_code(), 2, "{options}");
+        assert!(error.to_string().contains("cannot be used with"), "{options}: {error}");
+    }
+    for options in ["--diff-cluster --cluster edge", "--cluster edge --user-roles", "--diff-cluster --leader-elect"] {
+        assert!(parsed(options).is_ok(), "{options}");
+    }
+}
+
+#[test]
 fn breaking_options_need_a_folder() {
     let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
     for command in ["generate-crds", "generate-manifests"] {
