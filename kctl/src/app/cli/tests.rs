@@ -95,6 +95,16 @@ fn namespaces_are_given_as_to_kubectl() {
 }
 
 #[test]
+fn groups_with_commas_stay_whole() {
+    let line = "app run --namespace shop,bar --as jane --as-group CN=ops,OU=staff --as-group dev";
+    let command = settings::with_environment(Cli::command());
+    let cli = parse(command, line.split(' ').map(OsString::from).collect()).unwrap();
+    let Command::Run(options) = cli.command else { panic!("another command") };
+    assert_eq!(options.namespace, ["shop", "bar"]);
+    assert_eq!(options.as_group, ["CN=ops,OU=staff", "dev"]);
+}
+
+#[test]
 fn shards_without_number_are_equal_in_every_command() {
     let parsed = |line: &str| parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap().command;
     for (line, slots) in [("run --shards --namespace shop", 24), ("run --shards 4 --namespace shop", 4)] {
