@@ -17,7 +17,7 @@ use self::{
     dependency::dependency,
     error::NewFailure,
     names::BUILT,
-    repository::{REPOSITORIES, has_repository, init_git, is_in_repository},
+    repository::{REPOSITORIES, has_repository, init_git, is_in_repository, real_path},
     workspace::set_workspace,
 };
 pub(crate) use self::{
@@ -145,7 +145,7 @@ fn check_free(path: &Path) -> Result<(), NewFailure> {
 /// Returns `true` if a folder above, in the same repository, pins the version of Rust. A file in the project would override
 /// it. Files outside of the repository are not there in CI.
 fn has_toolchain_above(folder: &Path) -> bool {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_error| folder.into());
+    let folder = real_path(folder);
     let above: Vec<&Path> = folder.ancestors().skip(1).collect();
     let root = above.iter().position(|folder| has_repository(folder));
     let in_repository = above.iter().take(root.map_or(0, |root| root + 1));
