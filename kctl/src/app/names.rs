@@ -39,6 +39,19 @@ pub(super) fn secret(text: &str) -> Result<String, String> {
     ))
 }
 
+/// Parses the name of a Service. A host name such as `web.system.svc` would be taken for the name of the webhook
+/// configurations as well, which then don't exist.
+#[cfg(feature = "webhook")]
+pub(super) fn service(text: &str) -> Result<String, String> {
+    if is_dns1035_label(text) {
+        return Ok(text.into());
+    }
+    Err(format!(
+        "`{text}` is not a valid name of a Service: write at most {LABEL_LEN_MAX} of `a-z`, `0-9` and `-`, a letter first, without \
+         its namespace, for example `web`"
+    ))
+}
+
 /// Parses the URL of webhooks, to which their paths are appended. It has to be one that API servers accept.
 #[cfg(feature = "webhook")]
 pub(super) fn webhook_url(text: &str) -> Result<String, String> {

@@ -58,7 +58,7 @@ pub(super) struct ServeOptions {
     #[arg(long, value_name = "NAME", value_parser = names::secret, conflicts_with = "webhook_cert_dir")]
     webhook_secret: Option<String>,
     /// The name of the Service, and of the webhook configurations; by default the name of the app
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = names::service)]
     webhook_service: Option<String>,
     /// The URL at which the API server reaches the webhooks, such as `https://192.0.2.1:9443`; by default the address
     #[arg(long, value_name = "URL", value_parser = names::webhook_url)]

@@ -297,6 +297,7 @@ fn wrong_webhook_options_are_wrong_usage() {
         ("generate-manifests --webhook-url=https://a?b", "query parameters are not permitted in the URL"),
         ("run --webhook-secret=", "`` is not a valid name of a Secret"),
         ("run --webhook-secret=Bad_Name!", "`Bad_Name!` is not a valid name of a Secret"),
+        ("run --webhook-service=web.system.svc", "`web.system.svc` is not a valid name of a Service"),
         ("generate-manifests --with cert-manager --webhook-ca-file ca.crt", "--webhook-ca-file does not go with"),
         #[cfg(feature = "dev")]
         ("dev --webhook-secret=web", "--webhook-secret is for `run`"),
