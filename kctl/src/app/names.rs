@@ -92,7 +92,9 @@ pub(super) fn image(text: &str) -> Result<String, String> {
     let (named, _digest) = text.split_once('@').unwrap_or((text, ""));
     // A port is before the last slash, and a tag has no colon.
     let last = named.rsplit('/').next().unwrap_or_default();
-    if text.is_empty() || text.contains(char::is_whitespace) || last.matches(':').count() > 1 {
+    let is_incomplete = |part: &str| part.is_empty() || part.starts_with(':') || part.ends_with(':');
+    if text.split(['/', '@']).any(is_incomplete) || text.contains(char::is_whitespace) || last.matches(':').count() > 1
+    {
         return Err(format!("`{text}` is not an image reference: write for example `example.com/web:1`"));
     }
     Ok(text.into())
@@ -132,7 +134,7 @@ mod tests {
         ] {
             assert_eq!((namespace(text).is_ok(), name(text).is_ok()), (is_namespace, is_name), "{text:?}");
         }
-        for text in ["", "a b", "a:b:c", "example.com/a:b:c@sha256:0"] {
+        for text in ["", "a b", "a:b:c", "example.com/a:b:c@sha256:0", "a:", ":1", "a@", "@sha256:0", "a//b", "a/"] {
             assert!(image(text).is_err(), "{text:?}");
         }
         for text in ["a/b:1@sha256:0", "localhost:5000/a:1", "a@sha256:0"] {
