@@ -41,7 +41,7 @@ const FILES: [(&str, &str); 12] = [
     (".dockerignore", include_str!("../templates/dockerignore.tpl")),
     (WORKFLOW, include_str!("../templates/ci.yml.tpl")),
     (DEPENDABOT, include_str!("../templates/dependabot.yml.tpl")),
-    // `--check` compares bytes, which Git on Windows would change otherwise.
+    // The commands that write files write LF, which Git on Windows would change otherwise.
     (".gitattributes", "* text=auto eol=lf\n"),
     (".gitignore", include_str!("../templates/gitignore.tpl")),
 ];
