@@ -51,14 +51,16 @@ pub(super) fn write_new(path: &Path, text: &str) -> Result<(), AddFailure> {
     })
 }
 
-/// Returns the Rust files of a folder by name.
+/// Returns the Rust files of a folder by name. Hidden ones are no modules: Emacs links `.#main.rs` to nothing while
+/// `main.rs` has unsaved changes.
 pub(super) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, AddFailure> {
     let failed = |source| AddFailure::File { path: folder.into(), source };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         files.push(entry.map_err(failed)?.path());
     }
-    files.retain(|file| file.extension().is_some_and(|extension| extension == "rs"));
+    let is_hidden = |file: &Path| file.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    files.retain(|file| file.extension().is_some_and(|extension| extension == "rs") && !is_hidden(file));
     files.sort();
     Ok(files)
 }

@@ -141,6 +141,13 @@ fn changed_file_keeps_its_link_and_permissions() {
 }
 
 #[test]
+fn lock_files_of_editors_are_no_modules() {
+    let folder = Folder::new("lock", MAIN);
+    write(&folder.0.join("src/.#main.rs"), "not Rust").unwrap();
+    folder.add(controller("tea-room")).unwrap();
+}
+
+#[test]
 fn project_is_unchanged_if_it_cannot_be_read() {
     let folder = Folder::new("no-manifest", MAIN);
     std::fs::remove_file(folder.0.join("Cargo.toml")).unwrap();
