@@ -65,8 +65,8 @@ enum Addition {
 /// Runs `kctl add`: reads the project, generates the code in memory, then writes it.
 ///
 /// # Errors
-/// The folder is not a kctl project, an argument is invalid, a file exists already, or lines must be added by hand.
-/// Files were changed only in the last case, or when a write failed.
+/// The folder is not a kctl project, an argument is invalid, a file exists already or can't be written, or lines must be
+/// added by hand. New files are kept only in the last case.
 pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     let project = Project::open(&options.project)?;
     let added = match &options.addition {

@@ -5,7 +5,7 @@
 //! kctl man /usr/local/share/man/man1
 //! ```
 
-use std::{io::Write, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Command;
 
@@ -28,12 +28,12 @@ pub(crate) struct ManOptions {
 /// Prints the completion script of a shell to standard output.
 ///
 /// # Errors
-/// Standard output is closed.
+/// Standard output can't be written, for example to a full disk.
 pub(crate) fn run(options: &CompletionsOptions, mut command: Command) -> Result<(), Failure> {
     // Into memory first: the generator panics if its writer fails, and a closed pipe is not a bug.
     let mut script = Vec::new();
     clap_complete::generate(options.shell, &mut command, "kctl", &mut script);
-    std::io::stdout().write_all(&script)?;
+    crate::print(&String::from_utf8(script)?)?;
     Ok(())
 }
 

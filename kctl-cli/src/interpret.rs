@@ -8,7 +8,7 @@
 mod numbers;
 
 use std::{
-    io::{Read, Write},
+    io::Read,
     path::{Path, PathBuf},
 };
 
@@ -160,12 +160,12 @@ pub(crate) async fn run(options: InterpretOptions) -> Result<(), Failure> {
     let Some(operation) = options.operation else { return Ok(()) };
     let answer = chain.interpret_dynamic(operation, &inputs(&options)?).await.map_err(InterpretError::from)?;
     let json = numbers::format_json(&answer);
-    let mut stdout = std::io::stdout().lock();
-    match options.output {
-        Format::Json => writeln!(stdout, "{json}")?,
+    let text = match options.output {
+        Format::Json => format!("{json}\n"),
         // The YAML comes from the JSON, so that numbers have Go's form here as well.
-        Format::Yaml => write!(stdout, "{}", serde_saphyr::to_string(&serde_json::from_str::<Value>(&json)?)?)?,
-    }
+        Format::Yaml => serde_saphyr::to_string(&serde_json::from_str::<Value>(&json)?)?,
+    };
+    crate::print(&text)?;
     Ok(())
 }
 

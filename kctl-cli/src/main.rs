@@ -19,7 +19,10 @@ mod interpret;
 mod kubelet;
 mod new;
 
-use std::{io::IsTerminal, process::ExitCode};
+use std::{
+    io::{ErrorKind, IsTerminal, Write},
+    process::ExitCode,
+};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -101,6 +104,15 @@ async fn main() -> ExitCode {
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source()).map(ToString::to_string);
     causes.fold(error.to_string(), |text, cause| if text.ends_with(&cause) { text } else { format!("{text}: {cause}") })
+}
+
+/// Writes the result of a command to standard output. A reader that has read enough, such as `head`, is not a failure.
+fn print(text: &str) -> std::io::Result<()> {
+    let mut out = std::io::stdout();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written,
+    }
 }
 
 /// Waits for Ctrl-C or SIGTERM.

@@ -17,7 +17,7 @@ use self::{
     dependency::dependency,
     error::NewFailure,
     names::BUILT,
-    repository::{REPOSITORIES, has_repository, init_git, is_in_repository},
+    repository::{REPOSITORIES, has_repository, init_git, is_in_repository, real_path},
     workspace::set_workspace,
 };
 pub(crate) use self::{
@@ -41,7 +41,7 @@ const FILES: [(&str, &str); 12] = [
     (".dockerignore", include_str!("../templates/dockerignore.tpl")),
     (WORKFLOW, include_str!("../templates/ci.yml.tpl")),
     (DEPENDABOT, include_str!("../templates/dependabot.yml.tpl")),
-    // `--check` compares bytes, which Git on Windows would change otherwise.
+    // The commands that write files write LF, which Git on Windows would change otherwise.
     (".gitattributes", "* text=auto eol=lf\n"),
     (".gitignore", include_str!("../templates/gitignore.tpl")),
 ];
@@ -145,7 +145,7 @@ fn check_free(path: &Path) -> Result<(), NewFailure> {
 /// Returns `true` if a folder above, in the same repository, pins the version of Rust. A file in the project would override
 /// it. Files outside of the repository are not there in CI.
 fn has_toolchain_above(folder: &Path) -> bool {
-    let folder = std::path::absolute(folder).unwrap_or_else(|_error| folder.into());
+    let folder = real_path(folder);
     let above: Vec<&Path> = folder.ancestors().skip(1).collect();
     let root = above.iter().position(|folder| has_repository(folder));
     let in_repository = above.iter().take(root.map_or(0, |root| root + 1));

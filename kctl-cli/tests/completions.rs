@@ -41,6 +41,15 @@ fn every_shell_gets_completions_of_every_command() {
 }
 
 #[test]
+fn closed_reader_is_not_a_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = Command::new(env!("CARGO_BIN_EXE_kctl")).args(["completions", "bash"]).stdout(writer).output();
+    let output = output.unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+#[test]
 fn man_pages_are_written_for_every_command() {
     let dir = std::env::temp_dir().join(format!("kctl-man-{}", std::process::id()));
     run_kctl(&["man", dir.to_str().unwrap()]);

@@ -121,7 +121,7 @@ fn workflow_is_written_only_where_github_reads_it() {
     let head = fs::read_to_string(folder.0.join("alone/.git/HEAD")).unwrap();
     assert_eq!(head, "ref: refs/heads/main\n", "the workflow runs for this branch");
     let attributes = fs::read_to_string(folder.0.join("alone/.gitattributes")).unwrap();
-    assert_eq!(attributes, "* text=auto eol=lf\n", "`--check` compares bytes");
+    assert_eq!(attributes, "* text=auto eol=lf\n", "generated files have LF");
 }
 
 #[test]

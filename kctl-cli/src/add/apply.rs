@@ -1,9 +1,11 @@
 //! Writes the new files, and inserts lines into the user's files.
 
+use std::path::PathBuf;
+
 use super::{
     Added,
     error::AddFailure,
-    files::{read, write, write_new},
+    files::{read, replace, write_new},
     project::{BYTE_ORDER_MARK, Project},
     source::{self, Insertion},
 };
@@ -12,39 +14,37 @@ use crate::new::{format_file, format_source};
 impl Project {
     /// Writes the new files, and inserts the lines into the user's files.
     ///
-    /// Nothing is written if one of the new files exists. The changed source must parse, else its lines are left to the
-    /// user. A wrong guess in someone's file costs more than two lines to copy. New files come first, because a
-    /// declaration of a missing module breaks the project, and a file that nothing declares does not.
+    /// Nothing is written if one of the new files exists, and the new files are removed if a write fails: a second run would
+    /// reject them. The changed source must parse, else its lines are left to the user. A wrong guess in someone's file costs
+    /// more than two lines to copy.
     pub(super) fn apply(&self, added: &Added) -> Result<(), AddFailure> {
         let mut by_hand = Vec::new();
         let whole = read(&self.root)?;
         let root = whole.trim_start_matches(BYTE_ORDER_MARK);
         let mark = &whole[..whole.len() - root.len()];
         self.check_names(added, root)?;
-        let (changed_root, changed_manifest) =
-            (Self::changed_root(root, added), self.changed_manifest(added, &mut by_hand)?);
-        for (file, text) in &added.files {
-            let path = self.folder.join(file);
-            write_new(&path, text)?;
-            if path.extension().is_some_and(|extension| extension == "rs") {
-                format_file(&path);
+        let changed_root = Self::changed_root(root, added).map(|text| format!("{mark}{text}"));
+        let changed_manifest = self.changed_manifest(added, &mut by_hand)?;
+        let changed = [(self.folder.join("Cargo.toml"), changed_manifest), (self.root.clone(), changed_root)];
+        let changed: Vec<(PathBuf, String)> =
+            changed.into_iter().filter_map(|(path, text)| Some((path, text?))).collect();
+        let mut created = Vec::new();
+        self.write_all(added, &changed, &mut created).inspect_err(|_error| {
+            for path in &created {
+                let _absent = std::fs::remove_file(path);
             }
+        })?;
+        for path in &created {
             say!("created {}", path.display());
         }
-        if let Some(text) = changed_manifest {
-            let path = self.folder.join("Cargo.toml");
-            write(&path, &text)?;
+        for (path, _text) in &changed {
             say!("changed {}", path.display());
         }
-        match changed_root {
-            Some(text) => {
-                write(&self.root, &format!("{mark}{text}"))?;
-                say!("changed {}", self.root.display());
-            }
-            None => by_hand.insert(0, {
+        if !changed.iter().any(|(path, _text)| *path == self.root) {
+            by_hand.insert(0, {
                 let Added { module, call, .. } = added;
                 format!("{}:\nmod {module};  // beside `App::new(…)`\n{call}  // on the app", self.root.display())
-            }),
+            });
         }
         if let Some(command) = self.generate_command() {
             say!("deploy/ does not have the addition yet. Generate it again: {command}");
@@ -54,6 +54,27 @@ impl Project {
         }
         say!("Try it: {}", added.next);
         Ok(())
+    }
+
+    /// Writes the new files, whose paths are added to `created`, and then the changed ones.
+    ///
+    /// New files come first, because a declaration of a missing module breaks the project, and a file that nothing declares
+    /// does not. The file with that declaration is the last one.
+    fn write_all(
+        &self,
+        added: &Added,
+        changed: &[(PathBuf, String)],
+        created: &mut Vec<PathBuf>,
+    ) -> Result<(), AddFailure> {
+        for (file, text) in &added.files {
+            let path = self.folder.join(file);
+            write_new(&path, text)?;
+            if path.extension().is_some_and(|extension| extension == "rs") {
+                format_file(&path);
+            }
+            created.push(path);
+        }
+        changed.iter().try_for_each(|(path, text)| replace(path, text))
     }
 
     /// Returns the command that generates `deploy/` again, as the README of the project has it; `None` without the folder.

@@ -1,9 +1,14 @@
 //! `kctl add` on projects in temporary folders.
 
-use super::{
-    files::{read, write},
-    *,
-};
+use std::{io, path::Path};
+
+use super::{files::read, *};
+
+/// Writes a file, and creates its folders.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::write(path, text)
+}
 
 struct Folder(PathBuf);
 
@@ -107,6 +112,39 @@ fn existing_module_of_the_name_is_rejected() {
     write(&folder.0.join("src/web/mod.rs"), "").unwrap();
     let error = fails_without_a_change(&folder, "web");
     assert!(error.starts_with("src/web has the name `web` already"), "{error}");
+}
+
+#[test]
+fn new_files_are_removed_if_a_write_fails() {
+    let folder = Folder::new("undo", MAIN);
+    // The changed source is written here first.
+    std::fs::create_dir(folder.0.join("src/.main.rs.kctl")).unwrap();
+    let error = fails_without_a_change(&folder, "tea-room");
+    assert!(error.contains("src/main.rs: "), "{error}");
+    assert!(!folder.0.join("samples/tea-room.yaml").exists());
+    std::fs::remove_dir(folder.0.join("src/.main.rs.kctl")).unwrap();
+    folder.add(controller("tea-room")).unwrap();
+}
+
+#[cfg(unix)]
+#[test]
+fn changed_file_keeps_its_link_and_permissions() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("link", MAIN);
+    let (main, linked) = (folder.0.join("src/main.rs"), folder.0.join("linked.rs"));
+    std::fs::rename(&main, &linked).unwrap();
+    std::fs::set_permissions(&linked, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink(&linked, &main).unwrap();
+    folder.add(controller("tea-room")).unwrap();
+    assert!(main.is_symlink() && folder.text("linked.rs").contains("mod tea_room;"));
+    assert_eq!(linked.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+}
+
+#[test]
+fn lock_files_of_editors_are_no_modules() {
+    let folder = Folder::new("lock", MAIN);
+    write(&folder.0.join("src/.#main.rs"), "not Rust").unwrap();
+    folder.add(controller("tea-room")).unwrap();
 }
 
 #[test]

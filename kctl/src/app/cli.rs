@@ -184,7 +184,7 @@ pub(super) async fn main(app: App) -> Result<()> {
             super::environment::deny_clusters()?;
             let ran = super::dev::dev(app, options).await;
             if let Err(error) = &ran {
-                force_exit(format!("Error: {error:?}"));
+                force_exit(format!("{error:?}"));
             }
             ran
         }

@@ -48,7 +48,7 @@ impl Connection {
         let (context, mut config, of_kubeconfig) = match read(file.as_deref())? {
             Some(kubeconfig) => load_context(kubeconfig, context).await?,
             None => match Config::incluster() {
-                Ok(config) if context.is_none() => ("(in the cluster)".into(), config, None),
+                Ok(config) if context.as_deref().is_none_or(str::is_empty) => ("(in the cluster)".into(), config, None),
                 Ok(_) => return Err(no_cluster("there is no kubeconfig file with contexts")),
                 Err(error) => return Err(no_cluster(not_found(&error))),
             },
@@ -132,7 +132,9 @@ fn read(file: Option<&Path>) -> Result<Option<Kubeconfig>> {
 /// its cluster.
 async fn load_context(mut kubeconfig: Kubeconfig, context: Option<String>) -> Result<(String, Config, Option<Proxy>)> {
     kubeconfig::unset_empty(&mut kubeconfig);
-    let context = context.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
+    // As for kubectl, an empty name is none: a variable that a template leaves empty.
+    let given = context.filter(|name| !name.is_empty());
+    let context = given.or_else(|| kubeconfig.current_context.clone()).unwrap_or_default();
     let selected = KubeConfigOptions { context: Some(context.clone()), ..KubeConfigOptions::default() };
     // As for kubectl, the `proxy-url` of a kubeconfig applies even if `NO_PROXY` matches.
     let mut direct = kubeconfig.clone();
@@ -247,6 +249,20 @@ mod tests {
         assert!(error.starts_with("no response from https://192.0.2.1:6443/ within 60s\nhelp: "), "{error}");
         let failed = cluster.read(async { Err::<(), _>(Error::from("it broke")) }).await;
         assert_eq!(failed.unwrap_err().to_string(), "it broke");
+    }
+
+    #[tokio::test]
+    async fn empty_context_is_the_current_one() {
+        let text = "current-context: here\n\
+                    contexts: [{ name: here, context: { cluster: main, user: me } }]\n\
+                    clusters: [{ name: main, cluster: { server: 'https://192.0.2.1:6443' } }]\n\
+                    users: [{ name: me, user: {} }]\n";
+        for context in [None, Some(String::new()), Some("here".to_owned())] {
+            let found = load_context(Kubeconfig::from_yaml(text).unwrap(), context).await.unwrap();
+            assert_eq!((found.0.as_str(), found.1.cluster_url.host()), ("here", Some("192.0.2.1")));
+        }
+        let other = load_context(Kubeconfig::from_yaml(text).unwrap(), Some("there".to_owned())).await;
+        assert!(other.err().unwrap().to_string().starts_with("the kubeconfig has no context `there`"));
     }
 
     #[test]

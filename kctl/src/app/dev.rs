@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use http::Request;
 use k8s_openapi::jiff::Timestamp;
+use kctl_apimachinery::url::escape;
 use kctl_apiserver::{ApiServer, RequestRecord, ServeOptions};
 use kctl_runtime::{
     manifest::{self, Permission, PermissionTarget},
@@ -357,7 +358,7 @@ fn sort_key(object: &Value) -> [String; 5] {
 async fn get(client: &Client, object: &Value) -> Result<Option<Value>> {
     let name = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     let path = files::path(client, object).await?;
-    match client.request(Request::get(format!("{path}/{name}")).body(Vec::new())?).await {
+    match client.request(Request::get(format!("{path}/{}", escape(name))).body(Vec::new())?).await {
         Ok(object) => Ok(Some(object)),
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         Err(error) => Err(error.into()),

@@ -7,6 +7,7 @@ use k8s_openapi::{
     api::core::v1::Namespace, apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
     apimachinery::pkg::apis::meta::v1::APIResourceList,
 };
+use kctl_apimachinery::url::escape;
 use kctl_runtime::{
     manifest::{self, Permission, PermissionScope, RbacOptions},
     object::Kind,
@@ -92,7 +93,7 @@ pub(crate) async fn apply(client: &Client, objects: &[FromFile]) -> Result<()> {
         let path = path(client, object).await.context(format!("{origin}: {kind} {name}"))?;
         let request = Request::builder()
             .method(Method::PATCH)
-            .uri(format!("{path}/{name}?fieldManager=kctl-dev&force=true"))
+            .uri(format!("{path}/{}?fieldManager=kctl-dev&force=true", escape(name)))
             .header("content-type", "application/apply-patch+yaml")
             .body(serde_json::to_vec(object)?)?;
         let _applied: Value = client.request(request).await.context(format!("{origin}: {kind} {name}"))?;
@@ -135,7 +136,7 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
         return Ok(format!("{root}/{}", resource.name));
     }
     let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or("default");
-    Ok(format!("{root}/namespaces/{namespace}/{}", resource.name))
+    Ok(format!("{root}/namespaces/{}/{}", escape(namespace), resource.name))
 }
 
 #[cfg(test)]
@@ -161,6 +162,19 @@ mod tests {
         }
         let namespaces = Api::<Namespace>::all(client);
         assert!(namespaces.get_opt("team-a").await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn invalid_name_is_rejected_with_its_file() {
+        let client = Client::new(ApiServer::new().service(), "default");
+        for (name, namespace) in [("My web", "default"), ("web", "My shop"), ("w\u{fc}b?", "default")] {
+            let metadata = json!({ "name": name, "namespace": namespace });
+            let object = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata });
+            let error =
+                apply(&client, &[FromFile { object, origin: "web.yaml".into() }]).await.unwrap_err().to_string();
+            assert!(error.starts_with(&format!("web.yaml: ConfigMap {name}: ")), "{error}");
+            assert!(!error.contains("invalid uri"), "{error}");
+        }
     }
 
     #[test]

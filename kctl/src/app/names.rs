@@ -39,6 +39,19 @@ pub(super) fn secret(text: &str) -> Result<String, String> {
     ))
 }
 
+/// Parses the name of a Service. A host name such as `web.system.svc` would be taken for the name of the webhook
+/// configurations as well, which then don't exist.
+#[cfg(feature = "webhook")]
+pub(super) fn service(text: &str) -> Result<String, String> {
+    if is_dns1035_label(text) {
+        return Ok(text.into());
+    }
+    Err(format!(
+        "`{text}` is not a valid name of a Service: write at most {LABEL_LEN_MAX} of `a-z`, `0-9` and `-`, a letter first, without \
+         its namespace, for example `web`"
+    ))
+}
+
 /// Parses the URL of webhooks, to which their paths are appended. It has to be one that API servers accept.
 #[cfg(feature = "webhook")]
 pub(super) fn webhook_url(text: &str) -> Result<String, String> {
@@ -79,7 +92,9 @@ pub(super) fn image(text: &str) -> Result<String, String> {
     let (named, _digest) = text.split_once('@').unwrap_or((text, ""));
     // A port is before the last slash, and a tag has no colon.
     let last = named.rsplit('/').next().unwrap_or_default();
-    if text.is_empty() || text.contains(char::is_whitespace) || last.matches(':').count() > 1 {
+    let is_incomplete = |part: &str| part.is_empty() || part.starts_with(':') || part.ends_with(':');
+    if text.split(['/', '@']).any(is_incomplete) || text.contains(char::is_whitespace) || last.matches(':').count() > 1
+    {
         return Err(format!("`{text}` is not an image reference: write for example `example.com/web:1`"));
     }
     Ok(text.into())
@@ -119,7 +134,7 @@ mod tests {
         ] {
             assert_eq!((namespace(text).is_ok(), name(text).is_ok()), (is_namespace, is_name), "{text:?}");
         }
-        for text in ["", "a b", "a:b:c", "example.com/a:b:c@sha256:0"] {
+        for text in ["", "a b", "a:b:c", "example.com/a:b:c@sha256:0", "a:", ":1", "a@", "@sha256:0", "a//b", "a/"] {
             assert!(image(text).is_err(), "{text:?}");
         }
         for text in ["a/b:1@sha256:0", "localhost:5000/a:1", "a@sha256:0"] {

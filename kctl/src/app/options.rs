@@ -8,7 +8,7 @@ use std::pin::Pin;
 #[cfg(feature = "webhook")]
 use kctl_runtime::manager::{
     metrics::Metrics,
-    serve::{serve_metrics, serve_metrics_securely},
+    serve::{serve_metrics, serve_metrics_securely, serve_probes},
 };
 use kube::Client;
 
@@ -269,6 +269,19 @@ impl ManagerOptions {
         ))?;
         let served = serve_metrics_securely(listener, metrics, self.certificate(), client);
         Ok(Box::pin(served.context(self.certificate_flag())?))
+    }
+
+    /// Serves the probes of a program without controllers, for as long as the future is polled.
+    #[cfg(feature = "webhook")]
+    pub(super) async fn probes_without_manager(
+        &self,
+        is_ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+    ) -> Result<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        let address = self.health_probe_bind_address.as_deref().unwrap_or_default();
+        let Some(listener) = bind("--health-probe-bind-address", address).await? else {
+            return Ok(Box::pin(std::future::pending()));
+        };
+        Ok(Box::pin(serve_probes(listener, super::webhook::CERTIFICATE_CHECK, is_ready)))
     }
 
     /// Returns `true` if the process elects a leader or holds slots.
@@ -562,6 +575,46 @@ mod tests {
                     assert!(error.starts_with(begin) && error.ends_with(": no cluster to run against"), "{error}");
                 }
             }
+        }
+    }
+
+    #[cfg(feature = "webhook")]
+    #[tokio::test]
+    async fn probes_without_controllers_follow_the_certificate() {
+        use std::sync::{
+            Arc,
+            atomic::{AtomicBool, Ordering},
+        };
+        use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let flag = format!("--health-probe-bind-address=127.0.0.1:{port}");
+        let is_set = Arc::<AtomicBool>::default();
+        let seen = is_set.clone();
+        let is_ready =
+            move || if seen.load(Ordering::Relaxed) { Ok(String::new()) } else { Err("none yet".to_owned()) };
+        let probes = parse(&[&flag]).unwrap().probes_without_manager(is_ready).await.unwrap();
+        let ask = async |path: &str| {
+            let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+            let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).await.unwrap();
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await.unwrap();
+            response
+        };
+        let asked = async {
+            assert!(ask("/livez").await.starts_with("HTTP/1.1 200 "));
+            let unready = ask("/readyz").await;
+            assert!(
+                unready.starts_with("HTTP/1.1 500 ") && unready.contains("webhook-certificate failed"),
+                "{unready}"
+            );
+            is_set.store(true, Ordering::Relaxed);
+            assert!(ask("/readyz").await.starts_with("HTTP/1.1 200 "));
+        };
+        tokio::select! {
+            () = probes => panic!("probes ended"),
+            () = asked => {}
         }
     }
 

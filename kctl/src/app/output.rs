@@ -154,7 +154,8 @@ fn difference(manifest: &Manifest, folder: &Path) -> Option<String> {
     let file = folder.join(&manifest.file);
     let shown = file.display();
     match std::fs::read_to_string(&file) {
-        Ok(text) => (text != manifest.yaml).then(|| shown.to_string()),
+        // Git for Windows checks files out with CRLF.
+        Ok(text) => (text.replace("\r\n", "\n") != manifest.yaml).then(|| shown.to_string()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Some(format!("{shown} (missing)")),
         Err(error) => Some(format!("{shown} ({error})")),
     }
@@ -494,6 +495,16 @@ mod tests {
             "not what the declarations say: {gone}/rbac/role-web.yaml, {gone}/rbac/role-web.a.yaml (missing)\n"
         );
         assert!(check().starts_with(&expected), "{}", check());
+    }
+
+    #[test]
+    fn file_with_crlf_passes_the_check() {
+        let folder = Folder::new("crlf");
+        let role = Manifest::new("rbac/role-web.yaml".into(), json!({ "kind": "Role" })).unwrap();
+        write_manifests(std::slice::from_ref(&role), &folder.out(), &OWNED).unwrap();
+        let file = folder.0.join("rbac/role-web.yaml");
+        std::fs::write(&file, std::fs::read_to_string(&file).unwrap().replace('\n', "\r\n")).unwrap();
+        write_manifests(&[role], &folder.check(), &OWNED).unwrap();
     }
 
     #[test]

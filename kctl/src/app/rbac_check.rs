@@ -264,13 +264,16 @@ fn scopes_of(permissions: &[Permission]) -> BTreeSet<PermissionScope> {
 }
 
 /// Returns the command that binds a role to a user.
+///
+/// API servers reject `/` and `%` in the name of a binding. Users of OpenID Connect and of clouds have them.
 fn bind(role: &str, user: &str, scope: &PermissionScope) -> String {
+    let name = format!("{role}:{user}").replace(['/', '%'], "-");
     match scope {
         PermissionScope::Everywhere => {
-            format!(" && kubectl create clusterrolebinding '{role}:{user}' --clusterrole={role} --user='{user}'")
+            format!(" && kubectl create clusterrolebinding '{name}' --clusterrole={role} --user='{user}'")
         }
         PermissionScope::Namespace(namespace) => {
-            format!(" && kubectl create rolebinding '{role}:{user}' -n {namespace} --role={role} --user='{user}'")
+            format!(" && kubectl create rolebinding '{name}' -n {namespace} --role={role} --user='{user}'")
         }
     }
 }
@@ -428,6 +431,19 @@ mod tests {
             for part in expected {
                 assert!(text.contains(&part), "{text} has {part}");
             }
+        }
+    }
+
+    #[test]
+    fn binding_of_user_with_slash_has_valid_name() {
+        let [_, local] = scopes();
+        let text = repair(&about(&local), "https://id.example.com#jane%2F", &[]);
+        for part in [
+            "clusterrolebinding 'keeper:https:--id.example.com#jane-2F' --clusterrole=keeper",
+            "rolebinding 'keeper:https:--id.example.com#jane-2F' -n default --role=keeper",
+            "--user='https://id.example.com#jane%2F'",
+        ] {
+            assert!(text.contains(part), "{text} has {part}");
         }
     }
 

@@ -42,8 +42,8 @@ const UNVERSIONED: &str = "0.0.0";
 /// The namespaces of `--namespace` replace the declared namespaces for this process, both in the caches and in the
 /// permission check.
 ///
-/// - Without controllers and without `--webhook-secret`, the webhooks only answer. A cluster is contacted only
-///   if the metrics port has to authenticate its clients.
+/// - Without controllers and without `--webhook-secret`, the webhooks only answer, next to probes and metrics. A cluster
+///   is contacted only if the metrics port has to authenticate its clients.
 /// - With both, the webhook server starts first and stops last. Caches may need its conversions for their
 ///   first list, and the last writes of workers may need its admission functions.
 pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
@@ -60,9 +60,11 @@ pub(super) async fn run(mut app: App, mut options: RunOptions) -> Result<()> {
             // A webhook server needs no connection to the cluster: API servers connect to it.
             let cluster = read_cluster(&app, options.kubeconfig, options.context).map_ok(|cluster| cluster.client);
             let metrics = options.manager.metrics_without_manager(&app.metrics, webhook.count_reads(), cluster).await?;
+            let probes = options.manager.probes_without_manager(webhook.is_served()).await?;
             return tokio::select! {
                 served = webhook.serve(signals.wait_for_stop()) => served,
                 () = metrics => Ok(()),
+                () = probes => Ok(()),
             };
         }
         // The webhooks answer before the caches start, because the first lists may need conversions.

@@ -31,9 +31,11 @@ const RUN: &str = "run";
 pub(super) fn with_environment(command: Command) -> Command {
     command.mut_subcommand(RUN, |run| {
         run.args_override_self(true).mut_args(|arg| {
-            let Some(name) = arg.get_long().map(variable) else { return arg };
+            let Some((name, delimiter)) = arg.get_long().map(|long| (variable(long), delimiter(long))) else {
+                return arg;
+            };
             let arg = match arg.get_action() {
-                ArgAction::Append => arg.value_delimiter(','),
+                ArgAction::Append => arg.value_delimiter(delimiter),
                 ArgAction::SetTrue => or_not(arg),
                 _ => arg,
             };
@@ -41,6 +43,11 @@ pub(super) fn with_environment(command: Command) -> Command {
             arg.env(name).hide_env_values(true)
         })
     })
+}
+
+/// Returns the character between the values of a repeatable option. Names of groups may have commas, as those of LDAP do.
+fn delimiter(flag: &str) -> char {
+    if flag == "as-group" { '\n' } else { ',' }
 }
 
 /// Allows `--flag=false`, as in Go: otherwise a flag could not override the environment or the

@@ -58,7 +58,7 @@ pub(super) struct ServeOptions {
     #[arg(long, value_name = "NAME", value_parser = names::secret, conflicts_with = "webhook_cert_dir")]
     webhook_secret: Option<String>,
     /// The name of the Service, and of the webhook configurations; by default the name of the app
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = names::service)]
     webhook_service: Option<String>,
     /// The URL at which the API server reaches the webhooks, such as `https://192.0.2.1:9443`; by default the address
     #[arg(long, value_name = "URL", value_parser = names::webhook_url)]
@@ -144,6 +144,9 @@ impl ServeOptions {
     }
 }
 
+/// Name of the check of `/readyz` that the webhooks have a certificate.
+pub(super) const CERTIFICATE_CHECK: &str = "webhook-certificate";
+
 /// Time within which functions of cancelled requests end: they stop at their next `.await`.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -210,17 +213,22 @@ impl Serving {
         (self.client.clone(), self.server.authority().map(str::to_owned))
     }
 
-    /// Returns a function that adds a readiness check: handshakes fail without a certificate.
-    pub(super) fn ready_when_served(&self) -> impl FnOnce(&mut Manager) + Send + use<> {
+    /// Returns a function that returns an error until there is a certificate: handshakes fail without one.
+    pub(super) fn is_served(&self) -> impl Fn() -> Result<String, String> + Send + Sync + use<> {
         let certificate = self.server.certificate();
-        let is_served = move || {
+        move || {
             if certificate.is_set() {
                 Ok("a certificate is served".to_owned())
             } else {
                 Err("there is no certificate yet; the log has the reason".to_owned())
             }
-        };
-        move |manager: &mut Manager| manager.ready_when("webhook-certificate", is_served)
+        }
+    }
+
+    /// Returns a function that adds [`is_served`](Self::is_served) to the readiness of a manager.
+    pub(super) fn ready_when_served(&self) -> impl FnOnce(&mut Manager) + Send + use<> {
+        let is_served = self.is_served();
+        move |manager: &mut Manager| manager.ready_when(CERTIFICATE_CHECK, is_served)
     }
 
     /// Returns a function that adds the certificate's read counters to the metrics.

@@ -2,7 +2,7 @@
 //!
 //! They answer GET and HEAD, speak HTTP/1.1 and HTTP/2, and have bounds on connections and times, so that a
 //! slow client cannot keep a kubelet out. [`Manager`](super::Manager) starts them; the functions here serve
-//! metrics of a program without a manager.
+//! metrics and probes of a program without a manager.
 //!
 //! | Server | Paths |
 //! |---|---|
@@ -36,7 +36,7 @@ use tokio::{
 };
 use tokio_rustls::TlsAcceptor;
 
-use super::metrics::Metrics;
+use super::{health::Check, metrics::Metrics};
 
 #[doc(hidden)] // `kctl` alone checks an address before it binds it
 pub use address::check_address;
@@ -85,6 +85,24 @@ const CONNECTION_MAX: Duration = Duration::from_secs(3_600);
 /// Dropping the future closes the listener and all connections.
 pub async fn serve_metrics(listener: TcpListener, registered: Metrics) {
     Server::open(metrics(registered)).serve(listener).await;
+}
+
+/// Answers `/healthz`, `/livez` and `/readyz` over plain HTTP, for a program without a manager. Never returns.
+///
+/// The program is ready if `is_ready` returns `Ok`, as for [`Manager::ready_when`](super::Manager::ready_when). It is alive
+/// as long as the future is polled.
+///
+/// # Cancel safety
+/// Dropping the future closes the listener and all connections.
+#[doc(hidden)] // `kctl` alone serves webhooks without a manager
+pub async fn serve_probes(
+    listener: TcpListener,
+    name: &'static str,
+    is_ready: impl Fn() -> Result<String, String> + Send + Sync + 'static,
+) {
+    let ping = || Check { name: "ping".into(), result: Ok(String::new()) };
+    let ready = move || vec![Check { name: name.into(), result: is_ready() }, ping()];
+    Server::open(pages::probes(move || vec![ping()], ready)).serve(listener).await;
 }
 
 /// Serves `/metrics` over TLS to authorized clients, for a program without a manager.

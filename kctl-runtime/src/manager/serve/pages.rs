@@ -21,12 +21,21 @@ const UNKNOWN_MAX: usize = 10;
 
 /// Returns `/healthz`, `/livez` and `/readyz`, a page for each check, `?verbose` and `?exclude=NAME`.
 pub(crate) fn health(health: Arc<Health>) -> Pages {
+    let of_ready = health.clone();
+    probes(move || health.live(), move || of_ready.ready())
+}
+
+/// Returns the pages of [`health`] for the checks of `/livez` and those of `/readyz`.
+pub(crate) fn probes(
+    live: impl Fn() -> Vec<Check> + Send + Sync + 'static,
+    ready: impl Fn() -> Vec<Check> + Send + Sync + 'static,
+) -> Pages {
     Arc::new(move |request| {
         let path = request.uri().path().trim_end_matches('/');
         let (root, one) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
         let checks = match root {
-            "healthz" | "livez" => health.live(),
-            "readyz" => health.ready(),
+            "healthz" | "livez" => live(),
+            "readyz" => ready(),
             _ => return text(StatusCode::NOT_FOUND, "there are /healthz, /livez and /readyz\n"),
         };
         if one.is_empty() {

@@ -22,7 +22,7 @@ pub(super) fn generate_manifests(mut app: App, options: ManifestOptions) -> Resu
     let ManifestOptions { image, names, mut deploy, ring, resources, with, out, breaking, .. } = options;
     let monitoring = with.contains(&With::Monitoring);
     deploy.metrics |= monitoring;
-    let manager = deploy.manager(&app);
+    let manager = deploy.manager(&app, &ring);
     let specs = app.specs_in_use();
     let names = names.into_rbac_options(&app);
     let image = image.unwrap_or_else(|| format!("{}:latest", app.name));
@@ -80,7 +80,7 @@ fn generate_chart(app: &App, folder: &Path, options: &ManifestOptions) -> Result
             name: options.names.name.clone().unwrap_or_else(|| app.name.clone()),
             image: options.image.clone(),
             namespaces: distinct(&options.objects_in),
-            manager: deploy.manager(app),
+            manager: deploy.manager(app, &options.ring),
             resources: options.resources.resources()?,
             monitoring,
             cert_manager,
@@ -108,7 +108,7 @@ pub(super) async fn generate_rbac(mut app: App, options: GenerateRbacOptions) ->
     let mut manifests = manifest::rbac(&specs, &options)?;
     let mut permissions = manifest::permissions(&specs, &options.cluster);
     if options.cluster.is_empty() {
-        manifests.extend(manifest::manager_rbac(&options, deploy.manager(&app))?);
+        manifests.extend(manifest::manager_rbac(&options, deploy.manager(&app, &ring))?);
         if let Some(ring) = &ring.controller_ring {
             manifests.extend(app.ring_rbac(&options, ring)?);
         }

@@ -84,8 +84,13 @@ pub(super) struct RoleOptions {
     /// Add a label to the roles, for example for aggregation; can be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = names::label)]
     pub(super) label: Vec<(String, String)>,
-    /// Print the roles for another cluster, the one declared with `on = …`
-    #[arg(long, value_name = "NAME")]
+    /// Print the roles for another cluster, the one declared with `on = …`. The program's own roles are on the cluster that it is
+    /// started against
+    #[arg(
+        long,
+        value_name = "NAME",
+        conflicts_with_all = ["leader_elect", "shards", "metrics", "controller_ring", "with"]
+    )]
     pub(super) cluster: Option<String>,
     /// Add rules for an optional cluster component, as in `generate-manifests`; can be repeated
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -99,7 +104,7 @@ pub(super) struct RoleOptions {
 #[derive(clap::Args)]
 pub(super) struct DiffOptions {
     /// Print only the missing and the excess permissions of the roles in the cluster; fail if there are any
-    #[arg(long, conflicts_with = "out")]
+    #[arg(long, conflicts_with_all = ["out", "check", "user_roles"])]
     pub(super) diff_cluster: bool,
     /// The kubeconfig file of the cluster; by default the one that kubectl uses
     #[arg(long, value_name = "FILE", requires = "diff_cluster")]
@@ -142,11 +147,12 @@ pub(super) struct RingOptions {
 
 impl DeployOptions {
     /// Returns the options of the manager. Without `--shards` the number that the program sets by [`App::sharded`] counts,
-    /// as it does for `run`.
+    /// as it does for `run`: leader election and a controller ring take its place.
     ///
     /// `Some(0)` turns that number off, which the manifests have to say too.
-    pub(super) fn manager(self, app: &App) -> manifest::ManagerOptions {
-        let declared_slots = app.shards.map(|(slots, _by)| slots).filter(|_| !self.leader_elect);
+    pub(super) fn manager(self, app: &App, ring: &RingOptions) -> manifest::ManagerOptions {
+        let is_off = self.leader_elect || ring.controller_ring.is_some();
+        let declared_slots = app.shards.map(|(slots, _by)| slots).filter(|_| !is_off);
         let shards = self.shards.or(declared_slots).filter(|slots| *slots > 0 || declared_slots.is_some());
         let mut manager = manifest::ManagerOptions::default();
         (manager.leader_elect, manager.metrics, manager.shards) = (self.leader_elect, self.metrics, shards);

@@ -95,6 +95,16 @@ fn namespaces_are_given_as_to_kubectl() {
 }
 
 #[test]
+fn groups_with_commas_stay_whole() {
+    let line = "app run --namespace shop,bar --as jane --as-group CN=ops,OU=staff --as-group dev";
+    let command = settings::with_environment(Cli::command());
+    let cli = parse(command, line.split(' ').map(OsString::from).collect()).unwrap();
+    let Command::Run(options) = cli.command else { panic!("another command") };
+    assert_eq!(options.namespace, ["shop", "bar"]);
+    assert_eq!(options.as_group, ["CN=ops,OU=staff", "dev"]);
+}
+
+#[test]
 fn shards_without_number_are_equal_in_every_command() {
     let parsed = |line: &str| parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap().command;
     for (line, slots) in [("run --shards --namespace shop", 24), ("run --shards 4 --namespace shop", 4)] {
@@ -154,7 +164,7 @@ fn manager_of(app: &App, options: &str) -> (Value, Vec<String>) {
     let line = format!("app generate-manifests{options}");
     let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
     let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
-    let (names, manager) = (options.names.into_rbac_options(app), options.deploy.manager(app));
+    let (names, manager) = (options.names.into_rbac_options(app), options.deploy.manager(app, &options.ring));
     let deployment = manifest::deployment(&names, manager, &Resources::default(), "web:1").unwrap().object;
     let roles = manifest::manager_rbac(&names, manager).unwrap().into_iter().map(|manifest| manifest.file);
     (deployment["spec"].clone(), roles.filter(|file| file.starts_with("rbac/role-")).collect())
@@ -174,6 +184,8 @@ fn manifests_use_app_shards_unless_options_override() {
         (&sharded, " --shards 4", 2, Some("--shards=4"), Some(shards)),
         (&sharded, " --shards 0", 1, Some("--shards=0"), None),
         (&sharded, " --leader-elect", 2, Some("--leader-elect"), Some(elects)),
+        // `run` rejects `--controller-ring` beside `--shards`.
+        (&sharded, " --controller-ring web", 1, None, None),
     ] {
         let (deployment, roles) = manager_of(app, options);
         assert_eq!(deployment["replicas"], replicas, "{options:?}");
@@ -231,6 +243,30 @@ fn check_needs_a_folder() {
 }
 
 #[test]
+fn options_without_effect_on_roles_are_rejected() {
+    let parsed = |options: &str| {
+        let line = format!("app generate-rbac {options}");
+        parse(Cli::command(), line.split(' ').map(OsString::from).collect())
+    };
+    for options in [
+        "--diff-cluster --check deploy",
+        "--diff-cluster --user-roles",
+        "--cluster edge --leader-elect",
+        "--cluster edge --shards 4",
+        "--cluster edge --metrics",
+        "--cluster edge --controller-ring web",
+        "--cluster edge --with monitoring",
+    ] {
+        let error = parsed(options).err().unwrap();
+        assert_eq!(error.exit_code(), 2, "{options}");
+        assert!(error.to_string().contains("cannot be used with"), "{options}: {error}");
+    }
+    for options in ["--diff-cluster --cluster edge", "--cluster edge --user-roles", "--diff-cluster --leader-elect"] {
+        assert!(parsed(options).is_ok(), "{options}");
+    }
+}
+
+#[test]
 fn breaking_options_need_a_folder() {
     let arguments = |line: &str| line.split(' ').map(OsString::from).collect();
     for command in ["generate-crds", "generate-manifests"] {
@@ -261,6 +297,7 @@ fn wrong_webhook_options_are_wrong_usage() {
         ("generate-manifests --webhook-url=https://a?b", "query parameters are not permitted in the URL"),
         ("run --webhook-secret=", "`` is not a valid name of a Secret"),
         ("run --webhook-secret=Bad_Name!", "`Bad_Name!` is not a valid name of a Secret"),
+        ("run --webhook-service=web.system.svc", "`web.system.svc` is not a valid name of a Service"),
         ("generate-manifests --with cert-manager --webhook-ca-file ca.crt", "--webhook-ca-file does not go with"),
         #[cfg(feature = "dev")]
         ("dev --webhook-secret=web", "--webhook-secret is for `run`"),

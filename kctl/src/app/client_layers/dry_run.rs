@@ -14,7 +14,12 @@ const REVIEWING: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 /// Subresources that run something outside of the API server, whatever the method.
 const RUNNING: [&str; 3] = ["attach", "exec", "portforward"];
 
-/// Returns the request as one that changes nothing, and prints writes.
+/// Stands for each value of a Secret in a printed body.
+const HIDDEN: &str = "***";
+/// Annotation of client-side `kubectl apply` with a copy of the whole object.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// Returns the request as one that changes nothing, and prints writes. Values of Secrets are not printed.
 ///
 /// # Errors
 /// The request has no dry run: it runs something (`exec`, `proxy`), or its body is a stream.
@@ -28,6 +33,7 @@ pub(super) fn rewrite(request: Request<Body>) -> Result<Request<Body>, BoxError>
     if reads || target.is_review() {
         return Ok(request);
     }
+    let is_secret = target.is_secret();
     let (mut parts, body) = request.into_parts();
     let not_in_memory = "its body is not in memory; send bytes rather than a stream";
     let body =
@@ -43,11 +49,37 @@ pub(super) fn rewrite(request: Request<Body>) -> Result<Request<Body>, BoxError>
         body = serde_json::to_vec(&options)?.into();
         parts.headers.remove(CONTENT_LENGTH);
     }
-    let line = format!("dry run: {} {} {}\n", parts.method, parts.uri, String::from_utf8_lossy(&body));
+    let shown = if is_secret { without_values(&body) } else { String::from_utf8_lossy(&body).into_owned() };
+    let line = format!("dry run: {} {} {shown}\n", parts.method, parts.uri);
     let _closed = std::io::stdout().write_all(line.as_bytes());
     let and = if parts.uri.query().is_some() { '&' } else { '?' };
     parts.uri = format!("{}{and}dryRun=All", parts.uri).parse::<Uri>()?;
     Ok(Request::from_parts(parts, Body::from(body)))
+}
+
+/// Returns the body of a write of a Secret without its values, which would be in the log of the container otherwise.
+fn without_values(body: &[u8]) -> String {
+    if body.is_empty() {
+        return String::new();
+    }
+    let Ok(mut body) = serde_json::from_slice::<Value>(body) else { return HIDDEN.to_owned() };
+    // A JSON patch is a list of operations.
+    for operation in body.as_array_mut().into_iter().flatten() {
+        if let Some(value) = operation.get_mut("value") {
+            *value = HIDDEN.into();
+        }
+    }
+    for field in ["data", "stringData"] {
+        let values = body.get_mut(field).and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut);
+        for value in values.filter(|value| !value.is_null()) {
+            *value = HIDDEN.into();
+        }
+    }
+    let annotations = body.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"));
+    if let Some(copy) = annotations.and_then(|annotations| annotations.get_mut(LAST_APPLIED)) {
+        *copy = HIDDEN.into();
+    }
+    body.to_string()
 }
 
 /// Returns the error for a request that is not sent.
@@ -82,6 +114,11 @@ impl<'a> Target<'a> {
     /// Returns `true` for `TokenReview`, `SubjectAccessReview` and their kin.
     fn is_review(&self) -> bool {
         REVIEWING.contains(&self.group) && self.resource.ends_with("reviews")
+    }
+
+    /// Returns `true` for Secrets.
+    fn is_secret(&self) -> bool {
+        self.group.is_empty() && self.resource == "secrets"
     }
 
     /// Returns `true` if the request runs a program in a container, or opens a connection into a Pod.

@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsString,
     io::ErrorKind,
     path::{Path, PathBuf},
 };
@@ -153,9 +154,11 @@ fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Re
             continue;
         }
         match (mode, old) {
-            (Mode::Write, _) => {
+            (Mode::Write, old) => {
                 std::fs::create_dir_all(file.parent().unwrap_or(folder)).context(file.display())?;
-                std::fs::write(&file, text).context(file.display())?;
+                let is_shared = old.is_some() && !path.starts_with("templates/");
+                let written = if is_shared { replace(&file, text) } else { std::fs::write(&file, text) };
+                written.context(file.display())?;
                 print_or_log!("{}", file.display());
             }
             (Mode::Check, None) => different.push(format!("{} (missing)", file.display())),
@@ -166,6 +169,25 @@ fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Re
         }
     }
     Ok(different)
+}
+
+/// Replaces a file that people edit. The new text is renamed over it when it is complete, so that a full disk or a crash
+/// leaves the old one.
+fn replace(file: &Path, text: &str) -> std::io::Result<()> {
+    // A link stays one: its target is replaced.
+    let target = file.canonicalize()?;
+    // A file that the user protects is not replaced by a rename.
+    let old = std::fs::OpenOptions::new().append(true).open(&target)?.metadata()?;
+    let mut name = OsString::from(".");
+    name.push(target.file_name().unwrap_or_default());
+    name.push(".kctl");
+    let new = target.with_file_name(name);
+    let written = std::fs::write(&new, text)
+        .and_then(|()| std::fs::set_permissions(&new, old.permissions()))
+        .and_then(|()| std::fs::rename(&new, &target));
+    written.inspect_err(|_error| {
+        let _absent = std::fs::remove_file(&new);
+    })
 }
 
 /// Returns a file's text; `None` if there is no such file.
@@ -392,6 +414,25 @@ mod tests {
 
         std::fs::copy(folder.0.join("templates/rbac/b.yaml"), folder.0.join("templates/rbac/old.yaml")).unwrap();
         assert!(folder.check(&chart).contains("stale templates, which are no longer generated: "));
+    }
+
+    #[test]
+    fn values_are_kept_if_they_cannot_be_written() {
+        let folder = Folder::new("full");
+        write_chart(&chart(&["tag"], "1"), &folder.0, Mode::Write).unwrap();
+        folder.change("values.yaml", "  tag: \"\"", "  tag: \"7\"");
+        let before = folder.text("values.yaml");
+        let next = chart(&["tag", "digest"], "1");
+        // The new text is written here first.
+        std::fs::create_dir(folder.0.join(".values.yaml.kctl")).unwrap();
+        let error = write_chart(&next, &folder.0, Mode::Write).unwrap_err().to_string();
+        assert!(error.contains("values.yaml: "), "{error}");
+        assert_eq!(folder.text("values.yaml"), before);
+        std::fs::remove_dir(folder.0.join(".values.yaml.kctl")).unwrap();
+        write_chart(&next, &folder.0, Mode::Write).unwrap();
+        let after = folder.text("values.yaml");
+        assert!(after.contains("  tag: \"7\"\n") && after.contains("  digest: \"\"\n"), "{after}");
+        assert!(!folder.0.join(".values.yaml.kctl").exists());
     }
 
     #[test]

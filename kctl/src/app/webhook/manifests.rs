@@ -211,7 +211,8 @@ fn serve_in(deployment: &mut Value, name: &str, source: Source, probed: Probed) 
     }
     let container = &mut pod["containers"][0];
     if let Some(args) = container["args"].as_array_mut() {
-        args.push(format!("--webhook-bind-address=0.0.0.0:{CONTAINER_PORT}").into());
+        // All addresses, as for probes and metrics: Pods of an IPv6 cluster have no IPv4 address.
+        args.push(format!("--webhook-bind-address=:{CONTAINER_PORT}").into());
         match source {
             Source::Files | Source::CertManager => args.push(format!("--webhook-cert-dir={CERTIFICATES}").into()),
             Source::Secret => args.push(format!("--webhook-secret={secret}").into()),
@@ -372,12 +373,8 @@ mod tests {
         let all = manifests(&app(), &RegisterOptions::default()).unwrap();
         let [deployment, configuration, service] = all.as_slice() else { panic!("{all:?}") };
         let container = &deployment.object["spec"]["template"]["spec"]["containers"][0];
-        let args = [
-            "run",
-            "--webhook-bind-address=0.0.0.0:9443",
-            "--webhook-cert-dir=/var/run/webhook-tls",
-            "--webhook-service=web",
-        ];
+        let args =
+            ["run", "--webhook-bind-address=:9443", "--webhook-cert-dir=/var/run/webhook-tls", "--webhook-service=web"];
         assert_eq!(container["args"], json!(args));
         assert!(deployment.yaml.contains("secretName: web-webhook-tls"), "{}", deployment.yaml);
         let expected = json!({ "service": {

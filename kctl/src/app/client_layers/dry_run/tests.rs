@@ -51,6 +51,41 @@ async fn dry_run_is_added_to_delete_options() {
 }
 
 #[test]
+fn values_of_secrets_are_not_printed() {
+    for (uri, is_secret) in [
+        ("/api/v1/namespaces/b/secrets/a", true),
+        ("/api/v1/secrets", true),
+        ("/api/v1/namespaces/secrets/configmaps/secrets", false),
+        ("/apis/example.com/v1/namespaces/b/secrets/a", false),
+    ] {
+        assert_eq!(Target::parse(uri).is_secret(), is_secret, "{uri}");
+    }
+    let applied =
+        r#"{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"{key}"},"name":"a"}}"#;
+    for (body, shown) in [
+        ("", ""),
+        (r#"{"data":{"tls.key":"a2V5","old":null}}"#, r#"{"data":{"tls.key":"***","old":null}}"#),
+        (
+            r#"{"kind":"Secret","stringData":{"password":"key"}}"#,
+            r#"{"kind":"Secret","stringData":{"password":"***"}}"#,
+        ),
+        (applied, &applied.replace("{key}", "***")),
+        (
+            r#"[{"op":"add","path":"/data/a","value":"a2V5"},{"op":"remove","path":"/data/b"}]"#,
+            r#"[{"op":"add","path":"/data/a","value":"***"},{"op":"remove","path":"/data/b"}]"#,
+        ),
+        ("data: {password: key}", "***"),
+    ] {
+        let (found, expected) = (without_values(body.as_bytes()), serde_json::from_str::<Value>(shown));
+        match expected {
+            // The order of fields does not matter.
+            Ok(expected) => assert_eq!(serde_json::from_str::<Value>(&found).unwrap(), expected, "{body}"),
+            Err(_not_json) => assert_eq!(found, shown, "{body}"),
+        }
+    }
+}
+
+#[test]
 fn requests_that_cannot_be_tried_are_rejected() {
     let unreadable =
         "its body is not a JSON object, so `dryRun` can't be added; send DeleteOptions as JSON, or no body";
