@@ -265,7 +265,7 @@ fn scopes_of(permissions: &[Permission]) -> BTreeSet<PermissionScope> {
 
 /// Returns the command that binds a role to a user.
 ///
-/// API servers reject `/` and `%` in the name of a binding. Users of OpenID Connect and of clouds have them.
+/// API servers reject `/` and `%` in the name of a binding. Users of OIDC issuers and of clouds have them.
 fn bind(role: &str, user: &str, scope: &PermissionScope) -> String {
     let name = format!("{role}:{user}").replace(['/', '%'], "-");
     match scope {

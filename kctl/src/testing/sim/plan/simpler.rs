@@ -35,7 +35,7 @@ fn simpler_writes(fault: &WriteFault) -> Vec<WriteFault> {
     match fault {
         WriteFault::Crash { moment, behind: Some(behind) } => {
             let stale = StaleServer { is_outdated: false, ..behind.clone() };
-            let on_stale = behind.is_outdated.then(|| WriteFault::Crash { moment: *moment, behind: Some(stale) });
+            let on_stale = behind.is_outdated.then_some(WriteFault::Crash { moment: *moment, behind: Some(stale) });
             std::iter::once(crash(*moment)).chain(on_stale).collect()
         }
         WriteFault::Outage(moment) => vec![crash(*moment)],
