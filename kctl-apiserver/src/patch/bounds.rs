@@ -65,7 +65,7 @@ impl PatchBounds {
 }
 
 /// Returns the number of nested lists and maps. Scalars have depth 0.
-fn depth(value: &Value) -> usize {
+pub(crate) fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
         Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
