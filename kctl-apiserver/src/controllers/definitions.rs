@@ -83,7 +83,9 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     write(store, key, &definition, crd::mark_deletion_in_progress);
     let resource = GroupResource::new(text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
     let mut left = namespaces::RemainingObjects::default();
-    if crd::is_established(&definition) {
+    // A CRD may have the name of a built-in resource, which it does not serve. Those objects are not its own.
+    let is_own = store.registry.any_version(&resource).is_some_and(|served| served.custom.is_some());
+    if is_own && crd::is_established(&definition) {
         namespaces::delete_objects(store, &resource, None, &mut left);
     }
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|_| left.is_empty()) {
@@ -100,5 +102,32 @@ fn write(store: &mut Store, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mu
     change(&mut new, &now);
     if new != **old {
         WRITER.write(store, &DEFINITIONS, key, old, new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::ApiServer;
+
+    #[tokio::test(start_paused = true)]
+    async fn deleted_crd_leaves_built_in_objects_of_its_name() {
+        let server = ApiServer::new();
+        tokio::spawn(server.controllers());
+        let rbac = "rbac.authorization.k8s.io";
+        let name = format!("clusterroles.{rbac}");
+        let definition = json!({
+            "metadata": { "name": name, "annotations": { "api-approved.kubernetes.io": "unapproved, for a test" } },
+            "spec": { "group": rbac, "scope": "Cluster", "names": { "plural": "clusterroles", "kind": "ClusterRole" },
+                "versions": [{ "name": "v1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": { "type": "object" } } }] } });
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let n_roles = server.objects(rbac, "clusterroles").len();
+        server.succeed("POST", definitions, &definition).await;
+        server.succeed("DELETE", &format!("{definitions}/{name}"), &json!({})).await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert!(server.object("apiextensions.k8s.io", "customresourcedefinitions", "", &name).is_none());
+        assert_eq!(server.objects(rbac, "clusterroles").len(), n_roles);
     }
 }
