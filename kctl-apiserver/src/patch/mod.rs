@@ -9,7 +9,7 @@ mod merge;
 mod order;
 pub(crate) mod strategic;
 
-pub(crate) use bounds::{PatchBounds, depth};
+pub(crate) use bounds::PatchBounds;
 pub(crate) use json::json_patch;
 pub(crate) use merge::merge;
 pub(crate) use strategic::{StrategicMergeError, strategic_merge};

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{
     decode::DEPTH_MAX,
-    patch,
+    json_path::depth,
     request::RequestInfo,
     status::StatusError,
     store::{Key, Store},
@@ -51,7 +51,7 @@ pub(super) fn check(store: &Store, info: &RequestInfo, key: &Key, object: &Value
 /// # Errors
 /// Fails with 400, as a body that is too deep.
 pub(super) fn check_depth(object: &Value) -> Result<(), StatusError> {
-    if patch::depth(object) <= DEPTH_MAX {
+    if depth(object) <= DEPTH_MAX {
         return Ok(());
     }
     let why = format!("the object and its managedFields must not be nested more than {DEPTH_MAX} deep");
