@@ -1,5 +1,7 @@
 //! Deletion options, and the finalizers of the server and of the garbage collector.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 /// The effect of a delete on dependents (`metav1.DeletionPropagation`).
@@ -65,7 +67,7 @@ pub(crate) fn set_finalizers(object: &mut Value, finalizer: Option<&str>) -> boo
     let existing = object["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
     let others = existing.iter().filter(|name| *name != FOREGROUND && *name != ORPHAN).cloned();
     let new: Vec<Value> = others.chain(finalizer.map(Value::from)).collect();
-    if new.iter().all(|name| existing.contains(name)) && existing.iter().all(|name| new.contains(name)) {
+    if names(&new) == names(&existing) {
         return false;
     }
     let Some(meta) = object["metadata"].as_object_mut() else { return false };
@@ -75,4 +77,28 @@ pub(crate) fn set_finalizers(object: &mut Value, finalizer: Option<&str>) -> boo
         meta.insert("finalizers".into(), new.into());
     }
     true
+}
+
+/// Returns the names of finalizers as a set. An object may have more than 100,000 of them.
+fn names(finalizers: &[Value]) -> HashSet<&str> {
+    finalizers.iter().filter_map(Value::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes minutes if each finalizer is compared with all others.
+    #[test]
+    fn many_finalizers_are_compared_as_sets() {
+        let others: Vec<String> = (0..100_000).map(|n| format!("example.com/{n}")).collect();
+        let mut object = json!({ "metadata": { "finalizers": others } });
+        assert!(!set_finalizers(&mut object, None));
+        assert!(set_finalizers(&mut object, Some(ORPHAN)));
+        assert!(!set_finalizers(&mut object, Some(ORPHAN)));
+        assert!(set_finalizers(&mut object, None));
+        assert!(object["metadata"]["finalizers"] == json!(others));
+    }
 }

@@ -212,16 +212,17 @@ impl<R: RuleResolver> Attempt<'_, R> {
     }
 
     /// Checks that the caller may send this request by this mode. A constrained mode needs a second permission, for the
-    /// request itself.
+    /// request itself. The path is decoded first, as `RequestInfo::parse` does: otherwise `pods/a%2Flog` would be
+    /// checked as a Pod and then read as its log.
     fn check_request(&self, mode: &str) -> Result<(), StatusError> {
-        let path = self.parts.uri.path();
+        let path = decode(self.parts.uri.path());
         let method = self.parts.method.as_str().to_lowercase();
-        let Some(resource_path) = parse_path(path) else {
+        let Some(resource_path) = parse_path(&path) else {
             let verb = format!("impersonate-on:{mode}:{method}");
-            if authorizer::allows_path(self.resolver, &self.caller.user, &verb, path) {
+            if authorizer::allows_path(self.resolver, &self.caller.user, &verb, &path) {
                 return Ok(());
             }
-            return Err(authorizer::forbidden_path(&self.caller.user, &verb, path));
+            return Err(authorizer::forbidden_path(&self.caller.user, &verb, &path));
         };
         let params = Params::parse(self.parts.uri.query().unwrap_or_default());
         let verb = match requested_verb(&self.parts.method, &resource_path, &params) {
@@ -288,4 +289,52 @@ impl<R: RuleResolver> Attempt<'_, R> {
 /// Returns attributes in the group `authentication.k8s.io`.
 fn authentication_attributes<'a>(verb: &'a str, resource: &'a str, subresource: &'a str) -> Attributes<'a> {
     Attributes { verb, group: AUTHENTICATION, resource, subresource, namespace: "", name: "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+    use serde_json::{Value, json};
+
+    use crate::{ApiServer, User};
+
+    /// Grants rules to a user in the whole cluster.
+    async fn grant(server: &ApiServer, user: &str, rules: Value) {
+        let role = json!({ "metadata": { "name": user }, "rules": rules });
+        let binding = json!({
+            "metadata": { "name": user },
+            "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user },
+            "subjects": [{ "apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user }],
+        });
+        for (kind, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
+            server.succeed("POST", &format!("/apis/rbac.authorization.k8s.io/v1/{kind}"), &object).await;
+        }
+    }
+
+    #[tokio::test]
+    async fn encoded_path_needs_permission_of_decoded_path() {
+        let server = ApiServer::new();
+        let everything = json!([{ "verbs": ["*"], "apiGroups": ["*"], "resources": ["*"] }]);
+        grant(&server, "pat", everything).await;
+        let rules = json!([
+            { "verbs": ["impersonate:user-info"], "apiGroups": ["authentication.k8s.io"], "resources": ["users"] },
+            { "verbs": ["impersonate-on:user-info:get"], "apiGroups": [""], "resources": ["pods"] },
+            { "verbs": ["impersonate-on:user-info:get"], "nonResourceURLs": ["*"] },
+        ]);
+        grant(&server, "jane", rules).await;
+        let pods = "/api/v1/namespaces/default/pods";
+        for (path, code) in [
+            (format!("{pods}/a"), 404),
+            (format!("{pods}/%61"), 404),
+            (format!("{pods}/a/log"), 403),
+            (format!("{pods}/a%2Flog"), 403),
+            ("/version".to_owned(), 200),
+            ("/api/v1/nodes/a".to_owned(), 403),
+            ("/%61pi/v1/nodes/a".to_owned(), 403),
+        ] {
+            let request = Request::get(&path).header("impersonate-user", "pat");
+            let response = server.service_as(User::new("jane")).send_request(request, "").await;
+            assert_eq!(response.status(), code, "{path}: {}", response.body());
+        }
+    }
 }

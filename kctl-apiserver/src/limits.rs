@@ -7,3 +7,7 @@ pub(crate) const BODY_LEN_MAX: usize = 3 * 1024 * 1024;
 /// has no such bound. A body of 3 MiB may have more than a million wrong items, and the response would be many times as
 /// large.
 pub(crate) const CAUSES_LEN_MAX: usize = 1000;
+
+/// Number of warnings after which rules that compare pairs stop. A response has at most 4,096 characters of warnings, so
+/// later ones are never sent. A body of 3 MiB has billions of pairs; kube-apiserver reports all of them.
+pub(crate) const WARNINGS_MAX: usize = 4096;

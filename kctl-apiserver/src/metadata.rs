@@ -182,9 +182,10 @@ pub(crate) fn generation(object: &Value) -> i64 {
     object["metadata"]["generation"].as_i64().unwrap_or(0)
 }
 
-/// Sets the generation that follows the stored one.
+/// Sets the generation that follows the stored one. It wraps as in Go: a client may choose the generation of a new
+/// object of a kind that does not count generations, and a delete then increments it.
 pub(crate) fn increment_generation(object: &mut Value, stored: i64) {
-    object["metadata"]["generation"] = (stored + 1).into();
+    object["metadata"]["generation"] = stored.wrapping_add(1).into();
 }
 
 /// Returns the name that errors show for an object whose name may not be generated yet (`extractResourceName`).

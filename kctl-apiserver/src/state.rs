@@ -6,7 +6,12 @@
 
 mod core;
 
-use std::{io, mem, path::Path, sync::Arc};
+use std::{
+    io, mem,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
+    path::Path,
+    sync::Arc,
+};
 
 pub(crate) use self::core::Core;
 use crate::{
@@ -112,14 +117,16 @@ impl State {
 
     /// Runs a request that may run several times because it waits for webhooks. All runs use the time and the random
     /// sequence of the first one. A run that waits restores the server's own sequence, clock and allocated addresses.
-    /// While it waits, other requests draw from another random sequence.
+    /// While it waits, other requests draw from another random sequence. A run that panics, for example in an observer,
+    /// restores the clock too: it would stop for all later requests.
     pub(crate) fn run_repeatably<T>(&mut self, round: &WebhookRound, run: impl FnOnce(&mut Self) -> T) -> T {
         let is_first = round.is_first_run();
         let (rng, now) = round.begin_run(&self.store.rng, self.store.clock.now());
         let outer_rng = mem::replace(&mut self.store.rng, rng);
         let outer_clock = mem::replace(&mut self.store.clock, Clock::At(now));
         let n_addresses = self.store.n_addresses;
-        let result = run(self);
+        // The panic continues below. The lock is not poisoned, so later requests see this state in any case.
+        let result = catch_unwind(AssertUnwindSafe(|| run(self)));
         let waits = round.is_waiting();
         self.store.clock = outer_clock;
         if waits {
@@ -135,7 +142,10 @@ impl State {
             }
             (false, _) => self.store.rng = outer_rng,
         }
-        result
+        match result {
+            Ok(result) => result,
+            Err(panic) => resume_unwind(panic),
+        }
     }
 }
 
@@ -149,6 +159,14 @@ mod tests {
     fn put(state: &mut State, resource: &str, mut object: Value) {
         object["metadata"] = json!({ "name": "x", "namespace": "a" });
         state.store.put(&GroupResource::new(RBAC, resource), ("a".into(), "x".into()), object);
+    }
+
+    #[test]
+    fn panic_in_a_request_keeps_the_clock_running() {
+        let mut state = State::new(Clock::System, 0);
+        let run = AssertUnwindSafe(|| state.run_repeatably::<u8>(&WebhookRound::default(), |_| panic!("on purpose")));
+        assert!(catch_unwind(run).is_err_and(|panic| panic.is::<&str>()));
+        assert!(matches!(state.store.clock, Clock::System), "{:?}", state.store.clock.now());
     }
 
     #[test]

@@ -7,7 +7,10 @@
 //! again. So no decision rests on an outdated object. Time and generated names are kept from the first run, so that the
 //! same object gives the same review.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashSet},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -58,6 +61,9 @@ struct Inner {
     pending: Vec<WebhookCall>,
     /// `Warning` headers of the response, of the current run only.
     warnings: Vec<String>,
+    /// The same warnings. A search in `warnings` would take quadratic time under the lock of the server: a body of
+    /// 3 MiB may have more than 100,000 unknown fields, each with a warning.
+    warned: HashSet<String>,
     /// Annotations of the audit event, of the current run only.
     annotations: BTreeMap<String, String>,
     /// The random sequence and the time of the first run, which later runs repeat.
@@ -99,6 +105,7 @@ impl WebhookRound {
     pub(crate) fn begin_run(&self, rng: &Rng, now: jiff::Timestamp) -> (Rng, jiff::Timestamp) {
         let mut inner = self.inner.lock();
         inner.warnings.clear();
+        inner.warned.clear();
         inner.annotations.clear();
         debug_assert!(inner.pending.is_empty(), "a run begins after the pending calls of the run before have replies");
         inner.start.get_or_insert_with(|| (rng.clone(), now)).clone()
@@ -137,7 +144,7 @@ impl WebhookRound {
     /// `recorder.AddWarning` of `k8s.io/apiserver/pkg/endpoints/filters/warning.go`.
     pub(crate) fn warn(&self, text: &str) {
         let mut inner = self.inner.lock();
-        if !inner.warnings.iter().any(|warning| warning == text) {
+        if inner.warned.insert(text.to_owned()) {
             inner.warnings.push(text.into());
         }
     }
@@ -160,5 +167,23 @@ impl WebhookRound {
     /// Returns the warnings in the order in which they were added.
     pub(crate) fn warnings(&self) -> Vec<String> {
         self.inner.lock().warnings.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes minutes if each warning is compared with all earlier ones.
+    #[test]
+    fn many_warnings_are_kept_once_in_order() {
+        let round = WebhookRound::default();
+        let texts: Vec<String> = (0..200_000).map(|n| format!("unknown field \"spec.a{n}\"")).collect();
+        round.warn_all(&texts);
+        round.warn_all(&texts[..10]);
+        assert!(round.warnings() == texts);
+        round.begin_run(&Rng::new(0), jiff::Timestamp::UNIX_EPOCH);
+        round.warn(&texts[1]);
+        assert_eq!(round.warnings(), texts[1..2]);
     }
 }

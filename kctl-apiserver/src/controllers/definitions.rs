@@ -17,7 +17,7 @@ use crate::{
     field_errors::text,
     kinds::apiextensions::custom_resource_definition::DEFINITIONS,
     lifecycle::Writer,
-    registry::kind::Subresource,
+    registry::{Registry, Resource, kind::Subresource},
     status::GroupResource,
     store::{Event, Key, Store, has_finalizer},
 };
@@ -83,8 +83,13 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     write(store, key, &definition, crd::mark_deletion_in_progress);
     let resource = GroupResource::new(text(&definition["spec"]["group"]), text(&definition["spec"]["names"]["plural"]));
     let mut left = namespaces::RemainingObjects::default();
-    if crd::is_established(&definition) {
-        namespaces::delete_objects(store, &resource, None, &mut left);
+    let own = match store.registry.any_version(&resource) {
+        // A CRD may have the name of a built-in resource, which it does not serve. Those objects are not its own.
+        Some(served) => Some(served).filter(|served| served.custom.is_some()),
+        None => unserved_resource(&definition, &resource),
+    };
+    if let Some(own) = own.filter(|_| crd::is_established(&definition)) {
+        namespaces::delete_objects_of(store, &own, None, &mut left);
     }
     if let Some(definition) = store.get(&DEFINITIONS, key).filter(|_| left.is_empty()) {
         write(store, key, &definition, |new, now| {
@@ -94,11 +99,71 @@ pub(super) fn end(store: &mut Store, key: &Key) {
     }
 }
 
+/// Returns the resource of a CRD that serves no version. Its objects are deleted as well, since they would be back with
+/// the next CRD of this name.
+fn unserved_resource(definition: &Value, resource: &GroupResource) -> Option<Arc<Resource>> {
+    let mut served = definition.clone();
+    for version in served["spec"]["versions"].as_array_mut().into_iter().flatten() {
+        version["served"] = true.into();
+    }
+    Registry::default().with_definitions(std::iter::once(&served)).any_version(resource)
+}
+
 /// Changes the status of a CRD, if that changes anything.
 fn write(store: &mut Store, key: &Key, old: &Arc<Value>, change: impl FnOnce(&mut Value, &str)) {
     let (mut new, now) = (Value::clone(old), store.clock.seconds());
     change(&mut new, &now);
     if new != **old {
         WRITER.write(store, &DEFINITIONS, key, old, new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::ApiServer;
+
+    #[tokio::test(start_paused = true)]
+    async fn deleted_crd_without_served_version_takes_its_objects() {
+        let server = ApiServer::new();
+        tokio::spawn(server.controllers());
+        let version = |is_served: bool| {
+            json!({ "name": "v1", "served": is_served, "storage": true,
+                "schema": { "openAPIV3Schema": { "type": "object" } } })
+        };
+        let definition = json!({ "metadata": { "name": "foos.example.com" },
+            "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
+                "versions": [version(true)] } });
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        server.succeed("POST", definitions, &definition).await;
+        let foo = json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": "a" } });
+        server.succeed("POST", "/apis/example.com/v1/namespaces/default/foos", &foo).await;
+        let path = format!("{definitions}/foos.example.com");
+        server.succeed("PATCH", &path, &json!({ "spec": { "versions": [version(false)] } })).await;
+        server.succeed("DELETE", &path, &json!({})).await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert!(server.object("apiextensions.k8s.io", "customresourcedefinitions", "", "foos.example.com").is_none());
+        assert!(server.objects("example.com", "foos").is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn deleted_crd_leaves_built_in_objects_of_its_name() {
+        let server = ApiServer::new();
+        tokio::spawn(server.controllers());
+        let rbac = "rbac.authorization.k8s.io";
+        let name = format!("clusterroles.{rbac}");
+        let definition = json!({
+            "metadata": { "name": name, "annotations": { "api-approved.kubernetes.io": "unapproved, for a test" } },
+            "spec": { "group": rbac, "scope": "Cluster", "names": { "plural": "clusterroles", "kind": "ClusterRole" },
+                "versions": [{ "name": "v1", "served": true, "storage": true,
+                    "schema": { "openAPIV3Schema": { "type": "object" } } }] } });
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        let n_roles = server.objects(rbac, "clusterroles").len();
+        server.succeed("POST", definitions, &definition).await;
+        server.succeed("DELETE", &format!("{definitions}/{name}"), &json!({})).await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert!(server.object("apiextensions.k8s.io", "customresourcedefinitions", "", &name).is_none());
+        assert_eq!(server.objects(rbac, "clusterroles").len(), n_roles);
     }
 }

@@ -19,7 +19,7 @@ use crate::{
     deletion::{Grace, Propagation, is_being_deleted},
     kinds::core::pod,
     lifecycle::{self, Writer},
-    registry::kind::Subresource,
+    registry::{Resource, kind::Subresource},
     status::GroupResource,
     store::{Key, Store},
 };
@@ -124,7 +124,7 @@ fn finalize(store: &mut Store, resource: &GroupResource, key: &Key) {
 }
 
 /// Deletes the objects of a resource, and collects those that still exist. With `namespace: None`, all objects of the
-/// resource are deleted: this is used when a CRD is deleted. A cluster-scoped resource has no objects in a namespace.
+/// resource are deleted. A cluster-scoped resource has no objects in a namespace.
 pub(super) fn delete_objects(
     store: &mut Store,
     group_resource: &GroupResource,
@@ -132,17 +132,27 @@ pub(super) fn delete_objects(
     remaining: &mut RemainingObjects,
 ) {
     let Some(resource) = store.registry.any_version(group_resource) else { return };
+    delete_objects_of(store, &resource, namespace, remaining);
+}
+
+/// Deletes objects like [`delete_objects`], of a resource that need not be served.
+pub(super) fn delete_objects_of(
+    store: &mut Store,
+    resource: &Resource,
+    namespace: Option<&str>,
+    remaining: &mut RemainingObjects,
+) {
     if namespace.is_some() && !resource.listed.namespaced {
         return;
     }
     let objects: Vec<(Key, Arc<Value>)> =
-        store.table(group_resource).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
+        store.table(&resource.id).values(namespace).map(|(key, object)| (key.clone(), object)).collect();
     for (key, object) in objects {
         if !is_being_deleted(&object) {
-            lifecycle::delete(store, &resource, &key, &object, Propagation::Background, Grace::Default);
+            lifecycle::delete(store, resource, &key, &object, Propagation::Background, Grace::Default);
         }
-        if let Some(object) = store.get(group_resource, &key) {
-            remaining.add(group_resource, &object);
+        if let Some(object) = store.get(&resource.id, &key) {
+            remaining.add(&resource.id, &object);
         }
     }
 }

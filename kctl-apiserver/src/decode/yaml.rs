@@ -11,7 +11,7 @@ use kctl_apimachinery::strconv;
 use serde_json::{Map, Value};
 
 use super::{DEPTH_MAX, first_line, scalar::resolve};
-use crate::limits::BODY_LEN_MAX;
+use crate::{json_path::depth, limits::BODY_LEN_MAX};
 
 /// The number of values that aliases may expand to in one document. A document with more is an attack. Prevents a short
 /// document from expanding to gigabytes.
@@ -54,8 +54,8 @@ fn is_control(char: char) -> bool {
 }
 
 /// Returns `true` if Go rejects an escape of a quoted string.
-fn has_strange_escape(quoted: impl Iterator<Item = char>) -> bool {
-    let mut chars = quoted;
+fn has_strange_escape(quoted: &str) -> bool {
+    let mut chars = quoted.chars();
     while let Some(char) = chars.next() {
         if char != '\\' {
             continue;
@@ -95,8 +95,8 @@ pub(crate) fn parse_yaml(text: &str) -> Result<Yaml, String> {
             }
         };
         if has_strange_escapes && matches!(event, Event::Scalar(_, ScalarStyle::DoubleQuoted, ..)) {
-            let quoted = text.chars().skip(span.start.index()).take(span.end.index() - span.start.index());
-            if has_strange_escape(quoted) {
+            // By byte offsets: counting characters from the start for each string would take quadratic time.
+            if has_strange_escape(span.slice(text).unwrap_or_default()) {
                 return Err("yaml: invalid escape in a quoted string".into());
             }
         }
@@ -220,7 +220,13 @@ impl Reader {
     /// Opens a list or a map. At the bound the document is rejected.
     fn open(&mut self, content: Content, anchor: usize) -> Result<(), String> {
         self.open.push(OpenCollection { content, anchor });
-        if self.open.len() > DEPTH_MAX { Err(format!("yaml: nested more than {DEPTH_MAX} deep")) } else { Ok(()) }
+        self.check_depth(0)
+    }
+
+    /// Checks that a value with this many levels may be inserted here.
+    fn check_depth(&self, n_levels: usize) -> Result<(), String> {
+        let is_too_deep = self.open.len() + n_levels > DEPTH_MAX;
+        if is_too_deep { Err(format!("yaml: nested more than {DEPTH_MAX} deep")) } else { Ok(()) }
     }
 
     /// Completes the innermost list or map.
@@ -233,9 +239,11 @@ impl Reader {
         self.take(value, anchor)
     }
 
-    /// Inserts the value of an anchor. Each use of an alias counts with the full size of its value.
+    /// Inserts the value of an anchor. Each use of an alias counts with the full size of its value, and with its depth:
+    /// anchors within anchors could otherwise nest thousands of levels, and overflow the stack.
     fn insert_alias(&mut self, anchor: usize) -> Result<(), String> {
         let Some(value) = self.anchors.get(&anchor) else { return Err("yaml: anchor value contains itself".into()) };
+        self.check_depth(depth(value))?;
         let (n_values, n_bytes) = measure(value);
         self.n_aliased += n_values;
         self.n_bytes += n_bytes;
@@ -371,6 +379,14 @@ mod tests {
         }
     }
 
+    /// Takes minutes if each string is looked up from the start of the document.
+    #[test]
+    fn many_quoted_strings_are_checked_for_escapes() {
+        let items = vec![r#""é""#; 200_000].join(",");
+        assert!(parse_yaml(&format!("[{items}] # \\/")).is_ok());
+        check(&format!(r#"[{items},"\/"]"#), None);
+    }
+
     #[test]
     fn scalar_keys_are_accepted_and_last_one_counts() {
         check(
@@ -404,7 +420,16 @@ mod tests {
         check(&format!("a: &a {long}\nb: [{}]", ["*a"; 20].join(", ")), None);
         check(&format!("{}{long}{}", "&a [".repeat(20), "]".repeat(20)), None);
         assert!(parse_yaml(&format!("a: &a {long}\nb: [{}]", ["*a"; 5].join(", "))).is_ok());
-        let deep = format!("{}1{}", "[".repeat(DEPTH_MAX + 1), "]".repeat(DEPTH_MAX + 1));
-        check(&deep, None);
+        let nested = |levels: usize, inner: &str| format!("{}{inner}{}", "[".repeat(levels), "]".repeat(levels));
+        check(&nested(DEPTH_MAX + 1, "1"), None);
+        // The root map is a level, too.
+        let aliased = |levels: usize| format!("a: &a {}\nb: {}", nested(100, "1"), nested(levels, "*a"));
+        assert!(parse_yaml(&aliased(DEPTH_MAX - 101)).is_ok());
+        check(&aliased(DEPTH_MAX - 100), None);
+        let mut chain = format!("a0: &a0 {}\n", nested(100, "1"));
+        for level in 1..40 {
+            chain += &format!("a{level}: &a{level} {}\n", nested(100, &format!("*a{}", level - 1)));
+        }
+        check(&chain, None);
     }
 }

@@ -155,3 +155,13 @@ fn events_own_nothing() {
 fn generation_is_not_negative() {
     check_field("generation", &[], &[json!(-1)]);
 }
+
+#[test]
+fn generation_wraps_after_the_largest() {
+    let mut object = json!({ "metadata": { "generation": i64::MAX } });
+    let stored = generation(&object);
+    increment_generation(&mut object, stored);
+    assert_eq!(object["metadata"]["generation"], i64::MIN);
+    increment_generation(&mut object, 1);
+    assert_eq!(object["metadata"]["generation"], 2);
+}

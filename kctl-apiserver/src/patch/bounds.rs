@@ -5,7 +5,7 @@ use json_patch::PatchOperation;
 use kctl_webhook::client::{CopyBudget, CopyLimitError};
 use serde_json::Value;
 
-use crate::decode::DEPTH_MAX;
+use crate::{decode::DEPTH_MAX, json_path::depth};
 
 /// The reason why an operation is rejected.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,15 +61,6 @@ impl PatchBounds {
         }
         self.depth = self.depth.max(reached);
         if reached > DEPTH_MAX { Err(OutOfBounds::Depth) } else { Ok(()) }
-    }
-}
-
-/// Returns the number of nested lists and maps. Scalars have depth 0.
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
-        _ => 0,
     }
 }
 

@@ -2,6 +2,8 @@
 //!
 //! Upstream: `normalizeElementOrder` in `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use crate::decode::misfit;
@@ -36,12 +38,6 @@ impl Identity<'_> {
         }
     }
 
-    /// Returns the index of an item in a list. `None` also for an item without an identity.
-    pub(super) fn position(&self, item: &Value, list: &[Value]) -> Option<usize> {
-        let identity = self.identify(item)?;
-        list.iter().position(|other| self.identify(other) == Some(identity))
-    }
-
     /// Returns `true` if two items have the same identity (`mergeKeyValueEqual`).
     pub(super) fn is_same(&self, left: &Value, right: &Value) -> Result<bool, String> {
         let Self::Key(key) = self else { return Ok(left == right) };
@@ -61,6 +57,37 @@ impl Identity<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// The first position of each identity in a list. An index, because a search for each item of a long list would take
+/// quadratic time under the lock of the server.
+pub(super) struct Positions<'a> {
+    by: Identity<'a>,
+    /// The positions by the JSON of the identity.
+    first: HashMap<String, usize>,
+}
+
+impl<'a> Positions<'a> {
+    /// Creates the index of a list. Items without an identity are left out.
+    pub(super) fn of(list: &[Value], by: Identity<'a>) -> Self {
+        let mut positions = Self { by, first: HashMap::with_capacity(list.len()) };
+        for (position, item) in list.iter().enumerate() {
+            positions.add(item, position);
+        }
+        positions
+    }
+
+    /// Adds an item at a position, unless its identity occurs before.
+    pub(super) fn add(&mut self, item: &Value, position: usize) {
+        if let Some(identity) = self.by.identify(item) {
+            self.first.entry(identity.to_string()).or_insert(position);
+        }
+    }
+
+    /// Returns the position of an item. `None` also for an item without an identity.
+    pub(super) fn get(&self, item: &Value) -> Option<usize> {
+        self.first.get(&self.by.identify(item)?.to_string()).copied()
     }
 }
 
@@ -89,16 +116,17 @@ pub(super) fn order_items(
     for list in [&items[..], patch, server] {
         by.check(list)?;
     }
+    let (in_patch, in_server) = (Positions::of(patch, by), Positions::of(server, by));
     let (patch_items, server_items): (Vec<_>, Vec<_>) =
-        items.into_iter().partition(|item| by.position(item, patch).is_some());
-    let patch_items = sort_by_identity(patch_items, patch, by);
-    let server_items = sort_by_identity(server_items, server, by);
+        items.into_iter().partition(|item| in_patch.get(item).is_some());
+    let patch_items = sort_by_identity(patch_items, &in_patch);
+    let server_items = sort_by_identity(server_items, &in_server);
 
     let mut arranged = Vec::with_capacity(patch_items.len() + server_items.len());
     let mut patch_items = patch_items.into_iter().peekable();
     let mut server_items = server_items.into_iter().peekable();
     while let (Some((ours, _)), Some((_, theirs))) = (server_items.peek(), patch_items.peek()) {
-        let places = ours.zip(by.position(theirs, server));
+        let places = ours.zip(in_server.get(theirs));
         let server_first = places.is_some_and(|(ours, theirs)| ours < theirs);
         arranged.extend(if server_first { server_items.next() } else { patch_items.next() });
     }
@@ -108,15 +136,20 @@ pub(super) fn order_items(
 }
 
 /// Returns items with their positions in a list, in the order of that list. Each item is inserted behind the last one
-/// that the list has at the same or an earlier position. An item that is not in the list goes to the front.
+/// that the list has at the same or an earlier position. An item that is not in the list goes to the front. If all are
+/// in the list, that is a stable sort.
 ///
 /// The insertion gives the order of upstream's `normalizeSliceOrder`, whose comparison puts an item that is not in the
 /// list before every other one, and also after it. Such items exist only if `$setElementOrder` is empty or leaves out an
 /// item with a directive.
-fn sort_by_identity(items: Vec<Value>, order: &[Value], by: Identity) -> Vec<(Option<usize>, Value)> {
-    let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(items.len());
-    for item in items {
-        let position = by.position(&item, order);
+fn sort_by_identity(items: Vec<Value>, order: &Positions<'_>) -> Vec<(Option<usize>, Value)> {
+    let mut placed: Vec<(Option<usize>, Value)> = items.into_iter().map(|item| (order.get(&item), item)).collect();
+    if placed.iter().all(|(position, _)| position.is_some()) {
+        placed.sort_by_key(|(position, _)| *position);
+        return placed;
+    }
+    let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(placed.len());
+    for (position, item) in placed {
         let last_before = sorted.iter().rposition(|(other, _)| other.is_some() && *other <= position);
         sorted.insert(last_before.map_or(0, |index| index + 1), (position, item));
     }

@@ -5,11 +5,11 @@
 //!
 //! Upstream: `StrategicMergeMapPatchUsingLookupPatchMeta` in `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`.
 
-use std::mem;
+use std::{collections::HashSet, mem};
 
 use serde_json::{Map, Value};
 
-use super::order::{self, Identity};
+use super::order::{self, Identity, Positions};
 use crate::{decode::misfit, schema::Schema};
 
 /// Fields of a JSON object.
@@ -170,12 +170,8 @@ fn merge_list(schema: Option<Schema<'_>>, old: Vec<Value>, new: &[Value]) -> Mer
         let key = list.patch_merge_key().ok_or_else(|| "cannot merge lists without merge key".to_owned())?;
         return merge_objects(list.items(), key, old, new);
     }
-    let mut united: Vec<Value> = Vec::with_capacity(old.len() + new.len());
-    for item in old.iter().chain(new) {
-        if !united.contains(item) {
-            united.push(item.clone());
-        }
-    }
+    let mut seen = HashSet::new();
+    let united: Vec<Value> = old.iter().chain(new).filter(|item| seen.insert(item.to_string())).cloned().collect();
     Ok((order::order_items(united, new, &old, Identity::Itself)?, old))
 }
 
@@ -205,6 +201,7 @@ fn merge_objects(
     let by = Identity::Key(key);
     let n_stored = old.len();
     let mut changes = Vec::new();
+    let mut all_deleted = HashSet::new();
     let mut is_replaced = false;
     for item in new {
         let Value::Object(fields) = item else { continue };
@@ -212,11 +209,14 @@ fn merge_objects(
             None => changes.push(item.clone()),
             Some(directive) if directive == "delete" => {
                 let deleted = fields.get(key).ok_or_else(|| order::no_merge_key(fields, key))?;
-                old.retain(|item| by.identify(item) != Some(deleted));
+                all_deleted.insert(deleted.to_string());
             }
             Some(directive) if directive == "replace" => is_replaced = true,
             Some(directive) => return Err(unknown_directive(directive).into()),
         }
+    }
+    if !all_deleted.is_empty() {
+        old.retain(|item| by.identify(item).is_none_or(|identity| !all_deleted.contains(&identity.to_string())));
     }
     if is_replaced {
         // Upstream arranges the new list by itself: it moves items with the same key together.
@@ -225,11 +225,13 @@ fn merge_objects(
     }
     by.check(&changes)?;
     let n_kept = old.len();
+    let mut positions = Positions::of(&old, by);
     for change in &changes {
         let Value::Object(fields) = change else { continue };
-        if let Some(Value::Object(found)) = by.position(change, &old).and_then(|idx| old.get_mut(idx)) {
+        if let Some(Value::Object(found)) = positions.get(change).and_then(|idx| old.get_mut(idx)) {
             *found = merge_map(schema, mem::take(found), fields)?;
         } else {
+            positions.add(change, old.len());
             old.push(change.clone());
         }
     }
@@ -312,7 +314,8 @@ fn delete_from_list(original: &mut Fields, name: &str, patch: &Value) -> Result<
         }
         (Some(Value::Array(old)), Value::Array(deleted)) => {
             check_types(old, deleted)?;
-            old.retain(|item| !deleted.contains(item));
+            let deleted: HashSet<String> = deleted.iter().map(Value::to_string).collect();
+            old.retain(|item| !deleted.contains(&item.to_string()));
         }
         _ => {}
     }

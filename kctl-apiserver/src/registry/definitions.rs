@@ -33,11 +33,16 @@ impl Registry {
         let (names, group) = (&definition["status"]["acceptedNames"], text(&spec["group"]));
         let scope = if spec["scope"] == "Namespaced" { Scope::Namespaced } else { Scope::Cluster };
         let (plural, kind) = (text(&names["plural"]), text(&names["kind"]));
+        let id = GroupResource::new(&group, &plural);
         let all = || spec["versions"].as_array().into_iter().flatten();
         let versions: Arc<[Value]> = all().cloned().collect();
         let stored = all().find(|version| version["storage"] == true).unwrap_or(&Value::Null);
         let hash = (stored["served"] == true).then(|| storage_version_hash([&group, &text(&stored["name"]), &kind]));
         for version in all().filter(|version| version["served"] == true) {
+            let name = text(&version["name"]);
+            if self.shadows_built_in(&id, &name) {
+                continue;
+            }
             let whole = ApiResource {
                 singular_name: text(&names["singular"]),
                 short_names: texts(&names["shortNames"]),
@@ -46,13 +51,12 @@ impl Registry {
                 ..ApiResource::for_custom(plural.clone(), &kind, scope, &VERBS)
             };
             let subresources = whole.subresources_of(version);
-            let name = text(&version["name"]);
             let warning = (version["deprecated"] == true).then(|| {
                 let own = version["deprecationWarning"].as_str();
                 own.map_or_else(|| deprecation(spec, &name), str::to_owned)
             });
             self.add(Resource {
-                id: GroupResource::new(&group, &plural),
+                id: id.clone(),
                 version: name,
                 listed: whole,
                 subresources,
@@ -72,6 +76,16 @@ impl Registry {
             });
         }
     }
+
+    /// Returns `true` if the version of the group is built in, or the resource in any version. A CRD does not replace
+    /// them: kube-apiserver serves its own versions before those of CRDs. The objects of such a CRD would be in the
+    /// table of the built-in kind, without its rules: roles, for example, would be written without the check against
+    /// privilege escalation.
+    fn shadows_built_in(&self, resource: &GroupResource, version: &str) -> bool {
+        let mut own = self.all().filter(|own| own.custom.is_none() && own.id.group == resource.group);
+        self.is_built_in(&resource.group)
+            && own.any(|own| own.version == version || own.id.resource == resource.resource)
+    }
 }
 
 /// Returns the hash that servers of a cluster use to compare their storage versions (`StorageVersionHash` of
@@ -90,4 +104,36 @@ fn deprecation(spec: &Value, name: &str) -> String {
     let better = best.filter(|best| version_order(best) > version_order(name));
     let hint = better.map_or_else(String::new, |better| format!("; use {group}/{better} {kind}"));
     format!("{group}/{name} {kind} is deprecated{hint}")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn definitions_do_not_replace_built_in_kinds() {
+        let rbac = "rbac.authorization.k8s.io";
+        for (group, version, plural, is_served) in [
+            (rbac, "v1", "clusterroles", false),
+            (rbac, "v2", "clusterroles", false),
+            (rbac, "v1", "things", false),
+            (rbac, "v2", "things", true),
+            ("example.com", "v1", "clusterroles", true),
+        ] {
+            let definition = json!({
+                "spec": { "group": group, "scope": "Cluster",
+                    "versions": [{ "name": version, "served": true, "storage": true }] },
+                "status": { "acceptedNames": { "plural": plural, "kind": "Thing", "listKind": "ThingList" },
+                    "conditions": [{ "type": "Established", "status": "True" }] },
+            });
+            let registry = Registry::from_kinds(&[]).with_definitions(std::iter::once(&definition));
+            let served = registry.get(group, version, plural);
+            let is_custom = served.is_some_and(|resource| resource.custom.is_some());
+            assert_eq!(is_custom, is_served, "{group} {version} {plural}");
+            let roles = registry.get(rbac, "v1", "clusterroles").unwrap();
+            assert!(roles.custom.is_none(), "{group} {version} {plural}");
+        }
+    }
 }

@@ -100,3 +100,35 @@ async fn deepest_objects_survive_a_restart() {
     restarted.persist_in(&folder).unwrap();
     assert!(restarted.object("example.com", "foos", "default", "a").is_some());
 }
+
+/// The owners of nested maps are a few levels deeper than the maps themselves.
+#[tokio::test]
+async fn deep_maps_survive_a_restart_or_are_rejected() {
+    let folder = TestFolder::new("deep-maps");
+    let server = ApiServer::new();
+    server.persist_in(&folder).unwrap();
+    let definition = json!({ "metadata": { "name": "foos.example.com" },
+        "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
+            "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
+    let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(server.send_json("POST", definitions, &definition).await.0, 201);
+    let foos = "/apis/example.com/v1/namespaces/default/foos";
+    let mut codes = Vec::new();
+    for n_levels in 110..=125 {
+        let deep = (0..n_levels).fold(json!({}), |value, _| json!({ "a": value }));
+        let foo = json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": format!("a{n_levels}") },
+            "spec": deep });
+        let (code, response) = server.send_json("POST", foos, &foo).await;
+        assert!([201, 400].contains(&code), "{n_levels}: {response}");
+        codes.push((n_levels, code));
+    }
+    assert_eq!((codes[0].1, codes[15].1), (201, 400), "{codes:?}");
+    drop(server);
+    let restarted = ApiServer::new();
+    restarted.persist_in(&folder).unwrap();
+    for (n_levels, code) in codes {
+        let stored = restarted.object("example.com", "foos", "default", &format!("a{n_levels}"));
+        assert_eq!(stored.is_some_and(|stored| stored.is_object()), code == 201, "{n_levels}");
+    }
+}

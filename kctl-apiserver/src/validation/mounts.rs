@@ -8,6 +8,8 @@
 //! its mounts are reported as `FieldValueNotFound` too. Several error paths lack the index of the mount, an upstream
 //! bug that clients see.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::{
@@ -113,12 +115,12 @@ fn validate_volume_devices(list: &Field<'_>, mounts: &Value, volumes: &[Declared
 
 /// Reports each item whose field has the value of an item before it. Values that are not `counted` may occur again.
 fn report_duplicates(list: &Field<'_>, field: &str, counted: impl Fn(&Value) -> bool) {
-    let mut taken = Vec::new();
+    let mut taken = HashSet::new();
     for item in list.items() {
         let value = item.at(field);
-        value.invalid_if(taken.contains(&value.text()), "must be unique");
+        value.invalid_if(taken.contains(value.text()), "must be unique");
         if counted(&value) {
-            taken.push(value.text());
+            taken.insert(value.text());
         }
     }
 }

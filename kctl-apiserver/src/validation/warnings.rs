@@ -8,11 +8,11 @@
 
 mod files;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
-use crate::{field_errors::text, json_path::entries, quantity, registry::Resource};
+use crate::{field_errors::text, json_path::entries, limits::WARNINGS_MAX, quantity, registry::Resource};
 
 /// Deprecated volume sources.
 const DEPRECATED: &[&str] =
@@ -257,13 +257,12 @@ fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value
 
 /// Adds a warning for each item whose `field` equals the field of an earlier item.
 fn warn_about_duplicates(list: &Value, field: &str, path: &str, texts: &mut Vec<String>) {
-    let mut values = Vec::new();
+    let mut values = HashSet::new();
     for (index, item) in entries(list) {
         let value = text(&item[field]);
-        if values.contains(&value) {
+        if !values.insert(value) {
             texts.push(format!("{path}[{index}].{field}: duplicate {field} {value:?}"));
         }
-        values.push(value);
     }
 }
 
@@ -279,19 +278,21 @@ fn warn_about_container(container: &Value, path: &str, texts: &mut Vec<String>) 
             texts.extend(fraction.map(|why| format!("{path}.resources.{part}[{name}]: {why}")));
         }
     }
-    let mut names = Vec::new();
+    let mut names = HashSet::new();
     for (index, variable) in entries(&container["env"]) {
         let (name, value) = (text(&variable["name"]), text(&variable["value"]));
         let reference = format!("$({name})");
         // A variable that appends to its earlier value does not hide it.
         let adds = variable["valueFrom"].is_null() && value != reference && value.contains(&reference);
-        if names.contains(&name) && !adds {
+        if !names.insert(name) && !adds {
             let why = format!("hides previous definition of {name:?}, which may be dropped when using apply");
             texts.push(format!("{path}.env[{index}]: {why}"));
         }
-        names.push(name);
     }
 }
+
+/// The number of ports of one number and protocol that each further one is compared with.
+const PORTS_COMPARED_MAX: usize = 100;
 
 /// Adds warnings about ports of a Pod that collide: by number and protocol, and by name.
 ///
@@ -310,13 +311,16 @@ fn warn_about_ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
     let mut names: BTreeMap<&str, String> = BTreeMap::new();
     for (list, index, container) in containers(spec) {
         for (nth, port) in entries(&container["ports"]) {
+            if texts.len() > WARNINGS_MAX {
+                return;
+            }
             let path = format!("{path}.{list}[{index}].ports[{nth}]");
             let (host, ip, name) = (number(port, "hostPort"), text(&port["hostIP"]), text(&port["name"]));
             if !ip.is_empty() && host == 0 {
                 texts.push(format!("{path}: hostIP {ip} has no effect without a hostPort"));
             }
             let others = ports_by_number.entry((number(port, "containerPort"), text(&port["protocol"]))).or_default();
-            for (other_path, other) in others.iter() {
+            for (other_path, other) in others.iter().take(PORTS_COMPARED_MAX) {
                 let (other_host, other_ip) = (number(other, "hostPort"), text(&other["hostIP"]));
                 let how = match (host == other_host, ip == other_ip) {
                     (true, true) => "duplicate",
@@ -333,6 +337,26 @@ fn warn_about_ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
                 }
                 None => drop(names.insert(name, path)),
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Takes hours and fills the memory if all pairs are reported.
+    #[test]
+    fn many_collisions_in_a_pod_have_few_warnings() {
+        let many = |item: Value| Value::from(vec![item; 50_000]);
+        for spec in [
+            json!({ "containers": [{ "name": "c", "ports": many(json!({ "containerPort": 1 })) }] }),
+            json!({ "containers": [{ "name": "c", "env": many(json!({ "name": "A", "value": "x" })) }] }),
+            json!({ "volumes": [{ "name": "v", "configMap": { "items": many(json!({ "key": "k", "path": "p" })) } }] }),
+        ] {
+            let mut texts = Vec::new();
+            pod(&spec, "spec", &mut texts);
+            assert!((WARNINGS_MAX..50_000).contains(&texts.len()), "{}", texts.len());
         }
     }
 }

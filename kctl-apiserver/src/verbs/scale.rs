@@ -116,11 +116,7 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<VerbResponse,
         return Err(StatusError::server_error(why));
     }
     let mut new = Value::clone(&old);
-    let mut field = &mut new;
-    for part in replicas_path(info, "spec") {
-        field = &mut field[part];
-    }
-    *field = replicas.into();
+    set_replicas(&mut new, &replicas_path(info, "spec"), replicas)?;
     if !applies {
         // A Scale without a `resourceVersion` is written unconditionally.
         let version = scale["metadata"]["resourceVersion"].as_str();
@@ -132,6 +128,24 @@ pub(super) fn set(state: &mut State, info: &RequestInfo) -> Result<VerbResponse,
     let new = Write::update(&old, new, Ownership::Given(managers));
     let written = write::write(state, info, Write { admission: AdmissionStep::Done, ..new })?;
     Ok(VerbResponse::ok(scale_of(info, &written)))
+}
+
+/// Sets the replicas of an object. A custom object may have another value on the path, if it was stored before its CRD
+/// named the path.
+///
+/// # Errors
+/// 500 if a value on the path is not an object, as upstream (`SetNestedField`).
+fn set_replicas(object: &mut Value, path: &[String], replicas: i64) -> Result<(), StatusError> {
+    let mut field = object;
+    for part in path {
+        if !field.is_object() && !field.is_null() {
+            let why = format!(".{}: must be a field of an object, found {field}", path.join("."));
+            return Err(StatusError::server_error(why));
+        }
+        field = &mut field[part];
+    }
+    *field = replicas.into();
+    Ok(())
 }
 
 /// Checks the uid in a Scale. The one that is applied has none, and the handler of custom resources ignores the uid of
@@ -256,4 +270,41 @@ fn check_applied_scale(body: &Value) -> Result<(), StatusError> {
     let unknown = decode::decode_typed(schema, &mut body.clone(), None, decode::Integers::InRange).unwrap_or_default();
     let Some(first) = unknown.first() else { return Ok(()) };
     Err(StatusError::server_error(format!("{first}: unknown field of Scale")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ApiServer;
+
+    #[tokio::test]
+    async fn replicas_below_a_string_are_rejected() {
+        let server = ApiServer::new();
+        let mut definition = json!({ "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": { "name": "foos.example.com" },
+            "spec": { "group": "example.com", "scope": "Namespaced", "names": { "plural": "foos", "kind": "Foo" },
+                "versions": [{ "name": "v1", "served": true, "storage": true, "schema": { "openAPIV3Schema": {
+                    "type": "object", "x-kubernetes-preserve-unknown-fields": true } } }] } });
+        let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+        server.succeed("POST", definitions, &definition).await;
+        let foos = "/apis/example.com/v1/namespaces/default/foos";
+        for (name, spec) in [("text", json!({ "a": "x" })), ("map", json!({ "a": {} })), ("absent", json!({}))] {
+            let foo =
+                json!({ "apiVersion": "example.com/v1", "kind": "Foo", "metadata": { "name": name }, "spec": spec });
+            server.succeed("POST", foos, &foo).await;
+        }
+        definition["spec"]["versions"][0]["subresources"] =
+            json!({ "scale": { "specReplicasPath": ".spec.a.n", "statusReplicasPath": ".status.n" } });
+        let patch = json!({ "spec": { "versions": definition["spec"]["versions"] } });
+        server.succeed("PATCH", &format!("{definitions}/foos.example.com"), &patch).await;
+        for (name, expected) in [("text", 500), ("map", 200), ("absent", 200)] {
+            let scale = json!({ "apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": { "name": name },
+                "spec": { "replicas": 3 } });
+            let (code, response) = server.send_json("PUT", &format!("{foos}/{name}/scale"), &scale).await;
+            assert_eq!(code, expected, "{name}: {response}");
+        }
+        let replicas =
+            |name: &str| server.object("example.com", "foos", "default", name).unwrap()["spec"]["a"]["n"].clone();
+        assert_eq!([replicas("map"), replicas("absent")], [json!(3), json!(3)]);
+    }
 }

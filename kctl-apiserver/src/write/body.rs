@@ -5,7 +5,10 @@
 
 pub(crate) mod identity;
 
-use std::borrow::Cow;
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+};
 
 use serde_json::{Value, json};
 
@@ -260,14 +263,15 @@ fn fit_custom(
 /// left to validation.
 fn drop_duplicate_owners(object: &mut Value) -> Option<String> {
     let owners = at_mut(object, ["metadata", "ownerReferences"])?.as_array_mut()?;
-    let (mut owners_seen, mut duplicates) = (Vec::new(), Vec::new());
+    // Sets, because this runs under the lock of the server, and a body may have more than 100,000 references.
+    let (mut owners_seen, mut uids_seen, mut duplicates) = (HashSet::new(), HashSet::new(), Vec::new());
     owners.retain(|owner| {
-        let uid = owner["uid"].as_str().unwrap_or_default().to_owned();
-        let is_new = !owners_seen.contains(owner);
-        if is_new {
-            owners_seen.push(owner.clone());
-        } else if !duplicates.contains(&uid) {
-            duplicates.push(uid);
+        // Sorted, because equal references may have another order of fields.
+        let fields: BTreeMap<_, _> = owner.as_object().into_iter().flatten().collect();
+        let is_new = owners_seen.insert(serde_json::to_string(&fields).unwrap_or_default());
+        let uid = owner["uid"].as_str().unwrap_or_default();
+        if !is_new && uids_seen.insert(uid.to_owned()) {
+            duplicates.push(uid.to_owned());
         }
         is_new
     });
@@ -285,6 +289,19 @@ mod tests {
     async fn check(server: &ApiServer, path: &str, media_type: &str, body: &[u8], expected: u16) {
         let (code, _) = server.send("POST", path, media_type, body.to_vec()).await;
         assert_eq!(code, expected, "{path} {media_type}");
+    }
+
+    /// Takes minutes if each reference is compared with all earlier ones.
+    #[test]
+    fn many_duplicate_owners_are_dropped_in_order() {
+        let owner = |n: usize| json!({ "apiVersion": "v1", "kind": "Pod", "name": "a", "uid": n.to_string() });
+        let owners: Vec<Value> = (0..50_000).map(owner).collect();
+        let repeated = [&owners[..], &owners[..], &owners[..1]].concat();
+        let mut object = json!({ "metadata": { "ownerReferences": repeated } });
+        let warning = drop_duplicate_owners(&mut object).unwrap();
+        assert!(object["metadata"]["ownerReferences"] == json!(owners));
+        assert!(warning.ends_with(", 49998, 49999"), "{}", warning.len());
+        assert_eq!(drop_duplicate_owners(&mut object), None);
     }
 
     #[tokio::test(start_paused = true)]

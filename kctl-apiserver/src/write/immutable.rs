@@ -2,11 +2,14 @@
 //!
 //! Upstream: `ValidateObjectMetaAccessorUpdate` of `k8s.io/apimachinery/pkg/api/validation/objectmeta.go`.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{Write, admin_access};
 use crate::{
     field_errors::{Errors, FieldError},
+    json_path::entries,
     registry::kind::Subresource,
     request::RequestInfo,
     store::Store,
@@ -26,6 +29,11 @@ pub(super) fn errors(store: &Store, info: &RequestInfo, write: &Write) -> Errors
     errors
 }
 
+/// Returns the finalizers. A set, because an object may have more than 100,000 of them.
+fn finalizers(meta: &Value) -> HashSet<&str> {
+    entries(&meta["finalizers"]).filter_map(|(_, name)| name.as_str()).collect()
+}
+
 /// Validates changes of metadata (`ValidateObjectMetaAccessorUpdate`). Labels, annotations and owner references are
 /// validated here as well, as upstream validates them in both places.
 fn validate_metadata_update(info: &RequestInfo, old: &Value, new: &Value) -> Errors {
@@ -36,10 +44,7 @@ fn validate_metadata_update(info: &RequestInfo, old: &Value, new: &Value) -> Err
     if before["name"] != after["name"] {
         field_errors.push(immutable("name"));
     }
-    let finalizers = |meta: &Value| meta["finalizers"].as_array().cloned().unwrap_or_default();
-    let finalizers_before = finalizers(before);
-    if before["deletionTimestamp"].is_string() && finalizers(after).iter().any(|name| !finalizers_before.contains(name))
-    {
+    if before["deletionTimestamp"].is_string() && !finalizers(after).is_subset(&finalizers(before)) {
         let why = "no new finalizers can be added if the object is being deleted";
         field_errors.forbidden("metadata.finalizers", why);
     }

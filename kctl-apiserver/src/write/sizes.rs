@@ -1,11 +1,13 @@
-//! Rejects objects that are too large for etcd.
+//! Rejects objects that are too large for etcd, or too deep to be read again.
 //!
-//! Clients meet this limit with large `ConfigMap`s. A real etcd rejects the transaction, and kube-apiserver returns its
-//! message with 500.
+//! Clients meet the limit of etcd with large `ConfigMap`s. A real etcd rejects the transaction, and kube-apiserver
+//! returns its message with 500.
 
 use serde_json::Value;
 
 use crate::{
+    decode::DEPTH_MAX,
+    json_path::depth,
     request::RequestInfo,
     status::StatusError,
     store::{Key, Store},
@@ -40,6 +42,20 @@ pub(super) fn check(store: &Store, info: &RequestInfo, key: &Key, object: &Value
         return Ok(());
     }
     Err(StatusError::server_error("etcdserver: request is too large"))
+}
+
+/// Checks that the JSON of an object can be parsed again. `managedFields` repeat the maps of the object a few levels
+/// deeper, so an object that was decoded may be too deep once its owners are set. Stored, it would read as null, and the
+/// server could not start from its journal.
+///
+/// # Errors
+/// Fails with 400, as a body that is too deep.
+pub(super) fn check_depth(object: &Value) -> Result<(), StatusError> {
+    if depth(object) <= DEPTH_MAX {
+        return Ok(());
+    }
+    let why = format!("the object and its managedFields must not be nested more than {DEPTH_MAX} deep");
+    Err(StatusError::bad_request(why))
 }
 
 /// Returns the bytes of all strings in a value, which approximates its protobuf encoding.

@@ -26,7 +26,8 @@ use crate::{
 /// accepted in the same request.
 ///
 /// # Errors
-/// `AlreadyExists` if the name is taken, 500 if the object is too large for etcd, and errors of the conversion.
+/// `AlreadyExists` if the name is taken, 500 if the object is too large for etcd, 400 if it is too deep, and errors of
+/// the conversion.
 pub(super) fn store(
     state: &mut State,
     info: &RequestInfo,
@@ -39,6 +40,7 @@ pub(super) fn store(
         check_new(&state.store, info, key, &write.object)?;
     }
     let mut converted = conversion::convert_for_storage(state, info, write.object)?;
+    sizes::check_depth(&converted.stored)?;
     if info.dry_run() {
         return Ok(dry_run_response(write.old.as_deref(), converted.into_object()));
     }

@@ -17,6 +17,8 @@
 //! With `validates_subresources`, writes of `status` and of other subresources also run the functions of an object, before
 //! their own. With `validates_spec_only`, an update that changes neither name nor spec skips the functions of an object.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -84,7 +86,7 @@ fn warn_about_finalizers(info: &RequestInfo, old: Option<&Value>, object: &Value
         let list = value_at(object, ["metadata", "finalizers"]).and_then(Value::as_array).into_iter().flatten();
         list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
-    let names_before = old.map(names).unwrap_or_default();
+    let names_before: HashSet<String> = old.map(names).unwrap_or_default().into_iter().collect();
     let new = names(object).into_iter().filter(|name| !names_before.contains(name));
     let without_domain = new.filter(|name| !has_domain(name));
     info.round.warn_all(

@@ -55,3 +55,18 @@ fn lists_are_replaced_where_nothing_is_known() {
     strategic_merge(None, &mut object, &json!({"a": {"c": 2}, "l": [{"name": "y"}]})).unwrap();
     assert_eq!(object, json!({"a": {"b": 1, "c": 2}, "l": [{"name": "y"}]}));
 }
+
+/// Takes minutes if each item is searched in the whole list.
+#[test]
+fn long_lists_are_merged_in_any_order() {
+    let with_env =
+        |env: Vec<Value>| json!({"spec": {"template": {"spec": {"containers": [{"name": "a", "env": env}]}}}});
+    let schema = Schema::built_in("apps/v1", "Deployment");
+    let named = |value: &str, n: usize| json!({"name": format!("n{n}"), "value": value});
+    let mut object = with_env((0..40_000).map(|n| named("old", n)).collect());
+    let patch = with_env((20_000..60_000).rev().map(|n| named("new", n)).collect());
+    strategic_merge(schema, &mut object, &patch).unwrap();
+    let env = object.pointer("/spec/template/spec/containers/0/env").and_then(Value::as_array).unwrap();
+    let n_new = env.iter().filter(|item| item["value"] == "new").count();
+    assert_eq!((env.len(), n_new), (60_000, 40_000));
+}

@@ -128,6 +128,16 @@ mod tests {
         }
     }
 
+    /// Fills the memory without a bound.
+    #[test]
+    fn path_that_finds_too_much_finds_nothing() {
+        let nested = (0..120).fold(json!({ "b": 1 }), |value, _| json!({ "a": value }));
+        for (path, is_found) in [("..a..a..b", true), ("..a..a..a..a..a..a..b", false)] {
+            let path = ColumnPath::parse(path).unwrap();
+            assert_eq!(path.first(&nested).is_some(), is_found, "{path:?}");
+        }
+    }
+
     #[test]
     fn unusual_paths_match_kube_apiserver() {
         let value = json!({

@@ -5,7 +5,13 @@
 
 use serde_json::Value;
 
-use crate::validation::warnings::{entries, text};
+use crate::{
+    limits::WARNINGS_MAX,
+    validation::warnings::{entries, text},
+};
+
+/// The number of files of a volume that are compared with each other.
+const FILES_COMPARED_MAX: usize = 1000;
 
 /// A file of a volume, and its source if the volume has several.
 struct File<'a> {
@@ -29,14 +35,16 @@ impl File<'_> {
     ///
     /// Paths are compared by parts: `a/b` overlaps `a`, `ab` does not.
     fn overlaps(&self, other: &Self) -> bool {
-        let is_in = |inner: &str, outer: &str| format!("{inner}/").starts_with(&format!("{outer}/"));
+        let is_in = |inner: &str, outer: &str| {
+            inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
         let are_there = !self.path.is_empty() && !other.path.is_empty();
         are_there && (is_in(self.path, other.path) || is_in(other.path, self.path))
     }
 }
 
 /// Adds the warnings about all volumes of a Pod: each file is compared with those before it in the
-/// same volume.
+/// same volume, up to [`FILES_COMPARED_MAX`] files.
 ///
 /// A projected volume compares the files of all its sources. Each empty source of it adds another
 /// warning.
@@ -44,7 +52,10 @@ pub(super) fn warn_about_overlaps(spec: &Value, texts: &mut Vec<String>) {
     for (_, volume) in entries(&spec["volumes"]) {
         let name = text(&volume["name"]);
         let mut tell = |volume_source: &str, files: &[File<'_>]| {
-            for (index, file) in files.iter().enumerate() {
+            for (index, file) in files.iter().take(FILES_COMPARED_MAX).enumerate() {
+                if texts.len() > WARNINGS_MAX {
+                    return;
+                }
                 for other in files[..index].iter().filter(|other| file.overlaps(other)) {
                     let (file, other) = (file.describe(), other.describe());
                     texts.push(format!("volume {name:?} ({volume_source}): overlapping paths: {file} with {other}"));

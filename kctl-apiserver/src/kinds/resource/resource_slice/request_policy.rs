@@ -113,7 +113,8 @@ fn validate_bounds(range: &Field<'_>, usual: &Value, most: &Value) {
         return;
     }
     for value in [usual, max.value()].into_iter().filter(|value| !value.is_null()) {
-        let from = amount(value).in_steps(places) - amount(&min).in_steps(places);
+        // Both may be clamped to the ends of 128 bits.
+        let from = amount(value).in_steps(places).saturating_sub(amount(&min).in_steps(places));
         let is_multiple = from % amount(&step).in_steps(places) == 0;
         step.with(value).invalid_if(!is_multiple, "must be `min` plus a multiple of the step");
     }
@@ -154,5 +155,13 @@ mod tests {
             let fields: Vec<_> = errors.iter().map(|error| error.field.as_str()).collect();
             assert_eq!(fields.join(" "), expected, "{errors:?}");
         }
+    }
+
+    #[test]
+    fn amounts_beyond_128_bits_are_invalid() {
+        let range = json!({ "min": "-1e36", "max": "1e36", "step": "500m" });
+        let policy = json!({ "default": "1e36", "validRange": range });
+        let errors = Errors::collect(|errors| validate(&Field::new(&policy, "", errors), &json!("1e36")));
+        assert!(!errors.is_empty());
     }
 }
