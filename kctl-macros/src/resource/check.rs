@@ -17,7 +17,7 @@ use super::{
     markers, missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
     none::NonePolicy,
-    unstorable,
+    unreadable, unstorable,
 };
 use crate::{codes, crate_path::CratePath, diagnostics::Errors, source_file};
 
@@ -76,6 +76,7 @@ fn describe(
         let none = NonePolicy::of(field, &container);
         let found = annotations(&mut field.attrs, none, errors);
         left_out::check(field, &container, &found.markers, errors);
+        unreadable::check(field, &container, &found.markers, errors);
         found
     };
     let on_fields = match &mut item.data {

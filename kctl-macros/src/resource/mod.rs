@@ -22,6 +22,7 @@
 //! | `none` | `None` of an `Option` field | |
 //! | `json_names` | two fields with one name in JSON | K0022 |
 //! | `missing_schema` | a field's type in the same file lacks `#[schema]` | K0090 |
+//! | `unreadable` | a marker lets the CRD accept what the field's type can't read | K0087 |
 //! | `unstorable` | a field's type can't be stored, such as `Instant` | K0118 |
 //! | `emit` | `Model` → code | |
 //!
@@ -49,6 +50,7 @@ mod nested_options;
 mod nested_values;
 mod none;
 mod option_values;
+mod unreadable;
 mod unstorable;
 
 use proc_macro2::TokenStream;
