@@ -63,7 +63,7 @@ fn describe(
     let stubs = missing_schema::check(&item, status, file.as_deref(), &mut errors);
     let derived_above = derive_order::check(&item, attribute, file.as_deref(), &mut errors);
     let n_errors = errors.len();
-    unstorable::check(&mut item, &krate, &mut errors);
+    unstorable::check(&mut item, &krate, file.as_deref(), &mut errors);
     let reported = if errors.len() > n_errors { BorrowedFields::Reported } else { BorrowedFields::Unreported };
     generics::check_lifetimes(&mut item, reported, &mut errors);
     let rename = rename(&item);
