@@ -4,7 +4,6 @@
 //! Every other mistake is recorded in `Model::errors`.
 
 use proc_macro2::TokenStream;
-use quote::ToTokens;
 use syn::{Attribute, Data, DeriveInput, Field, Type};
 
 use super::{
@@ -14,7 +13,9 @@ use super::{
     generics::{self, BorrowedFields},
     json_names, kube_options, left_out,
     marker::Markers,
-    markers, missing_schema,
+    markers,
+    meta_option::MetaOption,
+    missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
     none::NonePolicy,
     unreadable, unstorable,
@@ -126,7 +127,6 @@ fn missing_derives(attributes: &[Attribute], derived_above: &[Derive]) -> Vec<De
 /// Returns the serde option for camel case, unless the user's `#[serde(…)]` has it.
 fn rename(item: &DeriveInput) -> Option<Rename> {
     let rename = if matches!(item.data, Data::Enum(_)) { Rename::AllFields } else { Rename::All };
-    let mut serde = item.attrs.iter().filter(|attribute| attribute.path().is_ident("serde"));
-    let is_given = serde.any(|attribute| attribute.to_token_stream().to_string().contains(rename.option()));
+    let is_given = MetaOption::collect(&item.attrs, "serde").iter().any(|option| option.name == rename.option());
     (!is_given).then_some(rename)
 }

@@ -92,6 +92,19 @@ mod tests {
     }
 
     #[test]
+    fn fields_are_camel_case_unless_serde_renames_them() {
+        for (attribute, is_added) in [
+            (quote!(), true),
+            (quote!(#[serde(default = "rename_all_fields")]), true),
+            (quote!(#[serde(default, rename_all = "snake_case")]), false),
+            (quote!(#[serde(rename_all(serialize = "snake_case"))]), false),
+        ] {
+            let text = expand_schema(&TokenStream::new(), &quote!(#attribute struct Web { foo_bar: i32 })).to_string();
+            assert_eq!(text.contains("rename_all = \"camelCase\""), is_added, "{text}");
+        }
+    }
+
+    #[test]
     fn paths_lead_into_the_given_crate() {
         let options = quote!(
             group = "a.b",
