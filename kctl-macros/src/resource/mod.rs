@@ -105,6 +105,20 @@ mod tests {
     }
 
     #[test]
+    fn added_partial_eq_needs_no_eq() {
+        for (derive, is_allowed) in [(quote!(Default), true), (quote!(Default, PartialEq), false)] {
+            let item = quote!(
+                #[derive(#derive)]
+                struct Web {
+                    foo_bar: i32,
+                }
+            );
+            let text = expand_schema(&TokenStream::new(), &item).to_string();
+            assert_eq!(text.contains("clippy :: derive_partial_eq_without_eq"), is_allowed, "{text}");
+        }
+    }
+
+    #[test]
     fn paths_lead_into_the_given_crate() {
         let options = quote!(
             group = "a.b",
