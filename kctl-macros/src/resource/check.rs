@@ -33,6 +33,7 @@ pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result
     if let Some(spec) = kube_options::spec_name(&options, &item, &mut errors) {
         item.ident = spec;
     }
+    kube_options::report_subresource_without_status(&options, &root, &mut errors);
     let status = kube_options::status(&options);
     let schema = kube_options::schema_source(&options);
     let mut model = describe(item, "resource", krate, status, errors);
