@@ -3,13 +3,13 @@
 //! An API server stores such a value, and then the program can't read the object at all: it disappears from the cache,
 //! and with a finalizer its deletion hangs. `#[kctl(nullable = true)]` on a `String` is an example.
 
-use syn::{Attribute, Field};
+use syn::{Attribute, Field, Type};
 
 use super::{json::Json, marker::Markers, meta_option::MetaOption, none::is_plain};
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{generic_argument, type_text},
+    function::{generic_argument, last_name, type_text},
 };
 
 /// The type of Kubernetes for a number or a string.
@@ -19,7 +19,18 @@ const FIELD_READERS: [&str; 5] = ["with", "deserialize_with", "skip", "skip_dese
 /// Options of serde on a type that read another type in its place.
 const TYPE_READERS: [&str; 3] = ["from", "try_from", "with"];
 
-/// Reports K0087 for `nullable = true` and `int_or_string` on a field of a standard type, which reads one JSON type.
+/// Standard types with the types of JSON schema that they read.
+const READ_TYPES: [(&[&str], &[&str]); 6] = [
+    (&["String", "char"], &["string"]),
+    (&["bool"], &["boolean"]),
+    (&["i8", "i16", "i32", "i64", "isize", "u8", "u16", "u32", "u64", "usize"], &["integer"]),
+    (&["f32", "f64"], &["integer", "number"]),
+    (&["Vec"], &["array"]),
+    (&["BTreeMap", "HashMap"], &["object"]),
+];
+
+/// Reports K0087 for `nullable = true`, `int_or_string` and another `type_` on a field of a standard type, which reads
+/// one JSON type.
 ///
 /// Any other name may be an alias of a type that reads both. Options under `cfg_attr` are not known here, so they are
 /// left alone.
@@ -47,6 +58,20 @@ pub(super) fn check(field: &Field, container: &[Attribute], markers: &Markers, e
         let help = format!("write `{INT_OR_STRING}` in the place of `{ty}`, and remove `int_or_string`");
         errors.push(markers.get_ident("int_or_string"), codes::CONTRADICTING_MARKS, &what, &help);
     }
+    if let Some(Json::Text(name)) = markers.get("type_")
+        && read_types(value).is_some_and(|types| !types.contains(&name.as_str()))
+    {
+        let ty = type_text(value);
+        let what = format!("`type_` lets the CRD accept values of type {name}, and `{ty}` can't read them");
+        let help = format!("remove `type_`, or write the Rust type of such a value in the place of `{ty}`");
+        errors.push(markers.get_ident("type_"), codes::CONTRADICTING_MARKS, &what, &help);
+    }
+}
+
+/// Returns the types of JSON schema that a standard type reads. `None` for any other type.
+fn read_types(ty: &Type) -> Option<&'static [&'static str]> {
+    let name = last_name(ty)?;
+    READ_TYPES.iter().find(|(types, _)| types.iter().any(|known| name == known)).map(|(_, read)| *read)
 }
 
 #[cfg(test)]
@@ -81,6 +106,13 @@ mod tests {
             ("#[kctl(int_or_string)] a: Option<String>", "IntOrString` in the place of `String`"),
             ("#[kctl(int_or_string)] a: Json", ""),
             ("#[kctl(int_or_string)] #[serde(with = \"m\")] a: String", ""),
+            ("#[kctl(type_ = \"string\")] a: i32", "accept values of type string, and `i32` can't read them"),
+            ("#[kctl(type_ = \"number\")] a: Option<u8>", "of type number, and `u8` can't"),
+            ("#[kctl(type_ = \"object\")] a: Vec<String>", "`Vec<String>` can't read them"),
+            ("#[kctl(type_ = \"integer\")] a: f64", ""),
+            ("#[kctl(type_ = \"string\")] a: String", ""),
+            ("#[kctl(type_ = \"string\")] a: Json", ""),
+            ("#[kctl(type_ = \"string\")] #[serde(with = \"m\")] a: u64", ""),
             ("#[kctl(min_length = 1)] a: String", ""),
         ] {
             let found = reported(&format!("struct A {{ {field} }}"));
