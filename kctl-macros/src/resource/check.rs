@@ -4,15 +4,16 @@
 //! Every other mistake is recorded in `Model::errors`.
 
 use proc_macro2::TokenStream;
-use syn::{Attribute, Data, DeriveInput, Field, Type};
+use syn::{Attribute, Data, DeriveInput, Field, Fields, Type};
 
 use super::{
     crate_option,
     derive_order::{self, derived_traits},
     flattened,
     generics::{self, BorrowedFields},
+    json::Json,
     json_names, kube_options, left_out,
-    marker::Markers,
+    marker::{Marker, Markers},
     markers,
     meta_option::MetaOption,
     missing_schema,
@@ -72,7 +73,8 @@ fn describe(
     if rename.is_some() {
         json_names::check(&mut item, &mut errors);
     }
-    let on_type = annotations(&mut item.attrs, NonePolicy::AsSerde, &mut errors);
+    let mut on_type = annotations(&mut item.attrs, NonePolicy::AsSerde, &mut errors);
+    on_type.markers.0.extend(choices(&item));
     let container = item.attrs.clone();
     let on_field = |field: &mut Field, errors: &mut Errors| {
         let none = NonePolicy::of(field, &container);
@@ -109,6 +111,17 @@ fn describe(
         stubs,
         errors: errors.into_result(()).err(),
     }
+}
+
+/// Returns the marker of an enum without data that has a doc comment on a variant: schemars describes each variant of
+/// such an enum, and the marker makes it one list of values again.
+fn choices(item: &DeriveInput) -> Option<Marker> {
+    let Data::Enum(data) = &item.data else { return None };
+    let has_docs = |attributes: &[Attribute]| attributes.iter().any(|attribute| attribute.path().is_ident("doc"));
+    let is_plain = data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit));
+    let is_documented = data.variants.iter().any(|variant| has_docs(&variant.attrs));
+    let marker = || Marker { written: item.ident.clone(), name: "choices".to_owned(), value: Json::Bool(true) };
+    (is_plain && is_documented).then(marker)
 }
 
 /// Removes the `#[kctl(…)]` attributes from a list of attributes and reads them.

@@ -105,6 +105,53 @@ mod tests {
     }
 
     #[test]
+    fn documented_choices_are_one_list() {
+        for (item, is_marked) in [
+            (
+                quote!(
+                    enum Mode {
+                        #[doc = "By day."]
+                        Light,
+                        Dark,
+                    }
+                ),
+                true,
+            ),
+            (
+                quote!(
+                    enum Mode {
+                        Light,
+                        Dark,
+                    }
+                ),
+                false,
+            ),
+            (
+                quote!(
+                    enum Mode {
+                        #[doc = "By day."]
+                        Light,
+                        Dark(u8),
+                    }
+                ),
+                false,
+            ),
+            (
+                quote!(
+                    struct Mode {
+                        #[doc = "By day."]
+                        light: u8,
+                    }
+                ),
+                false,
+            ),
+        ] {
+            let text = expand_schema(&TokenStream::new(), &item).to_string();
+            assert_eq!(text.contains("choices"), is_marked, "{text}");
+        }
+    }
+
+    #[test]
     fn added_partial_eq_needs_no_eq() {
         for (derive, is_allowed) in [(quote!(Default), true), (quote!(Default, PartialEq), false)] {
             let item = quote!(
