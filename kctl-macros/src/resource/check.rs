@@ -11,6 +11,7 @@ use super::{
     derive_order::{self, derived_traits},
     flattened,
     generics::{self, BorrowedFields},
+    inner_markers,
     json::Json,
     json_names, kube_options, left_out,
     marker::{Marker, Markers},
@@ -81,6 +82,7 @@ fn describe(
         let found = annotations(&mut field.attrs, none, errors);
         left_out::check(field, &container, &found.markers, errors);
         unreadable::check(field, &container, &found.markers, errors);
+        inner_markers::check(field, &found.markers, errors);
         found
     };
     let on_fields = match &mut item.data {

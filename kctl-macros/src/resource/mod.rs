@@ -18,6 +18,7 @@
 //! | `derive_order` | a derive above the attribute, which does not see it | K0022 |
 //! | `flattened` | the parts of a struct with `#[serde(flatten)]`, for a check of the schema | |
 //! | `generics` | parameters of a kind or a part | K0004 |
+//! | `inner_markers` | markers of items or values that the field does not have | K0028 |
 //! | `left_out` | a field that is left out of the JSON and required by the CRD | K0087 |
 //! | `none` | `None` of an `Option` field | |
 //! | `json_names` | two fields with one name in JSON | K0022 |
@@ -37,6 +38,7 @@ mod derive_order;
 mod emit;
 mod flattened;
 mod generics;
+mod inner_markers;
 mod json;
 mod json_names;
 mod kube_options;

@@ -69,7 +69,7 @@ pub(super) fn check(field: &Field, container: &[Attribute], markers: &Markers, e
 }
 
 /// Returns the types of JSON schema that a standard type reads. `None` for any other type.
-fn read_types(ty: &Type) -> Option<&'static [&'static str]> {
+pub(super) fn read_types(ty: &Type) -> Option<&'static [&'static str]> {
     let name = last_name(ty)?;
     READ_TYPES.iter().find(|(types, _)| types.iter().any(|known| name == known)).map(|(_, read)| *read)
 }
