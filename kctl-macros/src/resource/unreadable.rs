@@ -29,8 +29,8 @@ const READ_TYPES: [(&[&str], &[&str]); 6] = [
     (&["BTreeMap", "HashMap"], &["object"]),
 ];
 
-/// Reports K0087 for `nullable = true`, `int_or_string` and another `type_` on a field of a standard type, which reads
-/// one JSON type.
+/// Reports K0087 for `nullable = true`, `int_or_string`, another `type_` and no schema at all on a field of a standard
+/// type, which reads one JSON type.
 ///
 /// Any other name may be an alias of a type that reads both. Options under `cfg_attr` are not known here, so they are
 /// left alone.
@@ -58,6 +58,7 @@ pub(super) fn check(field: &Field, container: &[Attribute], markers: &Markers, e
         let help = format!("write `{INT_OR_STRING}` in the place of `{ty}`, and remove `int_or_string`");
         errors.push(markers.get_ident("int_or_string"), codes::CONTRADICTING_MARKS, &what, &help);
     }
+    check_scalar(value, markers, errors);
     if let Some(Json::Text(name)) = markers.get("type_")
         && read_types(value).is_some_and(|types| !types.contains(&name.as_str()))
     {
@@ -65,6 +66,22 @@ pub(super) fn check(field: &Field, container: &[Attribute], markers: &Markers, e
         let what = format!("`type_` lets the CRD accept values of type {name}, and `{ty}` can't read them");
         let help = format!("remove `type_`, or write the Rust type of such a value in the place of `{ty}`");
         errors.push(markers.get_ident("type_"), codes::CONTRADICTING_MARKS, &what, &help);
+    }
+}
+
+/// Reports K0087 for `schemaless` and `embedded` on a number, a string or a boolean. On a list or a map, `schemaless` ends
+/// the schema of a type that contains itself.
+fn check_scalar(value: &Type, markers: &Markers, errors: &mut Errors) {
+    let is_scalar = |types: &[&str]| !types.contains(&"array") && !types.contains(&"object");
+    if !read_types(value).is_some_and(is_scalar) {
+        return;
+    }
+    for (marker, accepted) in [("schemaless", "any value"), ("embedded", "objects")] {
+        let Some(word) = markers.get_ident(marker) else { continue };
+        let ty = type_text(value);
+        let what = format!("`{marker}` lets the CRD accept {accepted}, and `{ty}` can't read that");
+        let help = format!("write `kctl::Json` in the place of `{ty}`, or remove `{marker}`");
+        errors.push(word, codes::CONTRADICTING_MARKS, &what, &help);
     }
 }
 
@@ -109,6 +126,10 @@ mod tests {
             ("#[kctl(type_ = \"string\")] a: i32", "accept values of type string, and `i32` can't read them"),
             ("#[kctl(type_ = \"number\")] a: Option<u8>", "of type number, and `u8` can't"),
             ("#[kctl(type_ = \"object\")] a: Vec<String>", "`Vec<String>` can't read them"),
+            ("#[kctl(schemaless)] a: String", "accept any value, and `String` can't read that"),
+            ("#[kctl(embedded)] a: Option<i32>", "write `kctl::Json` in the place of `i32`, or remove `embedded`"),
+            ("#[kctl(schemaless)] a: Vec<Tree>", ""),
+            ("#[kctl(schemaless)] a: Json", ""),
             ("#[kctl(type_ = \"integer\")] a: f64", ""),
             ("#[kctl(type_ = \"string\")] a: String", ""),
             ("#[kctl(type_ = \"string\")] a: Json", ""),
