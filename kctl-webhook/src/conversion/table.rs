@@ -71,7 +71,7 @@ pub enum ConversionError {
 
 /// Returns the other missing conversions as a part of the sentence.
 fn list_further(further: &[[String; 2]]) -> String {
-    further.iter().map(|[from, to]| format!(", nor from {from} to {to}")).collect()
+    further.iter().fold(String::new(), |text, [from, to]| text + ", nor from " + from + " to " + to)
 }
 
 /// Returns the end of the help: one function is to be added, or several.
