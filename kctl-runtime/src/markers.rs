@@ -121,8 +121,16 @@ fn apply_to_value(markers: &Map<String, Value>, schema: &mut Map<String, Value>)
             // schemars writes `true` for a schema that accepts anything.
             *below = Value::Object(Map::new());
         }
-        if let (Some(inner), Some(below)) = (inner, below.as_object_mut()) {
+        let Some(inner) = inner else { continue };
+        if let Some(below) = below.as_object_mut() {
             apply(inner, below);
+        } else if key == "additionalProperties" {
+            // The keys are an enum, and schemars writes a property for each of them.
+            let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+            let values = properties.into_iter().flat_map(|properties| properties.values_mut());
+            for value in values.filter_map(Value::as_object_mut) {
+                apply(inner, value);
+            }
         }
     }
     if let Some(root) = markers.get("root") {
@@ -278,6 +286,15 @@ mod tests {
                 option,
                 r#"{"nullable":false}"#,
                 json!({ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }),
+            ),
+            (
+                json!({ "type": "object", "additionalProperties": false, "properties": { "A": { "type": "integer" } } }),
+                r#"{"values":{"maximum":5}}"#,
+                json!({
+                    "type": "object",
+                    "additionalProperties": false,
+                    "properties": { "A": { "type": "integer", "maximum": 5 } },
+                }),
             ),
             (
                 json!({ "description": "A mode.", "oneOf": [
