@@ -53,7 +53,7 @@ fn check_field(field: &mut Field, krate: &CratePath, instant: Instant, errors: &
         return;
     }
     if let Some(Type::Reference(reference)) = find_type(&field.ty, &|ty| matches!(ty, Type::Reference(_))) {
-        let owned = owned_type(&reference.elem).to_string().replace(' ', "");
+        let owned = type_text(&Type::Verbatim(owned_type(&reference.elem)));
         let what =
             format!("`{}` is borrowed: an object owns its fields", type_text(&Type::Reference(reference.clone())));
         errors.push(reference, codes::TYPE_NOT_STORABLE, &what, &format!("write `{owned}`"));
@@ -138,6 +138,7 @@ mod tests {
             ("&'static str", Some("write `String`")),
             ("Option<&str>", Some("write `String`")),
             ("&[u8]", Some("write `Vec<u8>`")),
+            ("&HashMap<String, u8>", Some("write `HashMap<String, u8>`")),
             ("String", None),
             ("Instant<u8>", None),
         ] {
