@@ -10,8 +10,8 @@
 //! ```text
 //! #[test]
 //! fn survives() {
-//!     fn describe_scenario(scenario: Scenario) -> Scenario { scenario.step(…) }
-//!     let scenario: ::kctl::testing::Scenario = describe_scenario(Default::default());
+//!     fn __describe_scenario(scenario: Scenario) -> Scenario { scenario.step(…) }
+//!     let scenario: ::kctl::testing::Scenario = __describe_scenario(Default::default());
 //!     let test = ::kctl::testing::SimulatedTest {
 //!         package: env!("CARGO_PKG_NAME"),
 //!         program: option_env!("CARGO_BIN_NAME"),
@@ -27,7 +27,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
-use syn::{ItemFn, LitInt, parse::Parser, spanned::Spanned};
+use syn::{ItemFn, LitInt, Safety, parse::Parser, spanned::Spanned};
 
 /// Seeds without the option `seeds`.
 const DEFAULT_SEEDS: u64 = 64;
@@ -84,13 +84,25 @@ fn parse(options: TokenStream) -> syn::Result<Options> {
     Ok(found)
 }
 
-/// Checks the signature: not `async`, at most one parameter, and a return type. rustc checks the types, at the spans
-/// that `emit` sets.
+/// Checks the signature: a plain function with at most one parameter and a return type. rustc checks the types, at the
+/// spans that `emit` sets.
 fn check(function: &ItemFn) -> syn::Result<()> {
     let signature = &function.sig;
     if let Some(asynchronous) = &signature.asyncness {
         let text = "a scenario is described, not run: remove `async`; what awaits goes into `.step(…)`";
         return Err(syn::Error::new(asynchronous.span(), text));
+    }
+    let unsafety = match &signature.safety {
+        Safety::Unsafe(word) => Some(word.span()),
+        Safety::Safe(_) | Safety::Default => None,
+    };
+    let constness = signature.constness.as_ref().map(Spanned::span);
+    if let Some(modifier) = unsafety.or(constness).or(signature.abi.as_ref().map(Spanned::span)) {
+        return Err(syn::Error::new(modifier, "a simulated test is a plain function: remove what is before `fn`"));
+    }
+    if !signature.generics.params.is_empty() {
+        let text = "a simulated test can't be generic, because nothing names the types: write them in its place";
+        return Err(syn::Error::new_spanned(&signature.generics, text));
     }
     if signature.inputs.len() > 1 {
         let text = "the only parameter is the scenario to begin with: `fn survives(scenario: Scenario) -> Scenario`";
@@ -103,21 +115,22 @@ fn check(function: &ItemFn) -> syn::Result<()> {
     Ok(())
 }
 
-/// Emits the test. The user's function moves into it, so that the outer function can have the signature of a test.
+/// Emits the test. The user's function moves into it, so that the outer function can have the signature of a test. It
+/// gets a name that no function has which its body calls.
 fn emit(Options { seeds, krate }: &Options, function: &ItemFn) -> TokenStream {
-    let name = &function.sig.ident;
+    let (name, vis) = (&function.sig.ident, &function.vis);
     let (attributes, body) = (&function.attrs, &function.block);
-    let (inputs, output) = (&function.sig.inputs, &function.sig.output);
+    let (inputs, output, bounds) = (&function.sig.inputs, &function.sig.output, &function.sig.generics.where_clause);
     let begin =
         (!inputs.is_empty()).then(|| quote!(<#krate::testing::Scenario as ::core::default::Default>::default()));
     let described = quote_spanned! { function.sig.output.span() =>
-        let scenario: #krate::testing::Scenario = describe_scenario(#begin);
+        let scenario: #krate::testing::Scenario = __describe_scenario(#begin);
     };
     quote! {
         #(#attributes)*
         #[test]
-        fn #name() {
-            fn describe_scenario(#inputs) #output #body
+        #vis fn #name() {
+            fn __describe_scenario(#inputs) #output #bounds #body
             #described
             let test = #krate::testing::SimulatedTest {
                 package: ::core::env!("CARGO_PKG_NAME"),
@@ -148,6 +161,10 @@ mod tests {
             ("crate = a, seeds = 1, crate = b", right, "given twice"),
             ("speed = 3", right, "no such option; there are `seeds = 64`"),
             ("", "async fn survives(scenario: Scenario) -> Scenario { scenario }", "remove `async`"),
+            ("", "unsafe fn survives() -> Scenario { a() }", "remove what is before `fn`"),
+            ("", "const fn survives() -> Scenario { A }", "remove what is before `fn`"),
+            ("", "extern \"C\" fn survives() -> Scenario { a() }", "remove what is before `fn`"),
+            ("", "fn survives<K: Kind>() -> Scenario { a::<K>() }", "can't be generic"),
             ("", "fn survives(scenario: Scenario) { }", "returns its scenario"),
             ("", "fn survives(one: Scenario, two: Scenario) -> Scenario { one }", "the only parameter"),
         ];
@@ -156,6 +173,13 @@ mod tests {
             assert!(expanded.contains("compile_error") && expanded.contains(text), "{expanded}");
             assert!(expanded.contains("fn survives"), "{expanded}");
         }
+    }
+
+    #[test]
+    fn visibility_and_where_clause_are_kept() {
+        let expanded = expanded("", "pub(crate) fn survives() -> Scenario where String: Clone { describe_scenario() }");
+        assert!(expanded.contains("# [test] pub (crate) fn survives ()"), "{expanded}");
+        assert!(expanded.contains("-> Scenario where String : Clone { describe_scenario () }"), "{expanded}");
     }
 
     #[test]

@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `kind_of_spec` | a spec in the place of its kind (K0030) |
 //! | `unique_signature` | a callback with a wrong signature (K0119) |
-//! | `unique_alias` | an alias of `Arc<Kind>` in the place of the `Arc` (K0008) |
+//! | `unique_alias` | an alias of `Arc<Kind>` in the place of the `Arc` (K0008); an alias of `Context` is no mistake (K0007) |
 //! | `is_associated` | an attribute on a function of an `impl` (K0001, K0050, K0100, K0111) |
 //! | `is_controller` | an attribute on the `impl` of a struct (K0001) |
 //! | `definitions_of`, `items_of` | a struct without `#[resource]` or `#[schema]` (K0030, K0090) |
@@ -19,7 +19,9 @@
 //! Most files need no parser. A search in the characters comes first, because parsing a file of a thousand lines takes
 //! longer than the rest of the macro.
 
-use syn::{Attribute, File, Ident, ImplItem, Item, ItemStruct, LitStr, Signature, TraitItem, Type, parse::ParseStream};
+use syn::{
+    Attribute, File, Ident, ImplItem, Item, ItemStruct, LitStr, Signature, TraitItem, Type, UseTree, parse::ParseStream,
+};
 
 /// The attributes of functions that declare a type of the function's name.
 const FUNCTION_ATTRIBUTES: [&str; 4] = ["admission", "controller", "conversion", "interpreter"];
@@ -131,7 +133,7 @@ pub(crate) fn unique_signature(text: &str, name: &Ident) -> Option<syn::Signatur
     if !text.contains(&format!("fn {name}")) {
         return None;
     }
-    let file = syn::parse_file(text).ok()?;
+    let file = syn::parse_file(text).ok().filter(|file| !is_imported(file, name))?;
     let mut found = items_of(&file).into_iter().filter_map(|item| match item {
         Item::Fn(item) if item.sig.ident == *name => Some(&item.sig),
         _ => None,
@@ -187,13 +189,35 @@ pub(crate) fn unique_alias(text: &str, name: &Ident) -> Option<Type> {
     if !text.contains(&format!("type {name}")) || definitions_of(text, name).next().is_some() {
         return None;
     }
-    let file = syn::parse_file(text).ok()?;
+    let file = syn::parse_file(text).ok().filter(|file| !is_imported(file, name))?;
     let mut found = items_of(&file).into_iter().filter_map(|item| match item {
         Item::Type(item) if item.ident == *name && item.generics.params.is_empty() => Some(&*item.ty),
         _ => None,
     });
     let ty = found.next()?.clone();
     found.next().is_none().then_some(ty)
+}
+
+/// Returns `true` if a `use` item binds the name to an item of another file: an item of this name in a module, such as a
+/// test's, is then another one. `use super::name` in an inline module binds the item of this file.
+fn is_imported(file: &File, name: &Ident) -> bool {
+    let imports = |item: &Item| matches!(item, Item::Use(item) if binds(&item.tree, name));
+    let is_from_parent = |item: &Item| match item {
+        Item::Use(item) => matches!(&item.tree, UseTree::Path(path) if path.ident == "super"),
+        _ => false,
+    };
+    file.items.iter().any(imports) || items_of(file).into_iter().any(|item| imports(item) && !is_from_parent(item))
+}
+
+/// Returns `true` if the tree of a `use` item binds the name. A glob binds names that can't be known here.
+fn binds(tree: &UseTree, name: &Ident) -> bool {
+    match tree {
+        UseTree::Path(path) => binds(&path.tree, name),
+        UseTree::Name(bound) => bound.ident == *name,
+        UseTree::Rename(bound) => bound.rename == *name,
+        UseTree::Group(group) => group.items.iter().any(|tree| binds(tree, name)),
+        UseTree::Glob(_) => false,
+    }
 }
 
 #[cfg(test)]
@@ -209,6 +233,10 @@ mod tests {
         assert_eq!(found("fn users_of() {} mod m { fn users_of(a: &A) {} }"), None);
         assert_eq!(found("fn users_of_all() {}"), None);
         assert_eq!(found("use elsewhere::users_of;"), None);
+        assert_eq!(found("use elsewhere::users_of; mod tests { fn users_of() {} }"), None);
+        assert_eq!(found("use elsewhere::{Users, f as users_of}; mod tests { fn users_of() {} }"), None);
+        assert_eq!(found("mod m { use elsewhere::users_of; } fn users_of() {}"), None);
+        assert_eq!(found("fn users_of(a: &A) {} mod tests { use super::users_of; }"), Some(1));
     }
 
     #[test]
@@ -237,6 +265,7 @@ mod tests {
         assert_eq!(found("type Shared<K> = Arc<K>;"), None);
         assert_eq!(found("type Shared = A; mod m { struct Shared; }"), None);
         assert_eq!(found("type SharedWeb = Arc<Web>;"), None);
+        assert_eq!(found("use elsewhere::Shared; mod m { type Shared = Arc<Web>; }"), None);
     }
 
     #[test]

@@ -55,6 +55,9 @@ fn apply(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
     if markers.contains_key("schemaless") {
         schema.retain(|key, _| key == "description");
     }
+    if markers.contains_key("choices") {
+        list_choices(schema);
+    }
     // Keywords next to the `anyOf` of an `Option` would be overwritten when its alternatives are joined.
     let is_option = schema.get("anyOf").and_then(Value::as_array).is_some_and(
         |all| matches!(all.as_slice(), [Value::Object(value), null] if is_null(null) && !value.contains_key("$ref")),
@@ -69,6 +72,19 @@ fn apply(markers: &Map<String, Value>, schema: &mut Map<String, Value>) {
         Some(false) => never_null(schema),
         None if markers.contains_key("omitted") && is_choice(schema) => never_null(schema),
         None => {}
+    }
+}
+
+/// Writes the values of an enum as one list. schemars writes a variant for each value with a doc comment, and does not
+/// recognize the keys of a map in variants: the CRD would accept any key, and the program not read the object.
+fn list_choices(schema: &mut Map<String, Value>) {
+    if !schema.contains_key("oneOf") {
+        return;
+    }
+    if let Some((name, values)) = allowed_values(schema) {
+        schema.remove("oneOf");
+        schema.insert("type".into(), name);
+        schema.insert("enum".into(), values.into());
     }
 }
 
@@ -105,8 +121,16 @@ fn apply_to_value(markers: &Map<String, Value>, schema: &mut Map<String, Value>)
             // schemars writes `true` for a schema that accepts anything.
             *below = Value::Object(Map::new());
         }
-        if let (Some(inner), Some(below)) = (inner, below.as_object_mut()) {
+        let Some(inner) = inner else { continue };
+        if let Some(below) = below.as_object_mut() {
             apply(inner, below);
+        } else if key == "additionalProperties" {
+            // The keys are an enum, and schemars writes a property for each of them.
+            let properties = schema.get_mut("properties").and_then(Value::as_object_mut);
+            let values = properties.into_iter().flat_map(|properties| properties.values_mut());
+            for value in values.filter_map(Value::as_object_mut) {
+                apply(inner, value);
+            }
         }
     }
     if let Some(root) = markers.get("root") {
@@ -262,6 +286,28 @@ mod tests {
                 option,
                 r#"{"nullable":false}"#,
                 json!({ "type": "object", "x-kubernetes-validations": [{ "rule": "a" }] }),
+            ),
+            (
+                json!({ "type": "object", "additionalProperties": false, "properties": { "A": { "type": "integer" } } }),
+                r#"{"values":{"maximum":5}}"#,
+                json!({
+                    "type": "object",
+                    "additionalProperties": false,
+                    "properties": { "A": { "type": "integer", "maximum": 5 } },
+                }),
+            ),
+            (
+                json!({ "description": "A mode.", "oneOf": [
+                    { "type": "string", "enum": ["C"] },
+                    { "type": "string", "const": "A", "description": "First." },
+                ] }),
+                r#"{"choices":true}"#,
+                json!({ "description": "A mode.", "type": "string", "enum": ["C", "A"] }),
+            ),
+            (
+                json!({ "oneOf": [{ "type": "object", "properties": { "type": { "const": "A" } } }] }),
+                r#"{"choices":true}"#,
+                json!({ "oneOf": [{ "type": "object", "properties": { "type": { "const": "A" } } }] }),
             ),
             (
                 json!({ "type": "array", "items": { "type": "string" } }),

@@ -97,6 +97,8 @@ mod choice {
         pub words: Vec<Option<String>>,
         #[serde(default)]
         pub by_name: BTreeMap<String, Option<Documented>>,
+        #[kctl(values(maximum = 9))]
+        pub by_choice: Option<BTreeMap<Documented, u8>>,
         pub part: Option<Part>,
         pub plain: Option<Plain>,
         pub variant: Option<Variant>,
@@ -114,6 +116,7 @@ mod choice {
     }
 
     #[schema]
+    #[derive(PartialEq, Eq, PartialOrd, Ord)]
     pub enum Documented {
         /// By day.
         Light,
@@ -465,7 +468,11 @@ async fn null_beside_enum_values_is_omitted_or_accepted() {
         bad("words", json!(["c"])),
         bad("byName", json!({ "a": "Other" })),
         bad("plain", json!({ "mode": "Other" })),
+        bad("byChoice", json!({ "Light": 10 })),
     ]);
+    // Other keys are dropped, because the type could not read them.
+    let good = case(Fits::Yes);
+    cases.extend([good("byChoice", json!({ "Light": 1 })), good("byChoice", json!({ "Light": 1, "Other": 2 }))]);
     check::<choice::Choice>(&cases).await;
 }
 

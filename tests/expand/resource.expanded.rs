@@ -1,4 +1,5 @@
 //! Expansion of `resource.rs`.
+#[allow(clippy::derive_partial_eq_without_eq, reason = "a field may be a float")]
 #[derive(
     ::core::fmt::Debug,
     ::core::cmp::PartialEq,

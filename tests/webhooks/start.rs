@@ -52,7 +52,7 @@ async fn incomplete_functions_fail_before_any_command_with_help() {
         ),
         (
             App::new("a").conversion::<(up, down)>().kind::<v1beta1::Site>(),
-            "Site.hooks.example.com: there is no conversion from v1 to v1beta1",
+            "Site.hooks.example.com: there is no conversion from v1 to v1beta1, nor from v1beta1 to v1; write",
         ),
         (
             App::new("a").conversion::<(up, also_up, down)>(),

@@ -91,6 +91,16 @@ mod tests {
     }
 
     #[test]
+    fn paths_of_kinds_are_shown_as_written() {
+        check(quote!(owns = v1::Pod(create)), &reconcile(), "\"owns = v1::Pod(create)\"");
+        check(quote!(reads = v1::Pod(as = views::Zone)), &reconcile(), "\"reads = v1::Pod(as = views::Zone)\"");
+        check(quote!(reads = v1::Pod(fields = names::ONE)), &reconcile(), "\"reads = v1::Pod(fields = names::ONE)\"");
+        check(quote!(owns = v1::Pod("create")), &reconcile(), "write `owns = v1::Pod(create)`");
+        check(quote!(owns = [v1::Pod, Secret]), &reconcile(), "write `owns = v1::Pod, owns = Secret`");
+        check(quote!(watches = v1::Pod), &reconcile(), "write `watches = v1::Pod(map = f)`");
+    }
+
+    #[test]
     fn watch_without_a_mapper_is_rejected() {
         check(quote!(watches = Pod), &reconcile(), "needs a mapper");
     }

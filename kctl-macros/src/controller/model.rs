@@ -5,10 +5,9 @@
 //! their spans are where rustc shows errors in generated code.
 
 use proc_macro2::{Ident, Span};
-use quote::ToTokens;
 use syn::{Attribute, Expr, ExprPath, Token, Type, Visibility};
 
-use crate::crate_path::CratePath;
+use crate::{crate_path::CratePath, function::type_text};
 
 /// A controller with its kinds and options.
 pub(super) struct Model {
@@ -336,7 +335,7 @@ impl Part {
         match self {
             Self::Whole => None,
             Self::Metadata(word) => Some(word.to_string()),
-            Self::View(_, ty) => Some(format!("as = {}", ty.to_token_stream())),
+            Self::View(_, ty) => Some(format!("as = {}", type_text(ty))),
         }
     }
 }

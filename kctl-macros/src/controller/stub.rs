@@ -17,7 +17,7 @@ use quote::{ToTokens, quote};
 use syn::{FnArg, Generics, ImplItem, ItemImpl, Type};
 
 use super::{
-    check::{CheckErrors, MissingResource, is_dynamic, kind_of_alias, kind_of_spec, kind_of_struct},
+    check::{CheckErrors, is_dynamic, kind_of_alias, kind_of_spec, kind_of_struct},
     parse::{AnnotatedItem, Input, Value},
 };
 use crate::{
@@ -31,7 +31,7 @@ use crate::{
 /// written for another signature and would be wrong in each line.
 pub(super) fn recover(mistakes: &CheckErrors, input: &Input, item: &TokenStream) -> TokenStream {
     let errors = mistakes.errors.to_compile_error();
-    let kind_stub = mistakes.missing_resource.as_ref().map(MissingResource::stub);
+    let kind_stub = mistakes.missing_resource.as_ref().map(|kind| kind.stub(&crate_path(input)));
     let stub = match &input.item {
         // An `impl` can contain only methods, so a stub type can't be emitted there.
         AnnotatedItem::Function(function) if function.is_method() => TokenStream::new(),
@@ -143,11 +143,7 @@ fn kind_or_kind_of_spec(kind: &Type) -> TokenStream {
 /// Emits implementations of the permission traits for every kind. A generic struct gets them for all of its types
 /// that can be a controller.
 fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) -> TokenStream {
-    let krate =
-        CratePath(input.options.iter().find(|entry| entry.name == "crate").and_then(|entry| match &entry.value {
-            Some(Value::Expr(syn::Expr::Path(path))) => Some(path.clone()),
-            _ => None,
-        }));
+    let krate = crate_path(input);
     let seal = quote!(
         const SEAL: __p::Seal = __p::Seal;
     );
@@ -183,6 +179,14 @@ fn stub(name: &Ident, generics: &Generics, kind: &TokenStream, input: &Input) ->
         impl<#(#parameters,)* __M, __K> __p::ReadsLiveOn<__M, __K> for #name #of #bounds { #seal }
         impl<#(#parameters,)* __K> __p::ReadsLive<__K> for #name #of #bounds { #seal }
     }
+}
+
+/// Returns the path of the option `crate`.
+fn crate_path(input: &Input) -> CratePath {
+    CratePath(input.options.iter().find(|entry| entry.name == "crate").and_then(|entry| match &entry.value {
+        Some(Value::Expr(syn::Expr::Path(path))) => Some(path.clone()),
+        _ => None,
+    }))
 }
 
 /// Emits `impl Reconcile` for the stub of a function.

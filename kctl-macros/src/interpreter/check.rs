@@ -308,9 +308,12 @@ fn check_status(function: &Function, returned: &Type, errors: &mut Errors) {
         return;
     }
     let (name, shown) = (&function.sig.ident, compact_text(status));
-    let kind = kind.map_or_else(|| "Kind".to_owned(), Ident::to_string);
+    let (kind, returns) = match kind {
+        Some(kind) => (kind.to_string(), status_name(kind)),
+        None => ("Kind".to_owned(), "KindStatus".to_owned()),
+    };
     let what = format!("a function for InterpretStatus returns the status of the object, not `{shown}`");
-    let help = format!("write `fn {name}(object: &{kind}) -> Result<{kind}Status>`");
+    let help = format!("write `fn {name}(object: &{kind}) -> Result<{returns}>`");
     errors.push(status, codes::INVALID_RETURN_TYPE, &what, &help);
 }
 

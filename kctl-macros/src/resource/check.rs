@@ -4,20 +4,23 @@
 //! Every other mistake is recorded in `Model::errors`.
 
 use proc_macro2::TokenStream;
-use quote::ToTokens;
-use syn::{Attribute, Data, DeriveInput, Field, Type};
+use syn::{Attribute, Data, DeriveInput, Field, Fields, Type};
 
 use super::{
     crate_option,
     derive_order::{self, derived_traits},
     flattened,
     generics::{self, BorrowedFields},
+    inner_markers,
+    json::Json,
     json_names, kube_options, left_out,
-    marker::Markers,
-    markers, missing_schema,
+    marker::{Marker, Markers},
+    markers,
+    meta_option::MetaOption,
+    missing_schema,
     model::{Annotations, Derive, Model, Rename, Resource},
     none::NonePolicy,
-    unstorable,
+    unreadable, unstorable,
 };
 use crate::{codes, crate_path::CratePath, diagnostics::Errors, source_file};
 
@@ -32,6 +35,7 @@ pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result
     if let Some(spec) = kube_options::spec_name(&options, &item, &mut errors) {
         item.ident = spec;
     }
+    kube_options::report_subresource_without_status(&options, &root, &mut errors);
     let status = kube_options::status(&options);
     let schema = kube_options::schema_source(&options);
     let mut model = describe(item, "resource", krate, status, errors);
@@ -63,19 +67,22 @@ fn describe(
     let stubs = missing_schema::check(&item, status, file.as_deref(), &mut errors);
     let derived_above = derive_order::check(&item, attribute, file.as_deref(), &mut errors);
     let n_errors = errors.len();
-    unstorable::check(&mut item, &krate, &mut errors);
+    unstorable::check(&mut item, &krate, file.as_deref(), &mut errors);
     let reported = if errors.len() > n_errors { BorrowedFields::Reported } else { BorrowedFields::Unreported };
     generics::check_lifetimes(&mut item, reported, &mut errors);
     let rename = rename(&item);
     if rename.is_some() {
         json_names::check(&mut item, &mut errors);
     }
-    let on_type = annotations(&mut item.attrs, NonePolicy::AsSerde, &mut errors);
+    let mut on_type = annotations(&mut item.attrs, NonePolicy::AsSerde, &mut errors);
+    on_type.markers.0.extend(choices(&item));
     let container = item.attrs.clone();
     let on_field = |field: &mut Field, errors: &mut Errors| {
         let none = NonePolicy::of(field, &container);
         let found = annotations(&mut field.attrs, none, errors);
         left_out::check(field, &container, &found.markers, errors);
+        unreadable::check(field, &container, &found.markers, errors);
+        inner_markers::check(field, &found.markers, errors);
         found
     };
     let on_fields = match &mut item.data {
@@ -108,6 +115,17 @@ fn describe(
     }
 }
 
+/// Returns the marker of an enum without data that has a doc comment on a variant: schemars describes each variant of
+/// such an enum, and the marker makes it one list of values again.
+fn choices(item: &DeriveInput) -> Option<Marker> {
+    let Data::Enum(data) = &item.data else { return None };
+    let has_docs = |attributes: &[Attribute]| attributes.iter().any(|attribute| attribute.path().is_ident("doc"));
+    let is_plain = data.variants.iter().all(|variant| matches!(variant.fields, Fields::Unit));
+    let is_documented = data.variants.iter().any(|variant| has_docs(&variant.attrs));
+    let marker = || Marker { written: item.ident.clone(), name: "choices".to_owned(), value: Json::Bool(true) };
+    (is_plain && is_documented).then(marker)
+}
+
 /// Removes the `#[kctl(…)]` attributes from a list of attributes and reads them.
 fn annotations(attributes: &mut Vec<Attribute>, none: NonePolicy, errors: &mut Errors) -> Annotations {
     let markers: Markers = markers::take_markers(attributes, errors);
@@ -125,7 +143,6 @@ fn missing_derives(attributes: &[Attribute], derived_above: &[Derive]) -> Vec<De
 /// Returns the serde option for camel case, unless the user's `#[serde(…)]` has it.
 fn rename(item: &DeriveInput) -> Option<Rename> {
     let rename = if matches!(item.data, Data::Enum(_)) { Rename::AllFields } else { Rename::All };
-    let mut serde = item.attrs.iter().filter(|attribute| attribute.path().is_ident("serde"));
-    let is_given = serde.any(|attribute| attribute.to_token_stream().to_string().contains(rename.option()));
+    let is_given = MetaOption::collect(&item.attrs, "serde").iter().any(|option| option.name == rename.option());
     (!is_given).then_some(rename)
 }

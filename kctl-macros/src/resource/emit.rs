@@ -50,6 +50,10 @@ pub(super) fn emit(model: Model) -> TokenStream {
     if !has_json {
         remove_json_attributes(&mut item);
     }
+    // clippy's lint group `nursery` asks for `Eq` next to each `PartialEq`, also next to one that the user did not write.
+    let allow = derives
+        .contains(&Derive::PartialEq)
+        .then(|| quote!(#[allow(clippy::derive_partial_eq_without_eq, reason = "a field may be a float")]));
     let derives = derives.into_iter().map(|derive| path(derive, krate));
     let rename = rename.map(camel_case);
     let kube = resource.as_ref().map(|resource| kube(resource, krate));
@@ -71,6 +75,7 @@ pub(super) fn emit(model: Model) -> TokenStream {
     let stubs = stubs.iter().map(|stub| stub_traits(&stub.name, &stub.derives, krate));
     let errors = errors.map(|errors| errors.to_compile_error());
     quote! {
+        #allow
         #[derive(#(#derives),*)]
         #kube
         #json

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use proc_macro2::{Ident, Literal, TokenTree};
 use syn::{Attribute, Data, DeriveInput, Field, Fields, LitStr, Meta, ext::IdentExt, meta::ParseNestedMeta};
 
+use super::meta_option::MetaOption;
 use crate::{codes, diagnostics::Errors};
 
 /// Options of serde that leave a field without a name in JSON, or only in one direction.
@@ -18,9 +19,18 @@ const WITHOUT_NAME: [&str; 4] = ["skip", "skip_serializing", "skip_deserializing
 pub(super) fn check(item: &mut DeriveInput, errors: &mut Errors) {
     match &mut item.data {
         Data::Struct(data) => check_fields(&mut data.fields, errors),
-        Data::Enum(data) => data.variants.iter_mut().for_each(|variant| check_fields(&mut variant.fields, errors)),
+        Data::Enum(data) => {
+            for variant in data.variants.iter_mut().filter(|variant| !is_renamed(&variant.attrs)) {
+                check_fields(&mut variant.fields, errors);
+            }
+        }
         Data::Union(_) => {}
     }
+}
+
+/// Returns `true` for a variant with `rename_all`: its fields have other names than those that the attribute gives.
+fn is_renamed(variant: &[Attribute]) -> bool {
+    MetaOption::collect(variant, "serde").iter().any(|option| option.name == "rename_all")
 }
 
 fn check_fields(fields: &mut Fields, errors: &mut Errors) {
@@ -112,6 +122,8 @@ mod tests {
             ("struct A { foo_bar: i32, #[serde(rename(serialize = \"fooBar\"))] other: i32 }", 0),
             ("struct A { #[cfg(unix)] foo_bar: i32, #[cfg(not(unix))] foo__bar: i32 }", 0),
             ("enum A { One { foo_bar: i32 }, Other { foo_bar: i32, foo__bar: i32 } }", 1),
+            ("enum A { #[serde(rename_all = \"snake_case\")] One { foo_bar: i32, foo__bar: i32 } }", 0),
+            ("enum A { #[serde(rename = \"1\")] One { foo_bar: i32, foo__bar: i32 } }", 1),
             ("struct A(i32, i32);", 0),
         ] {
             let (mut item, mut errors) = (syn::parse_str(item).unwrap(), Errors::default());

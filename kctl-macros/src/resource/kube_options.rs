@@ -6,7 +6,7 @@
 //! | code | mistake |
 //! |---|---|
 //! | K0024 | tokens that are not an option |
-//! | K0028 | `scale` without `status` |
+//! | K0028 | `scale` or `status_subresource` without `status` |
 //! | K0043 | a kind without group, version or name, or with one that API servers reject |
 //! | K0044 | a value without quotes |
 //! | K0045 | an unknown option |
@@ -26,6 +26,7 @@ use syn::{
 
 use super::{
     json::{parse_comma, up_to_comma},
+    marker::Markers,
     markers::snake_case,
     model::{KubeOption, SchemaSource},
     nested_options, nested_values, option_values,
@@ -144,6 +145,16 @@ fn report_scale_without_status(options: &[KubeOption], names: &[String], errors:
     if let Some(scale) = scale.filter(|_| !names.iter().any(|name| name == "status")) {
         let help = "add `status = \"…\"`, the name of the status struct: `scale` reads the replicas from it";
         errors.push(scale, codes::WITHOUT_EFFECT, "`scale` needs `status`", help);
+    }
+}
+
+/// Reports K0028 for `status_subresource` without `status`: there is nothing that it could serve or leave out. After
+/// another mistake, `status` may be misspelt.
+pub(super) fn report_subresource_without_status(options: &[KubeOption], root: &Markers, errors: &mut Errors) {
+    let Some(word) = root.get_ident("status_subresource").filter(|_| errors.len() == 0) else { return };
+    if !options.iter().any(|option| option.is_named("status")) {
+        let help = "remove it, or add `status = \"…\"`, the name of the status struct";
+        errors.push(word, codes::WITHOUT_EFFECT, "`status_subresource` needs `status`", help);
     }
 }
 
@@ -391,6 +402,16 @@ mod tests {
         assert!(found.len() == 1 && found[0].starts_with("`scale` needs `status` / help: add `status"), "{found:?}");
         assert!(found[0].ends_with(": K0028"), "{found:?}");
         assert!(messages(&format!("{kind}, {scale}, status = \"WebStatus\"")).is_empty());
+    }
+
+    #[test]
+    fn status_subresource_without_status_is_reported() {
+        let kind = r#"group = "e.com", version = "v1", kind = "Web", status_subresource = false"#;
+        let found = messages(kind);
+        assert!(found.len() == 1 && found[0].starts_with("`status_subresource` needs `status` / "), "{found:?}");
+        assert!(messages(&format!("{kind}, status = \"WebStatus\"")).is_empty());
+        let misspelt = messages(&format!("{kind}, stauts = \"WebStatus\""));
+        assert!(misspelt.len() == 1 && misspelt[0].contains("did you mean `status`?"), "{misspelt:?}");
     }
 
     #[test]

@@ -18,10 +18,12 @@
 //! | `derive_order` | a derive above the attribute, which does not see it | K0022 |
 //! | `flattened` | the parts of a struct with `#[serde(flatten)]`, for a check of the schema | |
 //! | `generics` | parameters of a kind or a part | K0004 |
+//! | `inner_markers` | markers of items or values that the field does not have | K0028 |
 //! | `left_out` | a field that is left out of the JSON and required by the CRD | K0087 |
 //! | `none` | `None` of an `Option` field | |
 //! | `json_names` | two fields with one name in JSON | K0022 |
 //! | `missing_schema` | a field's type in the same file lacks `#[schema]` | K0090 |
+//! | `unreadable` | a marker lets the CRD accept what the field's type can't read | K0087 |
 //! | `unstorable` | a field's type can't be stored, such as `Instant` | K0118 |
 //! | `emit` | `Model` → code | |
 //!
@@ -36,6 +38,7 @@ mod derive_order;
 mod emit;
 mod flattened;
 mod generics;
+mod inner_markers;
 mod json;
 mod json_names;
 mod kube_options;
@@ -49,6 +52,7 @@ mod nested_options;
 mod nested_values;
 mod none;
 mod option_values;
+mod unreadable;
 mod unstorable;
 
 use proc_macro2::TokenStream;
@@ -87,6 +91,80 @@ mod tests {
     fn resource_expands_as_recorded() {
         let expand = |options: TokenStream, item: &TokenStream| expand_resource(&options, item);
         Expander { attribute: "resource", expand }.check("resource");
+    }
+
+    #[test]
+    fn fields_are_camel_case_unless_serde_renames_them() {
+        for (attribute, is_added) in [
+            (quote!(), true),
+            (quote!(#[serde(default = "rename_all_fields")]), true),
+            (quote!(#[serde(default, rename_all = "snake_case")]), false),
+            (quote!(#[serde(rename_all(serialize = "snake_case"))]), false),
+        ] {
+            let text = expand_schema(&TokenStream::new(), &quote!(#attribute struct Web { foo_bar: i32 })).to_string();
+            assert_eq!(text.contains("rename_all = \"camelCase\""), is_added, "{text}");
+        }
+    }
+
+    #[test]
+    fn documented_choices_are_one_list() {
+        for (item, is_marked) in [
+            (
+                quote!(
+                    enum Mode {
+                        #[doc = "By day."]
+                        Light,
+                        Dark,
+                    }
+                ),
+                true,
+            ),
+            (
+                quote!(
+                    enum Mode {
+                        Light,
+                        Dark,
+                    }
+                ),
+                false,
+            ),
+            (
+                quote!(
+                    enum Mode {
+                        #[doc = "By day."]
+                        Light,
+                        Dark(u8),
+                    }
+                ),
+                false,
+            ),
+            (
+                quote!(
+                    struct Mode {
+                        #[doc = "By day."]
+                        light: u8,
+                    }
+                ),
+                false,
+            ),
+        ] {
+            let text = expand_schema(&TokenStream::new(), &item).to_string();
+            assert_eq!(text.contains("choices"), is_marked, "{text}");
+        }
+    }
+
+    #[test]
+    fn added_partial_eq_needs_no_eq() {
+        for (derive, is_allowed) in [(quote!(Default), true), (quote!(Default, PartialEq), false)] {
+            let item = quote!(
+                #[derive(#derive)]
+                struct Web {
+                    foo_bar: i32,
+                }
+            );
+            let text = expand_schema(&TokenStream::new(), &item).to_string();
+            assert_eq!(text.contains("clippy :: derive_partial_eq_without_eq"), is_allowed, "{text}");
+        }
     }
 
     #[test]

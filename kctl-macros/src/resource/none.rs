@@ -67,8 +67,7 @@ impl NonePolicy {
         {
             return Self::AsSerde;
         }
-        let is_plain = matches!(value, Type::Path(path) if path.path.segments.last().is_some_and(|last| PLAIN.iter().any(|name| last.ident == name)));
-        if is_plain { Self::Skip } else { Self::SkipAndForbidNull }
+        if is_plain(value) { Self::Skip } else { Self::SkipAndForbidNull }
     }
 
     /// Returns the policy of the field if it has these markers.
@@ -83,6 +82,12 @@ impl NonePolicy {
             policy => policy,
         }
     }
+}
+
+/// Returns `true` for a type of the standard library whose JSON is of one type, and never null.
+pub(super) fn is_plain(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    path.path.segments.last().is_some_and(|last| PLAIN.iter().any(|name| last.ident == name))
 }
 
 /// Returns `true` for `#[schemars(required)]`: the schema demands the field, so it must be written.

@@ -50,7 +50,9 @@ pub enum ConversionError {
     },
     /// No functions lead from one version to another.
     #[error(
-        "{kind}: there is no conversion from {from} to {to}; write `#[conversion] fn name(old: {from}::{short}) -> Result<{to}::{short}>`, and add it by `App::conversion`\ncode: K0113"
+        "{kind}: there is no conversion from {from} to {to}{}; write `#[conversion] fn name(old: {from}::{short}) -> Result<{to}::{short}>`, and {} by `App::conversion`\ncode: K0113",
+        list_further(further),
+        describe_addition(further)
     )]
     #[non_exhaustive]
     Missing {
@@ -62,7 +64,19 @@ pub enum ConversionError {
         from: String,
         /// The version that is asked for.
         to: String,
+        /// From and to of the other conversions that are missing. With these functions, paths lead to all versions.
+        further: Vec<[String; 2]>,
     },
+}
+
+/// Returns the other missing conversions as a part of the sentence.
+fn list_further(further: &[[String; 2]]) -> String {
+    further.iter().fold(String::new(), |text, [from, to]| text + ", nor from " + from + " to " + to)
+}
+
+/// Returns the end of the help: one function is to be added, or several.
+fn describe_addition(further: &[[String; 2]]) -> &'static str {
+    if further.is_empty() { "add it" } else { "one for each other pair, and add them" }
 }
 
 /// For each pair of versions, the indexes of the rules in order.
@@ -175,18 +189,36 @@ fn conversion_paths(
             });
         }
     }
+    let mut missing = missing_conversions(&edges, versions).into_iter();
+    if let Some([from, to]) = missing.next() {
+        let (kind, short, further) = (kind_in_group(), short.to_owned(), missing.collect());
+        return Err(ConversionError::Missing { kind, short, from, to, further });
+    }
     let mut paths = ConversionPaths::new();
     for from in versions {
         let reached = shortest_paths(&edges, from);
-        for to in versions {
-            let Some(path) = reached.get(to.as_str()) else {
-                let (from, to) = (from.clone(), to.clone());
-                return Err(ConversionError::Missing { kind: kind_in_group(), short: short.to_owned(), from, to });
-            };
-            paths.insert((from.clone(), to.clone()), path.clone());
-        }
+        debug_assert_eq!(reached.len(), versions.len(), "no conversion is missing");
+        paths.extend(reached.into_iter().map(|(to, path)| ((from.clone(), to.to_owned()), path)));
     }
     Ok(paths)
+}
+
+/// Returns the conversions to write, so that paths lead from each version to each other one. A conversion counts for the
+/// pairs after it: a new version needs one from the hub and one back.
+fn missing_conversions<'a>(
+    edges: &BTreeMap<(&'a str, &'a str), usize>,
+    versions: &'a BTreeSet<String>,
+) -> Vec<[String; 2]> {
+    let (mut edges, mut missing) = (edges.clone(), Vec::new());
+    for from in versions {
+        for to in versions {
+            if !shortest_paths(&edges, from).contains_key(to.as_str()) {
+                edges.insert((from.as_str(), to.as_str()), usize::MAX);
+                missing.push([from.clone(), to.clone()]);
+            }
+        }
+    }
+    missing
 }
 
 /// Returns the shortest path to each reachable version. Ties are broken by name.
@@ -207,7 +239,7 @@ fn shortest_paths<'a>(edges: &BTreeMap<(&'a str, &'a str), usize>, from: &'a str
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::autoscaling::v2::HorizontalPodAutoscaler;
+    use k8s_openapi::api::autoscaling::{v1, v2::HorizontalPodAutoscaler};
 
     use super::*;
     use crate::call::FunctionInfo;
@@ -219,6 +251,20 @@ mod tests {
         let error = Conversions::new(vec![same], &[]).unwrap_err().to_string();
         let expected = "`same` (lib.rs:1) takes and returns autoscaling/v2, Kind=HorizontalPodAutoscaler; write another version \
                         as its result, or remove the function\ncode: K0114";
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn all_missing_conversions_are_named_at_once() {
+        let up = Rule::new(FunctionInfo::new("up", "lib.rs", 1), |old: v1::HorizontalPodAutoscaler| async move {
+            Ok(HorizontalPodAutoscaler { metadata: old.metadata, ..HorizontalPodAutoscaler::default() })
+        });
+        let third = ("autoscaling".to_owned(), "HorizontalPodAutoscaler".to_owned(), "v3".to_owned());
+        let error = Conversions::new(vec![up], &[third]).unwrap_err().to_string();
+        let expected = "HorizontalPodAutoscaler.autoscaling: there is no conversion from v1 to v3, nor from v2 to v1, nor from \
+                        v3 to v1; write `#[conversion] fn name(old: v1::HorizontalPodAutoscaler) -> \
+                        Result<v3::HorizontalPodAutoscaler>`, and one for each other pair, and add them by \
+                        `App::conversion`\ncode: K0113";
         assert_eq!(error, expected);
     }
 }

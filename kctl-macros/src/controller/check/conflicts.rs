@@ -20,7 +20,11 @@ use super::{
     rbac::{NAME_CLUSTERS_BY_TYPES, rules_on},
     spellings::Imports,
 };
-use crate::{codes, diagnostics::Errors, function::compact_text};
+use crate::{
+    codes,
+    diagnostics::Errors,
+    function::{compact_text, type_text},
+};
 
 /// Reports all conflicts.
 pub(super) fn check(model: &Model, options: &[Entry], errors: &mut Errors) {
@@ -83,7 +87,7 @@ fn check_owned_clusters(model: &Model, errors: &mut Errors) {
     for relation in model.relations.iter().filter(|relation| relation.declared_as == RelationKind::Owns) {
         let Some(on) = relation.on() else { continue };
         if text(Some(on)) != primary {
-            let kind = relation.kind.to_token_stream();
+            let kind = type_text(&relation.kind);
             let what = format!("`{kind}` cannot be owned on another cluster: owner references do not cross clusters");
             let help =
                 format!("write `watches = {kind}(map = f, on = …)` with the verbs that are used, or remove `on`");

@@ -124,8 +124,8 @@ fn check_context(name: &Ident, context: &Type, errors: &mut Errors) {
             errors.push(of, codes::NOT_A_CONTEXT, &format!("the context of `{name}` is `Context<{name}>`"), &help);
         }
         Some(_) => {}
-        // rustc reports the missing argument of `Context`.
-        None if has_no_arguments(context, "Context") => {}
+        // rustc reports the missing argument of `Context`, and an alias with another one.
+        None if has_no_arguments(context, "Context") || is_alias_of_context(context) => {}
         None => {
             errors.push(
                 context,
@@ -160,6 +160,14 @@ pub(in crate::controller) fn kind_of_alias(ty: &Type) -> Option<Type> {
     let Type::Path(path) = ty else { return None };
     let alias = source_file::unique_alias(&source_file::read()?, path.path.get_ident()?)?;
     generic_argument(&alias, "Arc").cloned()
+}
+
+/// Returns `true` for `Cx` of `type Cx = Context<sites>` in the same file.
+fn is_alias_of_context(ty: &Type) -> bool {
+    let Type::Path(path) = ty else { return false };
+    let Some((text, name)) = source_file::read().zip(path.path.get_ident()) else { return false };
+    let alias = source_file::unique_alias(&text, name);
+    alias.is_some_and(|alias| generic_argument(&alias, "Context").is_some())
 }
 
 /// Options that name the kind of a struct. All but the first are mistakes, which have their own errors.

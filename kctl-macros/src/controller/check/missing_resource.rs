@@ -149,7 +149,8 @@ impl MissingResource {
 
     /// Emits the implementations that turn the struct into a kind, so that nothing else is reported. For a spec without
     /// its kind it emits the kind, too.
-    pub(in crate::controller) fn stub(&self) -> TokenStream {
+    pub(in crate::controller) fn stub(&self, krate: &CratePath) -> TokenStream {
+        let private = krate.private_module();
         let kind = with_span(&self.kind, self.kind.span().resolved_at(Span::call_site()));
         let spec = format_ident!("{kind}Spec");
         let status = self.status.as_ref().map_or_else(|| quote!(()), |status| quote!(#status));
@@ -157,7 +158,7 @@ impl MissingResource {
             quote! {
                 #[allow(dead_code, private_interfaces, missing_docs, reason = "it stands in for a kind with mistakes")]
                 pub struct #kind {
-                    pub metadata: ::kctl::__private_0_1::ObjectMeta,
+                    pub metadata: #private::ObjectMeta,
                     pub spec: #spec,
                     pub status: ::core::option::Option<#status>,
                 }
@@ -168,20 +169,20 @@ impl MissingResource {
             }
         });
         let derives: &[String] = if self.is_kind { &self.derives } else { &[] };
-        let traits = resource::stub_traits(&kind, derives, &CratePath::default());
+        let traits = resource::stub_traits(&kind, derives, krate);
         quote! {
             #definition
             const _: () = {
                 #traits
-                impl ::kctl::__private_0_1::kube::Resource for #kind {
+                impl #private::kube::Resource for #kind {
                     type DynamicType = ();
-                    type Scope = ::kctl::__private_0_1::kube::core::NamespaceResourceScope;
+                    type Scope = #private::kube::core::NamespaceResourceScope;
                     fn kind(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
                     fn group(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
                     fn version(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
                     fn plural(_: &()) -> ::std::borrow::Cow<'_, str> { ::core::unreachable!() }
-                    fn meta(&self) -> &::kctl::__private_0_1::ObjectMeta { ::core::unreachable!() }
-                    fn meta_mut(&mut self) -> &mut ::kctl::__private_0_1::ObjectMeta { ::core::unreachable!() }
+                    fn meta(&self) -> &#private::ObjectMeta { ::core::unreachable!() }
+                    fn meta_mut(&mut self) -> &mut #private::ObjectMeta { ::core::unreachable!() }
                 }
             };
         }
@@ -196,6 +197,16 @@ mod tests {
         let kind: Type = syn::parse_str("Site").unwrap();
         let controller: Ident = syn::parse_str("site").unwrap();
         find_in(file, &kind, &controller).map(|found| (found.is_kind, found.is_first))
+    }
+
+    #[test]
+    fn stub_of_a_kind_names_the_given_crate() {
+        let (kind, controller) = (syn::parse_str("Site").unwrap(), syn::parse_str("site").unwrap());
+        let krate = CratePath::from(syn::parse_str::<syn::Path>("::other").unwrap());
+        for file in ["struct Site;", "struct SiteSpec;"] {
+            let text = find_in(file, &kind, &controller).unwrap().stub(&krate).to_string();
+            assert!(text.contains(":: other :: __private_0_1") && !text.contains("kctl"), "{file}: {text}");
+        }
     }
 
     #[test]

@@ -1,14 +1,13 @@
 //! The part of an object that is cached: the whole, its metadata (`metadata`), or a view of it (`as = View`).
 //! Mistakes are K0049.
 
-use quote::ToTokens;
 use syn::Type;
 
 use super::super::model::{Part, Relation, RelationKind};
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{compact_text, generic_argument},
+    function::{compact_text, generic_argument, type_text},
 };
 
 /// The flag of a kind that is cached by its metadata alone.
@@ -46,7 +45,7 @@ pub(super) fn report_metadata_type(declared_as: RelationKind, named: &Type, erro
 /// because `converge` compares whole objects. With its metadata alone it can be applied and deleted, but neither
 /// created nor updated.
 pub(super) fn check_part(relation: &Relation, errors: &mut Errors) {
-    let kind = relation.kind.to_token_stream();
+    let kind = type_text(&relation.kind);
     if relation.declared_as.is_live() {
         let what = format!("`{kind}` is read live and has no cache: `metadata` and `as` have no effect");
         let help = "remove `live`, or `metadata` or `as`";

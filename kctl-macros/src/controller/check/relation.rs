@@ -34,7 +34,7 @@ use super::{
 use crate::{
     codes,
     diagnostics::Errors,
-    function::{compact_text, generic_argument},
+    function::{compact_text, generic_argument, type_text},
 };
 
 /// Reports K0012 for a relation without a kind. The help has one relation for each kind that the value names.
@@ -66,7 +66,7 @@ pub(super) fn kinds_in_list(value: &Expr) -> Vec<String> {
         Expr::Reference(of) => kinds_in_list(&of.expr),
         Expr::Paren(of) => kinds_in_list(&of.expr),
         Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => vec![text.value()],
-        Expr::Path(_) | Expr::Call(_) => vec![value.to_token_stream().to_string()],
+        Expr::Path(_) | Expr::Call(_) => vec![value.to_token_stream().to_string().replace(" :: ", "::")],
         _ => Vec::new(),
     }
 }
@@ -102,7 +102,7 @@ pub(super) fn relation(entry: &Entry, declared_as: RelationKind, errors: &mut Er
         optional: None,
         part: Part::Whole,
     };
-    let prefix = format!("{} = {}", declared_as.as_str(), kind.to_token_stream());
+    let prefix = format!("{} = {}", declared_as.as_str(), type_text(kind));
     let parentheses = Parentheses { subject: Subject::Related(declared_as), prefix };
     let mut options_given = Vec::new();
     for argument in &entry.arguments {
@@ -208,7 +208,7 @@ pub(in crate::controller) fn is_dynamic(kind: &Type) -> bool {
 /// Reports `optional` on a kind that is read live: it has no cache that could be absent.
 fn check_optional(relation: &Relation, errors: &mut Errors) {
     let Some(word) = relation.optional.as_ref().filter(|_| relation.declared_as.is_live()) else { return };
-    let kind = relation.kind.to_token_stream();
+    let kind = type_text(&relation.kind);
     let what = format!("`{kind}` is read live and has no cache: `{OPTIONAL}` has no effect");
     let help = format!("remove `live` or `{OPTIONAL}`; a live read of a kind that is not served fails with 404");
     errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
@@ -217,7 +217,7 @@ fn check_optional(relation: &Relation, errors: &mut Errors) {
 /// Reports verbs without an operation. `binding`, `token` and `deletecollection` exist on `cx.objects` alone, and what
 /// is read live is only read: a write needs the cache, which takes its result in.
 fn check_verbs(relation: &Relation, errors: &mut Errors) {
-    let kind = relation.kind.to_token_stream();
+    let kind = type_text(&relation.kind);
     for DeclaredVerb { word, verb } in &relation.verbs {
         if relation.declared_as == RelationKind::Owns && !verb.applies_to_owned() {
             let help = "write the rule in `rbac(rule())`, and use `cx.client()`";

@@ -10,13 +10,13 @@
 //! | K0105 | a selector that API servers can't parse |
 
 use kctl_apimachinery::{fields::is_field_selector, labels};
-use quote::ToTokens;
 use syn::{Expr, ExprLit, Ident, Lit, LitStr};
 
 use super::super::model::{DeclaredOption, Relation, RelationKind, RelationOption};
 use crate::{
     codes,
     diagnostics::{Errors, closest_match},
+    function::type_text,
 };
 
 /// An option in the parentheses, even if its value is wrong: it does not count as missing.
@@ -90,7 +90,7 @@ fn report_invalid_selector(option: RelationOption, selector: &LitStr, errors: &m
 /// Checks that options fit the relation. A watched kind needs a mapper (K0014). A kind that triggers nothing has neither
 /// a mapper nor a predicate, and a kind without a cache has nothing to select or to index (K0028).
 pub(super) fn check_options(relation: &Relation, options_given: &[GivenOption], errors: &mut Errors) {
-    let (declared_as, kind) = (relation.declared_as, relation.kind.to_token_stream());
+    let (declared_as, kind) = (relation.declared_as, type_text(&relation.kind));
     if declared_as == RelationKind::Watches && !options_given.iter().any(|given| given.option == RelationOption::Map) {
         let what = "a watched kind needs a mapper from its objects to primaries";
         let help = format!(

@@ -13,7 +13,7 @@ use super::super::model::{
     Setting,
 };
 use super::permissions;
-use crate::function::source_text;
+use crate::function::{source_text, type_text};
 
 /// Returns the call for an option of the controller.
 pub(super) fn setting(setting: &Setting) -> TokenStream {
@@ -118,14 +118,14 @@ pub(super) fn text(relation: &Relation) -> String {
         .collect();
     let arguments =
         if arguments_of_flag.is_empty() { String::new() } else { format!("({})", arguments_of_flag.join(", ")) };
-    format!("{} = {}{arguments}", relation.declared_as.as_str(), relation.kind.to_token_stream())
+    format!("{} = {}{arguments}", relation.declared_as.as_str(), type_text(&relation.kind))
 }
 
 /// Returns an option that the role depends on. Selectors and functions don't narrow a role.
 fn role_restriction(DeclaredOption { option, value, .. }: &DeclaredOption) -> Option<String> {
-    let value = value.to_token_stream();
+    let value = source_text(&value.to_token_stream());
     match option {
-        RelationOption::On => Some(format!("on = {}", value.to_string().replace(" :: ", "::"))),
+        RelationOption::On => Some(format!("on = {value}")),
         RelationOption::Fields => Some(format!("fields = {value}")),
         RelationOption::Map | RelationOption::When | RelationOption::Index | RelationOption::Selector => None,
     }

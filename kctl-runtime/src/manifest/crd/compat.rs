@@ -350,14 +350,20 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
         match old[key].as_f64() {
             None if is_lower && after <= 0.0 && key != "minimum" => {}
             None => tighter(format!("has the new constraint {key} {after}"), values),
-            Some(before) if (is_lower && after > before) || (!is_lower && after < before) => {
+            Some(before) if before.total_cmp(&after).is_ne() && allows_fewer(old, new, key) => {
                 tighter(format!("had {key} {before} and has {after}"), values);
             }
             Some(_) => {}
         }
     }
-    for key in ["exclusiveMinimum", "exclusiveMaximum"] {
-        if old[key] != true && new[key] == true {
+    for (key, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        // A looser bound excludes no value that the old one allowed, and a tighter or a new one was reported.
+        let is_same = match (old[bound].as_f64(), new[bound].as_f64()) {
+            (Some(before), Some(after)) => before.total_cmp(&after).is_eq(),
+            (None, Some(after)) => is_implied_by_type(old, bound, after),
+            (_, None) => false,
+        };
+        if old[key] != true && new[key] == true && is_same {
             tighter(format!("has {key}"), "at the bound");
         }
     }
@@ -372,6 +378,23 @@ fn compare_bounds(old: &Value, new: &Value, path: &str, changes: &mut Vec<Change
             tighter(what, "another one");
         }
     }
+}
+
+/// Returns `true` if a bound of the new schema allows fewer values than the old one.
+fn allows_fewer(old: &Value, new: &Value, key: &str) -> bool {
+    let (Some(before), Some(after)) = (last_value(old, key), last_value(new, key)) else { return false };
+    if key.starts_with("min") { after > before } else { after < before }
+}
+
+/// Returns a bound. For an integer it is the last value that the bound allows: more than 0 is at least 1.
+fn last_value(schema: &Value, key: &str) -> Option<f64> {
+    let bound = schema[key].as_f64()?;
+    let is_integer = schema["type"] == "integer";
+    Some(match key {
+        "minimum" if is_integer && schema["exclusiveMinimum"] == true => bound + 1.0,
+        "maximum" if is_integer && schema["exclusiveMaximum"] == true => bound - 1.0,
+        _ => bound,
+    })
 }
 
 /// Returns `true` if a bound comes from the integer type of the old format, or from an `IntOrString`.

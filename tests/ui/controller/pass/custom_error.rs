@@ -1,4 +1,4 @@
-//! A reconcile function may return its own error type.
+//! A reconcile function may return its own error type, and name its context by an alias.
 use kctl::prelude::*;
 
 #[derive(Debug)]
@@ -12,8 +12,10 @@ impl std::fmt::Display for TooMany {
 
 impl std::error::Error for TooMany {}
 
+type Cx = Context<configs>;
+
 #[controller]
-async fn configs(config: Arc<ConfigMap>, _cx: Context<configs>) -> Result<Action, TooMany> {
+async fn configs(config: Arc<ConfigMap>, _cx: Cx) -> Result<Action, TooMany> {
     if config.data.as_ref().is_some_and(|data| data.len() > 10) {
         return Err(TooMany);
     }

@@ -4,7 +4,7 @@ use kctl::prelude::*;
 #[schema]
 pub struct Part {
     #[kctl(schemaless, type_ = "string")]
-    pub name: String,
+    pub name: kctl::Json,
 }
 
 fn main() {}

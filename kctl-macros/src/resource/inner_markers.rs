@@ -1,0 +1,74 @@
+//! Markers of items and values on a field that has none: the CRD would lack them without a word.
+//!
+//! `#[kctl(items(min_length = 1))]` belongs on a `Vec<String>`. On a `String` there is no schema of items to extend.
+
+use syn::{Attribute, Field};
+
+use super::{marker::Markers, unreadable::read_types};
+use crate::{
+    codes,
+    diagnostics::Errors,
+    function::{generic_argument, type_text},
+};
+
+/// The markers, each with the type of JSON schema that has such a part, its name, and the other marker with its type.
+const INNER: [(&str, &str, &str, &str, &str); 2] =
+    [("items", "array", "a list", "values", "object"), ("values", "object", "a map", "items", "array")];
+
+/// Reports K0028 for `items(…)` on a standard type that is not a list, and for `values(…)` on one that is not a map.
+///
+/// Attributes of schemars may replace the schema of the field, and those under `cfg_attr` are not known here.
+pub(super) fn check(field: &Field, markers: &Markers, errors: &mut Errors) {
+    let may_replace =
+        |attribute: &Attribute| ["schemars", "cfg_attr"].iter().any(|name| attribute.path().is_ident(name));
+    if field.attrs.iter().any(may_replace) {
+        return;
+    }
+    let value = generic_argument(&field.ty, "Option").unwrap_or(&field.ty);
+    let Some(types) = read_types(value) else { return };
+    for (marker, has_it, name, other, has_other) in INNER {
+        let Some(word) = markers.get_ident(marker).filter(|_| !types.contains(&has_it)) else { continue };
+        let what = format!("`{marker}` has no effect: `{}` is not {name}", type_text(value));
+        let help = if types.contains(&has_other) {
+            format!("write `{other}(…)`")
+        } else {
+            format!("write what is in its parentheses without `{marker}`")
+        };
+        errors.push(word, codes::WITHOUT_EFFECT, &what, &help);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::DeriveInput;
+
+    use super::*;
+    use crate::resource::markers;
+
+    /// Returns the messages about the first field of a struct.
+    fn reported(field: &str) -> String {
+        let mut input: DeriveInput = syn::parse_str(&format!("struct A {{ {field} }}")).unwrap();
+        let syn::Data::Struct(data) = &mut input.data else { panic!("a struct") };
+        let field = data.fields.iter_mut().next().unwrap();
+        let mut errors = Errors::default();
+        let markers = markers::take_markers(&mut field.attrs, &mut errors);
+        check(field, &markers, &mut errors);
+        errors.into_result(()).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    #[test]
+    fn markers_of_missing_items_are_reported() {
+        for (field, expected) in [
+            ("#[kctl(items(min_length = 1))] a: String", "`String` is not a list\nhelp: write what is in its"),
+            ("#[kctl(items(minimum = 1))] a: BTreeMap<String, u8>", "is not a list\nhelp: write `values(…)`"),
+            ("#[kctl(values(minimum = 1))] a: Option<Vec<u8>>", "`Vec<u8>` is not a map\nhelp: write `items(…)`"),
+            ("#[kctl(items(minimum = 1))] a: Option<Vec<u8>>", ""),
+            ("#[kctl(values(minimum = 1))] a: HashMap<String, u8>", ""),
+            ("#[kctl(items(minimum = 1))] a: Sizes", ""),
+            ("#[kctl(items(min_length = 1))] #[schemars(with = \"Vec<String>\")] a: String", ""),
+        ] {
+            let found = reported(field);
+            assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{field}: {found}");
+        }
+    }
+}
