@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 use super::{
     cleanup,
     real::{POLL_INTERVAL, RealServer},
+    watchdog::Watchdog,
 };
 use crate::{
     App,
@@ -77,6 +78,7 @@ pub struct Trial {
     /// One per cluster, the app's own first.
     rejections: Vec<Rejections>,
     server: Server,
+    _watchdog: Watchdog,
 }
 
 impl std::fmt::Debug for Trial {
@@ -110,11 +112,14 @@ pub(super) enum WatchedNamespaces {
 impl Trial {
     /// Starts an app under `role` on a new embedded API server.
     pub(super) async fn start_embedded(app: &App, role: &Permissions) -> Result<Self> {
+        let watchdog = Watchdog::start()?;
         let world = World::with_role(app, role).await?;
+        watchdog.watch_world(&world);
         Ok(Self {
             client: world.client.clone(),
             rejections: world.rejections.clone(),
             server: Server::Embedded(Box::new(world)),
+            _watchdog: watchdog,
         })
     }
 
@@ -140,6 +145,7 @@ impl Trial {
             let rest = role_without(&role[cluster][index], &parts);
             role.insert(cluster.into(), rest);
         }
+        let watchdog = Watchdog::start()?;
         let mut clients = vec![(String::new(), connection::client(config.clone())?)];
         clients.extend(app.connect_clusters().await?);
         let started = RealServers::start(clients, app, &name, &role).await?;
@@ -147,6 +153,7 @@ impl Trial {
             client: started.servers[0].client.clone(),
             rejections: started.servers.iter().map(|server| server.rejections.clone()).collect(),
             server: Server::Real(Box::new(started)),
+            _watchdog: watchdog,
         })
     }
 
