@@ -47,7 +47,8 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 ///
 /// A pod is running and ready one second after its creation. If its `restartPolicy` is `Never` or `OnFailure`, it
 /// succeeds one second later. Otherwise it runs until it is deleted, and terminates one second after that, like a
-/// container that handles SIGTERM. A `preStop` hook with `sleep` delays that, up to the grace period.
+/// container that handles SIGTERM. A `preStop` hook with `sleep` delays that, up to the grace period. A deleted pod with
+/// finalizers is `Failed` from then on, with exit code 143, or 137 after the whole grace period.
 ///
 /// The label or annotation `kubelet.kctl.dev/stage` selects another behaviour; an annotation takes precedence over a
 /// label.
@@ -150,6 +151,8 @@ enum Step {
     Restart,
     /// The containers of the Pod end for good.
     Finish,
+    /// The containers of the deleted Pod are killed. Finalizers keep the object.
+    Kill,
     /// The Pod has terminated, and is removed.
     End,
     /// The node of the Pod is lost: the Pod becomes not ready, and is deleted later.
@@ -366,11 +369,18 @@ impl Kubelet {
             // With a grace period of 0 there are two cases. Either finalizers of other controllers hold the Pod. Or an
             // API server that marks and removes in two writes was interrupted (seen on 1.36 when a client was killed).
             let held = pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
+            // A held Pod gets a final phase first, as on a cluster: the owner of a finalizer may wait for it.
+            let step = if held && node == self.node && ["Pending", "Running"].contains(&phase) {
+                Step::Kill
+            } else {
+                Step::End
+            };
             // A Pod without a node remains after such an interruption. On a cluster, the pod garbage collector
             // deletes it.
+            let is_due = |seconds: &u64| *seconds > 0 || !held || step == Step::Kill;
             return seconds
-                .filter(|seconds| [self.node.as_str(), ""].contains(&node) && (*seconds > 0 || !held))
-                .map(|seconds| (Step::End, self.ends_after(pod, Duration::from_secs(seconds))));
+                .filter(|seconds| [self.node.as_str(), ""].contains(&node) && is_due(seconds))
+                .map(|seconds| (step, self.ends_after(pod, Duration::from_secs(seconds))));
         }
         match (node, phase) {
             ("", _) => Some((Step::Bind, Duration::ZERO)),
@@ -382,7 +392,7 @@ impl Kubelet {
 
     /// Returns the time that a deleted Pod takes to terminate.
     fn ends_after(&self, pod: &Pod, grace: Duration) -> Duration {
-        if self.ends == Ends::AfterGrace || stage::ignores_sigterm(&pod.metadata) {
+        if self.ignores_sigterm(pod) {
             return grace;
         }
         let runs = pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
@@ -401,6 +411,7 @@ impl Kubelet {
             Step::Ready | Step::Restart => self.report(&key, &uid, Event::Runs { ready: true }).await,
             Step::Crash => self.report(&key, &uid, Event::Crashed).await,
             Step::Finish => self.report(&key, &uid, Event::Ended).await,
+            Step::Kill => self.kill(&key, &uid).await,
             Step::Lose => self.mark_not_ready(&key, &uid).await,
             Step::Evict => self.evict(&key, &uid).await,
             Step::End => self.remove(&key, &uid).await,
@@ -456,6 +467,19 @@ impl Kubelet {
         let pod = self.pods(&key.namespace).get(&key.name).await?;
         let status = status::status(&pod, &StageRequest::from_pod(&pod), event, &self.clock.seconds());
         self.write(key, uid, status).await
+    }
+
+    /// Writes the status of a Pod whose containers were killed.
+    async fn kill(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
+        let pod = self.pods(&key.namespace).get(&key.name).await?;
+        let code = if self.ignores_sigterm(&pod) { stage::SIGKILL_CODE } else { stage::SIGTERM_CODE };
+        let request = StageRequest::from_pod(&pod).into_killed(code);
+        self.write(key, uid, status::status(&pod, &request, Event::Ended, &self.clock.seconds())).await
+    }
+
+    /// Returns `true` if the containers of a Pod end only when its grace period is over.
+    fn ignores_sigterm(&self, pod: &Pod) -> bool {
+        self.ends == Ends::AfterGrace || stage::ignores_sigterm(&pod.metadata)
     }
 
     /// Patches the status. The uid protects a new Pod of the same name.

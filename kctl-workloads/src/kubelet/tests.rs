@@ -79,6 +79,34 @@ async fn deleted_pod_is_removed_after_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn deleted_pod_with_finalizer_gets_final_phase() {
+    let world = KubeletWorld::new();
+    for (name, annotations) in [("ends", json!({})), ("ignores", json!({ "kubelet.kctl.dev/ignore-sigterm": "true" }))]
+    {
+        let pod = json!({
+            "metadata": { "name": name, "annotations": annotations, "finalizers": ["example.com/a"] },
+            "spec": { "terminationGracePeriodSeconds": 10, "containers": [{ "name": "c", "image": "i" }] },
+        });
+        world.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    }
+    after(2).await;
+    for name in ["ends", "ignores"] {
+        world.pods.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    after(5).await;
+    assert_eq!(world.describe_pod("ends").await, "Failed not ready Error 143/0 deleted");
+    assert_eq!(world.describe_pod("ignores").await, "Running ready runs/0 deleted");
+    after(10).await;
+    assert_eq!(world.describe_pod("ignores").await, "Failed not ready Error 137/0 deleted");
+    let revision = world.server.revision();
+    after(60).await;
+    assert_eq!(world.server.revision(), revision, "nothing is written any more");
+    let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    world.pods.patch("ends", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(world.describe_pod("ends").await, "gone");
+}
+
+#[tokio::test(start_paused = true)]
 async fn ready_node_loses_not_ready_taint() {
     let world = KubeletWorld::new();
     after(0).await;
