@@ -123,7 +123,7 @@ impl JobState<'_> {
                 n_writes += delete(workloads, pod).await?;
             }
         }
-        let missing = wanted.saturating_sub(self.active.len());
+        let missing = wanted.saturating_sub(self.active.len() + self.blocking_pods().len());
         let mut free = self.free_indexes();
         for _ in 0..missing {
             let index = if self.is_indexed() { Some(free.remove(0)) } else { None };
@@ -158,7 +158,8 @@ impl JobState<'_> {
     fn free_indexes(&self) -> Vec<i32> {
         let mut done = self.succeeded_indexes();
         done.extend(self.failed_indexes());
-        let taken: Vec<_> = self.active.iter().filter_map(|pod| indexes::index(pod)).collect();
+        let pods = self.active.iter().chain(self.blocking_pods());
+        let taken: Vec<_> = pods.filter_map(|pod| indexes::index(pod)).collect();
         let completions = self.job.spec.as_ref().and_then(|spec| spec.completions).filter(|_| self.is_indexed());
         (0..completions.unwrap_or(0)).filter(|index| !done.contains(index) && !taken.contains(index)).collect()
     }

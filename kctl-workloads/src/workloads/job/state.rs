@@ -32,8 +32,8 @@ pub(super) struct JobState<'a> {
     pub(super) job: &'a Job,
     /// Pods that have not ended and are not being deleted.
     pub(super) active: Vec<&'a Pod>,
-    /// The number of Pods that are being deleted and have not ended.
-    n_going: usize,
+    /// Pods that are being deleted and have not ended.
+    terminating: Vec<&'a Pod>,
     /// Pods that have ended or are being deleted, and still have the tracking finalizer.
     pub(super) held: Vec<&'a Pod>,
     /// The status of the Job, with the counts of this pass.
@@ -52,13 +52,12 @@ impl<'a> JobState<'a> {
     /// `pods` are all Pods that the Job controls, in any state.
     pub(super) fn compute(job: &'a Job, pods: &[&'a Pod]) -> Self {
         let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
-        // With a `podFailurePolicy`, a deleted Pod is evaluated only after it has ended.
-        let waits = policies::has_failure_policy(job);
+        let waits = policies::replaces_only_ended_pods(job);
         let counts_as_ended = |pod: &Pod| has_ended(pod) || (!is_alive(pod) && !waits);
         let mut state = Self {
             job,
             active: pods.iter().copied().filter(|pod| is_alive(*pod) && !has_ended(pod)).collect(),
-            n_going: pods.iter().filter(|pod| !is_alive(**pod) && !has_ended(pod)).count(),
+            terminating: pods.iter().copied().filter(|pod| !is_alive(*pod) && !has_ended(pod)).collect(),
             held: pods.iter().copied().filter(|pod| counts_as_ended(pod) && is_tracked(pod)).collect(),
             counted: job.status.clone().unwrap_or_default(),
             noted: UncountedTerminatedPods::default(),
@@ -156,6 +155,11 @@ impl<'a> JobState<'a> {
             let known = self.failures.entry(index).or_default();
             *known = after.max(*known);
         }
+    }
+
+    /// Returns the Pods that are being deleted and are replaced only after their end.
+    pub(super) fn blocking_pods(&self) -> &[&'a Pod] {
+        if policies::replaces_only_ended_pods(self.job) { &self.terminating } else { &[] }
     }
 
     /// Returns the maximum number of failures of one index (`backoffLimitPerIndex`).
@@ -261,7 +265,7 @@ impl<'a> JobState<'a> {
     /// has one.
     pub(super) fn status(&self, now: Timestamp) -> JobStatus {
         let verdict = self.verdict(now);
-        let is_over = self.active.is_empty() && self.n_going == 0 && self.held.is_empty();
+        let is_over = self.active.is_empty() && self.terminating.is_empty() && self.held.is_empty();
         let progress = match &verdict {
             Some(verdict) if is_over => Progress::Ended(verdict),
             Some(verdict) => Progress::Ending(verdict),
@@ -272,7 +276,7 @@ impl<'a> JobState<'a> {
         status.uncounted_terminated_pods = Some(self.noted.clone());
         status.active = Some(count(self.active.len())).filter(|n| *n > 0);
         status.ready = Some(count(self.active.iter().filter(|pod| is_ready(pod)).count()));
-        status.terminating = Some(count(self.n_going));
+        status.terminating = Some(count(self.terminating.len()));
         let before = status.conditions.take().unwrap_or_default();
         status.conditions = Some(conditions::next(before, progress, now));
         status.conditions = status.conditions.filter(|all| !all.is_empty());

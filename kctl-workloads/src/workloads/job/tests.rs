@@ -147,6 +147,34 @@ async fn deleted_pod_fails_and_succeeded_pod_stays_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn terminating_pod_is_replaced_after_its_end() {
+    let rules = json!([{ "action": "Ignore", "onExitCodes": { "operator": "In", "values": [1] } }]);
+    for (policy, mode) in [
+        (json!({ "podReplacementPolicy": "Failed" }), "NonIndexed"),
+        (json!({ "podReplacementPolicy": "Failed" }), "Indexed"),
+        (json!({ "podFailurePolicy": { "rules": rules } }), "NonIndexed"),
+    ] {
+        let world = JobWorld::new();
+        let mut spec = policy.clone();
+        (spec["completions"], spec["completionMode"]) = (json!(1), json!(mode));
+        world.create(spec, "running").await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let first = world.pods().await.remove(0).name_any();
+        world.pods.delete(&first, &DeleteParams::default()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let status = world.jobs.get("work").await.unwrap().status.unwrap();
+        assert_eq!(
+            (status.active, status.terminating, world.pods().await.len()),
+            (None, Some(1), 1),
+            "{policy} {mode}"
+        );
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let status = world.jobs.get("work").await.unwrap().status.unwrap();
+        assert_eq!((status.active, status.failed, world.pods().await.len()), (Some(1), Some(1), 1), "{policy} {mode}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn suspended_job_has_no_pods_until_resumed() {
     let world = JobWorld::new();
     world.create(json!({ "completions": 3, "parallelism": 3 }), "slow").await;
