@@ -143,7 +143,10 @@ impl JobState<'_> {
         let Some(spec) = &self.job.spec else { return 0 };
         let at_once = usize::try_from(spec.parallelism.unwrap_or(1)).unwrap_or(0);
         match spec.completions {
-            Some(_) if self.is_indexed() => at_once.min(self.active.len() + self.free_indexes().len()),
+            Some(_) if self.is_indexed() => {
+                let indexes = self.active.iter().filter_map(|pod| indexes::index(pod));
+                at_once.min(indexes.filter(|index| self.has_index(*index)).count() + self.free_indexes().len())
+            }
             Some(completions) => {
                 at_once.min(usize::try_from(completions).unwrap_or(0).saturating_sub(self.n_succeeded()))
             }

@@ -30,7 +30,8 @@ use super::{
 
 pub(super) struct JobState<'a> {
     pub(super) job: &'a Job,
-    /// Pods that have not ended and are not being deleted.
+    /// Pods that have not ended and are not being deleted. Those of an indexed Job are sorted by index, so that the last
+    /// ones are deleted if the Job shrinks.
     pub(super) active: Vec<&'a Pod>,
     /// Pods that are being deleted and have not ended.
     terminating: Vec<&'a Pod>,
@@ -54,9 +55,11 @@ impl<'a> JobState<'a> {
         let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
         let waits = policies::replaces_only_ended_pods(job);
         let counts_as_ended = |pod: &Pod| has_ended(pod) || (!is_alive(pod) && !waits);
+        let mut active_pods: Vec<_> = pods.iter().copied().filter(|pod| is_alive(*pod) && !has_ended(pod)).collect();
+        active_pods.sort_by_key(|pod| indexes::index(pod));
         let mut state = Self {
             job,
-            active: pods.iter().copied().filter(|pod| is_alive(*pod) && !has_ended(pod)).collect(),
+            active: active_pods,
             terminating: pods.iter().copied().filter(|pod| !is_alive(*pod) && !has_ended(pod)).collect(),
             held: pods.iter().copied().filter(|pod| counts_as_ended(pod) && is_tracked(pod)).collect(),
             counted: job.status.clone().unwrap_or_default(),
@@ -64,10 +67,20 @@ impl<'a> JobState<'a> {
             failures: BTreeMap::new(),
             failure: None,
         };
+        state.forget_surplus_indexes();
         state.count();
         state.record_ended_pods();
         state.count_by_index(pods);
         state
+    }
+
+    /// Forgets succeeded indexes that an indexed Job no longer has, since it can shrink (`parseIndexesFromString`).
+    fn forget_surplus_indexes(&mut self) {
+        let (kept, surplus): (BTreeSet<_>, BTreeSet<_>) =
+            self.succeeded_indexes().into_iter().partition(|index| self.has_index(*index));
+        if !surplus.is_empty() {
+            self.counted.completed_indexes = Some(indexes::write(kept)).filter(|text| !text.is_empty());
+        }
     }
 
     /// Counts the Pods that were recorded earlier and have lost their finalizer.
@@ -103,7 +116,8 @@ impl<'a> JobState<'a> {
             let list = list.get_or_insert_default();
             if !list.contains(&uid) {
                 list.push(uid);
-                if let Some(index) = indexes::index(pod).filter(|_| succeeded && self.is_indexed()) {
+                let is_done = |index: &i32| succeeded && self.is_indexed() && self.has_index(*index);
+                if let Some(index) = indexes::index(pod).filter(is_done) {
                     self.counted.completed_indexes =
                         Some(indexes::add_index(self.counted.completed_indexes.as_deref(), index));
                 }
@@ -172,6 +186,11 @@ impl<'a> JobState<'a> {
     /// Returns the indexes that have succeeded.
     pub(super) fn succeeded_indexes(&self) -> BTreeSet<i32> {
         indexes::read(self.counted.completed_indexes.as_deref())
+    }
+
+    /// Returns `true` if the Job has this index. A Job without `completions` has all.
+    pub(super) fn has_index(&self, index: i32) -> bool {
+        self.job.spec.as_ref().and_then(|spec| spec.completions).is_none_or(|completions| index < completions)
     }
 
     /// Returns the indexes that have failed (`backoffLimitPerIndex`).

@@ -208,6 +208,24 @@ async fn each_index_has_one_pod_that_succeeds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn shrunk_indexed_job_keeps_its_first_indexes() {
+    let world = JobWorld::new();
+    let ends = json!({ "kubelet.kctl.dev/stage": "succeeding", "kubelet.kctl.dev/delay": "10s" });
+    let template = json!({
+        "metadata": { "annotations": ends },
+        "spec": { "restartPolicy": "Never", "containers": [{ "name": "work", "image": "busybox" }] },
+    });
+    let spec = json!({ "completions": 12, "parallelism": 12, "completionMode": "Indexed", "template": template });
+    world.create(spec, "").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(world.pods().await.len(), 12);
+    world.patch(json!({ "completions": 3, "parallelism": 3 })).await;
+    let status = world.wait_until_settled().await;
+    assert_eq!((&status["completedIndexes"], &status["succeeded"]), (&json!("0-2"), &json!(3)));
+    assert_eq!(status["conditions"], json!(COMPLETE));
+}
+
+#[tokio::test(start_paused = true)]
 async fn job_exceeding_deadline_fails_and_ttl_deletes_it() {
     let world = JobWorld::new();
     world.create(json!({ "activeDeadlineSeconds": 20, "ttlSecondsAfterFinished": 300 }), "unpullable").await;
