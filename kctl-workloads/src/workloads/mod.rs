@@ -5,8 +5,8 @@
 //!
 //! | kind | simulated | not simulated |
 //! |---|---|---|
-//! | Deployment | rolling update, `Recreate`, pause, revisions, progress deadline, conditions | Events |
-//! | `ReplicaSet` | creation and deletion of Pods, status, `ReplicaFailure` | `minReadySeconds`, slow start |
+//! | Deployment | rolling update, `Recreate`, pause, revisions, progress deadline, conditions, adoption | Events |
+//! | `ReplicaSet` | creation, deletion and adoption of Pods, status, `ReplicaFailure` | `minReadySeconds`, slow start |
 //! | Job | indexes, policies, deadline, suspension, TTL, Pod tracking | backoff between failed Pods |
 //!
 //! A pass reads the lists once and may do several writes. Writes that fail because an object has
@@ -16,6 +16,7 @@
 mod deployment;
 mod job;
 mod optional;
+mod ownership;
 mod rejection;
 mod replica_set;
 #[cfg(test)]

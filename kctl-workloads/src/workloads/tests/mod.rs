@@ -3,6 +3,7 @@
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+mod ownership;
 mod rollouts;
 
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
