@@ -117,6 +117,8 @@ pub(crate) use rbac_check::missing;
 #[cfg(feature = "sim")]
 pub(crate) use required_kinds::{Remedy, check_kinds};
 #[cfg(feature = "testing")]
+pub(crate) use reconciles::Reconciles;
+#[cfg(feature = "testing")]
 pub(crate) use simulation::SimulatedNodes;
 #[cfg(feature = "sim")]
 pub(crate) use simulation::Simulation;

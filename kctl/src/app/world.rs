@@ -242,9 +242,7 @@ impl World {
         if lines.len() == 1 {
             lines.push("pods and other objects are still being simulated".into());
         }
-        lines.extend(self.reconciles.frequent_keys());
-        lines.extend(self.reconciles.failing_keys());
-        lines.extend(self.reconciles.given_up_keys());
+        lines.extend(self.reconciles.busy_lines());
         lines.join("\n  ")
     }
 }

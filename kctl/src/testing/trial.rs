@@ -1,13 +1,16 @@
 //! An app that runs under a role, on an embedded or a real API server, for one scenario.
 
 use std::{
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use kctl_runtime::{
     connection,
-    manager::{UnusedCache, View},
+    manager::{Manager, UnusedCache, View},
     manifest::Permission,
     reconcile::{Error, Result},
 };
@@ -21,7 +24,7 @@ use super::{
 };
 use crate::{
     App,
-    app::{Permissions, World},
+    app::{Permissions, Reconciles, World},
     rejection::Rejections,
 };
 
@@ -95,6 +98,7 @@ enum Server {
 /// A manager in this process that talks to API servers elsewhere, and the simulations that run with it.
 struct RealServers {
     view: View,
+    reconciles: Reconciles,
     /// The first one is the cluster that the app is started against.
     servers: Vec<RealServer>,
     tasks: JoinSet<()>,
@@ -243,14 +247,16 @@ impl RealServers {
     /// # Errors
     /// A server can't be prepared, or a controller not be created. What was prepared before is deleted.
     async fn start(clients: Vec<(String, Client)>, app: &App, name: &str, role: &Permissions) -> Result<Self> {
-        let (mut tasks, mut servers) = (JoinSet::new(), Vec::new());
+        let (mut tasks, mut servers, reconciles) = (JoinSet::new(), Vec::new(), Reconciles::default());
         let started = async {
             for (cluster, client) in clients {
                 let permissions = role.get(&cluster).map_or(&[][..], Vec::as_slice);
                 servers.push(RealServer::prepare(client, app, name, &cluster, permissions, &mut tasks).await?);
             }
             let others = servers[1..].iter().map(|server| (server.cluster.clone(), server.own.clone()));
-            app.manager_at(servers[0].own.clone(), others.collect(), |manager| manager).await
+            let records = reconciles.clone();
+            let recorded = |manager: Manager| manager.on_end(Arc::new(move |report| records.record_end(report)));
+            app.manager_at(servers[0].own.clone(), others.collect(), recorded).await
         };
         let manager = match started.await {
             Ok(manager) => manager,
@@ -262,12 +268,13 @@ impl RealServers {
                 tracing::error!(%error, "the controllers no longer run");
             }
         });
-        Ok(Self { view, servers, tasks })
+        Ok(Self { view, reconciles, servers, tasks })
     }
 
     /// Waits for [`IDLE_POLLS`] quiet polls in a row, then verifies with requests that caches and
     /// simulations are current.
     async fn idle(&self) -> Result<()> {
+        self.reconciles.restart();
         let quiet = async {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
@@ -280,8 +287,13 @@ impl RealServers {
         };
         let timed = tokio::time::timeout(IDLE_TIMEOUT, quiet).await;
         timed.map_err(|_elapsed| {
-            let lines = self.view.unfinished_work();
-            Error::from(format!("not idle after {IDLE_TIMEOUT:?}\n  {}", lines.join("\n  ")))
+            let mut lines = vec![format!("not idle after {IDLE_TIMEOUT:?}")];
+            lines.extend(self.view.unfinished_work());
+            if lines.len() == 1 {
+                lines.push("pods and other objects are still being simulated, or a cache is behind its server".into());
+            }
+            lines.extend(self.reconciles.busy_lines());
+            Error::from(lines.join("\n  "))
         })
     }
 
@@ -324,11 +336,29 @@ mod tests {
     use kube::{Api, api::PostParams};
 
     use super::*;
-    use crate::prelude::{Action, Arc, Context, controller};
+    use crate::prelude::{Action, Context, controller};
 
     #[controller(crate = crate)]
     async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
         Ok(Action::await_change())
+    }
+
+    #[controller(crate = crate)]
+    async fn fails(_config: Arc<ConfigMap>, _cx: Context<fails>) -> Result<Action> {
+        Err("no disk".into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn busy_trial_on_cluster_names_the_failure() {
+        let server = ApiServer::new();
+        let app = App::new("failing").controller::<fails>();
+        let clients = vec![(String::new(), Client::new(server.service(), "default"))];
+        let servers = RealServers::start(clients, &app, "trial", &app.permissions()).await.unwrap();
+        let web = crate::from_json::<ConfigMap>(crate::json!({ "metadata": { "name": "web" } })).unwrap();
+        let configs = Api::<ConfigMap>::default_namespaced(servers.servers[0].client.clone());
+        configs.create(&PostParams::default(), &web).await.unwrap();
+        let error = servers.idle().await.unwrap_err().to_string();
+        assert!(error.contains("fails trial/web: the last time: no disk"), "{error}");
     }
 
     /// The second cluster rejects the namespace, because it has one of this name.
