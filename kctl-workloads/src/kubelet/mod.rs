@@ -48,7 +48,8 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// A pod is running and ready one second after its creation. If its `restartPolicy` is `Never` or `OnFailure`, it
 /// succeeds one second later. Otherwise it runs until it is deleted, and terminates one second after that, like a
 /// container that handles SIGTERM. A `preStop` hook with `sleep` delays that, up to the grace period. A deleted pod with
-/// finalizers is `Failed` from then on, with exit code 143, or 137 after the whole grace period.
+/// finalizers is `Failed` from then on, with exit code 143, or 137 after the whole grace period. A pod with
+/// `schedulingGates` is scheduled once they are removed.
 ///
 /// The label or annotation `kubelet.kctl.dev/stage` selects another behaviour; an annotation takes precedence over a
 /// label.
@@ -383,6 +384,7 @@ impl Kubelet {
                 .map(|seconds| (step, self.ends_after(pod, Duration::from_secs(seconds))));
         }
         match (node, phase) {
+            ("", _) if is_gated(pod) => None,
             ("", _) => Some((Step::Bind, Duration::ZERO)),
             (node, "" | "Pending") if node == self.node => pending_step(pod),
             (node, "Running") if node == self.node => running_step(pod),
@@ -511,6 +513,12 @@ impl Kubelet {
             .preconditions(kube::api::Preconditions { uid: Some(uid.into()), resource_version: None });
         self.pods(&key.namespace).delete(&key.name, &now).await.map(drop)
     }
+}
+
+/// Returns `true` if scheduling gates keep the Pod from being scheduled.
+fn is_gated(pod: &Pod) -> bool {
+    let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+    gates.is_some_and(|gates| !gates.is_empty())
 }
 
 /// Returns the next step of a Pod with a node that does not run.

@@ -107,6 +107,24 @@ async fn deleted_pod_with_finalizer_gets_final_phase() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn gated_pod_is_scheduled_without_its_gates() {
+    let world = KubeletWorld::new();
+    let pod = json!({
+        "metadata": { "name": "gated" },
+        "spec": { "schedulingGates": [{ "name": "example.com/quota" }], "containers": [{ "name": "c", "image": "i" }] },
+    });
+    world.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    after(10).await;
+    let pod = world.pods.get("gated").await.unwrap();
+    assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
+    assert_eq!(pod.spec.unwrap().node_name, None);
+    let patch = Patch::Merge(json!({ "spec": { "schedulingGates": null } }));
+    world.pods.patch("gated", &PatchParams::default(), &patch).await.unwrap();
+    after(2).await;
+    assert_eq!(world.describe_pod("gated").await, "Running ready runs/0");
+}
+
+#[tokio::test(start_paused = true)]
 async fn ready_node_loses_not_ready_taint() {
     let world = KubeletWorld::new();
     after(0).await;
