@@ -34,7 +34,10 @@
 //! After 300 seconds of real time without progress, a `TestServer` or a [`Trial`] prints the controller and the key to
 //! standard error and ends the process with code 101. It does the same if simulated time passes and no object is
 //! written, because a wait of the test never ends. `KCTL_TEST_STUCK_SECONDS=900` sets another number of seconds, and 0
-//! turns this off. Time that passes on a clock that is not paused counts as progress.
+//! turns this off.
+//!
+//! Time that passes on a clock that is not paused counts as progress. So on a multi-threaded runtime `idle` fails after a
+//! minute, but the end of the runtime waits for that reconcile; write such tests for one thread.
 //!
 //! # Example
 //!
@@ -155,7 +158,7 @@ impl TestServer {
     /// # Errors
     /// A controller can't be created, the API server rejects a CRD, or it does not serve a declared
     /// kind; the error names the kind. [`App::kind`] adds a CRD from a type, and
-    /// [`start_with`](Self::start_with) one from YAML.
+    /// [`start_with`](Self::start_with) one from YAML. Also if `KCTL_TEST_STUCK_SECONDS` is not a number.
     pub async fn start(app: App) -> Result<Self> {
         let watchdog = Watchdog::start()?;
         Ok(Self::with_watchdog(World::start(&app).await?, watchdog))
