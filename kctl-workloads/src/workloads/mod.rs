@@ -134,14 +134,17 @@ impl Workloads {
     /// Runs until the future is dropped.
     pub async fn run(self) {
         loop {
+            let begun = Instant::now();
             if let Err(error) = self.work().await {
                 tracing::warn!(error = %describe(&error), "Deployments, ReplicaSets and Jobs rest for a moment");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
+            // A server that ends watches at once must not cause a busy loop.
+            tokio::time::sleep_until(begun + RETRY_AFTER).await;
         }
     }
 
-    /// Compares, then waits for changes, until a watch ends.
+    /// Compares, then waits for changes, until one of the watches ends.
     async fn work(&self) -> kube::Result<()> {
         let mut pass = self.sync_once(Turn::All).await?;
         let [deployments, sets, jobs, pods] = &pass.lists.versions;
@@ -153,7 +156,7 @@ impl Workloads {
         ]);
         loop {
             let mut turn = tokio::select! {
-                change = changes.next() => match change {
+                change = changes.next() => match change.flatten() {
                     Some(change) => {
                         change?;
                         Turn::All
@@ -164,7 +167,7 @@ impl Workloads {
             };
             // Changes that have already been received are handled in the same pass.
             while let Some(change) = changes.next().now_or_never() {
-                let Some(change) = change else { return Ok(()) };
+                let Some(change) = change.flatten() else { return Ok(()) };
                 change?;
                 turn = Turn::All;
             }
@@ -242,8 +245,9 @@ impl Workloads {
         Ok((items, metadata.resource_version.unwrap_or_default()))
     }
 
-    /// Returns a stream with one item per change of a kind.
-    async fn changes<K>(&self, version: &str) -> kube::Result<stream::BoxStream<'static, kube::Result<()>>>
+    /// Returns a stream with one item per change of a kind, and `None` at the end of the watch. Without that, a merged
+    /// stream would hide the end of one watch until all have ended.
+    async fn changes<K>(&self, version: &str) -> kube::Result<stream::BoxStream<'static, Option<kube::Result<()>>>>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
@@ -255,7 +259,7 @@ impl Workloads {
                 other => Some(other.map(drop)),
             }
         };
-        Ok(events.filter_map(change).boxed())
+        Ok(events.filter_map(change).map(Some).chain(stream::once(std::future::ready(None))).boxed())
     }
 }
 

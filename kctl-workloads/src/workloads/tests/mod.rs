@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 mod ownership;
 mod rollouts;
+mod watches;
 
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 
