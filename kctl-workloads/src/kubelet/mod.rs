@@ -180,6 +180,12 @@ struct Planned {
 /// The next steps of all Pods. A Pod has at most one.
 type Plan = BTreeMap<PodKey, Planned>;
 
+/// Returns the Pod with the earliest step, and the time of the step.
+fn next_due(plan: &Plan) -> Option<(PodKey, Instant)> {
+    let (key, planned) = plan.iter().min_by_key(|(_, planned)| planned.due)?;
+    Some((key.clone(), planned.due))
+}
+
 /// The namespace and the name of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PodKey {
@@ -273,6 +279,8 @@ impl Kubelet {
 
     /// Lists Pods and then watches, until a watch ends or the node is lost or found.
     async fn work(&self, plan: &mut Plan) -> kube::Result<()> {
+        // A server that ends watches at once must not cause a busy loop.
+        let may_end_at = Instant::now() + RETRY_AFTER;
         let version = self.look_at_node().await?;
         let own_node = WatchParams::default().fields(&format!("metadata.name={}", self.node));
         let nodes = Api::<Node>::all(self.client.clone());
@@ -288,21 +296,21 @@ impl Kubelet {
         self.record_progress(&version, plan);
         let mut events = pods.watch(&WatchParams::default(), &version).await?.boxed();
         loop {
-            let next =
-                plan.iter().min_by_key(|(_, planned)| planned.due).map(|(key, planned)| (key.clone(), planned.due));
+            let next = next_due(plan);
             let due = next.as_ref().map_or_else(|| Instant::now() + Duration::from_secs(3_600), |(_, due)| *due);
             tokio::select! {
                 biased;
                 event = events.try_next() => match event? {
                     Some(event) => self.handle(plan, event)?,
-                    None => return Ok(()),
+                    None => break,
                 },
                 event = nodes.try_next() => match event? {
                     Some(WatchEvent::Added(node) | WatchEvent::Modified(node))
                         if stage::is_lost(&node.metadata) == self.is_lost() => {}
                     Some(WatchEvent::Error(status)) => return Err(kube::Error::Api(status)),
                     // All Pods are planned again.
-                    Some(WatchEvent::Added(_) | WatchEvent::Modified(_)) | None => return Ok(()),
+                    Some(WatchEvent::Added(_) | WatchEvent::Modified(_)) => return Ok(()),
+                    None => break,
                     Some(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
                 },
                 () = tokio::time::sleep_until(due) => {
@@ -312,6 +320,12 @@ impl Kubelet {
                 }
             }
         }
+        while let Some((key, due)) = next_due(plan).filter(|(_, due)| *due <= may_end_at) {
+            tokio::time::sleep_until(due).await;
+            self.perform(plan, key).await;
+        }
+        tokio::time::sleep_until(may_end_at).await;
+        Ok(())
     }
 
     fn handle(&self, plan: &mut Plan, event: WatchEvent<Pod>) -> kube::Result<()> {
