@@ -52,6 +52,8 @@ use crate::{clock::Clock, errors::describe};
 
 /// The wait after a pass that failed as a whole.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Maximum number of objects that [`Workloads::rejected_requests`] names.
+const REJECTED_NAMED_MAX: usize = 20;
 
 /// Simulates the controllers of Deployments, `ReplicaSets` and Jobs of one cluster.
 ///
@@ -116,6 +118,16 @@ impl Workloads {
     /// Returns the `resourceVersion` up to which the controllers have handled all changes.
     pub fn observed_revision(&self) -> u64 {
         self.seen.load(Ordering::Acquire)
+    }
+
+    /// Returns a line for each object for which the API server rejects a request, such as a `ReplicaSet` whose Pods exceed
+    /// a quota, with the server's message. At most 20 objects are named, and none during a pass.
+    ///
+    /// Use it to explain why [`observed_revision`](Self::observed_revision) does not advance.
+    pub fn rejected_requests(&self) -> Vec<String> {
+        let Ok(rejected) = self.rejected.try_lock() else { return Vec::new() };
+        let lines = rejected.iter().map(|(object, rejection)| format!("{object}: {}", rejection.message));
+        lines.take(REJECTED_NAMED_MAX).collect()
     }
 
     /// Compares the state now and writes the missing changes. Returns `true` if nothing was missing. Does not depend on

@@ -239,6 +239,8 @@ impl World {
     fn describe_unfinished(&self, timeout: Duration) -> String {
         let mut lines = vec![format!("not idle after {timeout:?}")];
         lines.extend(self.view.unfinished_work());
+        let others = self.others.iter().map(|other| &other.simulation);
+        lines.extend(std::iter::once(&self.simulation).chain(others).flat_map(Simulation::unfinished_work));
         if lines.len() == 1 {
             lines.push("pods and other objects are still being simulated".into());
         }

@@ -289,6 +289,7 @@ impl RealServers {
         timed.map_err(|_elapsed| {
             let mut lines = vec![format!("not idle after {IDLE_TIMEOUT:?}")];
             lines.extend(self.view.unfinished_work());
+            lines.extend(self.servers.iter().flat_map(|server| server.nodes.unfinished_work()));
             if lines.len() == 1 {
                 lines.push("pods and other objects are still being simulated, or a cache is behind its server".into());
             }
