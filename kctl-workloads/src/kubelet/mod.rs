@@ -393,9 +393,12 @@ impl Kubelet {
             // A Pod without a node remains after such an interruption. On a cluster, the pod garbage collector
             // deletes it.
             let is_due = |seconds: &u64| *seconds > 0 || !held || step == Step::Kill;
+            // The containers of a held Pod that has a final phase were killed already.
+            let has_ended = held && ["Succeeded", "Failed"].contains(&phase);
+            let wait = |grace| if has_ended { Duration::ZERO } else { self.ends_after(pod, grace) };
             return seconds
                 .filter(|seconds| [self.node.as_str(), ""].contains(&node) && is_due(seconds))
-                .map(|seconds| (step, self.ends_after(pod, Duration::from_secs(seconds))));
+                .map(|seconds| (step, wait(Duration::from_secs(seconds))));
         }
         match (node, phase) {
             ("", _) if is_gated(pod) => None,
