@@ -91,7 +91,7 @@ impl Watchdog {
     pub(super) fn start() -> Result<Self> {
         let stuck_after = parse_limit(std::env::var(VARIABLE).ok().as_deref())?;
         Self::start_with(stuck_after, |message| {
-            // Not `eprintln!`: it is captured until the test ends. Nobody can be told that standard error is closed.
+            // Not `eprintln!`, which is captured until the test ends. A closed standard error is ignored.
             let _written = writeln!(std::io::stderr(), "\n{message}");
             std::process::exit(EXIT_CODE);
         })
