@@ -142,7 +142,7 @@ impl Quantity {
         Self { scale: -3, ..Self::units(millis, format) }
     }
 
-    /// Returns the number of whole units, rounded up; 0 if it does not fit into an `i64`, as in Kubernetes.
+    /// Returns the number of whole units, rounded away from zero; 0 if it does not fit into an `i64`, as in Kubernetes.
     ///
     /// ```
     /// use kctl_apimachinery::quantity::Quantity;
@@ -153,10 +153,10 @@ impl Quantity {
     /// ```
     #[must_use]
     pub fn value(self) -> i64 {
-        i64::try_from(self.in_steps(0)).unwrap_or_default()
+        self.scaled_value(0)
     }
 
-    /// Returns the number of thousandths, rounded up; 0 if it does not fit into an `i64`, as in Kubernetes.
+    /// Returns the number of thousandths, rounded away from zero; 0 if it does not fit into an `i64`, as in Kubernetes.
     ///
     /// ```
     /// use kctl_apimachinery::quantity::Quantity;
@@ -166,7 +166,7 @@ impl Quantity {
     /// ```
     #[must_use]
     pub fn milli_value(self) -> i64 {
-        i64::try_from(self.in_steps(3)).unwrap_or_default()
+        self.scaled_value(3)
     }
 
     /// Returns the amount as a multiple of 10^-`places`, rounded up. An amount that does not fit into an `i128` is
@@ -326,6 +326,12 @@ impl Quantity {
     #[must_use]
     pub fn minus(self, other: Self) -> Self {
         self.plus(Self { mantissa: other.mantissa.saturating_neg(), ..other })
+    }
+
+    /// Returns the amount as a multiple of 10^-`places` (`ScaledValue`). Upstream rounds an `infDecAmount` up instead.
+    fn scaled_value(self, places: u8) -> i64 {
+        let rounded = if self.amount == Amount::Int64 { self.rounded_up(places) } else { self };
+        i64::try_from(rounded.in_steps(places)).unwrap_or_default()
     }
 
     /// Returns the mantissa for another scale, which is not above the quantity's; `None` on overflow.

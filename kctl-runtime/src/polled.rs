@@ -1,7 +1,8 @@
-//! Notes which reconcile a thread polls, so that the simulator can name one that never returns.
+//! Notes which reconcile a thread polls, so that the simulator and tests can name one that never returns.
 //!
-//! The simulator runs all processes on one thread. A reconcile that loops without an end keeps that thread, and nothing on
-//! it can report that any more. So the note is readable from another thread.
+//! The simulator runs all processes on one thread, and a test usually runs its app on its own. A reconcile that loops
+//! without an end keeps that thread, and nothing on it can report that any more. So the note is readable from another
+//! thread.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -10,7 +11,7 @@ use parking_lot::Mutex;
 use crate::{freezer::Freezer, key::ObjectKey};
 
 thread_local! {
-    /// The note of this thread, in a simulation.
+    /// The note of this thread, in a simulation or a test.
     static WATCHED: RefCell<Option<PolledReconcile>> = const { RefCell::new(None) };
 }
 
@@ -41,6 +42,12 @@ impl PolledReconcile {
         WATCHED.set(Some(self.clone()));
     }
 
+    /// Returns the note of this thread, and notes the polls of reconciles on it from now on. A test with two apps on one
+    /// thread shares it.
+    pub fn of_thread() -> Self {
+        WATCHED.with_borrow_mut(|watched| watched.get_or_insert_with(Self::default).clone())
+    }
+
     /// Returns the number of polls so far.
     pub fn n_polls(&self) -> u64 {
         self.0.lock().n_polls
@@ -65,7 +72,7 @@ impl PolledReconcile {
     }
 }
 
-/// Polls a reconcile, and notes that if the simulator watches this thread.
+/// Polls a reconcile, and notes that if the simulator or a test watches this thread.
 pub(crate) fn poll_reconcile<T>(controller: &str, key: &ObjectKey, poll: impl FnOnce() -> T) -> T {
     let watched = WATCHED.with_borrow(Clone::clone);
     let _end = watched.map(|watched| {
@@ -94,5 +101,12 @@ mod tests {
         assert_eq!(polled.busy_since(1), None, "not polled since then");
         let panics = std::panic::catch_unwind(|| poll_reconcile("labels", &key, fail));
         assert!(panics.is_err() && polled.busy_since(2).is_none());
+    }
+
+    #[test]
+    fn watchers_of_one_thread_share_the_note() {
+        let polled = [PolledReconcile::of_thread(), PolledReconcile::of_thread()];
+        poll_reconcile("labels", &ObjectKey::new(Some("default"), "a"), || ());
+        assert_eq!(polled.each_ref().map(PolledReconcile::n_polls), [1, 1]);
     }
 }

@@ -162,12 +162,15 @@ fn integers_match_upstream() {
 }
 
 #[test]
-fn rounding_is_up() {
+fn values_are_rounded_away_from_zero() {
     for (written, units, millis) in [
         ("1m", 1, 1),
         ("1001m", 2, 1001),
         ("1500u", 1, 2),
-        ("-1500m", -1, -1500),
+        ("-1500m", -2, -1500),
+        ("-1500u", -1, -2),
+        ("-2500m", -3, -2500),
+        ("-2", -2, -2000),
         ("2", 2, 2000),
         ("8Ei", i64::MAX, 0),
         ("10E", 0, 0),

@@ -47,7 +47,9 @@ const WAIT_MAX: Duration = Duration::from_secs(100 * 365 * 86_400);
 ///
 /// A pod is running and ready one second after its creation. If its `restartPolicy` is `Never` or `OnFailure`, it
 /// succeeds one second later. Otherwise it runs until it is deleted, and terminates one second after that, like a
-/// container that handles SIGTERM. A `preStop` hook with `sleep` delays that, up to the grace period.
+/// container that handles SIGTERM. A `preStop` hook with `sleep` delays that, up to the grace period. A deleted pod with
+/// finalizers is `Failed` from then on, with exit code 143, or 137 after the whole grace period. A pod with
+/// `schedulingGates` is scheduled once they are removed.
 ///
 /// The label or annotation `kubelet.kctl.dev/stage` selects another behaviour; an annotation takes precedence over a
 /// label.
@@ -150,6 +152,8 @@ enum Step {
     Restart,
     /// The containers of the Pod end for good.
     Finish,
+    /// The containers of the deleted Pod are killed. Finalizers keep the object.
+    Kill,
     /// The Pod has terminated, and is removed.
     End,
     /// The node of the Pod is lost: the Pod becomes not ready, and is deleted later.
@@ -175,6 +179,12 @@ struct Planned {
 
 /// The next steps of all Pods. A Pod has at most one.
 type Plan = BTreeMap<PodKey, Planned>;
+
+/// Returns the Pod with the earliest step, and the time of the step.
+fn next_due(plan: &Plan) -> Option<(PodKey, Instant)> {
+    let (key, planned) = plan.iter().min_by_key(|(_, planned)| planned.due)?;
+    Some((key.clone(), planned.due))
+}
 
 /// The namespace and the name of a Pod.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -269,6 +279,8 @@ impl Kubelet {
 
     /// Lists Pods and then watches, until a watch ends or the node is lost or found.
     async fn work(&self, plan: &mut Plan) -> kube::Result<()> {
+        // A server that ends watches at once must not cause a busy loop.
+        let may_end_at = Instant::now() + RETRY_AFTER;
         let version = self.look_at_node().await?;
         let own_node = WatchParams::default().fields(&format!("metadata.name={}", self.node));
         let nodes = Api::<Node>::all(self.client.clone());
@@ -284,21 +296,21 @@ impl Kubelet {
         self.record_progress(&version, plan);
         let mut events = pods.watch(&WatchParams::default(), &version).await?.boxed();
         loop {
-            let next =
-                plan.iter().min_by_key(|(_, planned)| planned.due).map(|(key, planned)| (key.clone(), planned.due));
+            let next = next_due(plan);
             let due = next.as_ref().map_or_else(|| Instant::now() + Duration::from_secs(3_600), |(_, due)| *due);
             tokio::select! {
                 biased;
                 event = events.try_next() => match event? {
                     Some(event) => self.handle(plan, event)?,
-                    None => return Ok(()),
+                    None => break,
                 },
                 event = nodes.try_next() => match event? {
                     Some(WatchEvent::Added(node) | WatchEvent::Modified(node))
                         if stage::is_lost(&node.metadata) == self.is_lost() => {}
                     Some(WatchEvent::Error(status)) => return Err(kube::Error::Api(status)),
                     // All Pods are planned again.
-                    Some(WatchEvent::Added(_) | WatchEvent::Modified(_)) | None => return Ok(()),
+                    Some(WatchEvent::Added(_) | WatchEvent::Modified(_)) => return Ok(()),
+                    None => break,
                     Some(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
                 },
                 () = tokio::time::sleep_until(due) => {
@@ -308,6 +320,12 @@ impl Kubelet {
                 }
             }
         }
+        while let Some((key, due)) = next_due(plan).filter(|(_, due)| *due <= may_end_at) {
+            tokio::time::sleep_until(due).await;
+            self.perform(plan, key).await;
+        }
+        tokio::time::sleep_until(may_end_at).await;
+        Ok(())
     }
 
     fn handle(&self, plan: &mut Plan, event: WatchEvent<Pod>) -> kube::Result<()> {
@@ -366,13 +384,24 @@ impl Kubelet {
             // With a grace period of 0 there are two cases. Either finalizers of other controllers hold the Pod. Or an
             // API server that marks and removes in two writes was interrupted (seen on 1.36 when a client was killed).
             let held = pod.metadata.finalizers.as_ref().is_some_and(|finalizers| !finalizers.is_empty());
+            // A held Pod gets a final phase first, as on a cluster: the owner of a finalizer may wait for it.
+            let step = if held && node == self.node && ["Pending", "Running"].contains(&phase) {
+                Step::Kill
+            } else {
+                Step::End
+            };
             // A Pod without a node remains after such an interruption. On a cluster, the pod garbage collector
             // deletes it.
+            let is_due = |seconds: &u64| *seconds > 0 || !held || step == Step::Kill;
+            // The containers of a held Pod that has a final phase were killed already.
+            let has_ended = held && ["Succeeded", "Failed"].contains(&phase);
+            let wait = |grace| if has_ended { Duration::ZERO } else { self.ends_after(pod, grace) };
             return seconds
-                .filter(|seconds| [self.node.as_str(), ""].contains(&node) && (*seconds > 0 || !held))
-                .map(|seconds| (Step::End, self.ends_after(pod, Duration::from_secs(seconds))));
+                .filter(|seconds| [self.node.as_str(), ""].contains(&node) && is_due(seconds))
+                .map(|seconds| (step, wait(Duration::from_secs(seconds))));
         }
         match (node, phase) {
+            ("", _) if is_gated(pod) => None,
             ("", _) => Some((Step::Bind, Duration::ZERO)),
             (node, "" | "Pending") if node == self.node => pending_step(pod),
             (node, "Running") if node == self.node => running_step(pod),
@@ -382,7 +411,7 @@ impl Kubelet {
 
     /// Returns the time that a deleted Pod takes to terminate.
     fn ends_after(&self, pod: &Pod, grace: Duration) -> Duration {
-        if self.ends == Ends::AfterGrace || stage::ignores_sigterm(&pod.metadata) {
+        if self.ignores_sigterm(pod) {
             return grace;
         }
         let runs = pod.status.as_ref().is_some_and(|status| status.phase.as_deref() == Some("Running"));
@@ -401,6 +430,7 @@ impl Kubelet {
             Step::Ready | Step::Restart => self.report(&key, &uid, Event::Runs { ready: true }).await,
             Step::Crash => self.report(&key, &uid, Event::Crashed).await,
             Step::Finish => self.report(&key, &uid, Event::Ended).await,
+            Step::Kill => self.kill(&key, &uid).await,
             Step::Lose => self.mark_not_ready(&key, &uid).await,
             Step::Evict => self.evict(&key, &uid).await,
             Step::End => self.remove(&key, &uid).await,
@@ -458,6 +488,19 @@ impl Kubelet {
         self.write(key, uid, status).await
     }
 
+    /// Writes the status of a Pod whose containers were killed.
+    async fn kill(&self, key: &PodKey, uid: &str) -> kube::Result<()> {
+        let pod = self.pods(&key.namespace).get(&key.name).await?;
+        let code = if self.ignores_sigterm(&pod) { stage::SIGKILL_CODE } else { stage::SIGTERM_CODE };
+        let request = StageRequest::from_pod(&pod).into_killed(code);
+        self.write(key, uid, status::status(&pod, &request, Event::Ended, &self.clock.seconds())).await
+    }
+
+    /// Returns `true` if the containers of a Pod end only when its grace period is over.
+    fn ignores_sigterm(&self, pod: &Pod) -> bool {
+        self.ends == Ends::AfterGrace || stage::ignores_sigterm(&pod.metadata)
+    }
+
     /// Patches the status. The uid protects a new Pod of the same name.
     async fn write(&self, key: &PodKey, uid: &str, status: Value) -> kube::Result<()> {
         let patch = Patch::Merge(json!({ "metadata": { "uid": uid }, "status": status }));
@@ -487,6 +530,12 @@ impl Kubelet {
             .preconditions(kube::api::Preconditions { uid: Some(uid.into()), resource_version: None });
         self.pods(&key.namespace).delete(&key.name, &now).await.map(drop)
     }
+}
+
+/// Returns `true` if scheduling gates keep the Pod from being scheduled.
+fn is_gated(pod: &Pod) -> bool {
+    let gates = pod.spec.as_ref().and_then(|spec| spec.scheduling_gates.as_ref());
+    gates.is_some_and(|gates| !gates.is_empty())
 }
 
 /// Returns the next step of a Pod with a node that does not run.

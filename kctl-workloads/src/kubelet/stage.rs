@@ -58,6 +58,10 @@ const STAGES: &[(&str, Stage)] = &[
     ("failing", Stage::Failing),
     ("crash-looping", Stage::CrashLooping),
 ];
+/// Exit code of a container that SIGTERM has ended.
+pub(super) const SIGTERM_CODE: i32 = 143;
+/// Exit code of a container that SIGKILL has ended, after its grace period.
+pub(super) const SIGKILL_CODE: i32 = 137;
 /// The stage of an unreachable node.
 const LOST: &str = "lost";
 
@@ -107,6 +111,11 @@ impl StageRequest {
             container: value("container-name").map(str::to_owned),
             delay: value("delay").and_then(delay),
         }
+    }
+
+    /// Returns the request for a deleted Pod: all its containers end by a signal, whatever their stage is.
+    pub(super) fn into_killed(self, exit_code: i32) -> Self {
+        Self { exit_code, reason: "Error".into(), message: String::new(), container: None, ..self }
     }
 
     /// Returns the time from scheduling to running.

@@ -1,5 +1,7 @@
 //! Tests of the simulated kubelet under paused time: usual Pods, stages, and a lost node.
 
+use kube::client::Body;
+
 use super::*;
 
 #[tokio::test]
@@ -76,6 +78,88 @@ async fn deleted_pod_is_removed_after_a_second() {
     assert_eq!(world.describe_pod("always").await, "Running ready runs/0 deleted");
     after(1).await;
     assert_eq!(world.describe_pod("always").await, "gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_pod_with_finalizer_gets_final_phase() {
+    let world = KubeletWorld::new();
+    for (name, annotations) in [("ends", json!({})), ("ignores", json!({ "kubelet.kctl.dev/ignore-sigterm": "true" }))]
+    {
+        let pod = json!({
+            "metadata": { "name": name, "annotations": annotations, "finalizers": ["example.com/a"] },
+            "spec": { "terminationGracePeriodSeconds": 10, "containers": [{ "name": "c", "image": "i" }] },
+        });
+        world.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    }
+    after(2).await;
+    for name in ["ends", "ignores"] {
+        world.pods.delete(name, &DeleteParams::default()).await.unwrap();
+    }
+    after(5).await;
+    assert_eq!(world.describe_pod("ends").await, "Failed not ready Error 143/0 deleted");
+    assert_eq!(world.describe_pod("ignores").await, "Running ready runs/0 deleted");
+    after(10).await;
+    assert_eq!(world.describe_pod("ignores").await, "Failed not ready Error 137/0 deleted");
+    let revision = world.server.revision();
+    after(60).await;
+    assert_eq!(world.server.revision(), revision, "nothing is written any more");
+    let patch = Patch::Merge(json!({ "metadata": { "finalizers": null } }));
+    world.pods.patch("ends", &PatchParams::default(), &patch).await.unwrap();
+    assert_eq!(world.describe_pod("ends").await, "gone");
+}
+
+#[tokio::test(start_paused = true)]
+async fn gated_pod_is_scheduled_without_its_gates() {
+    let world = KubeletWorld::new();
+    let pod = json!({
+        "metadata": { "name": "gated" },
+        "spec": { "schedulingGates": [{ "name": "example.com/quota" }], "containers": [{ "name": "c", "image": "i" }] },
+    });
+    world.pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+    after(10).await;
+    let pod = world.pods.get("gated").await.unwrap();
+    assert_eq!(pod.status.unwrap().phase.as_deref(), Some("Pending"));
+    assert_eq!(pod.spec.unwrap().node_name, None);
+    let patch = Patch::Merge(json!({ "spec": { "schedulingGates": null } }));
+    world.pods.patch("gated", &PatchParams::default(), &patch).await.unwrap();
+    after(2).await;
+    assert_eq!(world.describe_pod("gated").await, "Running ready runs/0");
+}
+
+#[tokio::test(start_paused = true)]
+async fn watches_that_end_at_once_are_paced() {
+    /// Number of requests after which the server answers with errors, so that a busy loop ends.
+    const WATCHES_MAX: usize = 1_000;
+    for path in ["/api/v1/pods", "/api/v1/nodes"] {
+        let (server, n_watches) = (ApiServer::new(), Arc::<AtomicUsize>::default());
+        let (client, counted) = (Client::new(server.service(), "default"), n_watches.clone());
+        let service = tower::service_fn(move |request: http::Request<Body>| {
+            let client = client.clone();
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let ends = is_watch && request.uri().path() == path;
+            let n = if ends { counted.fetch_add(1, Ordering::Relaxed) } else { 0 };
+            async move {
+                if n > WATCHES_MAX {
+                    return Err(tower::BoxError::from("too many watches"));
+                }
+                if ends {
+                    return Ok(http::Response::new(Body::from(Vec::<u8>::new())));
+                }
+                Ok(client.send(request).await?)
+            }
+        });
+        let kubelet = Kubelet::with_clock(Client::new(service, "default"), "kctl-node", Clock::Server(server.clone()));
+        let running = tokio::spawn(kubelet.run());
+        let pods = Api::<Pod>::default_namespaced(Client::new(server.service(), "default"));
+        let pod = json!({ "metadata": { "name": "a" }, "spec": { "containers": [{ "name": "c", "image": "i" }] } });
+        pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+        after(15).await;
+        running.abort();
+        let n_watches = n_watches.load(Ordering::Relaxed);
+        assert!((10..=20).contains(&n_watches), "{path}: {n_watches} watches in 15 seconds");
+        let phase = pods.get("a").await.unwrap().status.and_then(|status| status.phase);
+        assert_eq!(phase.as_deref(), Some("Running"), "{path}");
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -5,8 +5,8 @@
 //!
 //! | kind | simulated | not simulated |
 //! |---|---|---|
-//! | Deployment | rolling update, `Recreate`, pause, revisions, progress deadline, conditions | Events |
-//! | `ReplicaSet` | creation and deletion of Pods, status, `ReplicaFailure` | `minReadySeconds`, slow start |
+//! | Deployment | rolling update, `Recreate`, pause, revisions, progress deadline, conditions, adoption | Events |
+//! | `ReplicaSet` | creation, deletion and adoption of Pods, status, `ReplicaFailure` | `minReadySeconds`, slow start |
 //! | Job | indexes, policies, deadline, suspension, TTL, Pod tracking | backoff between failed Pods |
 //!
 //! A pass reads the lists once and may do several writes. Writes that fail because an object has
@@ -16,6 +16,7 @@
 mod deployment;
 mod job;
 mod optional;
+mod ownership;
 mod rejection;
 mod replica_set;
 #[cfg(test)]
@@ -51,6 +52,8 @@ use crate::{clock::Clock, errors::describe};
 
 /// The wait after a pass that failed as a whole.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Maximum number of objects that [`Workloads::rejected_requests`] names.
+const REJECTED_NAMED_MAX: usize = 20;
 
 /// Simulates the controllers of Deployments, `ReplicaSets` and Jobs of one cluster.
 ///
@@ -117,6 +120,16 @@ impl Workloads {
         self.seen.load(Ordering::Acquire)
     }
 
+    /// Returns a line for each object for which the API server rejects a request, such as a `ReplicaSet` whose Pods exceed
+    /// a quota, with the server's message. At most 20 objects are named, and none during a pass.
+    ///
+    /// Use it to explain why [`observed_revision`](Self::observed_revision) does not advance.
+    pub fn rejected_requests(&self) -> Vec<String> {
+        let Ok(rejected) = self.rejected.try_lock() else { return Vec::new() };
+        let lines = rejected.iter().map(|(object, rejection)| format!("{object}: {}", rejection.message));
+        lines.take(REJECTED_NAMED_MAX).collect()
+    }
+
     /// Compares the state now and writes the missing changes. Returns `true` if nothing was missing. Does not depend on
     /// watch events, which may be late.
     ///
@@ -133,14 +146,17 @@ impl Workloads {
     /// Runs until the future is dropped.
     pub async fn run(self) {
         loop {
+            let begun = Instant::now();
             if let Err(error) = self.work().await {
                 tracing::warn!(error = %describe(&error), "Deployments, ReplicaSets and Jobs rest for a moment");
                 tokio::time::sleep(RETRY_AFTER).await;
             }
+            // A server that ends watches at once must not cause a busy loop.
+            tokio::time::sleep_until(begun + RETRY_AFTER).await;
         }
     }
 
-    /// Compares, then waits for changes, until a watch ends.
+    /// Compares, then waits for changes, until one of the watches ends.
     async fn work(&self) -> kube::Result<()> {
         let mut pass = self.sync_once(Turn::All).await?;
         let [deployments, sets, jobs, pods] = &pass.lists.versions;
@@ -152,7 +168,7 @@ impl Workloads {
         ]);
         loop {
             let mut turn = tokio::select! {
-                change = changes.next() => match change {
+                change = changes.next() => match change.flatten() {
                     Some(change) => {
                         change?;
                         Turn::All
@@ -163,7 +179,7 @@ impl Workloads {
             };
             // Changes that have already been received are handled in the same pass.
             while let Some(change) = changes.next().now_or_never() {
-                let Some(change) = change else { return Ok(()) };
+                let Some(change) = change.flatten() else { return Ok(()) };
                 change?;
                 turn = Turn::All;
             }
@@ -241,8 +257,9 @@ impl Workloads {
         Ok((items, metadata.resource_version.unwrap_or_default()))
     }
 
-    /// Returns a stream with one item per change of a kind.
-    async fn changes<K>(&self, version: &str) -> kube::Result<stream::BoxStream<'static, kube::Result<()>>>
+    /// Returns a stream with one item per change of a kind, and `None` at the end of the watch. Without that, a merged
+    /// stream would hide the end of one watch until all have ended.
+    async fn changes<K>(&self, version: &str) -> kube::Result<stream::BoxStream<'static, Option<kube::Result<()>>>>
     where
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
     {
@@ -254,7 +271,7 @@ impl Workloads {
                 other => Some(other.map(drop)),
             }
         };
-        Ok(events.filter_map(change).boxed())
+        Ok(events.filter_map(change).map(Some).chain(stream::once(std::future::ready(None))).boxed())
     }
 }
 

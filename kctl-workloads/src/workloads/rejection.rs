@@ -20,12 +20,12 @@ const BACKOFF_MAX: Duration = Duration::from_secs(8);
 pub(super) type Rejections = BTreeMap<String, Rejection>;
 
 /// The last rejection of an object.
-///
-/// The message is left out: it contains the random name of a Pod, so it differs at each retry.
 #[derive(Clone)]
 pub(super) struct Rejection {
     code: u16,
     reason: String,
+    /// The API server's message. It is not compared: the random name of a Pod makes it another one at each retry.
+    pub(super) message: String,
     /// The wait that ends at `due`.
     wait: Duration,
     /// The time of the next retry.
@@ -88,14 +88,13 @@ impl<'a> Tally<'a> {
         let kube::Error::Api(status) = &error else { return Err(error) };
         let key = key_of(object);
         let (code, reason) = (status.code, status.reason.clone());
-        let before = self.before.get(&key);
+        let (before, message) = (self.before.get(&key), describe(&error));
         if !before.is_some_and(|before| before.code == code && before.reason == reason) {
             let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
-            let error = describe(&error);
-            tracing::warn!(kind = %K::kind(&()), namespace, name, %error, "request rejected; retrying");
+            tracing::warn!(kind = %K::kind(&()), namespace, name, error = %message, "request rejected; retrying");
         }
         let (wait, due) = next_retry(before, self.now);
-        self.rejected.insert(key, Rejection { code, reason, wait, due });
+        self.rejected.insert(key, Rejection { code, reason, message, wait, due });
         self.failure.get_or_insert(error);
         Ok(())
     }
@@ -127,7 +126,7 @@ mod tests {
         let mut waits = Vec::new();
         for _ in 0..6 {
             let (wait, due) = next_retry(rejection.as_ref(), now);
-            let made = Rejection { code: 403, reason: "Forbidden".into(), wait, due };
+            let made = Rejection { code: 403, reason: "Forbidden".into(), message: String::new(), wait, due };
             assert_eq!(next_retry(Some(&made), now), (wait, due), "an early attempt changes nothing");
             waits.push(wait.as_secs());
             (now, rejection) = (due, Some(made));

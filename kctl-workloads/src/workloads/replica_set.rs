@@ -15,16 +15,23 @@ use kube::{
     api::{DeleteParams, ObjectMeta, PostParams, Preconditions},
 };
 
-use super::{Lists, Workloads, controlled_objects, ignore_outdated, is_alive, is_controlled, optional, reference};
+use super::{
+    Lists, Workloads, controlled_objects, ignore_outdated, is_alive, is_controlled, optional, ownership, reference,
+};
 use crate::errors::describe;
 
 /// The condition for a Pod that could not be created or deleted.
 pub(super) const REPLICA_FAILURE: &str = "ReplicaFailure";
 
-/// Creates missing Pods, deletes surplus ones, and updates the status. Returns the number of writes.
+/// Creates missing Pods, deletes surplus ones, and updates the status. Returns the number of writes. A pass that adopts
+/// or releases Pods does nothing else.
 ///
 /// The status is written even if a Pod was rejected, and has a condition with the error then (`syncReplicaSet`).
 pub(super) async fn sync(workloads: &Workloads, set: &ReplicaSet, lists: &Lists) -> kube::Result<usize> {
+    let n_claimed = ownership::claim(workloads, set, &optional::replica_set(set).selector, &lists.pods).await?;
+    if n_claimed > 0 {
+        return Ok(n_claimed);
+    }
     let mut pods = controlled_objects(set, &lists.pods);
     pods.retain(|pod| !["Succeeded", "Failed"].contains(&phase(pod)));
     let managed = manage_pods(workloads, set, &mut pods).await;

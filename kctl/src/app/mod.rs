@@ -114,6 +114,8 @@ pub(crate) use files::{install, parse};
 pub use kctl_runtime::shard::ShardBy;
 #[cfg(feature = "testing")]
 pub(crate) use rbac_check::missing;
+#[cfg(feature = "testing")]
+pub(crate) use reconciles::Reconciles;
 #[cfg(feature = "sim")]
 pub(crate) use required_kinds::{Remedy, check_kinds};
 #[cfg(feature = "testing")]

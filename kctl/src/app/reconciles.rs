@@ -17,7 +17,7 @@ const GIVEN_UP_NAMED_MAX: usize = 20;
 
 /// The records of all keys, by controller and key. Clones share them.
 #[derive(Clone, Default)]
-pub(super) struct Reconciles(Arc<Mutex<BTreeMap<(String, ObjectKey), KeyRecord>>>);
+pub(crate) struct Reconciles(Arc<Mutex<BTreeMap<(String, ObjectKey), KeyRecord>>>);
 
 #[derive(Default)]
 struct KeyRecord {
@@ -39,7 +39,7 @@ enum LastEnd {
 
 impl Reconciles {
     /// Records the end of a reconcile.
-    pub(super) fn record_end(&self, report: &Report) {
+    pub(crate) fn record_end(&self, report: &Report) {
         let last = match (&report.decision, &report.outcome) {
             (Decision::Drop, outcome) => LastEnd::GivenUp(failure(outcome)),
             (_, outcome @ (Outcome::Failed { .. } | Outcome::Panicked(_) | Outcome::TimedOut)) => {
@@ -58,12 +58,17 @@ impl Reconciles {
     }
 
     /// Counts from zero again.
-    pub(super) fn restart(&self) {
+    pub(crate) fn restart(&self) {
         self.0.lock().values_mut().for_each(|record| record.n = 0);
     }
 
+    /// Returns lines about the keys that keep an app busy: reconciled very often, failing, or given up.
+    pub(crate) fn busy_lines(&self) -> Vec<String> {
+        [self.frequent_keys(), self.failing_keys(), self.given_up_keys()].concat()
+    }
+
     /// Returns a line for each key that was reconciled very often, the most frequent first.
-    pub(super) fn frequent_keys(&self) -> Vec<String> {
+    fn frequent_keys(&self) -> Vec<String> {
         let records = self.0.lock();
         let mut busy: Vec<_> = records.iter().filter(|(_, record)| record.n >= BUSY_MIN).collect();
         busy.sort_by_key(|(_, record)| Reverse(record.n));
@@ -90,7 +95,7 @@ impl Reconciles {
     }
 
     /// Returns a line with the last failure for each key that fails and is tried again.
-    pub(super) fn failing_keys(&self) -> Vec<String> {
+    fn failing_keys(&self) -> Vec<String> {
         let failed = |last: &LastEnd| match last {
             LastEnd::Failed(text) => Some(format!("the last time: {text}")),
             LastEnd::Done | LastEnd::GivenUp(_) => None,

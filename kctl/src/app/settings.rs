@@ -112,8 +112,9 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-/// Variables of `#[kctl::test]`, which programs that a test starts see as well.
-const TEST_VARIABLES: [&str; 4] = ["KCTL_SEED", "KCTL_SEEDS", "KCTL_SIM_SECONDS", "KCTL_TWICE"];
+/// Variables of `#[kctl::test]` and `TestServer`, which programs that a test starts see as well.
+const TEST_VARIABLES: [&str; 5] =
+    ["KCTL_SEED", "KCTL_SEEDS", "KCTL_SIM_SECONDS", "KCTL_TEST_STUCK_SECONDS", "KCTL_TWICE"];
 
 /// Returns a line for each variable with our prefix that is not an option of `run`: otherwise a
 /// typo would go unnoticed.
@@ -494,6 +495,7 @@ mod tests {
             "KCTL_SOMETHING",
             "KCTL_SEEDS",
             "KCTL_SIM_SECONDS",
+            "KCTL_TEST_STUCK_SECONDS",
             "KCTL_TWICE",
             "KCTL_ADDRESS_SERVICE_HOST",
             "KCTL_WEB_PORT_443_TCP",

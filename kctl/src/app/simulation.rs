@@ -45,6 +45,15 @@ impl Simulation {
         self.nodes.add_workloads();
     }
 
+    /// Returns the remaining work, one line each, for people.
+    pub(super) fn unfinished_work(&self) -> Vec<String> {
+        let mut lines = self.nodes.unfinished_work();
+        if self.server.pending() > 0 {
+            lines.push(format!("objects that the garbage collector has to check: {}", self.server.pending()));
+        }
+        lines
+    }
+
     /// Returns `true` if nothing is left to collect, no Pod will change by itself, and each
     /// workload has its Pods.
     pub(crate) fn is_idle(&self) -> bool {

@@ -195,6 +195,12 @@ impl World {
         Ok(Self { server, simulation, client, others, view, rejections, hot_loops, reconciles, _tasks: tasks })
     }
 
+    /// Returns a function that names the reconciles that have begun and not ended. It works after the end of the app.
+    pub(crate) fn running_reconciles(&self) -> impl Fn() -> Vec<String> + Send + use<> {
+        let hot_loops = self.hot_loops.clone();
+        move || hot_loops.running_reconciles()
+    }
+
     /// Starts the simulated controllers of Deployments, `ReplicaSets` and Jobs.
     #[cfg(feature = "dev")]
     pub(crate) fn add_workloads(&self) {
@@ -239,12 +245,12 @@ impl World {
     fn describe_unfinished(&self, timeout: Duration) -> String {
         let mut lines = vec![format!("not idle after {timeout:?}")];
         lines.extend(self.view.unfinished_work());
+        let others = self.others.iter().map(|other| &other.simulation);
+        lines.extend(std::iter::once(&self.simulation).chain(others).flat_map(Simulation::unfinished_work));
         if lines.len() == 1 {
             lines.push("pods and other objects are still being simulated".into());
         }
-        lines.extend(self.reconciles.frequent_keys());
-        lines.extend(self.reconciles.failing_keys());
-        lines.extend(self.reconciles.given_up_keys());
+        lines.extend(self.reconciles.busy_lines());
         lines.join("\n  ")
     }
 }

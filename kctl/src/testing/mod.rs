@@ -28,6 +28,17 @@
 //! the same in each run. `SystemTime::now()` still returns the real time; use
 //! [`Context::now`](crate::reconcile::Context::now).
 //!
+//! # Tests that hang
+//!
+//! A reconcile that never waits, such as one with `loop {}`, keeps the only thread of a test, so no timeout can fire.
+//! After 300 seconds of real time without progress, a `TestServer` or a [`Trial`] prints the controller and the key to
+//! standard error and ends the process with code 101. It does the same if simulated time passes and no object is
+//! written, because a wait of the test never ends. `KCTL_TEST_STUCK_SECONDS=900` sets another number of seconds, and 0
+//! turns this off.
+//!
+//! Time that passes on a clock that is not paused counts as progress. So on a multi-threaded runtime `idle` fails after a
+//! minute, and the process ends 300 seconds after the test: the end of the runtime waits for the reconcile.
+//!
 //! # Example
 //!
 //! ```
@@ -63,6 +74,7 @@ mod role;
 #[cfg(feature = "sim")]
 mod sim;
 mod trial;
+mod watchdog;
 
 use std::time::Duration;
 
@@ -82,6 +94,7 @@ pub use sim::{Failure, Report, Scenario, Sim, Snapshot, external};
 pub use sim::{SimulatedTest, simulate};
 pub use trial::Trial;
 
+use self::watchdog::Watchdog;
 use crate::{
     App,
     app::{self, World},
@@ -124,7 +137,10 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
-pub struct TestServer(World);
+pub struct TestServer {
+    world: World,
+    _watchdog: Watchdog,
+}
 
 impl std::fmt::Debug for TestServer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -142,9 +158,10 @@ impl TestServer {
     /// # Errors
     /// A controller can't be created, the API server rejects a CRD, or it does not serve a declared
     /// kind; the error names the kind. [`App::kind`] adds a CRD from a type, and
-    /// [`start_with`](Self::start_with) one from YAML.
+    /// [`start_with`](Self::start_with) one from YAML. Also if `KCTL_TEST_STUCK_SECONDS` is not a number.
     pub async fn start(app: App) -> Result<Self> {
-        Ok(Self(World::start(&app).await?))
+        let watchdog = Watchdog::start()?;
+        Ok(Self::with_watchdog(World::start(&app).await?, watchdog))
     }
 
     /// Starts the server like [`start`](Self::start), and applies a stream of YAML documents before
@@ -188,7 +205,13 @@ impl TestServer {
     pub async fn start_with(app: App, yaml: &str) -> Result<Self> {
         let mut objects = Vec::new();
         app::parse(yaml, "the objects of the test", &mut objects)?;
-        Ok(Self(World::start_with(&app, &objects).await?))
+        let watchdog = Watchdog::start()?;
+        Ok(Self::with_watchdog(World::start_with(&app, &objects).await?, watchdog))
+    }
+
+    fn with_watchdog(world: World, watchdog: Watchdog) -> Self {
+        watchdog.watch_world(&world);
+        Self { world, _watchdog: watchdog }
     }
 
     /// Returns a client of the server with all permissions, in the namespace `default`.
@@ -196,7 +219,7 @@ impl TestServer {
     /// It is the user of the test, not the app: its requests are not checked against the app's
     /// role.
     pub fn client(&self) -> Client {
-        self.0.client.clone()
+        self.world.client.clone()
     }
 
     /// Returns a client of another cluster of the app ([`App::cluster`]), or `None` if there is no
@@ -225,7 +248,7 @@ impl TestServer {
     /// # }
     /// ```
     pub fn cluster(&self, name: &str) -> Option<Client> {
-        self.0.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
+        self.world.others.iter().find(|other| other.name == name).map(|other| other.client.clone())
     }
 
     /// Returns the API server itself, with its request log and its stored objects.
@@ -250,7 +273,7 @@ impl TestServer {
     /// # }
     /// ```
     pub fn server(&self) -> &kctl_apiserver::ApiServer {
-        &self.0.server
+        &self.world.server
     }
 
     /// Starts controllers that create Pods for Deployments, `ReplicaSets` and Jobs and report their
@@ -282,7 +305,7 @@ impl TestServer {
     /// ```
     #[cfg(feature = "dev")]
     pub fn simulate_workloads(&self) {
-        self.0.add_workloads();
+        self.world.add_workloads();
     }
 
     /// Waits until nothing is left to do: no key is queued or reconciled, and all caches are up to
@@ -332,6 +355,6 @@ impl TestServer {
     /// # Cancel safety
     /// Dropping the future stops only the waiting. The app keeps running.
     pub async fn idle(&self) -> Result<()> {
-        self.0.idle(Duration::from_secs(60)).await
+        self.world.idle(Duration::from_secs(60)).await
     }
 }

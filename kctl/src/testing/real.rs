@@ -34,6 +34,8 @@ use crate::{
 
 /// Longest wait until a server knows new CRDs and roles, and until a created object is gone.
 const READY_TIMEOUT: Duration = Duration::from_secs(30);
+/// Maximum number of permissions that an error names.
+const MISSING_NAMED_MAX: usize = 10;
 /// Wait between two polls of a server.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -219,15 +221,26 @@ async fn wait_for_kind(client: &Client, kind: &Kind) -> Result<()> {
 /// Waits until the authorizer of a server knows the role. It watches roles, so a new one takes
 /// effect with a delay.
 async fn wait_for(client: &Client, permissions: &[Permission]) -> Result<()> {
+    let mut missing = Vec::new();
     let served = async {
-        while !app::missing(client, permissions).await?.is_empty() {
+        loop {
+            missing = app::missing(client, permissions).await?;
+            if missing.is_empty() {
+                return Ok(());
+            }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
-        Ok(())
     };
-    tokio::time::timeout(READY_TIMEOUT, served).await.unwrap_or_else(|_elapsed| {
-        Err(Error::from(format!("the server does not know the role after {READY_TIMEOUT:?}")))
-    })
+    if let Ok(served) = tokio::time::timeout(READY_TIMEOUT, served).await {
+        return served;
+    }
+    let mut lines: Vec<_> =
+        missing.iter().take(MISSING_NAMED_MAX).map(|permission| format!("`{permission}`")).collect();
+    if missing.len() > lines.len() {
+        lines.push(format!("{} more", missing.len() - lines.len()));
+    }
+    let lines = lines.join(", ");
+    Err(Error::from(format!("the server does not grant the role of a trial after {READY_TIMEOUT:?}: {lines}")))
 }
 
 #[cfg(test)]

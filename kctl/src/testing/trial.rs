@@ -1,13 +1,16 @@
 //! An app that runs under a role, on an embedded or a real API server, for one scenario.
 
 use std::{
-    sync::atomic::{AtomicU32, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use kctl_runtime::{
     connection,
-    manager::{UnusedCache, View},
+    manager::{Manager, UnusedCache, View},
     manifest::Permission,
     reconcile::{Error, Result},
 };
@@ -17,10 +20,11 @@ use tokio::task::JoinSet;
 use super::{
     cleanup,
     real::{POLL_INTERVAL, RealServer},
+    watchdog::Watchdog,
 };
 use crate::{
     App,
-    app::{Permissions, World},
+    app::{Permissions, Reconciles, World},
     rejection::Rejections,
 };
 
@@ -77,6 +81,7 @@ pub struct Trial {
     /// One per cluster, the app's own first.
     rejections: Vec<Rejections>,
     server: Server,
+    _watchdog: Watchdog,
 }
 
 impl std::fmt::Debug for Trial {
@@ -93,6 +98,7 @@ enum Server {
 /// A manager in this process that talks to API servers elsewhere, and the simulations that run with it.
 struct RealServers {
     view: View,
+    reconciles: Reconciles,
     /// The first one is the cluster that the app is started against.
     servers: Vec<RealServer>,
     tasks: JoinSet<()>,
@@ -110,11 +116,14 @@ pub(super) enum WatchedNamespaces {
 impl Trial {
     /// Starts an app under `role` on a new embedded API server.
     pub(super) async fn start_embedded(app: &App, role: &Permissions) -> Result<Self> {
+        let watchdog = Watchdog::start()?;
         let world = World::with_role(app, role).await?;
+        watchdog.watch_world(&world);
         Ok(Self {
             client: world.client.clone(),
             rejections: world.rejections.clone(),
             server: Server::Embedded(Box::new(world)),
+            _watchdog: watchdog,
         })
     }
 
@@ -140,6 +149,7 @@ impl Trial {
             let rest = role_without(&role[cluster][index], &parts);
             role.insert(cluster.into(), rest);
         }
+        let watchdog = Watchdog::start()?;
         let mut clients = vec![(String::new(), connection::client(config.clone())?)];
         clients.extend(app.connect_clusters().await?);
         let started = RealServers::start(clients, app, &name, &role).await?;
@@ -147,6 +157,7 @@ impl Trial {
             client: started.servers[0].client.clone(),
             rejections: started.servers.iter().map(|server| server.rejections.clone()).collect(),
             server: Server::Real(Box::new(started)),
+            _watchdog: watchdog,
         })
     }
 
@@ -236,14 +247,16 @@ impl RealServers {
     /// # Errors
     /// A server can't be prepared, or a controller not be created. What was prepared before is deleted.
     async fn start(clients: Vec<(String, Client)>, app: &App, name: &str, role: &Permissions) -> Result<Self> {
-        let (mut tasks, mut servers) = (JoinSet::new(), Vec::new());
+        let (mut tasks, mut servers, reconciles) = (JoinSet::new(), Vec::new(), Reconciles::default());
         let started = async {
             for (cluster, client) in clients {
                 let permissions = role.get(&cluster).map_or(&[][..], Vec::as_slice);
                 servers.push(RealServer::prepare(client, app, name, &cluster, permissions, &mut tasks).await?);
             }
             let others = servers[1..].iter().map(|server| (server.cluster.clone(), server.own.clone()));
-            app.manager_at(servers[0].own.clone(), others.collect(), |manager| manager).await
+            let records = reconciles.clone();
+            let recorded = |manager: Manager| manager.on_end(Arc::new(move |report| records.record_end(report)));
+            app.manager_at(servers[0].own.clone(), others.collect(), recorded).await
         };
         let manager = match started.await {
             Ok(manager) => manager,
@@ -255,12 +268,13 @@ impl RealServers {
                 tracing::error!(%error, "the controllers no longer run");
             }
         });
-        Ok(Self { view, servers, tasks })
+        Ok(Self { view, reconciles, servers, tasks })
     }
 
     /// Waits for [`IDLE_POLLS`] quiet polls in a row, then verifies with requests that caches and
     /// simulations are current.
     async fn idle(&self) -> Result<()> {
+        self.reconciles.restart();
         let quiet = async {
             let mut quiet = 0;
             while quiet < IDLE_POLLS {
@@ -273,8 +287,14 @@ impl RealServers {
         };
         let timed = tokio::time::timeout(IDLE_TIMEOUT, quiet).await;
         timed.map_err(|_elapsed| {
-            let lines = self.view.unfinished_work();
-            Error::from(format!("not idle after {IDLE_TIMEOUT:?}\n  {}", lines.join("\n  ")))
+            let mut lines = vec![format!("not idle after {IDLE_TIMEOUT:?}")];
+            lines.extend(self.view.unfinished_work());
+            lines.extend(self.servers.iter().flat_map(|server| server.nodes.unfinished_work()));
+            if lines.len() == 1 {
+                lines.push("pods and other objects are still being simulated, or a cache is behind its server".into());
+            }
+            lines.extend(self.reconciles.busy_lines());
+            Error::from(lines.join("\n  "))
         })
     }
 
@@ -317,11 +337,29 @@ mod tests {
     use kube::{Api, api::PostParams};
 
     use super::*;
-    use crate::prelude::{Action, Arc, Context, controller};
+    use crate::prelude::{Action, Context, controller};
 
     #[controller(crate = crate)]
     async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
         Ok(Action::await_change())
+    }
+
+    #[controller(crate = crate)]
+    async fn fails(_config: Arc<ConfigMap>, _cx: Context<fails>) -> Result<Action> {
+        Err("no disk".into())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn busy_trial_on_cluster_names_the_failure() {
+        let server = ApiServer::new();
+        let app = App::new("failing").controller::<fails>();
+        let clients = vec![(String::new(), Client::new(server.service(), "default"))];
+        let servers = RealServers::start(clients, &app, "trial", &app.permissions()).await.unwrap();
+        let web = crate::from_json::<ConfigMap>(crate::json!({ "metadata": { "name": "web" } })).unwrap();
+        let configs = Api::<ConfigMap>::default_namespaced(servers.servers[0].client.clone());
+        configs.create(&PostParams::default(), &web).await.unwrap();
+        let error = servers.idle().await.unwrap_err().to_string();
+        assert!(error.contains("fails trial/web: the last time: no disk"), "{error}");
     }
 
     /// The second cluster rejects the namespace, because it has one of this name.

@@ -235,3 +235,28 @@ async fn idle_succeeds_just_below_hot_loop_limit() {
     create_one(&server).await;
     server.idle().await.unwrap();
 }
+
+#[cfg(feature = "dev")]
+#[tokio::test(start_paused = true)]
+async fn rejected_pod_of_a_set_is_named() {
+    let quota = "{apiVersion: v1, kind: ResourceQuota, metadata: {name: none}, spec: {hard: {pods: '0'}}}";
+    let server = TestServer::start_with(App::new("nothing"), quota).await.unwrap();
+    server.simulate_workloads();
+    server.idle().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let set = kctl::json!({
+        "metadata": { "name": "web" },
+        "spec": {
+            "selector": { "matchLabels": { "app": "web" } },
+            "template": {
+                "metadata": { "labels": { "app": "web" } },
+                "spec": { "containers": [{ "name": "web", "image": "nginx" }] },
+            },
+        },
+    });
+    let set: k8s_openapi::api::apps::v1::ReplicaSet = kctl::from_json(set).unwrap();
+    Api::default_namespaced(server.client()).create(&PostParams::default(), &set).await.unwrap();
+    let error = server.idle().await.unwrap_err().to_string();
+    assert!(error.starts_with("not idle after 60s\n  ReplicaSet default/web: "), "{error}");
+    assert!(error.contains("exceeded quota"), "{error}");
+}

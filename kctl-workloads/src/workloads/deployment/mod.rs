@@ -33,7 +33,9 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{Lists, Workloads, controlled_objects, ignore_outdated, is_controlled, optional, reference, replica_set};
+use super::{
+    Lists, Workloads, controlled_objects, ignore_outdated, is_controlled, optional, ownership, reference, replica_set,
+};
 pub(super) use status::time_until_deadline;
 use {bounds::Bounds, status::StatusUpdate};
 
@@ -65,6 +67,11 @@ struct Rollout<'a> {
 /// A set belongs to the present template if its label has the hash of the template. Templates are not compared, because
 /// the API server may have added defaults.
 pub(super) async fn sync(workloads: &Workloads, deployment: &Deployment, lists: &Lists) -> kube::Result<usize> {
+    let n_claimed =
+        ownership::claim(workloads, deployment, &optional::deployment(deployment).selector, &lists.sets).await?;
+    if n_claimed > 0 {
+        return Ok(n_claimed);
+    }
     let hash = hash(&optional::deployment(deployment).template);
     let sets = controlled_objects(deployment, &lists.sets);
     let (current, mut old): (Vec<_>, Vec<_>) = sets.into_iter().partition(|set| set.labels().get(HASH) == Some(&hash));

@@ -88,11 +88,14 @@ pub(super) fn read(text: Option<&str>) -> BTreeSet<i32> {
 }
 
 /// Returns a set with one more index.
-///
-/// The result is sorted. A run of three or more is a range.
 pub(super) fn add_index(text: Option<&str>, index: i32) -> String {
     let mut all = read(text);
     all.insert(index);
+    write(all)
+}
+
+/// Formats a set of indexes. A run of three or more is a range.
+pub(super) fn write(all: BTreeSet<i32>) -> String {
     let mut runs: Vec<(i32, i32)> = Vec::new();
     for index in all {
         match runs.last_mut() {

@@ -123,7 +123,7 @@ impl JobState<'_> {
                 n_writes += delete(workloads, pod).await?;
             }
         }
-        let missing = wanted.saturating_sub(self.active.len());
+        let missing = wanted.saturating_sub(self.active.len() + self.blocking_pods().len());
         let mut free = self.free_indexes();
         for _ in 0..missing {
             let index = if self.is_indexed() { Some(free.remove(0)) } else { None };
@@ -143,7 +143,10 @@ impl JobState<'_> {
         let Some(spec) = &self.job.spec else { return 0 };
         let at_once = usize::try_from(spec.parallelism.unwrap_or(1)).unwrap_or(0);
         match spec.completions {
-            Some(_) if self.is_indexed() => at_once.min(self.active.len() + self.free_indexes().len()),
+            Some(_) if self.is_indexed() => {
+                let indexes = self.active.iter().filter_map(|pod| indexes::index(pod));
+                at_once.min(indexes.filter(|index| self.has_index(*index)).count() + self.free_indexes().len())
+            }
             Some(completions) => {
                 at_once.min(usize::try_from(completions).unwrap_or(0).saturating_sub(self.n_succeeded()))
             }
@@ -158,7 +161,8 @@ impl JobState<'_> {
     fn free_indexes(&self) -> Vec<i32> {
         let mut done = self.succeeded_indexes();
         done.extend(self.failed_indexes());
-        let taken: Vec<_> = self.active.iter().filter_map(|pod| indexes::index(pod)).collect();
+        let pods = self.active.iter().chain(self.blocking_pods());
+        let taken: Vec<_> = pods.filter_map(|pod| indexes::index(pod)).collect();
         let completions = self.job.spec.as_ref().and_then(|spec| spec.completions).filter(|_| self.is_indexed());
         (0..completions.unwrap_or(0)).filter(|index| !done.contains(index) && !taken.contains(index)).collect()
     }

@@ -1,4 +1,4 @@
-//! `podFailurePolicy` and `successPolicy` of a Job.
+//! `podFailurePolicy`, `podReplacementPolicy` and `successPolicy` of a Job.
 //!
 //! Rules are checked in their order, and the first that matches decides. Upstream:
 //! `pkg/controller/job`.
@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::{
-    batch::v1::{Job, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern},
+    batch::v1::{Job, JobSpec, PodFailurePolicyOnExitCodesRequirement, PodFailurePolicyOnPodConditionsPattern},
     core::v1::Pod,
 };
 use kube::ResourceExt;
@@ -26,8 +26,10 @@ pub(super) enum PodFailure {
     OfJob(String),
 }
 
-pub(super) fn has_failure_policy(job: &Job) -> bool {
-    job.spec.as_ref().is_some_and(|spec| spec.pod_failure_policy.is_some())
+/// Returns `true` if a deleted Pod counts, and is replaced, only after it has ended (`onlyReplaceFailedPods`).
+pub(super) fn replaces_only_ended_pods(job: &Job) -> bool {
+    let waits = |spec: &JobSpec| spec.pod_replacement_policy.as_deref() == Some("Failed");
+    job.spec.as_ref().is_some_and(|spec| waits(spec) || spec.pod_failure_policy.is_some())
 }
 
 /// Returns the consequence of a failed Pod: the action of the first matching rule (`matchPodFailurePolicy` of

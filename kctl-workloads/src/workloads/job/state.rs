@@ -30,10 +30,11 @@ use super::{
 
 pub(super) struct JobState<'a> {
     pub(super) job: &'a Job,
-    /// Pods that have not ended and are not being deleted.
+    /// Pods that have not ended and are not being deleted. Those of an indexed Job are sorted by index, so that the last
+    /// ones are deleted if the Job shrinks.
     pub(super) active: Vec<&'a Pod>,
-    /// The number of Pods that are being deleted and have not ended.
-    n_going: usize,
+    /// Pods that are being deleted and have not ended.
+    terminating: Vec<&'a Pod>,
     /// Pods that have ended or are being deleted, and still have the tracking finalizer.
     pub(super) held: Vec<&'a Pod>,
     /// The status of the Job, with the counts of this pass.
@@ -52,23 +53,34 @@ impl<'a> JobState<'a> {
     /// `pods` are all Pods that the Job controls, in any state.
     pub(super) fn compute(job: &'a Job, pods: &[&'a Pod]) -> Self {
         let has_ended = |pod: &Pod| ["Succeeded", "Failed"].contains(&phase(pod));
-        // With a `podFailurePolicy`, a deleted Pod is evaluated only after it has ended.
-        let waits = policies::has_failure_policy(job);
+        let waits = policies::replaces_only_ended_pods(job);
         let counts_as_ended = |pod: &Pod| has_ended(pod) || (!is_alive(pod) && !waits);
+        let mut active_pods: Vec<_> = pods.iter().copied().filter(|pod| is_alive(*pod) && !has_ended(pod)).collect();
+        active_pods.sort_by_key(|pod| indexes::index(pod));
         let mut state = Self {
             job,
-            active: pods.iter().copied().filter(|pod| is_alive(*pod) && !has_ended(pod)).collect(),
-            n_going: pods.iter().filter(|pod| !is_alive(**pod) && !has_ended(pod)).count(),
+            active: active_pods,
+            terminating: pods.iter().copied().filter(|pod| !is_alive(*pod) && !has_ended(pod)).collect(),
             held: pods.iter().copied().filter(|pod| counts_as_ended(pod) && is_tracked(pod)).collect(),
             counted: job.status.clone().unwrap_or_default(),
             noted: UncountedTerminatedPods::default(),
             failures: BTreeMap::new(),
             failure: None,
         };
+        state.forget_surplus_indexes();
         state.count();
         state.record_ended_pods();
         state.count_by_index(pods);
         state
+    }
+
+    /// Forgets succeeded indexes that an indexed Job no longer has, since it can shrink (`parseIndexesFromString`).
+    fn forget_surplus_indexes(&mut self) {
+        let (kept, surplus): (BTreeSet<_>, BTreeSet<_>) =
+            self.succeeded_indexes().into_iter().partition(|index| self.has_index(*index));
+        if !surplus.is_empty() {
+            self.counted.completed_indexes = Some(indexes::write(kept)).filter(|text| !text.is_empty());
+        }
     }
 
     /// Counts the Pods that were recorded earlier and have lost their finalizer.
@@ -104,7 +116,8 @@ impl<'a> JobState<'a> {
             let list = list.get_or_insert_default();
             if !list.contains(&uid) {
                 list.push(uid);
-                if let Some(index) = indexes::index(pod).filter(|_| succeeded && self.is_indexed()) {
+                let is_done = |index: &i32| succeeded && self.is_indexed() && self.has_index(*index);
+                if let Some(index) = indexes::index(pod).filter(is_done) {
                     self.counted.completed_indexes =
                         Some(indexes::add_index(self.counted.completed_indexes.as_deref(), index));
                 }
@@ -158,6 +171,11 @@ impl<'a> JobState<'a> {
         }
     }
 
+    /// Returns the Pods that are being deleted and are replaced only after their end.
+    pub(super) fn blocking_pods(&self) -> &[&'a Pod] {
+        if policies::replaces_only_ended_pods(self.job) { &self.terminating } else { &[] }
+    }
+
     /// Returns the maximum number of failures of one index (`backoffLimitPerIndex`).
     ///
     /// `None` for a Job that is not indexed: validation rejects the field there.
@@ -168,6 +186,11 @@ impl<'a> JobState<'a> {
     /// Returns the indexes that have succeeded.
     pub(super) fn succeeded_indexes(&self) -> BTreeSet<i32> {
         indexes::read(self.counted.completed_indexes.as_deref())
+    }
+
+    /// Returns `true` if the Job has this index. A Job without `completions` has all.
+    pub(super) fn has_index(&self, index: i32) -> bool {
+        self.job.spec.as_ref().and_then(|spec| spec.completions).is_none_or(|completions| index < completions)
     }
 
     /// Returns the indexes that have failed (`backoffLimitPerIndex`).
@@ -261,7 +284,7 @@ impl<'a> JobState<'a> {
     /// has one.
     pub(super) fn status(&self, now: Timestamp) -> JobStatus {
         let verdict = self.verdict(now);
-        let is_over = self.active.is_empty() && self.n_going == 0 && self.held.is_empty();
+        let is_over = self.active.is_empty() && self.terminating.is_empty() && self.held.is_empty();
         let progress = match &verdict {
             Some(verdict) if is_over => Progress::Ended(verdict),
             Some(verdict) => Progress::Ending(verdict),
@@ -272,7 +295,7 @@ impl<'a> JobState<'a> {
         status.uncounted_terminated_pods = Some(self.noted.clone());
         status.active = Some(count(self.active.len())).filter(|n| *n > 0);
         status.ready = Some(count(self.active.iter().filter(|pod| is_ready(pod)).count()));
-        status.terminating = Some(count(self.n_going));
+        status.terminating = Some(count(self.terminating.len()));
         let before = status.conditions.take().unwrap_or_default();
         status.conditions = Some(conditions::next(before, progress, now));
         status.conditions = status.conditions.filter(|all| !all.is_empty());

@@ -147,6 +147,34 @@ async fn deleted_pod_fails_and_succeeded_pod_stays_counted() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn terminating_pod_is_replaced_after_its_end() {
+    let rules = json!([{ "action": "Ignore", "onExitCodes": { "operator": "In", "values": [1] } }]);
+    for (policy, mode) in [
+        (json!({ "podReplacementPolicy": "Failed" }), "NonIndexed"),
+        (json!({ "podReplacementPolicy": "Failed" }), "Indexed"),
+        (json!({ "podFailurePolicy": { "rules": rules } }), "NonIndexed"),
+    ] {
+        let world = JobWorld::new();
+        let mut spec = policy.clone();
+        (spec["completions"], spec["completionMode"]) = (json!(1), json!(mode));
+        world.create(spec, "running").await;
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        let first = world.pods().await.remove(0).name_any();
+        world.pods.delete(&first, &DeleteParams::default()).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        let status = world.jobs.get("work").await.unwrap().status.unwrap();
+        assert_eq!(
+            (status.active, status.terminating, world.pods().await.len()),
+            (None, Some(1), 1),
+            "{policy} {mode}"
+        );
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let status = world.jobs.get("work").await.unwrap().status.unwrap();
+        assert_eq!((status.active, status.failed, world.pods().await.len()), (Some(1), Some(1), 1), "{policy} {mode}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn suspended_job_has_no_pods_until_resumed() {
     let world = JobWorld::new();
     world.create(json!({ "completions": 3, "parallelism": 3 }), "slow").await;
@@ -177,6 +205,24 @@ async fn each_index_has_one_pod_that_succeeds() {
     assert_eq!(hosts, ["work-0", "work-1", "work-2", "work-3"]);
     let env = &pods[0].spec.as_ref().unwrap().containers[0].env.as_ref().unwrap()[0];
     assert_eq!(env.name, "JOB_COMPLETION_INDEX");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shrunk_indexed_job_keeps_its_first_indexes() {
+    let world = JobWorld::new();
+    let ends = json!({ "kubelet.kctl.dev/stage": "succeeding", "kubelet.kctl.dev/delay": "10s" });
+    let template = json!({
+        "metadata": { "annotations": ends },
+        "spec": { "restartPolicy": "Never", "containers": [{ "name": "work", "image": "busybox" }] },
+    });
+    let spec = json!({ "completions": 12, "parallelism": 12, "completionMode": "Indexed", "template": template });
+    world.create(spec, "").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(world.pods().await.len(), 12);
+    world.patch(json!({ "completions": 3, "parallelism": 3 })).await;
+    let status = world.wait_until_settled().await;
+    assert_eq!((&status["completedIndexes"], &status["succeeded"]), (&json!("0-2"), &json!(3)));
+    assert_eq!(status["conditions"], json!(COMPLETE));
 }
 
 #[tokio::test(start_paused = true)]

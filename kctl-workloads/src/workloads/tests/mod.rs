@@ -3,7 +3,9 @@
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 
+mod ownership;
 mod rollouts;
+mod watches;
 
 use k8s_openapi::api::core::v1::{Namespace, ResourceQuota};
 

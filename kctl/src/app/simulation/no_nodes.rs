@@ -23,6 +23,10 @@ impl SimulatedNodes {
         0
     }
 
+    pub(crate) fn unfinished_work(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     pub(crate) fn have_handled_pods(&self, _newest: u64) -> bool {
         true
     }

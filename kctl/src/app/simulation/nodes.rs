@@ -49,6 +49,15 @@ impl SimulatedNodes {
         self.kubelet.pending()
     }
 
+    /// Returns the remaining work of the kubelet and the controllers, one line each.
+    pub(crate) fn unfinished_work(&self) -> Vec<String> {
+        let mut lines = self.workloads.rejected_requests();
+        if self.pending() > 0 {
+            lines.push(format!("pods that are about to change: {}", self.pending()));
+        }
+        lines
+    }
+
     /// Returns `true` if the kubelet has handled all changes of Pods up to a `resourceVersion`.
     pub(crate) fn have_handled_pods(&self, newest: u64) -> bool {
         self.kubelet.observed_revision() >= newest

@@ -100,3 +100,14 @@ async fn unserved_kind_is_reported_with_the_last_error() {
     assert!(!end.is_empty(), "{error}");
     wait_for_kind(&rejecting(&server, "list", "secrets", ""), &kind).await.unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn role_that_is_not_granted_is_named() {
+    let server = ApiServer::new();
+    let permissions = App::new("labels").controller::<labels>().permissions().remove("").unwrap();
+    let admin = Client::new(server.service(), "default");
+    let nobody = as_account(admin, NAME, &Rejections::new(permissions.clone())).unwrap();
+    let error = wait_for(&nobody, &permissions).await.unwrap_err().to_string();
+    assert!(error.starts_with("the server does not grant the role of a trial after 30s: `"), "{error}");
+    assert!(error.contains("patch configmaps`"), "{error}");
+}
