@@ -97,15 +97,6 @@ impl HotLoops {
         counts.running.insert(trace.to_string(), Run { reconcile_key, n_requests: 0, requests: Vec::new() });
     }
 
-    /// Returns controller and key of each reconcile that has begun and not ended.
-    pub(crate) fn running_reconciles(&self) -> Vec<String> {
-        let counts = self.counts.lock();
-        let name = |run: &Run| format!("{} {}", run.reconcile_key.controller, run.reconcile_key.key);
-        let mut names: Vec<_> = counts.running.values().map(name).collect();
-        names.sort();
-        names
-    }
-
     /// Records the end of a reconcile, and reports a hot loop at the bound.
     pub(crate) fn record_end(&self, report: &Report) {
         let mut counts = self.counts.lock();

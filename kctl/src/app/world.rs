@@ -195,12 +195,6 @@ impl World {
         Ok(Self { server, simulation, client, others, view, rejections, hot_loops, reconciles, _tasks: tasks })
     }
 
-    /// Returns a function that names the reconciles that have begun and not ended. It works after the end of the app.
-    pub(crate) fn running_reconciles(&self) -> impl Fn() -> Vec<String> + Send + use<> {
-        let hot_loops = self.hot_loops.clone();
-        move || hot_loops.running_reconciles()
-    }
-
     /// Starts the simulated controllers of Deployments, `ReplicaSets` and Jobs.
     #[cfg(feature = "dev")]
     pub(crate) fn add_workloads(&self) {

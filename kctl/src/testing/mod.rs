@@ -37,7 +37,7 @@
 //! turns this off.
 //!
 //! Time that passes on a clock that is not paused counts as progress. So on a multi-threaded runtime `idle` fails after a
-//! minute, and the process ends 300 seconds after the test: the end of the runtime waits for the reconcile.
+//! minute, but the end of the runtime waits for that reconcile; write such tests for one thread.
 //!
 //! # Example
 //!

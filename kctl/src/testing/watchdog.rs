@@ -24,11 +24,7 @@ use kctl_runtime::{
     __private_0_1::PolledReconcile,
     reconcile::{Error, Result},
 };
-use parking_lot::Mutex;
-use tokio::{
-    runtime::{Handle, RuntimeFlavor},
-    task::AbortHandle,
-};
+use tokio::task::AbortHandle;
 
 use crate::app::World;
 
@@ -45,27 +41,20 @@ const BEAT_INTERVAL_MAX: u64 = 60;
 /// Exit code of a program that panics.
 const EXIT_CODE: i32 = 101;
 
-/// Watches the runtime of a test until it is dropped, or the runtime ends. On a multi-threaded runtime it also watches that
-/// end, which waits for all threads.
+/// Watches the runtime of a test until it is dropped, or the runtime ends.
 pub(super) struct Watchdog(Option<Watched>);
 
 struct Watched {
     progress: Arc<Progress>,
     heartbeat: AbortHandle,
-    runtime: RuntimeFlavor,
 }
 
 impl Drop for Watched {
     fn drop(&mut self) {
-        if self.runtime != RuntimeFlavor::MultiThread {
-            self.progress.is_over.store(true, Relaxed);
-            self.heartbeat.abort();
-        }
+        self.progress.is_over.store(true, Relaxed);
+        self.heartbeat.abort();
     }
 }
-
-/// Names the reconciles that have begun and not ended.
-type RunningReconciles = Box<dyn Fn() -> Vec<String> + Send>;
 
 /// The progress of a test, which the watching thread reads.
 #[derive(Default)]
@@ -77,8 +66,6 @@ struct Progress {
     /// Number of heartbeats on a simulated clock.
     n_simulated_beats: AtomicU64,
     is_over: AtomicBool,
-    /// Set once the app runs.
-    running: Mutex<Option<RunningReconciles>>,
 }
 
 /// The clock of a runtime, judged by the real time between two heartbeats.
@@ -119,11 +106,9 @@ impl Watchdog {
         let (alive, ended) = mpsc::channel();
         let test = std::thread::current().name().unwrap_or("without a name").to_owned();
         let heartbeat = tokio::spawn(beat(progress.clone(), alive)).abort_handle();
-        let runtime = Handle::current();
-        let watched = Watched { progress: progress.clone(), heartbeat, runtime: runtime.runtime_flavor() };
+        let watched = Watched { progress: progress.clone(), heartbeat };
         let watch = move || {
-            let cause = progress.wait_until_stuck(&ended, stuck_after, &polled);
-            if let Some(cause) = cause.or_else(|| progress.wait_for_runtime(&runtime, stuck_after)) {
+            if let Some(cause) = progress.wait_until_stuck(&ended, stuck_after, &polled) {
                 on_stuck(format!(
                     "the test of thread `{test}` hangs: {cause}\n\
                      The process ends, since nothing can stop that thread.\n\
@@ -138,16 +123,8 @@ impl Watchdog {
 
     /// Counts the accepted writes to all servers of an app as progress.
     pub(super) fn watch_world(&self, world: &World) {
-        self.name_reconciles(Box::new(world.running_reconciles()));
         for server in std::iter::once(&world.server).chain(world.others.iter().map(|other| &other.server)) {
             self.watch_writes(server);
-        }
-    }
-
-    /// Sets the function that names running reconciles.
-    fn name_reconciles(&self, running: RunningReconciles) {
-        if let Some(watched) = &self.0 {
-            *watched.progress.running.lock() = Some(running);
         }
     }
 
@@ -222,25 +199,6 @@ impl Progress {
             }
         }
         None
-    }
-}
-
-impl Progress {
-    /// Waits until a runtime that ends has dropped its tasks. Returns the cause if that takes `stuck_after` seconds.
-    fn wait_for_runtime(&self, runtime: &Handle, stuck_after: u64) -> Option<String> {
-        let (_sender, never) = mpsc::channel::<Infallible>();
-        for _ in 0..stuck_after {
-            if self.is_over.load(Relaxed) || runtime.metrics().num_alive_tasks() == 0 {
-                return None;
-            }
-            let _timeout = never.recv_timeout(LOOK);
-        }
-        let begun = self.running.lock().as_ref().map_or_else(Vec::new, |running| running());
-        let begun = if begun.is_empty() { "no reconcile runs".to_owned() } else { begun.join(", ") };
-        Some(format!(
-            "a task has not let the runtime end for {stuck_after} s of real time; running reconciles: {begun}; a loop needs \
-             an end, and work that blocks should await now and then"
-        ))
     }
 }
 
@@ -327,33 +285,6 @@ mod tests {
             }
         };
         assert!(message.contains("simulated time passes, but no object was written for 3 s"), "{message}");
-    }
-
-    #[test]
-    fn looping_task_of_several_threads_is_reported() {
-        static IS_FOUND: AtomicBool = AtomicBool::new(false);
-        let (sender, message) = mpsc::channel();
-        let builder = &mut tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.worker_threads(2).enable_time().build().unwrap();
-        runtime.block_on(async {
-            let watchdog = Watchdog::start_with(2, move |message| {
-                sender.send(message).unwrap();
-                IS_FOUND.store(true, Relaxed);
-            });
-            watchdog.as_ref().unwrap().name_reconciles(Box::new(|| vec!["spins default/web".into()]));
-            let (began, begun) = tokio::sync::oneshot::channel();
-            tokio::spawn(async move {
-                began.send(()).unwrap();
-                while !IS_FOUND.load(Relaxed) {
-                    std::hint::spin_loop();
-                }
-            });
-            begun.await.unwrap();
-        });
-        drop(runtime);
-        let message = message.try_recv().unwrap();
-        let what = "has not let the runtime end for 2 s of real time; running reconciles: spins default/web";
-        assert!(message.contains(what), "{message}");
     }
 
     #[tokio::test(start_paused = true)]
