@@ -359,7 +359,7 @@ mod tests {
         let configs = Api::<ConfigMap>::default_namespaced(servers.servers[0].client.clone());
         configs.create(&PostParams::default(), &web).await.unwrap();
         let error = servers.idle().await.unwrap_err().to_string();
-        assert!(error.contains("fails trial/web: the last time: no disk"), "{error}");
+        assert!(error.contains("configmap trial/web: the last time: no disk"), "{error}");
     }
 
     /// The second cluster rejects the namespace, because it has one of this name.

@@ -263,14 +263,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn reconcile_that_never_waits_is_named() {
         let message = stuck_message(App::new("spinner").controller::<spins>(), &SPINS_FOUND).await;
-        let what = "hangs: the reconcile spins default/web has run for 3 s of real time";
+        let what = "hangs: the reconcile configmap default/web has run for 3 s of real time";
         assert!(message.contains(what), "{message}");
     }
 
     #[tokio::test(start_paused = true)]
     async fn reconcile_that_only_yields_is_named() {
         let message = stuck_message(App::new("yielder").controller::<yields>(), &YIELDS_FOUND).await;
-        let what = "hangs: the reconcile yields default/web has run for 3 s of real time";
+        let what = "hangs: the reconcile configmap default/web has run for 3 s of real time";
         assert!(message.contains(what), "{message}");
     }
 
