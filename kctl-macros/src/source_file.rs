@@ -199,7 +199,7 @@ pub(crate) fn unique_alias(text: &str, name: &Ident) -> Option<Type> {
 }
 
 /// Returns `true` if a `use` item binds the name to an item of another file: an item of this name in a module, such as a
-/// test's, is then another one. `use super::name` in an inline module binds the item of this file.
+/// test's, is then a different one. `use super::name` in an inline module binds the item of this file.
 fn is_imported(file: &File, name: &Ident) -> bool {
     let imports = |item: &Item| matches!(item, Item::Use(item) if binds(&item.tree, name));
     let is_from_parent = |item: &Item| match item {

@@ -91,7 +91,7 @@ fn public_items_match_the_record() {
 ///
 /// The bound was 213 while modules within modules did not count: those of `kctl::karmada` with 107 items were re-exported
 /// whole, as 13 items.
-const ITEMS_MAX: usize = 298;
+const ITEMS_MAX: usize = 299;
 
 /// Greatest number of public items of the low-level crate, in all modules. An item that only `kctl` and expansions need is hidden
 /// or in the private module, and does not count.

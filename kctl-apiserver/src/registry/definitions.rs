@@ -78,7 +78,7 @@ impl Registry {
     }
 
     /// Returns `true` if the version of the group is built in, or the resource in any version. A CRD does not replace
-    /// them: kube-apiserver serves its own versions before those of CRDs. The objects of such a CRD would be in the
+    /// them: kube-apiserver serves its own versions before the CRD's. The objects of such a CRD would be in the
     /// table of the built-in kind, without its rules: roles, for example, would be written without the check against
     /// privilege escalation.
     fn shadows_built_in(&self, resource: &GroupResource, version: &str) -> bool {

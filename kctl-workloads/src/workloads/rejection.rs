@@ -24,7 +24,7 @@ pub(super) type Rejections = BTreeMap<String, Rejection>;
 pub(super) struct Rejection {
     code: u16,
     reason: String,
-    /// The API server's message. It is not compared: the random name of a Pod makes it another one at each retry.
+    /// The API server's message. It is not compared: the random name of a Pod changes it at each retry.
     pub(super) message: String,
     /// The wait that ends at `due`.
     wait: Duration,

@@ -45,7 +45,7 @@ pub(super) fn with_environment(command: Command) -> Command {
     })
 }
 
-/// Returns the character between the values of a repeatable option. Names of groups may have commas, as those of LDAP do.
+/// Returns the character between the values of a repeatable option. Names of groups may have commas, as in LDAP.
 fn delimiter(flag: &str) -> char {
     if flag == "as-group" { '\n' } else { ',' }
 }

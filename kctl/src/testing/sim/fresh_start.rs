@@ -1,7 +1,7 @@
-//! Compares the objects of an app after the steps with those of an app that starts with the final objects of the users.
+//! Compares the objects of an app after the steps with the objects of an app that starts with the users' final ones.
 //!
 //! A level-triggered app makes the same objects in both cases. One that only creates its objects, and never updates them,
-//! leaves those of the first version.
+//! leaves the first version's.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -43,7 +43,7 @@ impl FinalObjects {
         Self { of_users: documents.join("\n---\n"), of_app: normal::state_of_created(snapshot, ignored, timed) }
     }
 
-    /// Returns the finding if the objects of the app differ from those of a fresh start. `kept` are the resources whose
+    /// Returns the finding if the objects of the app differ from a fresh start's. `kept` are the resources whose
     /// objects outlive their primaries.
     pub(super) fn compare(&self, fresh: &Self, kept: &[String]) -> Option<Violation> {
         let compared = |objects: &[NormalizedObject]| -> Vec<NormalizedObject> {

@@ -62,7 +62,7 @@ pub(super) enum Fault {
     Event { nth: u64, what: EventFault },
     /// At the nth call of a system outside of the cluster, counted over all processes of the app.
     External { nth: u64, what: ExternalFault },
-    /// Some requests of the app, and some responses, are a few milliseconds late in the whole run. The seed is that of
+    /// Some requests of the app, and some responses, are a few milliseconds late in the whole run. The seed is the seed of
     /// the random numbers.
     Jitter { seed: u64 },
     /// All processes end before the nth step, and start again after [`MISSED_STEP_DELAY`]. The last step is the

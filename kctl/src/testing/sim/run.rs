@@ -66,7 +66,7 @@ pub(super) struct Reference {
     pub(super) state: Vec<NormalizedObject>,
     /// The states before steps, by the number of the step. One in which something was left to do is not among them.
     pub(super) states_before: BTreeMap<usize, Arc<Vec<NormalizedObject>>>,
-    /// The objects at the end, if the scenario compares them with those of a fresh start.
+    /// The objects at the end, if the scenario compares them with a fresh start.
     pub(super) final_objects: FinalObjects,
     /// The number of the step before which the state was not the expected one.
     pub(super) differs_before: Option<usize>,
@@ -298,7 +298,7 @@ struct StateBefore<'a> {
     step: &'a str,
 }
 
-/// Compares the state before a step with that of the run without faults. The step may repair what the app has missed.
+/// Compares the state before a step with the run without faults. The step may repair what the app has missed.
 ///
 /// A state counts only if nothing was left to do in both runs: no requeue was pending, and no fault at a time could hold
 /// something back.

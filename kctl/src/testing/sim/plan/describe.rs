@@ -67,7 +67,7 @@ impl fmt::Display for ExternalFault {
 }
 
 impl ExternalFault {
-    /// Returns the short name by which injected faults are counted.
+    /// Returns the short name under which injected faults are counted.
     pub(in crate::testing::sim) fn name(self) -> &'static str {
         match self {
             Self::CrashBefore | Self::CrashAfter => "crash at an external call",

@@ -64,13 +64,13 @@ const LEADERS_FROZEN_ONE_IN: u64 = 3;
 /// One of this many seeds has an additional fault of an external call, if the app makes any.
 const EXTERNAL_ONE_IN: u64 = 2;
 
-/// Separates the random numbers of that fault from those of the others.
+/// Separates the random numbers of that fault from the others'.
 const EXTERNAL_SEED: u64 = 0x6578_7465_726e_616c;
 
 /// One of this many seeds has jitter.
 const JITTERS_ONE_IN: u64 = 4;
 
-/// Separates the random number of jitter from those of the others.
+/// Separates the random number of jitter from the others'.
 const JITTER_SEED: u64 = 0x6a69_7474_6572;
 
 /// Maximum number of faults of a seed, without jitter and the additional ones of several replicas and external calls.
@@ -355,7 +355,7 @@ impl FaultPoints {
     }
 }
 
-/// Returns the number of places among which a fault is chosen. It is a quarter beyond that of the run without faults,
+/// Returns the number of places among which a fault is chosen. It is a quarter more than in the run without faults,
 /// because faults cause more writes and events.
 fn reach(n: usize) -> u64 {
     (n as u64 + n as u64 / 4).max(1)

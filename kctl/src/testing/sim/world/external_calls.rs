@@ -31,7 +31,7 @@ pub(super) struct ExternalFaults {
 }
 
 impl ExternalFaults {
-    /// Sets the fault of the nth call. `index` is that of the fault in the plan.
+    /// Sets the fault of the nth call. `index` is the fault's in the plan.
     pub(super) fn add(&mut self, nth: u64, index: usize, fault: ExternalFault) {
         self.by_call.insert(nth, (index, fault));
     }
@@ -82,7 +82,7 @@ impl ExternalFaults {
 /// A fault makes the call fail. It may have taken effect nevertheless.
 ///
 /// # Cancel safety
-/// The effect happens at once or not at all. A fault may delay it; dropping the future meanwhile keeps it from happening.
+/// The effect happens at once or not at all. A fault may delay it; dropping the future before then keeps it from happening.
 pub async fn external<T>(call: &str, effect: impl FnOnce() -> T) -> Result<T> {
     let Some((run, process)) = simulated_process() else { return Ok(effect()) };
     let Some(connection) = run.connection(&process) else {

@@ -1,7 +1,7 @@
 //! Delays some requests and responses of the app a little, so that reconciles of different keys meet in other orders.
 //!
 //! Requests take no simulated time, and tasks run in the order in which they were woken. Without jitter two reconciles
-//! that begin together stay in step in each run.
+//! that begin together remain in step in each run.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ const DELAYS: [RequestFault; 2] =
 /// The probability of each of them for one request, in thousandths.
 const PER_MILLE: u16 = 300;
 
-/// Returns `true` for a request of a reconcile. Lists and watches fill caches: their delays are faults of their own.
+/// Returns `true` for a request of a reconcile. Lists and watches fill caches: their delays are separate faults.
 fn is_delayed(request: &RequestSummary) -> bool {
     let fills_cache = ["list", "watch"].contains(&request.verb);
     is_app(&request.client) && !fills_cache && !is_bookkeeping(&request.group, &request.resource)
 }
 
 impl Shared {
-    /// Adds the delays. The rules come after those of the other faults of a plan, which decide first.
+    /// Adds the delays. The rules come after the rules of the plan's other faults, which decide first.
     pub(super) fn delay_some_requests(&self) {
         for delay in DELAYS {
             self.faults.add(Rule::request(delay, is_delayed).per_mille(PER_MILLE));
