@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn deleted_crd_leaves_built_in_objects_of_its_name() {
+    async fn deleted_crd_leaves_built_in_objects() {
         let server = ApiServer::new();
         tokio::spawn(server.controllers());
         let rbac = "rbac.authorization.k8s.io";

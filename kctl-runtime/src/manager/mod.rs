@@ -67,6 +67,7 @@ mod endpoints;
 mod external;
 mod handlers;
 pub mod health;
+mod history;
 mod idle;
 pub mod lease;
 mod lifecycle;
@@ -92,9 +93,9 @@ use kube::Client;
 use tokio::{net::TcpListener, sync::watch};
 
 use self::{
-    debug::History,
     endpoints::Page,
     external::{Bound, ReadyCheck},
+    history::History,
     lease::{ElectionRuntime, Elector, SoleLease},
     metrics::Metrics,
     register::Registered,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kube::Client;
 use parking_lot::Mutex;
 
-use super::{Manager, Task, debug::History, handlers::Handlers};
+use super::{Manager, Task, handlers::Handlers, history::History};
 use crate::{
     key::ObjectKey,
     queue::{Backoff, QueueConfig, WorkQueue},

@@ -12,7 +12,6 @@
 //!
 //! Nothing here writes. Even so the page is off by default, and reached by `kubectl port-forward` in a cluster.
 
-pub(crate) mod history;
 mod state;
 
 use std::sync::Arc;
@@ -22,12 +21,12 @@ use kctl_apimachinery::url::Url;
 use serde_json::json;
 use tokio::time::Instant;
 
-pub(crate) use history::History;
 use state::Seen;
 
 use super::{
     Clock, View,
     health::Health,
+    history::History,
     serve::{Page, Pages, text},
 };
 use crate::{key::ObjectKey, manifest, spec::ControllerSpec};

@@ -10,10 +10,14 @@ use k8s_openapi::jiff::Timestamp;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::history::{History, LastError, PastReconcile, TEXT_LEN_MAX};
 use crate::{
     key::ObjectKey,
-    manager::{View, health::Health, lease::ElectionState},
+    manager::{
+        View,
+        health::Health,
+        history::{History, LastError, PastReconcile, TEXT_LEN_MAX},
+        lease::ElectionState,
+    },
     manifest,
     queue::WorkQueue,
     source::Source,

@@ -30,8 +30,8 @@ use crate::{
     key::ObjectKey,
     manager::{
         Clock,
-        debug::History,
         handlers::{enqueue_by_relations, enqueue_slots},
+        history::History,
         lease::{
             ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing, ObservedLease, Record,
         },

@@ -376,7 +376,7 @@ pub fn simulate(scenario: &Scenario, seeds: u64, test: &SimulatedTest<'_>) {
     let sim = Sim::from_env(seeds).map(|sim| sim.replayed_by(&test.replay()));
     let report = sim.and_then(|sim| Ok((sim.run(scenario)?, sim)));
     if let Ok((report, _)) = &report {
-        eprintln!("{}: {}", test.name(), report.summary(clock.elapsed()));
+        eprintln!("{}: {}", test.name(), report.summary(clock.run_time()));
     }
     match report.map(|(report, sim)| {
         let unmet = sim.unmet_faults_message(&report, test.name());

@@ -11,7 +11,7 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    pub(super) fn elapsed(&self) -> Duration {
+    pub(super) fn run_time(&self) -> Duration {
         self.0.elapsed()
     }
 }
@@ -29,6 +29,6 @@ impl TimeLimit {
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.clock.elapsed() >= self.length
+        self.clock.run_time() >= self.length
     }
 }
