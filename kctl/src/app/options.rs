@@ -47,7 +47,8 @@ pub(super) struct ManagerOptions {
     /// The namespace of the Lease [default: the namespace of the service account or of the kubeconfig's context]
     #[arg(long, value_name = "NS", help_heading = "Leader election")]
     leader_election_namespace: Option<String>,
-    /// The name of this replica in the Lease [default: the host and a random part]
+    /// The name of this replica in the Lease; with --leader-elect, two processes with the same name both lead [default: the host and a
+    /// random part]
     #[arg(long, value_name = "NAME", help_heading = "Leader election")]
     leader_election_identity: Option<String>,
     /// The time after the last renewal until another replica takes the Lease [default: 15s]
