@@ -98,15 +98,31 @@ fn version(app: &App) -> String {
 
 /// Parses the arguments, and checks what clap can't express.
 fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let cli = Cli::from_arg_matches(&command.try_get_matches_from_mut(arguments)?)?;
+    let matches = command.try_get_matches_from_mut(arguments)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let name = matches.subcommand_name().unwrap_or_default();
     if let Command::Run(options) = &cli.command {
         let checked = options.check(command.get_name());
-        checked.map_err(|error| command.error(ErrorKind::ValueValidation, format!("{error:#}")))?;
+        checked.map_err(|error| wrong_usage(&command, name, ErrorKind::ValueValidation, format!("{error:#}")))?;
     }
     match cli.command.misuse() {
-        Some((kind, text)) => Err(command.error(kind, text)),
+        Some((kind, text)) => Err(wrong_usage(&command, name, kind, text)),
         None => Ok(cli),
     }
+}
+
+/// Returns an error that shows the usage of a subcommand, as errors of clap do, rather than that of the program.
+fn wrong_usage(
+    program: &clap::Command,
+    subcommand: &str,
+    kind: ErrorKind,
+    message: impl std::fmt::Display,
+) -> clap::Error {
+    let mut program = program.clone();
+    // clap sets the names that the usage shows only when it parses the subcommand, or here.
+    program.build();
+    let mut command = program.find_subcommand(subcommand).cloned().unwrap_or(program);
+    command.error(kind, message)
 }
 
 impl Command {
@@ -175,7 +191,8 @@ pub(super) async fn main(app: App) -> Result<()> {
     let command = settings::with_environment(Cli::command().name(app.name.clone()).version(version(&app)));
     let typed: Vec<OsString> = std::env::args_os().collect();
     let arguments = settings::arguments(&command, typed.clone());
-    let arguments = arguments.unwrap_or_else(|error| command.clone().error(ErrorKind::InvalidValue, error).exit());
+    let arguments =
+        arguments.unwrap_or_else(|error| wrong_usage(&command, settings::RUN, ErrorKind::InvalidValue, error).exit());
     let (documented, all) = (command.clone(), arguments.clone());
     match parse(command, arguments).unwrap_or_else(|error| reject(&documented, &error, &typed, &all)).command {
         Command::Run(options) => run_logged(app, *options, &documented).await,

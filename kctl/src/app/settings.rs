@@ -22,7 +22,7 @@ const FILE_LEN_MAX: u64 = 1 << 20;
 const CHANGES_MAX: usize = 3;
 
 /// The command whose options also come from elsewhere.
-const RUN: &str = "run";
+pub(super) const RUN: &str = "run";
 
 /// Returns the command line with environment variables for the options of `run`.
 ///

@@ -67,6 +67,20 @@ fn contradicting_options_are_wrong_usage() {
 }
 
 #[test]
+fn own_errors_show_usage_of_the_subcommand() {
+    for (command, options) in [
+        ("run", "--metrics-bind-address=here"),
+        ("generate-crds", "--check"),
+        ("generate-rbac", "--check"),
+        ("generate-manifests", "--helm chart --check other"),
+    ] {
+        let arguments = format!("app {command} {options}").split(' ').map(OsString::from).collect();
+        let error = parse(settings::with_environment(Cli::command()), arguments).err().unwrap().to_string();
+        assert!(error.contains(&format!("Usage: app {command} [OPTIONS]")), "{error}");
+    }
+}
+
+#[test]
 fn wrong_key_of_shards_is_wrong_usage() {
     let arguments = |key: &str| ["app", "shards", "--key", key].map(OsString::from).to_vec();
     let cases = [
