@@ -224,7 +224,13 @@ pub(super) async fn main(app: App) -> Result<()> {
             write_manifests(&manifests, &out, &Owned { name: &app.name, suffixes: &OWN_SUFFIXES, folders: &[] })
         }
         Command::GenerateRbac(options) => generate_rbac(app, options).await,
-        Command::GenerateManifests(options) => generate_manifests(app, options),
+        Command::GenerateManifests(options) => {
+            #[cfg(feature = "webhook")]
+            if let Some(error) = options.unused_cert_manager(&app) {
+                wrong_usage(&documented, "generate-manifests", ErrorKind::ArgumentConflict, error).exit();
+            }
+            generate_manifests(app, options)
+        }
         Command::Shards(options) => print(&super::shards::shards(&app, options).await?),
         Command::Graph { format } => {
             let format = match format {

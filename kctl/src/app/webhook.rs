@@ -279,7 +279,8 @@ impl App {
         false
     }
 
-    fn has_webhooks(&self) -> bool {
+    /// Returns `true` if the app has functions that an API server or Karmada calls.
+    pub(super) fn has_webhooks(&self) -> bool {
         self.has_interpreters() || !self.webhook_functions.is_empty()
     }
 

@@ -75,6 +75,17 @@ pub(super) struct ManifestOptions {
     pub(super) breaking: BreakingOptions,
 }
 
+#[cfg(feature = "webhook")]
+impl ManifestOptions {
+    /// Returns the error for `--with cert-manager` if the app has no webhooks: the manifests would silently be the same.
+    pub(super) fn unused_cert_manager(&self, app: &App) -> Option<&'static str> {
+        (self.with.contains(&With::CertManager) && !app.has_webhooks()).then_some(
+            "`--with cert-manager` is for the certificate of webhooks, and the app has none: leave it out, or add a webhook, such as \
+             a function with `#[admission]`",
+        )
+    }
+}
+
 /// The scope and the form of generated roles.
 #[derive(clap::Args)]
 pub(super) struct RoleOptions {

@@ -322,6 +322,23 @@ fn wrong_webhook_options_are_wrong_usage() {
     }
 }
 
+#[cfg(feature = "webhook")]
+#[test]
+fn cert_manager_without_webhooks_is_rejected() {
+    let app = App::new("web").controller::<idle>();
+    for (options, is_rejected) in [
+        ("", false),
+        (" --with monitoring", false),
+        (" --with cert-manager", true),
+        (" --helm x --with cert-manager", true),
+    ] {
+        let line = format!("app generate-manifests{options}");
+        let cli = parse(Cli::command(), line.split(' ').map(OsString::from).collect()).unwrap();
+        let Command::GenerateManifests(options) = cli.command else { panic!("another command") };
+        assert_eq!(options.unused_cert_manager(&app).is_some(), is_rejected, "{line}");
+    }
+}
+
 #[test]
 fn request_above_its_limit_names_both_options() {
     for options in ["--requests cpu=1 --limits cpu=500m", "--requests memory=1Gi", "--limits cpu=1m"] {
