@@ -13,6 +13,7 @@ use std::{
     path::PathBuf,
 };
 
+use kctl_apimachinery::validation::is_dns1123_subdomain;
 use kctl_apiserver::{ApiServer, ControllerOptions, FeatureGates, ServeOptions};
 use kctl_workloads::{Kubelet, Workloads};
 
@@ -29,7 +30,7 @@ pub(crate) struct ApiserverOptions {
     bind: IpAddr,
     /// Add a DNS name or IP address to the server's certificate; can be repeated. With --bind 0.0.0.0 it already has all
     /// addresses of the machine
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = certificate_name)]
     tls_san: Vec<String>,
     /// Write a kubeconfig with the administrator's certificate
     #[arg(long, value_name = "FILE")]
@@ -60,6 +61,21 @@ pub(crate) struct ApiserverOptions {
     /// The seed of random faults (perMille): the same requests get the same faults
     #[arg(long, value_name = "N", default_value_t = 0, requires = "faults")]
     faults_seed: u64,
+}
+
+/// Parses a value of `--tls-san`: an IP address, also in brackets, or a DNS name, whose first label may be `*`.
+///
+/// Unlike in Kubernetes, labels may have underscores and capital letters, because names of containers have them.
+///
+/// # Errors
+/// The text is neither of them, so no client could reach the server by it.
+fn certificate_name(text: &str) -> Result<String, String> {
+    let is_address = text.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    let name = text.strip_prefix("*.").unwrap_or(text).to_ascii_lowercase().replace('_', "-");
+    if is_address || is_dns1123_subdomain(&name) {
+        return Ok(text.to_owned());
+    }
+    Err("not an IP address or a DNS name, such as 192.0.2.7, api.example.com or *.example.com".to_owned())
 }
 
 /// Serves until Ctrl-C or SIGTERM.
@@ -105,4 +121,19 @@ pub(crate) async fn run(options: ApiserverOptions) -> Result<(), Failure> {
         () = wait_for_stop() => {}
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn certificate_names_are_addresses_or_dns_names() {
+        for name in ["192.0.2.7", "2001:db8::1", "[::1]", "api", "API.example.com", "my_app-1", "*.example.com"] {
+            assert_eq!(certificate_name(name).as_deref(), Ok(name));
+        }
+        for name in ["", "???", "*", "*.", "a.*.com", "a..b", "api.example.com.", "a b", "https://api", "api:6443"] {
+            assert!(certificate_name(name).is_err(), "{name}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Errors that `kctl apiserver` reports if it can't listen.
+//! Errors that `kctl apiserver` reports at its start.
 
 use std::{
     net::TcpListener,
@@ -23,4 +23,12 @@ fn address_in_use_is_named_with_the_remedy() {
         assert_eq!(stderr.lines().last(), Some(&*format!("kctl: {expected}")), "{stderr}");
         assert_eq!(output.status.code(), Some(1));
     }
+}
+
+#[test]
+fn invalid_certificate_name_is_wrong_usage() {
+    let output = apiserver(&["--tls-san", "???"]);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("'???' for '--tls-san <NAME>': not an IP address or a DNS name"), "{stderr}");
+    assert_eq!(output.status.code(), Some(2));
 }
