@@ -8,7 +8,10 @@ use k8s_openapi::{
 };
 use kctl_runtime::{
     key::ObjectKey,
-    manager::shards::{LABEL, ShardConfig, ShardError},
+    manager::{
+        lease::PROCESS,
+        shards::{LABEL, ShardConfig, ShardError},
+    },
     reconcile::{Result, ResultExt},
     shard::slot_name,
 };
@@ -128,7 +131,7 @@ fn explain(app: &str, key: &ObjectKey, settings: &str, leases: &[Lease], now: Ti
             watched.join(" --namespace ")
         ));
     }
-    let Some(spec) = leases_by_number(app, "slot", leases).remove(&slot) else {
+    let Some(Held { spec, .. }) = leases_by_number(app, "slot", leases).remove(&slot) else {
         let name = slot_name(app, slot);
         return Ok(format!(
             "{is_in} Its Lease {name} is missing; if an owner runs, it creates the Lease again within seconds.\n"
@@ -168,13 +171,16 @@ fn table(app: &str, leases: &[Lease], slots: impl IntoIterator<Item = u32>, now:
     let (mut existing, seats) = (leases_by_number(app, "slot", leases), leases_by_number(app, "seat", leases));
     let mut lines = vec![["SLOT", "OWNER", "SEAT", "RENEWED", "MOVES"].map(ToOwned::to_owned)];
     for slot in slots {
-        let Some(spec) = existing.remove(&slot) else {
+        let Some(Held { spec, process }) = existing.remove(&slot) else {
             lines.push([slot.to_string(), "(no Lease)".into(), "-".into(), "-".into(), "-".into()]);
             continue;
         };
         let expired = if is_expired(&spec, now) { " expired" } else { "" };
         let owner = spec.holder_identity.unwrap_or_default();
-        let is_owners_seat = |(_, seat): &(&u32, &LeaseSpec)| seat.holder_identity.as_deref() == Some(&*owner);
+        // Two replicas may have the same name by mistake, so their processes have to be equal as well.
+        let is_owners_seat = |(_, seat): &(&u32, &Held)| {
+            seat.spec.holder_identity.as_deref() == Some(&*owner) && seat.process == process
+        };
         let seat = seats.iter().filter(|_| !owner.is_empty()).find(is_owners_seat).map(|(seat, _)| seat.to_string());
         let renewed = spec.renew_time.map(|time| kctl_apimachinery::time::seconds(time.0) + expired);
         let moves = spec.lease_transitions.unwrap_or_default().to_string();
@@ -191,11 +197,22 @@ fn table(app: &str, leases: &[Lease], slots: impl IntoIterator<Item = u32>, now:
     padded.collect()
 }
 
+/// A Lease of a slot or a seat.
+struct Held {
+    spec: LeaseSpec,
+    /// The number of the process that wrote the Lease last; `None` if another client wrote it.
+    process: Option<String>,
+}
+
 /// Returns the Leases `APP-PART-N`, by number.
-fn leases_by_number(app: &str, part: &str, leases: &[Lease]) -> BTreeMap<u32, LeaseSpec> {
+fn leases_by_number(app: &str, part: &str, leases: &[Lease]) -> BTreeMap<u32, Held> {
     let prefix = format!("{app}-{part}-");
     let number = |lease: &Lease| lease.name_any().strip_prefix(&prefix)?.parse().ok();
-    leases.iter().filter_map(|lease| Some((number(lease)?, lease.spec.clone().unwrap_or_default()))).collect()
+    let held = |lease: &Lease| Held {
+        spec: lease.spec.clone().unwrap_or_default(),
+        process: lease.annotations().get(PROCESS).cloned(),
+    };
+    leases.iter().filter_map(|lease| Some((number(lease)?, held(lease)))).collect()
 }
 
 #[cfg(test)]
@@ -235,6 +252,22 @@ SLOT  OWNER  SEAT  RENEWED                       MOVES
 1     -      -     2026-01-01T00:00:00Z          2
 ";
         assert_eq!(overview("web", "shards-2-by-object-v2", &all, at(16)), expired);
+    }
+
+    #[test]
+    fn seats_of_replicas_with_one_name_differ() {
+        let names = [("web-slot-0", "1"), ("web-slot-1", "2"), ("web-seat-0", "2"), ("web-seat-3", "1")];
+        let leases = names.map(|(name, process)| {
+            let mut lease = lease(name, "a");
+            lease.annotations_mut().insert(PROCESS.into(), process.into());
+            lease
+        });
+        let table = "\
+SLOT  OWNER  SEAT  RENEWED               MOVES
+0     a      3     2026-01-01T00:00:00Z  2
+1     a      0     2026-01-01T00:00:00Z  2
+";
+        assert_eq!(overview("web", "shards-2-by-object-v2", &leases, at(1)), table);
     }
 
     #[test]

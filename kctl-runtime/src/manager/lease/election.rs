@@ -46,8 +46,9 @@ use tokio::time::Instant;
 use super::{ElectionConfig, LeaseRequest, Record};
 pub use events::{Effect, End, Input, Step};
 use failure::Failure;
+pub use holders::PROCESS;
+use holders::process_number;
 pub(in crate::manager) use holders::{Holders, other_process};
-use holders::{PROCESS, process_number};
 use observed::Observed;
 use renew::Term;
 

@@ -47,6 +47,8 @@ mod sole;
 
 pub(super) use config::LEASE_DURATION;
 pub use config::{ElectionConfig, ElectionError, host_name, identity};
+#[doc(hidden)]
+pub use election::PROCESS;
 pub use election::{Effect, Election, End, Input, Step};
 pub(super) use election::{Holders, other_process};
 pub use elector::Elector;

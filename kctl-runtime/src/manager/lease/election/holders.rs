@@ -40,4 +40,4 @@ pub(super) fn process_number(process: u64) -> String {
 }
 
 /// Annotation of a Lease with a number of the process that holds it.
-pub(super) const PROCESS: &str = "kctl.dev/process";
+pub const PROCESS: &str = "kctl.dev/process";
