@@ -11,7 +11,7 @@
 //! |---|---|
 //! | `kind_of_spec` | a spec in the place of its kind (K0030) |
 //! | `unique_signature` | a callback with a wrong signature (K0119) |
-//! | `unique_alias` | an alias of `Arc<Kind>` in the place of the `Arc` (K0008); an alias of `Context` is no mistake (K0007) |
+//! | `unique_alias` | an alias of `Arc<Kind>` in the place of the `Arc` (K0008); an alias of `Context` is valid (K0007) |
 //! | `is_associated` | an attribute on a function of an `impl` (K0001, K0050, K0100, K0111) |
 //! | `is_controller` | an attribute on the `impl` of a struct (K0001) |
 //! | `definitions_of`, `items_of` | a struct without `#[resource]` or `#[schema]` (K0030, K0090) |

@@ -17,7 +17,7 @@ pub(super) fn read(path: &Path) -> Result<String, AddFailure> {
 /// the old one.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), AddFailure> {
     let failed = |source| AddFailure::File { path: path.into(), source };
-    // A link stays one: its target is replaced.
+    // A link remains: its target is replaced.
     let target = path.canonicalize().map_err(failed)?;
     // A file that the user protects is not replaced by a rename.
     let old =
@@ -51,7 +51,7 @@ pub(super) fn write_new(path: &Path, text: &str) -> Result<(), AddFailure> {
     })
 }
 
-/// Returns the Rust files of a folder by name. Hidden ones are no modules: Emacs links `.#main.rs` to nothing while
+/// Returns the Rust files of a folder by name. Hidden ones are not modules: Emacs links `.#main.rs` to nothing while
 /// `main.rs` has unsaved changes.
 pub(super) fn rust_files(folder: &Path) -> Result<Vec<PathBuf>, AddFailure> {
     let failed = |source| AddFailure::File { path: folder.into(), source };

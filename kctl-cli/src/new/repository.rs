@@ -20,7 +20,7 @@ pub(super) fn is_in_repository(folder: &Path) -> bool {
 
 /// Returns the path of a folder without `..` and links, also of one that does not exist yet.
 ///
-/// The folders above `/web/../shop` would otherwise be those of `/web` as well.
+/// The folders above `/web/../shop` would otherwise include the folders above `/web`.
 pub(super) fn real_path(folder: &Path) -> PathBuf {
     let folder = std::path::absolute(folder).unwrap_or_else(|_error| folder.into());
     let existing = folder.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));

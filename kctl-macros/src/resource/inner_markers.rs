@@ -1,6 +1,6 @@
 //! Markers of items and values on a field that has none: the CRD would lack them without a word.
 //!
-//! `#[kctl(items(min_length = 1))]` belongs on a `Vec<String>`. On a `String` there is no schema of items to extend.
+//! `#[kctl(items(min_length = 1))]` belongs on a `Vec<String>`. A `String` has no schema of items to extend.
 
 use syn::{Attribute, Field};
 

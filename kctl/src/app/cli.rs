@@ -111,7 +111,7 @@ fn parse(mut command: clap::Command, arguments: Vec<OsString>) -> Result<Cli, cl
     }
 }
 
-/// Returns an error that shows the usage of a subcommand, as errors of clap do, rather than that of the program.
+/// Returns an error that shows the usage of a subcommand, as errors of clap do, rather than the program's.
 fn wrong_usage(
     program: &clap::Command,
     subcommand: &str,

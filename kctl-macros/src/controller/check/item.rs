@@ -124,7 +124,7 @@ fn check_context(name: &Ident, context: &Type, errors: &mut Errors) {
             errors.push(of, codes::NOT_A_CONTEXT, &format!("the context of `{name}` is `Context<{name}>`"), &help);
         }
         Some(_) => {}
-        // rustc reports the missing argument of `Context`, and an alias with another one.
+        // rustc reports the missing argument of `Context`, and an alias with a different one.
         None if has_no_arguments(context, "Context") || is_alias_of_context(context) => {}
         None => {
             errors.push(

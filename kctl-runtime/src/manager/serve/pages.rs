@@ -25,7 +25,7 @@ pub(crate) fn health(health: Arc<Health>) -> Pages {
     probes(move || health.live(), move || of_ready.ready())
 }
 
-/// Returns the pages of [`health`] for the checks of `/livez` and those of `/readyz`.
+/// Returns the pages of [`health`] for the checks of `/livez` and `/readyz`.
 pub(crate) fn probes(
     live: impl Fn() -> Vec<Check> + Send + Sync + 'static,
     ready: impl Fn() -> Vec<Check> + Send + Sync + 'static,

@@ -30,7 +30,7 @@ use super::{
 
 pub(super) struct JobState<'a> {
     pub(super) job: &'a Job,
-    /// Pods that have not ended and are not being deleted. Those of an indexed Job are sorted by index, so that the last
+    /// Pods that have not ended and are not being deleted. For an indexed Job they are sorted by index, so that the last
     /// ones are deleted if the Job shrinks.
     pub(super) active: Vec<&'a Pod>,
     /// Pods that are being deleted and have not ended.

@@ -198,7 +198,7 @@ fn manifests_use_app_shards_unless_options_override() {
         (&sharded, " --shards 4", 2, Some("--shards=4"), Some(shards)),
         (&sharded, " --shards 0", 1, Some("--shards=0"), None),
         (&sharded, " --leader-elect", 2, Some("--leader-elect"), Some(elects)),
-        // `run` rejects `--controller-ring` beside `--shards`.
+        // `run` rejects `--controller-ring` with `--shards`.
         (&sharded, " --controller-ring web", 1, None, None),
     ] {
         let (deployment, roles) = manager_of(app, options);

@@ -14,7 +14,7 @@ const REVIEWING: [&str; 2] = ["authentication.k8s.io", "authorization.k8s.io"];
 /// Subresources that run something outside of the API server, whatever the method.
 const RUNNING: [&str; 3] = ["attach", "exec", "portforward"];
 
-/// Stands for each value of a Secret in a printed body.
+/// Replaces each value of a Secret in a printed body.
 const HIDDEN: &str = "***";
 /// Annotation of client-side `kubectl apply` with a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";

@@ -174,7 +174,7 @@ fn write_or_compare(files: &[(String, String)], folder: &Path, mode: Mode) -> Re
 /// Replaces a file that people edit. The new text is renamed over it when it is complete, so that a full disk or a crash
 /// leaves the old one.
 fn replace(file: &Path, text: &str) -> std::io::Result<()> {
-    // A link stays one: its target is replaced.
+    // A link remains: its target is replaced.
     let target = file.canonicalize()?;
     // A file that the user protects is not replaced by a rename.
     let old = std::fs::OpenOptions::new().append(true).open(&target)?.metadata()?;

@@ -91,7 +91,7 @@ pub async fn external<T>(call: &str, effect: impl FnOnce() -> T) -> Result<T> {
         return pending().await;
     };
     let fault = run.begin_external(&process, call);
-    // The state of the run must not outlive it in a task that waits for ever.
+    // The state of the run must not outlive it in a task that waits indefinitely.
     drop(run);
     match fault {
         None => Ok(effect()),
