@@ -14,6 +14,8 @@ use super::{
 /// Metadata fields that the server writes.
 pub(super) const SERVER_SET_METADATA: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionGracePeriodSeconds"];
+/// Metadata fields that are sets: controllers add their items in any order.
+const UNORDERED_METADATA: [&str; 2] = ["finalizers", "ownerReferences"];
 /// Maximum number of characters of a value in a timeline; the rest is left out.
 const CHANGED_LEN_MAX: usize = 60;
 /// The same of a value in a finding.
@@ -230,6 +232,11 @@ fn normalize_object(id: &Id, object: &Value, maker: Creator, names: &Names, igno
     for (field, value) in object.as_object_mut().into_iter().flatten() {
         let origin = if field == "spec" && !has_addresses(id) { Origin::Spec } else { Origin::Allocated };
         clean(value, names, origin);
+    }
+    for field in UNORDERED_METADATA {
+        if let Some(items) = object["metadata"].get_mut(field).and_then(Value::as_array_mut) {
+            items.sort_by_cached_key(Value::to_string);
+        }
     }
     let resource = id.resource.clone();
     NormalizedObject { name: Id { namespace, name, ..id.clone() }.to_string(), resource, object }
@@ -489,6 +496,20 @@ mod tests {
         let other = snapshot(&[("web-x", "7", "2026-01-01T00:10:00Z"), ("web-a", "3", "2026-01-01T00:00:01Z")]);
         let (one, other) = (state(&one, &[], &TimeDependent::default()), state(&other, &[], &TimeDependent::default()));
         assert_eq!(difference(&one, &other), None);
+    }
+
+    #[test]
+    fn order_of_finalizers_makes_no_difference() {
+        let state = |finalizers: [&str; 2]| {
+            let (id, site) = object("sites", "a", "", "");
+            let mut site = Value::clone(&site);
+            site["metadata"]["finalizers"] = json!(finalizers);
+            let mut snapshot = Snapshot::default();
+            snapshot.objects.insert(id, Arc::new(site));
+            state(&snapshot, &[], &TimeDependent::default())
+        };
+        assert_eq!(difference(&state(["a.b/disk", "a.b/name"]), &state(["a.b/name", "a.b/disk"])), None);
+        assert_ne!(difference(&state(["a.b/disk", "a.b/name"]), &state(["a.b/disk", "a.b/disk"])), None);
     }
 
     #[test]
