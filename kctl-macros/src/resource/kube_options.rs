@@ -410,7 +410,7 @@ mod tests {
         let found = messages(kind);
         assert!(found.len() == 1 && found[0].starts_with("`status_subresource` needs `status` / "), "{found:?}");
         assert!(messages(&format!("{kind}, status = \"WebStatus\"")).is_empty());
-        let misspelt = messages(&format!("{kind}, stauts = \"WebStatus\""));
+        let misspelt = messages(&format!("{kind}, statuss = \"WebStatus\""));
         assert!(misspelt.len() == 1 && misspelt[0].contains("did you mean `status`?"), "{misspelt:?}");
     }
 
