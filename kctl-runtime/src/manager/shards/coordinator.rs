@@ -66,7 +66,7 @@ pub(in crate::manager) struct Coordinator {
     pub(super) config: Arc<ShardConfig>,
     tenures: Arc<Tenures>,
     pub(super) shared: Arc<Mutex<Shared>>,
-    /// Notified when a Lease has changed by more than a renewal, or this replica's seat has.
+    /// Notified when a Lease, or this replica's seat, has changed.
     pub(super) changed: Arc<Notify>,
     /// Notified when this replica sees other seats live than it has noted at its own seat.
     pub(super) note_changed: Arc<Notify>,
@@ -274,22 +274,18 @@ impl Coordinator {
         let (config, holders) = (self.config.clone(), Holders::Numbered { process: self.config.process() });
         Arc::new(move |change, _origin| {
             let (mut shared, now) = (shared.lock(), Instant::now());
-            let is_changed = match change {
-                Change::Deleted { .. } => {
-                    shared.observed_leases.observe_delete(&change.latest().key().name, now);
-                    true
-                }
+            match change {
+                Change::Deleted { .. } => shared.observed_leases.observe_delete(&change.latest().key().name, now),
                 Change::Added(lease) | Change::Updated { new: lease, .. } => {
                     let (name, lease): (_, Value) =
                         (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
                     let record = holders.record(config.identity(), &lease);
-                    let has_other_record = shared.observed_leases.observe(name, record, now);
-                    shared.observed_leases.observe_note(name, seat::note_of(&lease)) || has_other_record
+                    shared.observed_leases.observe(name, record, now);
+                    shared.observed_leases.observe_note(name, seat::note_of(&lease));
                 }
-            };
-            if is_changed {
-                changed.notify_one();
             }
+            // Renewals too: on a busy machine a candidate may miss its turn, and the next event lets it look again.
+            changed.notify_one();
         })
     }
 
