@@ -21,8 +21,9 @@ use tokio::{
 };
 
 use super::{
-    Effect, Election, ElectionConfig, ElectionError, ElectionRuntime, ElectionState, End, Holders, Input, Leadership,
-    LeaseRequest, Record, Step,
+    CandidateLimiter, Effect, Election, ElectionConfig, ElectionError, ElectionRuntime, ElectionState, End, Holders,
+    Input, Leadership, LeaseRequest, Record, Step,
+    candidate_limiter::CandidateTurn,
     failure_log::{self, FailureLog},
     handback,
 };
@@ -66,6 +67,8 @@ pub struct Elector {
     runtime: Option<ElectionRuntime>,
     /// An annotation that follows the state of this process.
     annotation: Option<LeaseAnnotation>,
+    /// The turn to try to acquire the Lease.
+    turn: CandidateTurn,
     /// The options of `generate-rbac` that print the permissions for the Lease, for the log.
     role: String,
     /// `None` if another part of the process logs why it does not hold the Lease.
@@ -130,6 +133,7 @@ impl Elector {
             holders: Holders::One,
             runtime: None,
             annotation: None,
+            turn: CandidateTurn::default(),
             role: " --leader-elect".into(),
             failure_log: Some(FailureLog::default()),
         })
@@ -150,6 +154,12 @@ impl Elector {
     /// Adds an annotation to the Lease while it is held.
     pub(in crate::manager) fn with_annotation(mut self, annotation: LeaseAnnotation) -> Self {
         self.annotation = Some(annotation);
+        self
+    }
+
+    /// Makes it try to acquire the Lease only in its turn. A holder renews the Lease without one.
+    pub(in crate::manager) fn with_limiter(mut self, limiter: CandidateLimiter) -> Self {
+        self.turn = CandidateTurn::limited_by(limiter);
         self
     }
 
@@ -240,10 +250,15 @@ impl Elector {
 
     /// Does the same on the runtime that polls it.
     pub(super) async fn run_election(mut self, stop: impl Future<Output = bool> + Send) -> End {
+        let mut stop = std::pin::pin!(stop);
+        tokio::select! {
+            biased;
+            _release = &mut stop => return self.publish(Effect::Ended(End::Stopped)).unwrap_or(End::Stopped),
+            () = self.turn.begin() => {}
+        }
         let (mut watched, mut failure_log) = (self.watched.take(), self.failure_log.take());
         let mut election = self.begin_election(watched.as_mut());
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
-        let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
         let (client, role) = (self.client.clone(), &self.role);
         let notice = handback::watch_for_release(client, &self.config, self.holders, role, handed_back.clone());
@@ -286,6 +301,9 @@ impl Elector {
                 if let Some(end) = self.publish(effect) {
                     return end;
                 }
+            }
+            if matches!(election.step(), Step::Wait(_)) {
+                self.turn.end();
             }
         }
     }
@@ -343,7 +361,7 @@ impl Elector {
         }
     }
 
-    /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released.
+    /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released, and tries in its turn.
     ///
     /// That wake-up would not help a leader that waits for its next renewal. A leader is woken when its annotation has
     /// changed.
@@ -351,6 +369,7 @@ impl Elector {
         match step {
             Step::Wait(until) if *self.state.borrow() == ElectionState::Standby => {
                 let _timed = timeout_at(until, handed_back.notified()).await;
+                self.turn.begin().await;
                 Input::WaitEnded
             }
             Step::Wait(until) => {

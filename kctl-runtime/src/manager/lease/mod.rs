@@ -34,6 +34,7 @@
 //! # }
 //! ```
 
+mod candidate_limiter;
 mod config;
 mod election;
 mod elector;
@@ -45,6 +46,7 @@ mod record;
 mod runtime;
 mod sole;
 
+pub(super) use candidate_limiter::CandidateLimiter;
 pub(super) use config::LEASE_DURATION;
 pub use config::{ElectionConfig, ElectionError, host_name, identity};
 #[doc(hidden)]

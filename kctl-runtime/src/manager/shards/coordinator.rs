@@ -27,7 +27,8 @@ use crate::{
     manager::{
         Clock,
         lease::{
-            ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing, ObservedLease, Record,
+            CandidateLimiter, ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing,
+            ObservedLease, Record,
         },
     },
     object::{Kind, Stored},
@@ -69,6 +70,8 @@ pub(in crate::manager) struct Coordinator {
     frozen_clock: Option<Arc<Mutex<Instant>>>,
     /// The runtime of the elections for slots; `None` for the coordinator's runtime.
     election_runtime: Option<ElectionRuntime>,
+    /// Limits the elections for slots. The settings and the seat don't wait for them.
+    candidates: CandidateLimiter,
 }
 
 /// A task that holds or awaits one slot.
@@ -103,6 +106,7 @@ impl Coordinator {
             planted: None,
             frozen_clock: None,
             election_runtime: None,
+            candidates: CandidateLimiter::default(),
         }
     }
 
@@ -397,6 +401,7 @@ impl Coordinator {
             let (free, (wanted, is_wanted)) = (Arc::new(Notify::new()), watch::channel(true));
             let runtime = self.election_runtime.clone();
             let Some(elector) = self.elector(self.config.slot(slot), &free, runtime) else { continue };
+            let elector = elector.with_limiter(self.candidates.clone());
             let task = holder.clone().hold(slot, elector, is_wanted);
             freezer::spawn(tasks, async move {
                 task.await;
