@@ -57,7 +57,7 @@ pub(in crate::manager) struct Coordinator {
     pub(super) config: Arc<ShardConfig>,
     tenures: Arc<Tenures>,
     pub(super) shared: Arc<Mutex<Shared>>,
-    /// Notified when a Lease, or this replica's seat, has changed.
+    /// Notified when a Lease has changed by more than a renewal, or this replica's seat has.
     pub(super) changed: Arc<Notify>,
     /// Notified when this replica sees other seats live than it has noted at its own seat.
     pub(super) note_changed: Arc<Notify>,
@@ -268,18 +268,22 @@ impl Coordinator {
         let (config, holders) = (self.config.clone(), Holders::Numbered { process: self.config.process() });
         Arc::new(move |change, _origin| {
             let (mut shared, now) = (shared.lock(), Instant::now());
-            match change {
-                Change::Deleted { .. } => shared.observed_leases.observe_delete(&change.latest().key().name, now),
+            let is_changed = match change {
+                Change::Deleted { .. } => {
+                    shared.observed_leases.observe_delete(&change.latest().key().name, now);
+                    true
+                }
                 Change::Added(lease) | Change::Updated { new: lease, .. } => {
                     let (name, lease): (_, Value) =
                         (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
                     let record = holders.record(config.identity(), &lease);
-                    shared.observed_leases.observe(name, record, now);
-                    shared.observed_leases.observe_note(name, seat::note_of(&lease));
+                    let has_other_record = shared.observed_leases.observe(name, record, now);
+                    shared.observed_leases.observe_note(name, seat::note_of(&lease)) || has_other_record
                 }
+            };
+            if is_changed {
+                changed.notify_one();
             }
-            // Renewals too: on a busy machine a candidate may miss its turn, and the next event lets it look again.
-            changed.notify_one();
         })
     }
 
@@ -300,6 +304,9 @@ impl Coordinator {
     }
 
     /// Holds slots until `stop` is ready, and returns once all are handed over.
+    ///
+    /// It looks at all slots when a Lease has changed by more than a renewal, when a Lease or a delay ends, and once per
+    /// retry period. With 256 slots there are 128 renewals a second, and a look at each would be work quadratic in slots.
     async fn serve(&self, holder: Holder, envs: &[Arc<Env>], mut stop: oneshot::Receiver<()>) {
         let (mut held, mut tasks): (BTreeMap<u32, SlotTask>, JoinSet<u32>) = (BTreeMap::new(), JoinSet::new());
         let (leave, left) = watch::channel(false);
@@ -325,7 +332,8 @@ impl Coordinator {
             let swept = self.sweep(&mut sweep, division.seats(), now);
             let expiry = self.shared.lock().observed_leases.next_expiry(now);
             let settled = if stopping { None } else { startup_delay.ends_at() };
-            let wake = [expiry, division.next_change(now), settled, swept].into_iter().flatten().min();
+            let wake = [expiry, division.next_change(now), settled, swept].into_iter().flatten();
+            let wake = wake.fold(now + self.config.retry_period(), Instant::min);
             tokio::select! {
                 biased;
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
@@ -341,7 +349,7 @@ impl Coordinator {
                 }
                 () = &mut seat, if !seat_ended => seat_ended = true,
                 () = self.changed.notified() => {}
-                () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
+                () = sleep_until(wake) => {}
             }
         }
     }
