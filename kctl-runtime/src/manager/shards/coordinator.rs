@@ -492,3 +492,46 @@ fn source(client: Client, config: &ShardConfig) -> Source {
     let store = SharedStore::for_namespaces(&leases.namespaces);
     Source::new(client, leases, Arc::new(store)).with_role(&config.role_options())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        future::pending,
+        sync::atomic::{AtomicU32, Ordering},
+    };
+
+    use k8s_openapi::jiff::Timestamp;
+    use kube::client::Body;
+
+    use super::*;
+    use crate::shard::ShardBy;
+
+    /// Number of slots that the replica wants.
+    const N_SLOTS: u32 = 64;
+
+    #[tokio::test(start_paused = true)]
+    async fn wanted_slots_are_not_all_requested_at_once() {
+        let n_requests = Arc::<AtomicU32>::default();
+        let counted = n_requests.clone();
+        let silent = tower::service_fn(move |_request: http::Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            pending::<Result<http::Response<Body>, Infallible>>()
+        });
+        let client = Client::new(silent, "default");
+        let clock: Clock = Arc::new(Timestamp::now);
+        let leases = ElectionConfig::new("web", "default", "a");
+        let config = ShardConfig::new(leases, N_SLOTS, ShardBy::Object).unwrap();
+        let settings = Elector::new(client.clone(), config.settings(), clock.clone()).unwrap().leadership();
+        let coordinator = Coordinator::new(client, clock, config, settings);
+        let tenures = coordinator.tenures.clone();
+        let holder = Holder { tenures, queues: Vec::new(), graceful: None, planted: None };
+        let (mut held, mut tasks) = (BTreeMap::new(), JoinSet::new());
+        let wanted: Vec<u32> = (0..N_SLOTS).collect();
+        coordinator.update(&wanted, &holder, &mut held, &mut tasks, Instant::now());
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(held.len(), wanted.len());
+        let n_requests = n_requests.load(Ordering::Relaxed);
+        assert!((1..N_SLOTS).contains(&n_requests), "{n_requests}");
+    }
+}
