@@ -251,7 +251,7 @@ async fn scope_shown_at(address: &str) -> String {
 
 /// Returns the Leases whose names begin with `app`, with their holders, last renewals and annotations.
 async fn describe_leases(client: &Client, app: &str) -> String {
-    let leases = Api::<Lease>::default_namespaced(client.clone());
+    let leases = Api::<Lease>::namespaced(client.clone(), "default");
     let listed = tokio::time::timeout(Duration::from_secs(30), leases.list(&ListParams::default())).await;
     let listed = match listed {
         Ok(Ok(listed)) => listed,

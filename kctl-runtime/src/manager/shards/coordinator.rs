@@ -501,17 +501,19 @@ mod tests {
         sync::atomic::{AtomicU32, Ordering},
     };
 
-    use k8s_openapi::jiff::Timestamp;
+    use futures::FutureExt;
+    use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
     use kube::client::Body;
+    use serde_json::json;
 
     use super::*;
-    use crate::shard::ShardBy;
+    use crate::{shard::ShardBy, store::Origin};
 
     /// Number of slots that the replica wants.
     const N_SLOTS: u32 = 64;
 
-    #[tokio::test(start_paused = true)]
-    async fn wanted_slots_are_not_all_requested_at_once() {
+    /// Returns the coordinator of a replica whose requests are not answered, and their number.
+    fn coordinator() -> (Coordinator, Arc<AtomicU32>) {
         let n_requests = Arc::<AtomicU32>::default();
         let counted = n_requests.clone();
         let silent = tower::service_fn(move |_request: http::Request<Body>| {
@@ -520,10 +522,14 @@ mod tests {
         });
         let client = Client::new(silent, "default");
         let clock: Clock = Arc::new(Timestamp::now);
-        let leases = ElectionConfig::new("web", "default", "a");
-        let config = ShardConfig::new(leases, N_SLOTS, ShardBy::Object).unwrap();
+        let config = ShardConfig::new(ElectionConfig::new("web", "default", "a"), N_SLOTS, ShardBy::Object).unwrap();
         let settings = Elector::new(client.clone(), config.settings(), clock.clone()).unwrap().leadership();
-        let coordinator = Coordinator::new(client, clock, config, settings);
+        (Coordinator::new(client, clock, config, settings), n_requests)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wanted_slots_are_not_all_requested_at_once() {
+        let (coordinator, n_requests) = coordinator();
         let tenures = coordinator.tenures.clone();
         let holder = Holder { tenures, queues: Vec::new(), graceful: None, planted: None };
         let (mut held, mut tasks) = (BTreeMap::new(), JoinSet::new());
@@ -533,5 +539,30 @@ mod tests {
         assert_eq!(held.len(), wanted.len());
         let n_requests = n_requests.load(Ordering::Relaxed);
         assert!((1..N_SLOTS).contains(&n_requests), "{n_requests}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn renewals_of_leases_wake_no_coordinator() {
+        let (coordinator, _n_requests) = coordinator();
+        let handler = coordinator.lease_handler();
+        let lease = |holder: &str, version: u32| {
+            let metadata =
+                json!({ "name": "web-slot-0", "namespace": "default", "resourceVersion": version.to_string() });
+            let renewed = format!("2026-01-01T00:00:{version:02}.000000Z");
+            let spec = json!({ "holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed });
+            let lease = json!({ "metadata": metadata, "spec": spec }).to_string();
+            Arc::new(Stored::accept(&Kind::of::<Lease>(), &lease).unwrap())
+        };
+        let update = |old: &Arc<Stored>, new: &Arc<Stored>| Change::Updated { old: old.clone(), new: new.clone() };
+        let [taken, renewed, released] = [lease("b", 1), lease("b", 2), lease("", 3)];
+        for (change, wakes) in [
+            (Change::Added(taken.clone()), true),
+            (update(&taken, &renewed), false),
+            (update(&renewed, &released), true),
+            (Change::Deleted { last: released }, true),
+        ] {
+            handler(&change, Origin::Live);
+            assert_eq!(coordinator.changed.notified().now_or_never().is_some(), wakes, "{change:?}");
+        }
     }
 }
