@@ -17,13 +17,13 @@ use kube::Client;
 use serde_json::Value;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
-    CandidateLimiter, Effect, Election, ElectionConfig, ElectionError, ElectionRuntime, ElectionState, End, Holders,
+    Effect, Election, ElectionConfig, ElectionError, ElectionLimiter, ElectionRuntime, ElectionState, End, Holders,
     Input, Leadership, LeaseRequest, Record, Step,
-    candidate_limiter::CandidateTurn,
+    election_limiter::ElectionTurn,
     failure_log::{self, FailureLog},
     handback,
 };
@@ -67,8 +67,8 @@ pub struct Elector {
     runtime: Option<ElectionRuntime>,
     /// An annotation that follows the state of this process.
     annotation: Option<LeaseAnnotation>,
-    /// The turn to try to acquire the Lease.
-    turn: CandidateTurn,
+    /// The turn to acquire the Lease, or to release it.
+    turn: ElectionTurn,
     /// The options of `generate-rbac` that print the permissions for the Lease, for the log.
     role: String,
     /// `None` if another part of the process logs why it does not hold the Lease.
@@ -133,7 +133,7 @@ impl Elector {
             holders: Holders::One,
             runtime: None,
             annotation: None,
-            turn: CandidateTurn::default(),
+            turn: ElectionTurn::default(),
             role: " --leader-elect".into(),
             failure_log: Some(FailureLog::default()),
         })
@@ -157,9 +157,9 @@ impl Elector {
         self
     }
 
-    /// Makes it try to acquire the Lease only in its turn. A holder renews the Lease without one.
-    pub(in crate::manager) fn with_limiter(mut self, limiter: CandidateLimiter) -> Self {
-        self.turn = CandidateTurn::limited_by(limiter);
+    /// Makes it acquire the Lease, and release it, in its turn. A holder renews the Lease without one.
+    pub(in crate::manager) fn with_limiter(mut self, limiter: ElectionLimiter) -> Self {
+        self.turn = ElectionTurn::limited_by(limiter);
         self
     }
 
@@ -276,6 +276,8 @@ impl Elector {
                         // The server may handle the pending request after the one that would release the Lease, so its
                         // response is awaited.
                         let _unpublished = election.handle(performed.await, Instant::now(), (self.clock)());
+                    } else if release {
+                        self.wait_to_release().await;
                     }
                     Input::Stop { release }
                 }
@@ -305,6 +307,15 @@ impl Elector {
             if matches!(election.step(), Step::Wait(_)) {
                 self.turn.end();
             }
+        }
+    }
+
+    /// Waits for the turn to release the Lease, at most for a retry period. A candidate may have a turn, and has nothing to
+    /// release.
+    async fn wait_to_release(&self) {
+        let leads = matches!(*self.state.borrow(), ElectionState::Leading(_));
+        if leads {
+            let _late = timeout(self.config.retry_period, self.turn.begin()).await;
         }
     }
 

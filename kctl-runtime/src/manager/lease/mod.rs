@@ -34,9 +34,9 @@
 //! # }
 //! ```
 
-mod candidate_limiter;
 mod config;
 mod election;
+mod election_limiter;
 mod elector;
 mod expired;
 mod failure_log;
@@ -46,13 +46,13 @@ mod record;
 mod runtime;
 mod sole;
 
-pub(super) use candidate_limiter::CandidateLimiter;
 pub(super) use config::LEASE_DURATION;
 pub use config::{ElectionConfig, ElectionError, host_name, identity};
 #[doc(hidden)]
 pub use election::PROCESS;
 pub use election::{Effect, Election, End, Input, Step};
 pub(super) use election::{Holders, other_process};
+pub(super) use election_limiter::ElectionLimiter;
 pub use elector::Elector;
 pub(super) use elector::{LatestRecord, LeaseAnnotation, Missing, ObservedLease, is_shard_settings};
 pub(super) use expired::release_expired;

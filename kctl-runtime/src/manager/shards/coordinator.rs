@@ -27,7 +27,7 @@ use crate::{
     manager::{
         Clock,
         lease::{
-            CandidateLimiter, ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing,
+            ElectionConfig, ElectionLimiter, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing,
             ObservedLease, Record,
         },
     },
@@ -71,7 +71,7 @@ pub(in crate::manager) struct Coordinator {
     /// The runtime of the elections for slots; `None` for the coordinator's runtime.
     election_runtime: Option<ElectionRuntime>,
     /// Limits the elections for slots. The settings and the seat don't wait for them.
-    candidates: CandidateLimiter,
+    limiter: ElectionLimiter,
 }
 
 /// A task that holds or awaits one slot.
@@ -106,7 +106,7 @@ impl Coordinator {
             planted: None,
             frozen_clock: None,
             election_runtime: None,
-            candidates: CandidateLimiter::default(),
+            limiter: ElectionLimiter::default(),
         }
     }
 
@@ -409,7 +409,7 @@ impl Coordinator {
             let (free, (wanted, is_wanted)) = (Arc::new(Notify::new()), watch::channel(true));
             let runtime = self.election_runtime.clone();
             let Some(elector) = self.elector(self.config.slot(slot), &free, runtime) else { continue };
-            let elector = elector.with_limiter(self.candidates.clone());
+            let elector = elector.with_limiter(self.limiter.clone());
             let task = holder.clone().hold(slot, elector, is_wanted);
             freezer::spawn(tasks, async move {
                 task.await;

@@ -1,7 +1,7 @@
-//! Limits how many candidates of a process try to acquire their Leases at the same time.
+//! Limits how many elections of a process acquire or release their Leases at the same time.
 //!
-//! A replica of a sharded program may want hundreds of Leases in the same moment. Each request that finds no idle
-//! connection opens one. So many TLS handshakes at once may occupy the thread, or a small API server, for longer than
+//! A replica of a sharded program may gain or hand over hundreds of Leases in the same moment. Each request that finds no
+//! idle connection opens one. So many TLS handshakes at once may occupy the thread, or a small API server, for longer than
 //! the renew deadline of a Lease that is held already. Renewals never wait for a turn.
 
 use std::sync::Arc;
@@ -9,33 +9,34 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of candidates that have a turn. It is less than the number of idle connections that a client keeps
-/// ([`connection`](crate::connection)), so each further candidate finds an open one.
+/// Maximum number of elections that have a turn. It is less than the number of idle connections that a client keeps
+/// ([`connection`](crate::connection)), so each further election finds an open one.
 ///
 /// Leases that are acquired in turns are also renewed one after the other, and not in the same moment.
-const CANDIDATES_MAX: usize = 16;
+const AT_ONCE_MAX: usize = 16;
 
-/// The turns of the candidates of one process. Clones share them.
+/// The turns of the elections of one process. Clones share them.
 #[derive(Clone, Debug)]
-pub(in crate::manager) struct CandidateLimiter(Arc<Semaphore>);
+pub(in crate::manager) struct ElectionLimiter(Arc<Semaphore>);
 
-impl Default for CandidateLimiter {
+impl Default for ElectionLimiter {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(CANDIDATES_MAX)))
+        Self(Arc::new(Semaphore::new(AT_ONCE_MAX)))
     }
 }
 
-/// The turn of one candidate, from the end of a wait to the begin of the next. The deadlines of its requests bound it.
+/// The turn of one election: of a candidate from the end of a wait to the begin of the next, and of a holder for its release. The
+/// deadlines of the requests bound it.
 ///
-/// Without a limiter the candidate never waits for it.
+/// Without a limiter an election never waits for it.
 #[derive(Debug, Default)]
-pub(super) struct CandidateTurn {
-    limiter: Option<CandidateLimiter>,
+pub(super) struct ElectionTurn {
+    limiter: Option<ElectionLimiter>,
     permit: Mutex<Option<OwnedSemaphorePermit>>,
 }
 
-impl CandidateTurn {
-    pub(super) fn limited_by(limiter: CandidateLimiter) -> Self {
+impl ElectionTurn {
+    pub(super) fn limited_by(limiter: ElectionLimiter) -> Self {
         Self { limiter: Some(limiter), permit: Mutex::default() }
     }
 
@@ -44,16 +45,16 @@ impl CandidateTurn {
     /// # Cancel safety
     /// Safe: a dropped future leaves the queue.
     pub(super) async fn begin(&self) {
-        let Some(CandidateLimiter(turns)) = &self.limiter else { return };
+        let Some(ElectionLimiter(turns)) = &self.limiter else { return };
         // The semaphore is never closed.
         let Ok(permit) = turns.clone().acquire_owned().await else { return };
         let before = self.permit.lock().replace(permit);
-        debug_assert!(before.is_none(), "a turn ends before the candidate waits for the next");
+        debug_assert!(before.is_none(), "a turn ends before the election waits for the next");
     }
 
     /// Ends the turn, if there is one.
     pub(super) fn end(&self) {
-        // Dropped without the lock, because the drop wakes another candidate.
+        // Dropped without the lock, because the drop wakes another election.
         let permit = self.permit.lock().take();
         drop(permit);
     }
@@ -72,6 +73,7 @@ mod tests {
     use k8s_openapi::jiff::Timestamp;
     use kube::{Client, client::Body};
     use tokio::{
+        sync::oneshot,
         task::JoinSet,
         time::{sleep, timeout},
     };
@@ -112,7 +114,7 @@ mod tests {
         Client::new(tower::service_fn(move |request| server.clone().respond(request)), "default")
     }
 
-    fn candidate(client: &Client, lease: &str, limiter: &CandidateLimiter) -> Elector {
+    fn candidate(client: &Client, lease: &str, limiter: &ElectionLimiter) -> Elector {
         let config = ElectionConfig::new(lease, "default", "a");
         let watched = ObservedLease { seen: None, missing: None, latest: Box::new(|| None), free: Arc::default() };
         let elector = Elector::new(client.clone(), config, Arc::new(Timestamp::now)).unwrap();
@@ -120,26 +122,35 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn many_candidates_acquire_their_leases_in_turns() {
-        let (server, limiter, mut elections) = (Arc::default(), CandidateLimiter::default(), JoinSet::new());
+    async fn many_leases_are_acquired_and_released_in_turns() {
+        let (server, limiter, mut elections) = (Arc::default(), ElectionLimiter::default(), JoinSet::new());
         let client = client(&server);
-        let mut leaderships = Vec::new();
-        for n in 0..4 * CANDIDATES_MAX {
+        let (mut leaderships, mut stops) = (Vec::new(), Vec::new());
+        for n in 0..4 * AT_ONCE_MAX {
             let elector = candidate(&client, &format!("web-slot-{n}"), &limiter);
             leaderships.push(elector.leadership());
-            elections.spawn(elector.run(pending()));
+            let (stop, stopped) = oneshot::channel();
+            stops.push(stop);
+            elections.spawn(elector.run(async { stopped.await.unwrap_or(false) }));
         }
         for leadership in leaderships {
             assert!(leadership.wait_until_leading().await);
         }
-        assert_eq!(server.n_waiting_max.load(Ordering::Relaxed), CANDIDATES_MAX);
+        assert_eq!(server.n_waiting_max.swap(0, Ordering::Relaxed), AT_ONCE_MAX);
+        for stop in stops {
+            stop.send(true).unwrap();
+        }
+        while let Some(ended) = elections.join_next().await {
+            assert_eq!(ended.unwrap(), End::Released);
+        }
+        assert_eq!(server.n_waiting_max.load(Ordering::Relaxed), AT_ONCE_MAX);
     }
 
     #[tokio::test(start_paused = true)]
     async fn candidate_of_a_held_lease_keeps_no_turn() {
-        let (limiter, mut elections) = (CandidateLimiter::default(), JoinSet::new());
+        let (limiter, mut elections) = (ElectionLimiter::default(), JoinSet::new());
         let client = client(&Arc::default());
-        for _ in 0..CANDIDATES_MAX {
+        for _ in 0..AT_ONCE_MAX {
             elections.spawn(candidate(&client, "held", &limiter).run(pending()));
         }
         tokio::task::yield_now().await;
@@ -152,9 +163,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn stop_ends_the_wait_for_a_turn() {
-        let (limiter, mut turns) = (CandidateLimiter::default(), Vec::new());
-        for _ in 0..CANDIDATES_MAX {
-            let turn = CandidateTurn::limited_by(limiter.clone());
+        let (limiter, mut turns) = (ElectionLimiter::default(), Vec::new());
+        for _ in 0..AT_ONCE_MAX {
+            let turn = ElectionTurn::limited_by(limiter.clone());
             turn.begin().await;
             turns.push(turn);
         }
