@@ -313,7 +313,11 @@ async fn objects_are_selected_on_a_real_server() {
         let finished = finished.clone();
         let app = App::new("select")
             .controller_with(move |_env| std::future::ready(Ok(CopiedConfigs { replica, finished: finished.clone() })));
-        let leases = ElectionConfig::new(&run, "default", replica);
+        let mut leases = ElectionConfig::new(&run, "default", replica);
+        // On a busy machine, the only thread of this debug build has no time for 128 renewals a second and their events in
+        // both replicas. It would lose Leases.
+        let seconds = Duration::from_secs;
+        (leases.lease_duration, leases.renew_deadline, leases.retry_period) = (seconds(60), seconds(40), seconds(10));
         // With this many slots, a selector has as many ranges as it may have.
         let slots = ShardConfig::new(leases, 256, ShardBy::NamespaceRange).unwrap();
         let manager = app.manager(client.clone()).await.unwrap().shard(client.clone(), slots).unwrap();

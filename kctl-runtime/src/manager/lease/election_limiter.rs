@@ -25,8 +25,8 @@ impl Default for ElectionLimiter {
     }
 }
 
-/// The turn of one election: of a candidate from the end of a wait to the begin of the next, and of a holder for its release. The
-/// deadlines of the requests bound it.
+/// The turn of one election. A candidate has it from the end of a wait to the begin of the next, and a holder for its
+/// release. The deadlines of the requests bound it.
 ///
 /// Without a limiter an election never waits for it.
 #[derive(Debug, Default)]
