@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures::FutureExt;
 use kctl::{
     kube::{
         Api, Client,
@@ -47,6 +48,26 @@ impl Replica {
     pub(crate) async fn crash(self) {
         self.running.abort();
         let _aborted = self.running.await;
+    }
+
+    /// Panics with the result of the manager if it has ended. A test that waits for a replica would not notice.
+    pub(crate) fn check_running(&mut self) {
+        if let Some(ended) = (&mut self.running).now_or_never() {
+            panic!("the manager has ended: {ended:?}");
+        }
+    }
+
+    /// Returns the Lease that it needs, its slots and the checks of `/readyz`, for the message of a failing test.
+    pub(crate) fn state(&self) -> String {
+        let leadership = self.view.leadership().map(|lease| (lease.state(), lease.holder(), lease.failure()));
+        let mut slots = BTreeMap::<_, Vec<u32>>::new();
+        if let Some(shards) = self.view.shards() {
+            for slot in shards.slots() {
+                slots.entry((slot.state, slot.owner)).or_default().push(slot.slot);
+            }
+        }
+        let checks: Vec<_> = self.health.ready().into_iter().map(|check| (check.name, check.result)).collect();
+        format!("Lease: {leadership:?}\nslots by state and owner: {slots:?}\nchecks: {checks:?}\n")
     }
 
     /// Returns the names of the cached objects of a kind.

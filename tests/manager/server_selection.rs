@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kctl::{
     apiserver::FeatureGates,
+    k8s::api::coordination::v1::Lease,
     kube::{
         Api, Client,
-        api::{DeleteParams, Patch, PatchParams, PostParams},
+        api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
     },
     manager::lease::ElectionConfig,
     prelude::*,
@@ -248,6 +249,48 @@ async fn scope_shown_at(address: &str) -> String {
     caches.iter().find(|cache| cache["kind"] == "ConfigMap").unwrap()["scope"].as_str().unwrap().to_owned()
 }
 
+/// Returns the Leases whose names begin with `app`, with their holders, last renewals and annotations.
+async fn describe_leases(client: &Client, app: &str) -> String {
+    let leases = Api::<Lease>::namespaced(client.clone(), "default");
+    let listed = tokio::time::timeout(Duration::from_secs(30), leases.list(&ListParams::default())).await;
+    let listed = match listed {
+        Ok(Ok(listed)) => listed,
+        failed => return format!("{failed:?}"),
+    };
+    let of_app = listed.iter().filter(|lease| lease.name_any().starts_with(app));
+    let lines = of_app.map(|lease| {
+        let spec = lease.spec.clone().unwrap_or_default();
+        let (name, holder) = (lease.name_any(), spec.holder_identity);
+        format!("{name}: {holder:?}, renewed {:?}, {:?}", spec.renew_time, lease.metadata.annotations)
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Replicas on a real server.
+struct RealReplicas {
+    client: Client,
+    /// The names of all Leases begin with it.
+    app: String,
+    running: Vec<Replica>,
+}
+
+impl RealReplicas {
+    /// Waits until a condition holds. Fails at once if a replica has ended. At the timeout it fails with the states of the
+    /// replicas and their Leases.
+    async fn wait_until(&mut self, what: &str, is_met: impl Fn(&[Replica]) -> bool) {
+        let begun = Instant::now();
+        while !is_met(&self.running) {
+            self.running.iter_mut().for_each(Replica::check_running);
+            if begun.elapsed() > BUSY_MACHINE_TIMEOUT {
+                let states: Vec<_> = self.running.iter().map(Replica::state).collect();
+                let leases = describe_leases(&self.client, &self.app).await;
+                panic!("{what}:\n{}\n{leases}", states.join("\n"));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
 /// The server has the feature gate `ShardedListAndWatch`.
 #[tokio::test]
 #[ignore = "needs KUBECONFIG: cargo xtask conformance"]
@@ -264,45 +307,47 @@ async fn objects_are_selected_on_a_real_server() {
         configs(&client, name).create(&PostParams::default(), &kctl::from_json(config).unwrap()).await.unwrap();
     }
     let finished = Arc::<Mutex<Finished>>::default();
-    let mut replicas = Vec::new();
+    let mut replicas = RealReplicas { client: client.clone(), app: run.clone(), running: Vec::new() };
+    let mut addresses = Vec::new();
     for replica in ["a", "b"] {
         let finished = finished.clone();
         let app = App::new("select")
             .controller_with(move |_env| std::future::ready(Ok(CopiedConfigs { replica, finished: finished.clone() })));
-        let leases = ElectionConfig::new(&run, "default", replica);
+        let mut leases = ElectionConfig::new(&run, "default", replica);
+        // On a busy machine, the only thread of this debug build has no time for 128 renewals a second and their events in
+        // both replicas. It would lose Leases.
+        let seconds = Duration::from_secs;
+        (leases.lease_duration, leases.renew_deadline, leases.retry_period) = (seconds(60), seconds(40), seconds(10));
         // With this many slots, a selector has as many ranges as it may have.
         let slots = ShardConfig::new(leases, 256, ShardBy::NamespaceRange).unwrap();
         let manager = app.manager(client.clone()).await.unwrap().shard(client.clone(), slots).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let manager = manager.serve_debug(listener, vec![address.clone()]);
-        replicas.push((Replica::start(manager, Faults::default()), address));
+        replicas.running.push(Replica::start(manager, Faults::default()));
+        addresses.push(address);
     }
-    wait_until_reconciled_at(namespaces.len(), BUSY_MACHINE_TIMEOUT, || finished.lock().reconciled_at(0)).await;
-    for (replica, address) in &replicas {
-        let has_its_share = async {
-            while replica.view.shards().unwrap().n_owned() != 128 {
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        };
-        tokio::time::timeout(BUSY_MACHINE_TIMEOUT, has_its_share).await.unwrap();
+    let n_reached = |state| finished.lock().reconciled_at(state).0;
+    replicas.wait_until("all objects are reconciled", |_| n_reached(0) >= namespaces.len()).await;
+    let has_its_share = |replica: &Replica| replica.n_owned() == 128;
+    replicas.wait_until("each replica has its share", |running| running.iter().all(has_its_share)).await;
+    for address in &addresses {
         assert_eq!(scope_shown_at(address).await, "slots of this replica, selected by the API server");
     }
     for name in &namespaces {
         let change = Patch::Merge(json!({ "data": { "state": "1" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    wait_until_reconciled_at(namespaces.len(), BUSY_MACHINE_TIMEOUT, || finished.lock().reconciled_at(1)).await;
+    replicas.wait_until("the first change is reconciled", |_| n_reached(1) >= namespaces.len()).await;
     assert_eq!(finished.lock().reconciled_at(1).1, BTreeSet::from(["a", "b"]));
-    let ((a, _), (b, _)) = (replicas.remove(0), replicas.remove(0));
-    a.stop().await.unwrap();
+    replicas.running.remove(0).stop().await.unwrap();
     for name in &namespaces {
         let change = Patch::Merge(json!({ "data": { "state": "2" } }));
         configs(&client, name).patch("config", &PatchParams::default(), &change).await.unwrap();
     }
-    wait_until_reconciled_at(namespaces.len(), BUSY_MACHINE_TIMEOUT, || finished.lock().reconciled_at(2)).await;
+    replicas.wait_until("the second change is reconciled", |_| n_reached(2) >= namespaces.len()).await;
     assert_eq!(finished.lock().reconciled_at(2).1, BTreeSet::from(["b"]));
-    b.stop().await.unwrap();
+    replicas.running.remove(0).stop().await.unwrap();
     for name in &namespaces {
         Api::<Namespace>::all(client.clone()).delete(name, &DeleteParams::default()).await.unwrap();
     }

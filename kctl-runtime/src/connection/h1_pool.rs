@@ -10,7 +10,7 @@
 //!   connections are dropped, and the GET goes over a new one.
 //!
 //! The number of busy connections has no bound here. The stages above bound it: workers by their concurrency,
-//! lists by the `ListLimiter` of `source`.
+//! lists by the `ListLimiter` of `source`, elections by the `ElectionLimiter` of `manager::lease`.
 
 use std::{sync::Arc, time::Duration};
 

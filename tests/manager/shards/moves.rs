@@ -113,3 +113,28 @@ async fn replica_beyond_the_slots_is_ready_and_waits() {
     advance_seconds(2).await;
     assert_eq!(b.n_owned(), 1);
 }
+
+/// A replica acquires and releases 16 Leases at a time.
+#[tokio::test(start_paused = true)]
+async fn many_slots_move_with_joins_and_stops() {
+    let world = ShardWorld::new(Duration::from_millis(20)).await;
+    let start = async |replica: &'static str| {
+        world.start_by(replica, |manager: Manager, client| manager.shard(client, shards(replica, 64)).unwrap()).await
+    };
+    let a = start("a").await;
+    advance_seconds(3).await;
+    assert_eq!(a.n_owned(), 64);
+    let b = start("b").await;
+    advance_seconds(5).await;
+    assert_eq!((a.n_owned(), b.n_owned()), (32, 32));
+    a.stop().await.unwrap();
+    advance_seconds(3).await;
+    assert_eq!(b.n_owned(), 64, "the Leases are released");
+    world.change(1).await;
+    world.wait_until_reconciled_at(1).await;
+    world.check_nothing_ran_twice();
+    b.stop().await.unwrap();
+    let leases = world.leases().await;
+    let held: Vec<_> = leases.iter().filter(|(name, holder)| name.contains("-slot-") && !holder.is_empty()).collect();
+    assert!(held.is_empty(), "{held:?}");
+}

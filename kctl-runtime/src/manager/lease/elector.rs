@@ -17,12 +17,13 @@ use kube::Client;
 use serde_json::Value;
 use tokio::{
     sync::{Notify, watch},
-    time::{Instant, timeout_at},
+    time::{Instant, timeout, timeout_at},
 };
 
 use super::{
-    Effect, Election, ElectionConfig, ElectionError, ElectionRuntime, ElectionState, End, Holders, Input, Leadership,
-    LeaseRequest, Record, Step,
+    Effect, Election, ElectionConfig, ElectionError, ElectionLimiter, ElectionRuntime, ElectionState, End, Holders,
+    Input, Leadership, LeaseRequest, Record, Step,
+    election_limiter::ElectionTurn,
     failure_log::{self, FailureLog},
     handback,
 };
@@ -66,6 +67,8 @@ pub struct Elector {
     runtime: Option<ElectionRuntime>,
     /// An annotation that follows the state of this process.
     annotation: Option<LeaseAnnotation>,
+    /// The turn to acquire the Lease, or to release it.
+    turn: ElectionTurn,
     /// The options of `generate-rbac` that print the permissions for the Lease, for the log.
     role: String,
     /// `None` if another part of the process logs why it does not hold the Lease.
@@ -130,6 +133,7 @@ impl Elector {
             holders: Holders::One,
             runtime: None,
             annotation: None,
+            turn: ElectionTurn::default(),
             role: " --leader-elect".into(),
             failure_log: Some(FailureLog::default()),
         })
@@ -150,6 +154,12 @@ impl Elector {
     /// Adds an annotation to the Lease while it is held.
     pub(in crate::manager) fn with_annotation(mut self, annotation: LeaseAnnotation) -> Self {
         self.annotation = Some(annotation);
+        self
+    }
+
+    /// Makes it acquire the Lease, and release it, in its turn. A holder renews the Lease without one.
+    pub(in crate::manager) fn with_limiter(mut self, limiter: ElectionLimiter) -> Self {
+        self.turn = ElectionTurn::limited_by(limiter);
         self
     }
 
@@ -240,10 +250,15 @@ impl Elector {
 
     /// Does the same on the runtime that polls it.
     pub(super) async fn run_election(mut self, stop: impl Future<Output = bool> + Send) -> End {
+        let mut stop = std::pin::pin!(stop);
+        tokio::select! {
+            biased;
+            _release = &mut stop => return self.publish(Effect::Ended(End::Stopped)).unwrap_or(End::Stopped),
+            () = self.turn.begin() => {}
+        }
         let (mut watched, mut failure_log) = (self.watched.take(), self.failure_log.take());
         let mut election = self.begin_election(watched.as_mut());
         let handed_back = watched.as_ref().map_or_else(Arc::default, |watched| watched.free.clone());
-        let mut stop = std::pin::pin!(stop);
         let mut stopping = false;
         let (client, role) = (self.client.clone(), &self.role);
         let notice = handback::watch_for_release(client, &self.config, self.holders, role, handed_back.clone());
@@ -261,6 +276,8 @@ impl Elector {
                         // The server may handle the pending request after the one that would release the Lease, so its
                         // response is awaited.
                         let _unpublished = election.handle(performed.await, Instant::now(), (self.clock)());
+                    } else if release {
+                        self.wait_to_release().await;
                     }
                     Input::Stop { release }
                 }
@@ -287,6 +304,18 @@ impl Elector {
                     return end;
                 }
             }
+            if matches!(election.step(), Step::Wait(_)) {
+                self.turn.end();
+            }
+        }
+    }
+
+    /// Waits for the turn to release the Lease, at most for a retry period. A candidate may have a turn, and has nothing to
+    /// release.
+    async fn wait_to_release(&self) {
+        let leads = matches!(*self.state.borrow(), ElectionState::Leading(_));
+        if leads {
+            let _late = timeout(self.config.retry_period, self.turn.begin()).await;
         }
     }
 
@@ -343,7 +372,7 @@ impl Elector {
         }
     }
 
-    /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released.
+    /// Performs a step and returns its result. A waiting candidate is woken when the Lease is released, and tries in its turn.
     ///
     /// That wake-up would not help a leader that waits for its next renewal. A leader is woken when its annotation has
     /// changed.
@@ -351,6 +380,7 @@ impl Elector {
         match step {
             Step::Wait(until) if *self.state.borrow() == ElectionState::Standby => {
                 let _timed = timeout_at(until, handed_back.notified()).await;
+                self.turn.begin().await;
                 Input::WaitEnded
             }
             Step::Wait(until) => {

@@ -36,6 +36,7 @@
 
 mod config;
 mod election;
+mod election_limiter;
 mod elector;
 mod expired;
 mod failure_log;
@@ -51,6 +52,7 @@ pub use config::{ElectionConfig, ElectionError, host_name, identity};
 pub use election::PROCESS;
 pub use election::{Effect, Election, End, Input, Step};
 pub(super) use election::{Holders, other_process};
+pub(super) use election_limiter::ElectionLimiter;
 pub use elector::Elector;
 pub(super) use elector::{LatestRecord, LeaseAnnotation, Missing, ObservedLease, is_shard_settings};
 pub(super) use expired::release_expired;

@@ -1,10 +1,6 @@
 //! Takes a seat, watches the Leases of the app, and starts and ends a task for each slot that this replica should own.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use kube::Client;
 use parking_lot::Mutex;
@@ -12,7 +8,7 @@ use serde_json::Value;
 use tokio::{
     sync::{Notify, oneshot, watch},
     task::{JoinError, JoinSet},
-    time::{Instant, sleep, sleep_until, timeout, timeout_at},
+    time::{Instant, sleep, sleep_until, timeout},
 };
 
 use super::{
@@ -30,10 +26,9 @@ use crate::{
     key::ObjectKey,
     manager::{
         Clock,
-        handlers::{enqueue_by_relations, enqueue_slots},
-        history::History,
         lease::{
-            ElectionConfig, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing, ObservedLease, Record,
+            ElectionConfig, ElectionLimiter, ElectionRuntime, Elector, Holders, LatestRecord, Leadership, Missing,
+            ObservedLease, Record,
         },
     },
     object::{Kind, Stored},
@@ -52,12 +47,8 @@ use crate::{
 const CACHE_SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 /// Wait after the Lease of the settings is held, in which the controllers begin.
 const CONTROLLER_START_DELAY: Duration = Duration::from_millis(1);
-/// Wait for the next slot before the caches are listed for those that were gained.
-const NEXT_SLOT_TIMEOUT: Duration = Duration::from_millis(50);
 /// Time between two updates of the clock of [`Planted::FrozenClock`].
 const CLOCK_UPDATE_INTERVAL: Duration = Duration::from_millis(100);
-/// Longest wait for further slots before the caches are listed.
-const LIST_DELAY_MAX: Duration = Duration::from_millis(200);
 
 /// The slots of one replica.
 pub(in crate::manager) struct Coordinator {
@@ -66,7 +57,7 @@ pub(in crate::manager) struct Coordinator {
     pub(super) config: Arc<ShardConfig>,
     tenures: Arc<Tenures>,
     pub(super) shared: Arc<Mutex<Shared>>,
-    /// Notified when a Lease, or this replica's seat, has changed.
+    /// Notified when a Lease has changed by more than a renewal, or this replica's seat has.
     pub(super) changed: Arc<Notify>,
     /// Notified when this replica sees other seats live than it has noted at its own seat.
     pub(super) note_changed: Arc<Notify>,
@@ -79,6 +70,8 @@ pub(in crate::manager) struct Coordinator {
     frozen_clock: Option<Arc<Mutex<Instant>>>,
     /// The runtime of the elections for slots; `None` for the coordinator's runtime.
     election_runtime: Option<ElectionRuntime>,
+    /// Limits the elections for slots. The settings and the seat don't wait for them.
+    limiter: ElectionLimiter,
 }
 
 /// A task that holds or awaits one slot.
@@ -113,6 +106,7 @@ impl Coordinator {
             planted: None,
             frozen_clock: None,
             election_runtime: None,
+            limiter: ElectionLimiter::default(),
         }
     }
 
@@ -274,18 +268,22 @@ impl Coordinator {
         let (config, holders) = (self.config.clone(), Holders::Numbered { process: self.config.process() });
         Arc::new(move |change, _origin| {
             let (mut shared, now) = (shared.lock(), Instant::now());
-            match change {
-                Change::Deleted { .. } => shared.observed_leases.observe_delete(&change.latest().key().name, now),
+            let is_changed = match change {
+                Change::Deleted { .. } => {
+                    shared.observed_leases.observe_delete(&change.latest().key().name, now);
+                    true
+                }
                 Change::Added(lease) | Change::Updated { new: lease, .. } => {
                     let (name, lease): (_, Value) =
                         (&lease.key().name, serde_json::from_str(&lease.json()).unwrap_or_default());
                     let record = holders.record(config.identity(), &lease);
-                    shared.observed_leases.observe(name, record, now);
-                    shared.observed_leases.observe_note(name, seat::note_of(&lease));
+                    let has_other_record = shared.observed_leases.observe(name, record, now);
+                    shared.observed_leases.observe_note(name, seat::note_of(&lease)) || has_other_record
                 }
+            };
+            if is_changed {
+                changed.notify_one();
             }
-            // Renewals too: on a busy machine a candidate may miss its turn, and the next event lets it look again.
-            changed.notify_one();
         })
     }
 
@@ -306,6 +304,9 @@ impl Coordinator {
     }
 
     /// Holds slots until `stop` is ready, and returns once all are handed over.
+    ///
+    /// It looks at all slots when a Lease has changed by more than a renewal, when a Lease or a delay ends, and once per
+    /// retry period. With 256 slots there are 128 renewals a second, and a look at each would be work quadratic in slots.
     async fn serve(&self, holder: Holder, envs: &[Arc<Env>], mut stop: oneshot::Receiver<()>) {
         let (mut held, mut tasks): (BTreeMap<u32, SlotTask>, JoinSet<u32>) = (BTreeMap::new(), JoinSet::new());
         let (leave, left) = watch::channel(false);
@@ -331,7 +332,8 @@ impl Coordinator {
             let swept = self.sweep(&mut sweep, division.seats(), now);
             let expiry = self.shared.lock().observed_leases.next_expiry(now);
             let settled = if stopping { None } else { startup_delay.ends_at() };
-            let wake = [expiry, division.next_change(now), settled, swept].into_iter().flatten().min();
+            let wake = [expiry, division.next_change(now), settled, swept].into_iter().flatten();
+            let wake = wake.fold(now + self.config.retry_period(), Instant::min);
             tokio::select! {
                 biased;
                 _stopped = &mut stop, if !stopping => drop(leave.send_replace(true)),
@@ -347,7 +349,7 @@ impl Coordinator {
                 }
                 () = &mut seat, if !seat_ended => seat_ended = true,
                 () = self.changed.notified() => {}
-                () = sleep_until(wake.unwrap_or(now)), if wake.is_some() => {}
+                () = sleep_until(wake) => {}
             }
         }
     }
@@ -407,6 +409,7 @@ impl Coordinator {
             let (free, (wanted, is_wanted)) = (Arc::new(Notify::new()), watch::channel(true));
             let runtime = self.election_runtime.clone();
             let Some(elector) = self.elector(self.config.slot(slot), &free, runtime) else { continue };
+            let elector = elector.with_limiter(self.limiter.clone());
             let task = holder.clone().hold(slot, elector, is_wanted);
             freezer::spawn(tasks, async move {
                 task.await;
@@ -490,187 +493,76 @@ fn source(client: Client, config: &ShardConfig) -> Source {
     Source::new(client, leases, Arc::new(store)).with_role(&config.role_options())
 }
 
-/// Opens the gate of a controller for each new tenure, once its caches are as new as the tenure. Drops the objects of
-/// tenures that have ended, and the records of their uncertain writes, applied states and errors. Never returns.
-///
-/// Mappers may have to see all objects of a kind before all keys of a slot are queued. Slots that are gained during
-/// that time don't wait for it.
-pub(in crate::manager) async fn serve_new_slots(
-    tenures: &Tenures,
-    env: &Env,
-    queue: &WorkQueue<ObjectKey>,
-    history: &History,
-) {
-    // The primaries to map to. As a set they are at most all primaries, however often slots move during a scan.
-    let (left, has_more) = (Mutex::new(BTreeSet::new()), Notify::new());
-    let open = open_gates(tenures, env, queue, history, |more| {
-        left.lock().extend(more);
-        has_more.notify_one();
-    });
-    let scan = async {
-        loop {
-            has_more.notified().await;
-            let primaries = std::mem::take(&mut *left.lock());
-            enqueue_by_relations(env, queue, primaries).await;
-        }
-    };
-    tokio::join!(open, scan);
-}
-
-/// Does the work of [`serve_new_slots`], apart from the keys that other relations may queue: `left` takes these.
-async fn open_gates(
-    tenures: &Tenures,
-    env: &Env,
-    queue: &WorkQueue<ObjectKey>,
-    history: &History,
-    left: impl Fn(BTreeSet<ObjectKey>),
-) {
-    let mut n_dropped = 0;
-    loop {
-        let n_changes = tenures.n_changes();
-        let n_ended = tenures.n_ended();
-        if n_ended != n_dropped {
-            for source in env.caches() {
-                source.drop_lost().await;
-            }
-            env.writer.uncertain_writes().retain(|key| tenures.has(key));
-            env.applied.retain(|key| tenures.has(key));
-            history.retain_failures(&env.spec.name, |key| tenures.has(key));
-            n_dropped = n_ended;
-        }
-        if tenures.serving().iter().all(|tenure| env.gate.is_open(tenure)) {
-            tenures.changed_since(n_changes).await;
-            continue;
-        }
-        wait_for_more_slots(tenures).await;
-        let new: Vec<_> = tenures.serving().into_iter().filter(|tenure| !env.gate.is_open(tenure)).collect();
-        let n_begun = tenures.n_begun();
-        // The previous owner wrote until its tenure ended. A cache without these writes would make this replica repeat
-        // them.
-        env.complete().await;
-        env.compare_since(n_begun).await;
-        let slots: Vec<u32> = new.iter().map(|tenure| tenure.slot()).collect();
-        // States of an earlier tenure no longer count, and the states of primaries that were deleted in between would
-        // never be removed.
-        env.applied.retain(|key| !slots.contains(&env.gate.slot(key)));
-        for tenure in &new {
-            env.gate.open(tenure);
-        }
-        let dropped = enqueue_slots(env, queue, &slots).await;
-        if !dropped.is_empty() {
-            left(dropped);
-        }
-    }
-}
-
-/// Waits for further slots that are about to be gained, because one list serves all of them.
-///
-/// Returns at once if this replica waits for no Lease. Otherwise it costs at most [`NEXT_SLOT_TIMEOUT`] after the last
-/// slot, and [`LIST_DELAY_MAX`] altogether. A slot may be waited for much longer while its owner finishes its reconciles.
-async fn wait_for_more_slots(tenures: &Tenures) {
-    let limit = Instant::now() + LIST_DELAY_MAX;
-    while tenures.phases().contains(&Phase::Waiting) {
-        let n_begun = tenures.n_begun();
-        let next = async {
-            while tenures.n_begun() == n_begun && tenures.phases().contains(&Phase::Waiting) {
-                tenures.changed_since(tenures.n_changes()).await;
-            }
-        };
-        if timeout_at(limit.min(Instant::now() + NEXT_SLOT_TIMEOUT), next).await.is_err() {
-            return;
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::{convert::Infallible, future::pending};
-
-    use futures::FutureExt;
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::client::Body;
-
-    use super::*;
-    use crate::{
-        manager::Manager,
-        reconcile::{Action, Context, Controller, Reconcile, Result},
-        shard::ShardBy,
-        spec::{ControllerSpec, SpecBuilder},
-        store::Delta,
-        writer::WritePermit,
+    use std::{
+        convert::Infallible,
+        future::pending,
+        sync::atomic::{AtomicU32, Ordering},
     };
 
-    struct Idle;
+    use futures::FutureExt;
+    use k8s_openapi::{api::coordination::v1::Lease, jiff::Timestamp};
+    use kube::client::Body;
+    use serde_json::json;
 
-    impl Controller for Idle {
-        type Primary = ConfigMap;
-        type Verbs = ();
+    use super::*;
+    use crate::{shard::ShardBy, store::Origin};
 
-        fn spec() -> ControllerSpec {
-            SpecBuilder::<Self>::new("Idle", file!(), line!()).build()
-        }
-    }
+    /// Number of slots that the replica wants.
+    const N_SLOTS: u32 = 64;
 
-    impl Reconcile for Idle {
-        async fn reconcile(&self, _config: Arc<ConfigMap>, _cx: Context<Self>) -> Result<Action> {
-            Ok(Action::await_change())
-        }
-    }
-
-    /// Returns the manager of a program with one controller and two slots, and its tenures.
-    fn sharded(client: Client) -> (Manager, Arc<Tenures>) {
-        let config = ShardConfig::new(ElectionConfig::new("web", "default", "a"), 2, ShardBy::Object).unwrap();
-        let manager = Manager::new(client.clone(), "web", Arc::new(|_report| {})).shard(client, config);
-        let mut manager = manager.unwrap();
-        manager.add(Idle);
-        let tenures = manager.coordinator.as_ref().unwrap().tenures().clone();
-        (manager, tenures)
-    }
-
-    fn key_of(tenures: &Tenures, slot: u32) -> ObjectKey {
-        let mut keys = (0..).map(|number| ObjectKey::new(Some("default"), &format!("web-{number}")));
-        keys.find(|key| tenures.slots().slot_for(key) == slot).unwrap()
-    }
-
-    #[tokio::test]
-    async fn uncertain_writes_are_forgotten_with_a_lost_slot() {
-        let silent = tower::service_fn(|_request: http::Request<Body>| {
-            pending::<std::result::Result<http::Response<Body>, Infallible>>()
+    /// Returns the coordinator of a replica whose requests are not answered, and their number.
+    fn coordinator() -> (Coordinator, Arc<AtomicU32>) {
+        let n_requests = Arc::<AtomicU32>::default();
+        let counted = n_requests.clone();
+        let silent = tower::service_fn(move |_request: http::Request<Body>| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            pending::<Result<http::Response<Body>, Infallible>>()
         });
-        let (manager, tenures) = sharded(Client::new(silent, "default"));
-        let controller = &manager.controllers[0];
-        let (env, queue) = (&controller.env, &controller.queue);
-        for slot in 0..2 {
-            drop(tenures.begin(slot, &WritePermit::always()));
-            env.writer.uncertain_writes().add_lost(&key_of(&tenures, slot), &env.primary);
-        }
-        tenures.end(0);
-        assert!(serve_new_slots(&tenures, env, queue, &controller.history).now_or_never().is_none(), "it goes on");
-        assert_eq!(env.writer.uncertain_writes().keys(), [key_of(&tenures, 1)]);
+        let client = Client::new(silent, "default");
+        let clock: Clock = Arc::new(Timestamp::now);
+        let config = ShardConfig::new(ElectionConfig::new("web", "default", "a"), N_SLOTS, ShardBy::Object).unwrap();
+        let settings = Elector::new(client.clone(), config.settings(), clock.clone()).unwrap().leadership();
+        (Coordinator::new(client, clock, config, settings), n_requests)
     }
 
-    /// The object is created again after the list, by the owner in between. It is not in the cache when its slot is gained, and
-    /// only what is forgotten for keys outside of the cache is checked here.
     #[tokio::test(start_paused = true)]
-    async fn applied_states_are_forgotten_with_regained_slot() {
-        let empty = tower::service_fn(|_request: http::Request<Body>| {
-            let list = br#"{"metadata":{"resourceVersion":"10"},"items":[]}"#;
-            std::future::ready(Ok::<_, Infallible>(http::Response::new(Body::from(list.to_vec()))))
-        });
-        let (manager, tenures) = sharded(Client::new(empty, "default"));
-        let controller = &manager.controllers[0];
-        let (env, queue) = (&controller.env, &controller.queue);
-        tokio::spawn(env.primary.store().clone().write());
-        env.primary.store().push_and_wait(Delta::Replace(None, Vec::new(), "10".into())).await;
-        for slot in 0..2 {
-            env.gate.open(&tenures.begin(slot, &WritePermit::always()));
-            env.applied.add(&key_of(&tenures, slot), env.primary.config());
+    async fn wanted_slots_are_not_all_requested_at_once() {
+        let (coordinator, n_requests) = coordinator();
+        let tenures = coordinator.tenures.clone();
+        let holder = Holder { tenures, queues: Vec::new(), graceful: None, planted: None };
+        let (mut held, mut tasks) = (BTreeMap::new(), JoinSet::new());
+        let wanted: Vec<u32> = (0..N_SLOTS).collect();
+        coordinator.update(&wanted, &holder, &mut held, &mut tasks, Instant::now());
+        sleep(Duration::from_secs(1)).await;
+        assert_eq!(held.len(), wanted.len());
+        let n_requests = n_requests.load(Ordering::Relaxed);
+        assert!((1..N_SLOTS).contains(&n_requests), "{n_requests}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn renewals_of_leases_wake_no_coordinator() {
+        let (coordinator, _n_requests) = coordinator();
+        let handler = coordinator.lease_handler();
+        let lease = |holder: &str, version: u32| {
+            let metadata =
+                json!({ "name": "web-slot-0", "namespace": "default", "resourceVersion": version.to_string() });
+            let renewed = format!("2026-01-01T00:00:{version:02}.000000Z");
+            let spec = json!({ "holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": renewed });
+            let lease = json!({ "metadata": metadata, "spec": spec }).to_string();
+            Arc::new(Stored::accept(&Kind::of::<Lease>(), &lease).unwrap())
+        };
+        let update = |old: &Arc<Stored>, new: &Arc<Stored>| Change::Updated { old: old.clone(), new: new.clone() };
+        let [taken, renewed, released] = [lease("b", 1), lease("b", 2), lease("", 3)];
+        for (change, wakes) in [
+            (Change::Added(taken.clone()), true),
+            (update(&taken, &renewed), false),
+            (update(&renewed, &released), true),
+            (Change::Deleted { last: released }, true),
+        ] {
+            handler(&change, Origin::Live);
+            assert_eq!(coordinator.changed.notified().now_or_never().is_some(), wakes, "{change:?}");
         }
-        // Both happen before the loop below looks.
-        tenures.end(0);
-        let regained = tenures.begin(0, &WritePermit::always());
-        let served = timeout(Duration::from_secs(1), serve_new_slots(&tenures, env, queue, &controller.history)).await;
-        assert!(served.is_err() && env.gate.is_open(&regained), "it goes on");
-        assert_eq!(env.applied.primaries(), [key_of(&tenures, 1)]);
     }
 }

@@ -18,6 +18,7 @@ mod config;
 mod coordinator;
 mod division;
 mod explanation;
+mod gained_slots;
 mod observed_leases;
 mod planted;
 mod seat;
@@ -27,8 +28,9 @@ mod startup_delay;
 mod view;
 
 pub use config::{LABEL, ShardConfig, ShardError};
-pub(super) use coordinator::{Coordinator, serve_new_slots};
+pub(super) use coordinator::Coordinator;
 pub use explanation::KeyExplanation;
+pub(super) use gained_slots::serve_new_slots;
 #[doc(hidden)]
 pub use planted::Planted;
 pub use view::{ShardView, SlotView};

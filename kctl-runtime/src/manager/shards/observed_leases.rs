@@ -39,21 +39,26 @@ pub(super) struct ObservedLeases {
 
 impl ObservedLeases {
     /// Notes the present record of a Lease. One that is unchanged keeps the time of its last change.
-    pub(super) fn observe(&mut self, name: &str, record: Record, now: Instant) {
-        match self.records.get_mut(name) {
-            Some(known) if known.0 == record => {}
-            Some(known) => {
-                debug_assert!(known.1 <= now, "records are observed in the order of time");
-                let has_other_holder =
-                    ![record.holder(), ""].contains(&known.0.holder()) && !record.holder().is_empty();
-                let is_valid = expiry(known) > now;
-                let (before, _) = std::mem::replace(known, (record, now));
-                if has_other_holder && is_valid {
-                    self.replaced.insert(name.into(), (before, now));
-                }
-            }
-            None => drop(self.records.insert(name.into(), (record, now))),
+    ///
+    /// Returns `false` if only the time until which a Lease is held has changed, to a later one. Nearly all events are such
+    /// renewals: N slots have N / 2 per second, and no replica has to decide anything then.
+    pub(super) fn observe(&mut self, name: &str, record: Record, now: Instant) -> bool {
+        let Some(known) = self.records.get_mut(name) else {
+            self.records.insert(name.into(), (record, now));
+            return true;
+        };
+        if known.0 == record {
+            return false;
         }
+        debug_assert!(known.1 <= now, "records are observed in the order of time");
+        let (is_held, is_valid) = (!record.holder().is_empty(), expiry(known) > now);
+        let has_same_holder = known.0.holder() == record.holder();
+        let is_renewal = is_held && is_valid && has_same_holder && known.0.duration() == record.duration();
+        let (before, _) = std::mem::replace(known, (record, now));
+        if is_held && is_valid && !has_same_holder && !before.holder().is_empty() {
+            self.replaced.insert(name.into(), (before, now));
+        }
+        !is_renewal
     }
 
     /// Returns the record that a candidate with this identity uses to evaluate a Lease, and since when. It is the last
@@ -67,16 +72,17 @@ impl ObservedLeases {
         Some(replaced.unwrap_or(last))
     }
 
-    /// Records the note of the holder of a seat, `None` if it has none.
-    pub(super) fn observe_note(&mut self, name: &str, note: Option<SeatNote>) {
+    /// Records the note of the holder of a seat, `None` if it has none. Returns `true` if it has changed.
+    pub(super) fn observe_note(&mut self, name: &str, note: Option<SeatNote>) -> bool {
         if self.notes.get(name) == note.as_ref() {
-            return;
+            return false;
         }
         self.n_notes += 1;
         match note {
             Some(note) => drop(self.notes.insert(name.into(), note)),
             None => drop(self.notes.remove(name)),
         }
+        true
     }
 
     /// Returns the note of the holder of a seat.
@@ -172,6 +178,33 @@ mod tests {
         assert_eq!((seen.next_expiry(at(10)), seen.next_expiry(at(15))), (Some(at(15)), None));
         seen.observe("slot", held("a", "2026-01-01T01:00:12Z"), at(12));
         assert_eq!((seen.holder("slot", at(26)), seen.holder("slot", at(27))), (Some("a"), None));
+    }
+
+    #[test]
+    fn renewal_of_valid_lease_is_no_change() {
+        let (mut seen, start) = (ObservedLeases::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let longer = |renewed: &str| Record { lease_duration_seconds: Some(30), ..held("a", renewed) };
+        for (record, seconds, is_change, why) in [
+            (held("a", "1"), 0, true, "it is new"),
+            (held("a", "2"), 2, false, "a renewal"),
+            (held("a", "2"), 3, false, "the same record"),
+            (held("a", "3"), 17, true, "it had expired"),
+            (held("b", "4"), 18, true, "another holder"),
+            (longer("5"), 19, true, "another holder, for a longer time"),
+            (held("a", "6"), 20, true, "it expires earlier"),
+            (held("", "7"), 21, true, "it is released"),
+            (held("", "8"), 22, true, "it is free"),
+            (held("a", "9"), 23, true, "it is taken"),
+        ] {
+            assert_eq!(seen.observe("slot", record, at(seconds)), is_change, "{why}");
+        }
+        let note = |live: &[u32]| Some(SeatNote { live: live.to_vec(), has_complete_caches: true });
+        for (note, is_change) in
+            [(None, false), (note(&[0]), true), (note(&[0]), false), (note(&[0, 1]), true), (None, true)]
+        {
+            assert_eq!(seen.observe_note("seat", note), is_change);
+        }
     }
 
     #[test]

@@ -1,0 +1,182 @@
+//! Limits how many elections of a process acquire or release their Leases at the same time.
+//!
+//! A replica of a sharded program may gain or hand over hundreds of Leases in the same moment. Each request that finds no
+//! idle connection opens one. So many TLS handshakes at once may occupy the thread, or a small API server, for longer than
+//! the renew deadline of a Lease that is held already. Renewals never wait for a turn.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Maximum number of elections that have a turn. It is less than the number of idle connections that a client keeps
+/// ([`connection`](crate::connection)), so each further election finds an open one.
+///
+/// Leases that are acquired in turns are also renewed one after the other, and not in the same moment.
+const AT_ONCE_MAX: usize = 16;
+
+/// The turns of the elections of one process. Clones share them.
+#[derive(Clone, Debug)]
+pub(in crate::manager) struct ElectionLimiter(Arc<Semaphore>);
+
+impl Default for ElectionLimiter {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(AT_ONCE_MAX)))
+    }
+}
+
+/// The turn of one election. A candidate has it from the end of a wait to the begin of the next, and a holder for its
+/// release. The deadlines of the requests bound it.
+///
+/// Without a limiter an election never waits for it.
+#[derive(Debug, Default)]
+pub(super) struct ElectionTurn {
+    limiter: Option<ElectionLimiter>,
+    permit: Mutex<Option<OwnedSemaphorePermit>>,
+}
+
+impl ElectionTurn {
+    pub(super) fn limited_by(limiter: ElectionLimiter) -> Self {
+        Self { limiter: Some(limiter), permit: Mutex::default() }
+    }
+
+    /// Waits for a turn, in the order of arrival.
+    ///
+    /// # Cancel safety
+    /// Safe: a dropped future leaves the queue.
+    pub(super) async fn begin(&self) {
+        let Some(ElectionLimiter(turns)) = &self.limiter else { return };
+        // The semaphore is never closed.
+        let Ok(permit) = turns.clone().acquire_owned().await else { return };
+        let before = self.permit.lock().replace(permit);
+        debug_assert!(before.is_none(), "a turn ends before the election waits for the next");
+    }
+
+    /// Ends the turn, if there is one.
+    pub(super) fn end(&self) {
+        // Dropped without the lock, because the drop wakes another election.
+        let permit = self.permit.lock().take();
+        drop(permit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        future::pending,
+        sync::atomic::{AtomicUsize, Ordering},
+        time::Duration,
+    };
+
+    use http::{Method, Request, Response};
+    use k8s_openapi::jiff::Timestamp;
+    use kube::{Client, client::Body};
+    use tokio::{
+        sync::oneshot,
+        task::JoinSet,
+        time::{sleep, timeout},
+    };
+
+    use super::{
+        super::{ElectionConfig, Elector, End, ObservedLease},
+        *,
+    };
+
+    /// A slow API server: another process holds the Lease `held`, and no other Lease exists.
+    #[derive(Default)]
+    struct SlowServer {
+        /// Number of requests that wait for their response.
+        n_waiting: AtomicUsize,
+        n_waiting_max: AtomicUsize,
+    }
+
+    impl SlowServer {
+        async fn respond(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+            let n_waiting = self.n_waiting.fetch_add(1, Ordering::Relaxed) + 1;
+            self.n_waiting_max.fetch_max(n_waiting, Ordering::Relaxed);
+            sleep(Duration::from_millis(100)).await;
+            self.n_waiting.fetch_sub(1, Ordering::Relaxed);
+            if *request.method() != Method::GET {
+                return Ok(Response::new(request.into_body()));
+            }
+            if request.uri().path().ends_with("/held") {
+                let lease = r#"{"spec":{"holderIdentity":"b","leaseDurationSeconds":15}}"#;
+                return Ok(Response::new(lease.as_bytes().to_vec().into()));
+            }
+            let status = r#"{"kind":"Status","status":"Failure","reason":"NotFound","code":404}"#;
+            Ok(Response::builder().status(404).body(status.as_bytes().to_vec().into()).unwrap())
+        }
+    }
+
+    fn client(server: &Arc<SlowServer>) -> Client {
+        let server = server.clone();
+        Client::new(tower::service_fn(move |request| server.clone().respond(request)), "default")
+    }
+
+    fn candidate(client: &Client, lease: &str, limiter: &ElectionLimiter) -> Elector {
+        let config = ElectionConfig::new(lease, "default", "a");
+        let watched = ObservedLease { seen: None, missing: None, latest: Box::new(|| None), free: Arc::default() };
+        let elector = Elector::new(client.clone(), config, Arc::new(Timestamp::now)).unwrap();
+        elector.with_watch(watched).with_limiter(limiter.clone())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn many_leases_are_acquired_and_released_in_turns() {
+        let (server, limiter, mut elections) = (Arc::default(), ElectionLimiter::default(), JoinSet::new());
+        let client = client(&server);
+        let (mut leaderships, mut stops) = (Vec::new(), Vec::new());
+        for n in 0..4 * AT_ONCE_MAX {
+            let elector = candidate(&client, &format!("web-slot-{n}"), &limiter);
+            leaderships.push(elector.leadership());
+            let (stop, stopped) = oneshot::channel();
+            stops.push(stop);
+            elections.spawn(elector.run(async { stopped.await.unwrap_or(false) }));
+        }
+        for leadership in leaderships {
+            assert!(leadership.wait_until_leading().await);
+        }
+        assert_eq!(server.n_waiting_max.swap(0, Ordering::Relaxed), AT_ONCE_MAX);
+        for stop in stops {
+            stop.send(true).unwrap();
+        }
+        while let Some(ended) = elections.join_next().await {
+            assert_eq!(ended.unwrap(), End::Released);
+        }
+        assert_eq!(server.n_waiting_max.load(Ordering::Relaxed), AT_ONCE_MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn candidate_of_a_held_lease_keeps_no_turn() {
+        let (limiter, mut elections) = (ElectionLimiter::default(), JoinSet::new());
+        let client = client(&Arc::default());
+        for _ in 0..AT_ONCE_MAX {
+            elections.spawn(candidate(&client, "held", &limiter).run(pending()));
+        }
+        tokio::task::yield_now().await;
+        let elector = candidate(&client, "free", &limiter);
+        let leadership = elector.leadership();
+        elections.spawn(elector.run(pending()));
+        let leads = timeout(Duration::from_secs(1), leadership.wait_until_leading()).await;
+        assert_eq!(leads, Ok(true), "the others wait for their next try");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stop_ends_the_wait_for_a_turn() {
+        let (limiter, mut turns) = (ElectionLimiter::default(), Vec::new());
+        for _ in 0..AT_ONCE_MAX {
+            let turn = ElectionTurn::limited_by(limiter.clone());
+            turn.begin().await;
+            turns.push(turn);
+        }
+        let elector = candidate(&client(&Arc::default()), "web-slot-0", &limiter);
+        let leadership = elector.leadership();
+        let stop = async {
+            sleep(Duration::from_secs(1)).await;
+            true
+        };
+        let ended = timeout(Duration::from_secs(2), elector.run(stop)).await;
+        assert_eq!(ended, Ok(End::Stopped));
+        assert!(!leadership.wait_until_leading().await, "it is over");
+    }
+}
