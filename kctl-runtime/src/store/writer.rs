@@ -212,6 +212,12 @@ impl SharedStore {
         }
     }
 
+    /// Ends a store whose [`write`](Self::write) was never polled: handlers that wait for it are dropped, and no caller
+    /// waits for a delta. A running writer does the same when it is dropped.
+    pub(crate) fn end_unless_written(&self) {
+        drop(self.inbox.open());
+    }
+
     /// Handles one message, and returns the sender to notify that it is done. A separate function, so that the task of
     /// an idle store does not keep its locals.
     fn handle(&self, message: Message, subscribers: &mut Subscribers) -> Option<oneshot::Sender<()>> {

@@ -91,7 +91,11 @@ impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.closed.send_replace(true);
         let ended = std::mem::take(&mut self.0.table.lock().informers);
-        drop(ended);
+        for Informer { source, tasks, .. } in ended.into_values() {
+            drop(tasks);
+            // A manager that never ran has no writers, whose end would end the streams of its watches.
+            source.store().end_unless_written();
+        }
     }
 }
 
