@@ -101,7 +101,7 @@ impl Source {
             let wait = match reflector.request() {
                 Request::Whole { .. } | Request::List { .. } => {
                     if permit.is_none() {
-                        permit = Some(self.list_limiter.next().await);
+                        permit = Some(self.list_limiter.acquire().await);
                     }
                     Box::pin(self.list(&mut reflector, &scope, &mut begun)).await
                 }
