@@ -152,8 +152,13 @@ impl SpawnedHandler {
         self.current.lock().map(|current| current.begun.elapsed())
     }
 
-    /// Returns the number of handled changes since the start. It grows once per turn.
-    pub(crate) fn n_handled(&self) -> u64 {
+    /// Returns the number of changes that were taken since the start. It grows with each change, also within a turn.
+    pub(crate) fn n_taken(&self) -> u64 {
+        self.mailbox.counts().1
+    }
+
+    /// Returns the number of changes in the turns that have ended.
+    fn n_handled(&self) -> u64 {
         *self.handled.borrow()
     }
 }
