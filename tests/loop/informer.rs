@@ -231,6 +231,12 @@ async fn stopped_store_reports_nothing_and_blocks_no_caller() {
     assert!(timeout(Duration::from_secs(1), store.push_and_wait(Delta::Apply(stored("b", 2)))).await.is_ok());
     assert!(log.take().is_empty());
     assert_eq!(store.len(), 1, "what it had can still be read");
+    // A caller that waits when it stops returns as well.
+    let (store, writer) = self::store();
+    let waiting = store.subscribe(log_changes(&log)).await.wait_until_delivered();
+    yield_now().await;
+    writer.abort();
+    assert!(timeout(Duration::from_secs(1), waiting).await.is_ok());
 }
 
 #[tokio::test(start_paused = true)]

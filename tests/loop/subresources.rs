@@ -95,7 +95,7 @@ async fn unserializable_value_is_not_sent() {
     advance_seconds(1).await;
     let lines = log.take();
     assert!(lines.len() >= 2, "{lines:?}");
-    assert!(lines[0].contains("not sent: what it was given is no JSON: "), "{lines:?}");
+    assert!(lines[0].contains("not sent: the value is not serializable as JSON: "), "{lines:?}");
     assert!(lines[1].contains("not sent: a merge patch is an object"), "{lines:?}");
     assert!(lines.iter().all(|line| line.contains("default/own")), "{lines:?}");
     let own = world.pods().get("own").await.unwrap();

@@ -398,7 +398,7 @@ async fn hanging_reconcile_logs_warning_with_remedy_each_minute() {
         let lines = hanging();
         let last = lines.last().unwrap();
         let text = format!(
-            "a reconcile has been running for {since}; `timeout = \"…\"` in its declaration would end it; so do 1 others"
+            "a reconcile has been running for {since}, and 1 more for a minute or longer; `timeout = \"…\"` in its declaration would end it"
         );
         let names = [" WARN ", &text, "controller=\"configmap\"", "key=default/config-"];
         assert!(names.iter().all(|name| last.contains(name)), "{last}");

@@ -274,7 +274,7 @@ impl Plugin {
             }
             Err(error) => {
                 let cause = std::error::Error::source(&error).map_or(String::new(), |cause| format!(": {cause}"));
-                tracing::warn!("{error}{cause}; requests go on with what it gave last");
+                tracing::warn!("{error}{cause}; requests continue to use its last credential");
             }
         }
     }
@@ -406,7 +406,7 @@ fn accept(output: ExecCredential, exec: &ExecConfig) -> Result<Credential, Strin
     let identity = match (filled(status.client_certificate_data), filled(status.client_key_data)) {
         (Some(certificate), Some(key)) => Some((STANDARD.encode(certificate), STANDARD.encode(key))),
         (None, None) => None,
-        _ => return Err("it has one of clientCertificateData and clientKeyData, which are of use together".into()),
+        _ => return Err("it has only one of clientCertificateData and clientKeyData, and both are needed".into()),
     };
     let token = filled(status.token).map(|token| header(token.trim())).transpose()?;
     if token.is_none() && identity.is_none() {
@@ -418,7 +418,7 @@ fn accept(output: ExecCredential, exec: &ExecConfig) -> Result<Credential, Strin
 /// Creates the `Bearer` header of a token. A token with a line break or a control character is an error.
 fn header(token: &str) -> Result<HeaderValue, String> {
     let mut header =
-        HeaderValue::try_from(format!("Bearer {token}")).map_err(|_error| "its token can't stand in a header")?;
+        HeaderValue::try_from(format!("Bearer {token}")).map_err(|_error| "its token is not valid in a header")?;
     header.set_sensitive(true);
     Ok(header)
 }
@@ -453,7 +453,7 @@ mod tests {
 
     #[test]
     fn plugin_output_is_a_token_or_certificate() {
-        let both = "it has one of clientCertificateData and clientKeyData, which are of use together";
+        let both = "it has only one of clientCertificateData and clientKeyData, and both are needed";
         let cases = [
             (json!({"token": "t1\n"}), "Bearer t1"),
             (
@@ -465,7 +465,7 @@ mod tests {
             (json!({"clientKeyData": "k", "token": "t1"}), both),
             (json!({}), "its status has neither a token nor a certificate with its key"),
             (json!({"token": " "}), "its status has neither a token nor a certificate with its key"),
-            (json!({"token": "a\u{1}b"}), "its token can't stand in a header"),
+            (json!({"token": "a\u{1}b"}), "its token is not valid in a header"),
             (Value::Null, "it has no status"),
         ];
         for (status, expected) in cases {

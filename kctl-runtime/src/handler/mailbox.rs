@@ -182,6 +182,8 @@ impl Waiting {
         let unseen = before.is_none() && after.is_none();
         let change = match (before, after) {
             (None, Some(new)) => Change::Added(new),
+            // A successor came and went unseen: the subscriber knows only the object before it.
+            (Some(old), None) if old.meta().uid != last.meta().uid => Change::Deleted { last: old },
             (_, None) => Change::Deleted { last },
             (Some(old), Some(new)) if old.meta().uid == new.meta().uid => Change::Updated { old, new },
             // A successor has the name now: the deletion is returned, and its addition is kept in the mailbox.
@@ -262,12 +264,13 @@ mod tests {
 
     #[test]
     fn changes_beyond_the_bound_merge_per_object() {
-        let cases: [(&[Change<Stored>], &str); 6] = [
+        let cases: [(&[Change<Stored>], &str); 7] = [
             (&[added(1), updated(1, 2), updated(2, 3)], "+3 …"),
             (&[added(1), deleted(2)], "!2 …"),
             (&[updated(1, 2), updated(2, 3)], "1~3 …"),
             (&[updated(1, 2), deleted(3)], "-3 …"),
             (&[deleted(2), Change::Added(pod("a", "3", 4))], "-2 +4 …"),
+            (&[deleted(2), Change::Added(pod("a", "3", 4)), Change::Deleted { last: pod("a", "3", 5) }], "-2 …"),
             (&[deleted(2), added(4)], "2~4 …"),
         ];
         for (changes, expected) in cases {

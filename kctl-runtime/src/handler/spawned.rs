@@ -131,9 +131,14 @@ impl SpawnedHandler {
         &self.relation
     }
 
-    /// Returns the number of changes that wait, including the one that is being handled.
+    /// Returns the number of changes whose turn has not ended. If it is 0, all keys of the changes are queued, and so are
+    /// all objects after states were merged away.
     pub(crate) fn waiting(&self) -> usize {
-        usize::from(self.current.lock().is_some()) + self.mailbox.len()
+        // Read first. A change that is put in between counts as waiting, where the reverse would hide one.
+        let n_handled = self.n_handled();
+        let (n_put, _) = self.mailbox.counts();
+        debug_assert!(n_handled <= n_put, "only changes that were put are handled");
+        usize::try_from(n_put - n_handled).unwrap_or(usize::MAX)
     }
 
     /// Returns how long the change that is handled now, or next, has waited.
@@ -147,8 +152,13 @@ impl SpawnedHandler {
         self.current.lock().map(|current| current.begun.elapsed())
     }
 
-    /// Returns the number of handled changes since the start. It grows once per turn.
-    pub(crate) fn n_handled(&self) -> u64 {
+    /// Returns the number of changes that were taken since the start. It grows with each change, also within a turn.
+    pub(crate) fn n_taken(&self) -> u64 {
+        self.mailbox.counts().1
+    }
+
+    /// Returns the number of changes in the turns that have ended.
+    fn n_handled(&self) -> u64 {
         *self.handled.borrow()
     }
 }
@@ -284,6 +294,32 @@ mod tests {
         }
         assert!(world.spawned.waiting() > 0, "it has caught up");
         assert!(world.n_all.load(Ordering::Relaxed) > 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_wait_until_all_objects_are_queued() {
+        let world = World::new();
+        for version in 0..CHANGES_WAITING_MAX {
+            world.put("early", version, Origin::Live);
+        }
+        for version in 0..2 {
+            world.put("late", version, Origin::Live);
+        }
+        let (spawned, sender, waiting) = (world.spawned.clone(), world.sender.clone(), Arc::<Mutex<Vec<_>>>::default());
+        let seen = waiting.clone();
+        // The first call comes at the interval. Another merged change causes a second one, after the last change.
+        let all = move || {
+            let mut seen = seen.lock();
+            seen.push(spawned.waiting());
+            if seen.len() == 1 {
+                sender(&Change::Added(pod("late", 2)), Origin::Live);
+            }
+        };
+        let running = world.spawned.clone();
+        tokio::spawn(async move { running.run(all).await });
+        world.spawned.wait_until_delivered().await;
+        assert_eq!(*waiting.lock(), [HANDLED_AT_ONCE + 1, 1]);
+        assert_eq!(world.spawned.waiting(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -154,7 +154,7 @@ impl Health {
         }
         for (n, spawned) in self.view.spawned_handlers().iter().enumerate() {
             let name = format!("handler-{}-{}", spawned.controller(), n + 1);
-            let stuck = self.stuck_for(&name, (spawned.waiting() > 0).then(|| spawned.n_handled()));
+            let stuck = self.stuck_for(&name, (spawned.waiting() > 0).then(|| spawned.n_taken()));
             checks.push((name, "`map` or `when` of a relation does not return", stuck));
         }
         let mut checks: Vec<Check> =
@@ -343,11 +343,25 @@ fn in_ring(leadership: &Leadership, ring: &RingView) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::OnceLock;
+
+    use futures::FutureExt;
     use k8s_openapi::api::{apps::v1::Deployment, core::v1::Pod};
     use kube::{Client, Config};
 
     use super::*;
-    use crate::{manager::Manager, queue::QueueConfig};
+    use crate::{
+        handler::{HANDLED_AT_ONCE, SpawnedHandler},
+        manager::Manager,
+        object::{Kind, Stored},
+        queue::QueueConfig,
+        store::{Change, Handler, Origin},
+    };
+
+    fn manager() -> Manager {
+        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
+        Manager::new(client, "test", Arc::new(|_report| {}))
+    }
 
     #[test]
     fn checks_of_caches_name_the_cluster() {
@@ -365,8 +379,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn closed_cache_is_no_suspect_when_reopened() {
-        let client = Client::try_from(Config::new("http://127.0.0.1:1".parse().unwrap())).unwrap();
-        let manager = Manager::new(client, "test", Arc::new(|_report| {}));
+        let manager = manager();
         let health = Health::new(manager.view(), manager.metrics().clone());
         let name = "store-watch-pods";
         assert_eq!(health.stuck_for(name, Some(7)), None);
@@ -375,6 +388,36 @@ mod tests {
         assert_eq!(health.stuck_for(name, Some(7)), None);
         tokio::time::advance(STUCK_AFTER).await;
         assert_eq!(health.stuck_for(name, Some(7)), Some(STUCK_AFTER));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn handler_is_stuck_at_one_long_change() {
+        let pod = Arc::new(Stored::accept(&Kind::of::<Pod>(), r#"{"metadata":{"name":"a"}}"#).unwrap());
+        // A turn of the first handler takes longer than `STUCK_AFTER`, and each of its changes does not.
+        for (seconds, is_stuck) in [(10, false), (70, true)] {
+            let (manager, health) = (manager(), Arc::new(OnceLock::<Health>::new()));
+            let (probed, failed) = (health.clone(), Arc::<Mutex<Vec<String>>>::default());
+            let names = failed.clone();
+            let handler: Handler = Arc::new(move |_change, _origin| {
+                for wait in [0, seconds] {
+                    // Advances the clock at its first poll.
+                    let _yields = tokio::time::advance(Duration::from_secs(wait)).now_or_never();
+                    let checks = probed.get().unwrap().live().into_iter().filter(|check| check.result.is_err());
+                    names.lock().extend(checks.map(|check| check.name));
+                }
+            });
+            let spawned = Arc::new(SpawnedHandler::new("web", "watches = Pod".into(), handler));
+            let mut view = manager.view();
+            view.spawned_handlers.push(spawned.clone());
+            assert!(health.set(Health::new(view, manager.metrics().clone())).is_ok());
+            let sender = spawned.sender();
+            for _ in 0..HANDLED_AT_ONCE {
+                sender(&Change::Added(pod.clone()), Origin::Live);
+            }
+            drop(sender);
+            spawned.run(|| {}).await;
+            assert_eq!(failed.lock().first().map(String::as_str), is_stuck.then_some("handler-web-1"), "{seconds} s");
+        }
     }
 
     #[tokio::test(start_paused = true)]

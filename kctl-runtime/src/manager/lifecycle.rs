@@ -494,12 +494,15 @@ async fn report_hanging(env: &Env, queue: &WorkQueue<ObjectKey>, handlers: &Hand
         let Some((key, since)) = hanging.first() else { continue };
         let ends =
             if env.spec.timeout.is_none() { "; `timeout = \"…\"` in its declaration would end it" } else { "" };
+        let others = match hanging.len() - 1 {
+            0 => String::new(),
+            n_others => format!(", and {n_others} more for a minute or longer"),
+        };
         tracing::warn!(
             controller = env.spec.name,
             %key,
-            "a reconcile has been running for {} s{ends}; so do {} others",
-            since.as_secs(),
-            hanging.len() - 1
+            "a reconcile has been running for {} s{others}{ends}",
+            since.as_secs()
         );
     }
 }
@@ -511,8 +514,8 @@ fn report_hanging_handlers(handlers: &Handlers) {
         tracing::warn!(
             controller = spawned.controller(),
             relation = spawned.relation(),
-            "its `map` or `when` has been at one change for {} s: until it returns no change of the kind enqueues anything for this \
-             controller; what may wait belongs into the reconcile",
+            "`map` or `when` has been handling one change for {} s, and until it returns, no change of the kind enqueues anything for \
+             this controller; move slow work to the reconcile function",
             busy.as_secs()
         );
     }

@@ -73,7 +73,7 @@ pub use ring::{deployment_in_ring, ring_permissions};
 #[doc(hidden)]
 pub use webhook::{webhook_permissions, webhook_rbac};
 
-/// A manifest and the file that it belongs into.
+/// A manifest and the file that it belongs in.
 ///
 /// ```
 /// use kctl_runtime::manifest::{Manifest, stream};

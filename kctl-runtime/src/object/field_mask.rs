@@ -12,8 +12,8 @@ use serde_json::value::RawValue;
 
 use super::Meta;
 
-/// Members of the metadata that [`Meta`] holds already, and `managedFields`, which no reader needs.
-const BESIDE: [&str; 11] = [
+/// Members of the metadata that are not kept as JSON: [`Meta`] holds them already, and no reader needs `managedFields`.
+const DROPPED: [&str; 11] = [
     "name",
     "namespace",
     "uid",
@@ -26,8 +26,8 @@ const BESIDE: [&str; 11] = [
     "ownerReferences",
     "managedFields",
 ];
-/// Kept of the metadata in addition to [`Meta`]: it is greater than 0 while a deleted Pod is still running.
-const ALWAYS: &str = "deletionGracePeriodSeconds";
+/// A member of the metadata that [`Meta`] does not hold: it is greater than 0 while a deleted Pod is still running.
+const ALWAYS_KEPT: &str = "deletionGracePeriodSeconds";
 
 /// The fields of each object that a cache keeps: the union of what its readers need.
 ///
@@ -221,8 +221,8 @@ impl<'de> Visitor<'de> for Metadata<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
             let fields = match self.fields {
-                _ if BESIDE.contains(&&*name) => None,
-                _ if name == ALWAYS => Some(&Fields::All),
+                _ if DROPPED.contains(&&*name) => None,
+                _ if name == ALWAYS_KEPT => Some(&Fields::All),
                 Some(Fields::All) => Some(&Fields::All),
                 Some(Fields::Some(members)) => members.get(&*name),
                 None => None,

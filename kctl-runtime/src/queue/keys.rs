@@ -103,9 +103,9 @@ impl<K: Eq + Hash, V: Default> Keys<K, V> {
         if self.spare == Some(index) {
             self.spare = None;
         }
-        let place = &mut chunk.slots[id.0 % CHUNK_LEN];
-        debug_assert!(place.key.is_none(), "a free slot has no key");
-        *place = slot;
+        let free = &mut chunk.slots[id.0 % CHUNK_LEN];
+        debug_assert!(free.key.is_none(), "a free slot has no key");
+        *free = slot;
         chunk.n_keys += 1;
     }
 

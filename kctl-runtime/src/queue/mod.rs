@@ -159,7 +159,7 @@ impl<K> std::fmt::Debug for WorkQueue<K> {
 /// The state behind all clones of a queue. A task is woken only after the lock of `state` was released.
 struct Shared<K> {
     state: Mutex<QueueState<K>>,
-    /// Woken when a key becomes ready, when no worker keeps the time, and at the end.
+    /// Woken when a key becomes ready, when no worker sleeps until the first delayed key is due, and at the end.
     ready: Notify,
     /// Notified when another delayed key is the first, for the worker that sleeps until it is due.
     rescheduled: Notify,

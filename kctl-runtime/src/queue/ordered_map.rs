@@ -1,5 +1,5 @@
 //! A sorted map from numbers to values, for numbers that mostly arrive in ascending order and are mostly removed at the
-//! front. Each such step takes constant time, however long the line is, and is cheaper than in a tree.
+//! front. Each such step takes constant time, however many values there are, and is cheaper than in a tree.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -100,18 +100,18 @@ mod tests {
         /// Against a tree: `(true, n)` inserts `n`, `(false, n)` removes it; every other step removes the first.
         #[test]
         fn ordered_map_agrees_with_a_btree_map(steps in prop::collection::vec((any::<bool>(), 0_u64..300), 0..600)) {
-            let (mut line, mut model) = (OrderedMap::default(), BTreeMap::new());
+            let (mut map, mut model) = (OrderedMap::default(), BTreeMap::new());
             for (inserts, number) in steps {
                 if inserts && !model.contains_key(&number) {
-                    line.insert(number, number);
+                    map.insert(number, number);
                     model.insert(number, number);
                 } else if !inserts {
-                    let number = if number % 2 == 0 { line.first().copied().unwrap_or(number) } else { number };
-                    prop_assert_eq!(line.remove(number), model.remove(&number));
+                    let number = if number % 2 == 0 { map.first().copied().unwrap_or(number) } else { number };
+                    prop_assert_eq!(map.remove(number), model.remove(&number));
                 }
-                prop_assert_eq!(line.len(), model.len());
-                prop_assert_eq!(line.first(), model.first_key_value().map(|(_, value)| value));
-                prop_assert!(line.row.len() <= 2 * model.len() + 2 * GAPS_MAX, "gaps are bounded");
+                prop_assert_eq!(map.len(), model.len());
+                prop_assert_eq!(map.first(), model.first_key_value().map(|(_, value)| value));
+                prop_assert!(map.row.len() <= 2 * model.len() + 2 * GAPS_MAX, "gaps are bounded");
             }
         }
     }

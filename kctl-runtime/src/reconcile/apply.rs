@@ -74,7 +74,8 @@ impl Desired {
         if is_namespaced::<K>() && namespace.is_none() {
             return Err(ApiError::Unsendable {
                 operation,
-                cause: "the object has no metadata.namespace: what the primary does not own can be in any".into(),
+                cause: "the object has no metadata.namespace: set it, since only owned objects get the primary's"
+                    .into(),
             });
         }
         Ok(Self::new(kind, key, object))

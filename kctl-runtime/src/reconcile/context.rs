@@ -407,6 +407,9 @@ impl<C> Context<C> {
 
     /// Returns the primary as the API server has it now, without the cache: for decisions that an outdated state would
     /// make wrong. `primary(get)`.
+    ///
+    /// # Errors
+    /// 404 if the object is gone: [`is_not_found`](ApiError::is_not_found).
     pub fn get(&self) -> ApiRequest<Arc<C::Primary>>
     where
         C: Controller,
@@ -419,10 +422,14 @@ impl<C> Context<C> {
         })
     }
 
-    /// Deletes the primary: exactly this object, not a later one of its name. `primary(delete)`.
+    /// Deletes the primary: exactly this object, not a later one of its name. `primary(delete)`. Returns `Ok` if it is gone
+    /// already.
     ///
     /// Its dependents are deleted in the background; [`foreground`](DeleteRequest::foreground) and
     /// [`orphan`](DeleteRequest::orphan) select another propagation policy.
+    ///
+    /// # Errors
+    /// A conflict if another object has the name now.
     // rustc shows this line, with its comment, to callers that pass `DeleteParams`.
     #[rustfmt::skip]
     pub fn delete(&self) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
@@ -441,6 +448,9 @@ impl<C> Context<C> {
     }
 
     /// Sets the replicas of the primary through its `scale` subresource. `primary(scale)`.
+    ///
+    /// # Errors
+    /// 404 if the kind has no `scale` subresource.
     pub fn scale(&self, replicas: i32) -> ApiRequest<()>
     where
         C: Controller,
@@ -566,6 +576,10 @@ impl<C> Context<C> {
     ///
     /// Sends nothing if they are equal, or if an identical patch of the last ten minutes left the object unchanged. Fields
     /// that `status` leaves out are removed. A primary of a built-in kind needs `primary(status)`.
+    ///
+    /// The patch names the uid of the primary, which API servers compare for built-in kinds alone. If a custom resource was
+    /// deleted and created again during the reconcile, a patch without a list changes the status of the new object, until
+    /// that is reconciled.
     ///
     /// # Errors
     /// Lists, such as the conditions, are replaced as a whole. A patch that changes a list therefore has a

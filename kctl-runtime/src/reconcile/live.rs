@@ -122,7 +122,8 @@ impl<K: Object> Live<K> {
 /// [`cx.objects::<K>()`](super::Context::objects).
 ///
 /// No controller reference is added. Each write names the `uid` of the object that was read, so it never changes a
-/// later object of the same name.
+/// later object of the same name. In patches of the status and the scale of a custom resource, API servers ignore the
+/// `uid`.
 ///
 /// ```
 /// use k8s_openapi::api::core::v1::Node;
@@ -266,6 +267,10 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     }
 
     /// Sends a JSON merge patch of exactly this object, not of a later one of its name.
+    ///
+    /// # Errors
+    /// A conflict if another object has the name now, and a terminal error if `patch` or its `metadata` is not a JSON
+    /// object.
     pub fn patch(&self, object: &K, patch: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatch<C, K>,
@@ -278,7 +283,13 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
         })
     }
 
-    /// Sends a JSON merge patch of the status of exactly this object.
+    /// Sends a JSON merge patch of the status of this object.
+    ///
+    /// API servers compare the uid for built-in kinds alone. For a custom resource the patch may change the status of a later
+    /// object of the same name.
+    ///
+    /// # Errors
+    /// A conflict if another object of a built-in kind has the name now.
     pub fn patch_status(&self, object: &K, status: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatchStatus<C, K>,
@@ -295,6 +306,9 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     /// Deletes exactly this object. Returns `Ok` if it is gone already. Its dependents are deleted in the background;
     /// [`foreground`](DeleteRequest::foreground) and [`orphan`](DeleteRequest::orphan) select another propagation
     /// policy.
+    ///
+    /// # Errors
+    /// A conflict if another object has the name now.
     // rustc shows this line, with its comment, to callers that pass `DeleteParams`.
     #[rustfmt::skip]
     pub fn delete(&self, object: &K) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
@@ -328,6 +342,9 @@ impl<C: ?Sized, K: Readable, A> Objects<C, K, A> {
     }
 
     /// Sets the replicas of an object through its `scale` subresource.
+    ///
+    /// # Errors
+    /// 404 if the kind has no `scale` subresource.
     pub fn scale(&self, object: &K, replicas: i32) -> ApiRequest<()>
     where
         A: MayScale<C, K>,

@@ -20,7 +20,7 @@ const NOOP_WRITES_MAX: usize = 10_000;
 /// have yet, and nothing in the object shows that it has it now.
 pub(super) const NOOP_AGAIN_AFTER: Duration = Duration::from_secs(600);
 
-/// The last patch of each object that changed nothing.
+/// For each object, the last change of its status that had no effect.
 #[derive(Default)]
 pub(crate) struct NoopWrites(Mutex<HashMap<ObjectKey, NoopWrite>>);
 
@@ -30,24 +30,26 @@ struct NoopWrite {
 }
 
 impl NoopWrites {
-    /// Returns `true` if this change of the object had no effect within the last [`NOOP_AGAIN_AFTER`].
-    pub(crate) fn contains(&self, key: &ObjectKey, before: &Value, patch: &Value) -> bool {
-        let is_it = |noop: &NoopWrite| noop.since.elapsed() < NOOP_AGAIN_AFTER && noop.digest == digest(before, patch);
+    /// Returns `true` if this change of the status had no effect within the last [`NOOP_AGAIN_AFTER`].
+    pub(crate) fn contains(&self, key: &ObjectKey, before: &Value, desired: &Value) -> bool {
+        let is_it =
+            |noop: &NoopWrite| noop.since.elapsed() < NOOP_AGAIN_AFTER && noop.digest == digest(before, desired);
         self.0.lock().get(key).is_some_and(is_it)
     }
 
-    pub(crate) fn record(&self, key: &ObjectKey, before: &Value, patch: &Value) {
+    /// Records that the change of the status from `before` to `desired` had no effect.
+    pub(crate) fn record(&self, key: &ObjectKey, before: &Value, desired: &Value) {
         let mut noops = self.0.lock();
         if noops.len() >= NOOP_WRITES_MAX && !noops.contains_key(key) {
             noops.clear();
         }
-        noops.insert(key.clone(), NoopWrite { digest: digest(before, patch), since: Instant::now() });
+        noops.insert(key.clone(), NoopWrite { digest: digest(before, desired), since: Instant::now() });
     }
 }
 
-fn digest(before: &Value, patch: &Value) -> u64 {
+fn digest(before: &Value, desired: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (before.to_string(), patch.to_string()).hash(&mut hasher);
+    (before.to_string(), desired.to_string()).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -63,26 +65,26 @@ mod tests {
 
     #[test]
     fn only_the_same_noop_is_suppressed() {
-        let (noop_writes, before, patch) = (NoopWrites::default(), json!({ "n": 0 }), json!({}));
-        noop_writes.record(&key(0), &before, &patch);
-        assert!(noop_writes.contains(&key(0), &before, &patch));
-        assert!(!noop_writes.contains(&key(1), &before, &patch), "another object");
-        assert!(!noop_writes.contains(&key(0), &json!({ "n": 1 }), &patch), "another state");
-        assert!(!noop_writes.contains(&key(0), &before, &json!({ "m": 1 })), "another wish");
+        let (noop_writes, before, desired) = (NoopWrites::default(), json!({ "n": 0 }), json!({}));
+        noop_writes.record(&key(0), &before, &desired);
+        assert!(noop_writes.contains(&key(0), &before, &desired));
+        assert!(!noop_writes.contains(&key(1), &before, &desired), "another object");
+        assert!(!noop_writes.contains(&key(0), &json!({ "n": 1 }), &desired), "another state");
+        assert!(!noop_writes.contains(&key(0), &before, &json!({ "m": 1 })), "another desired status");
         for n in 0..2 * NOOP_WRITES_MAX {
-            noop_writes.record(&key(n), &before, &patch);
+            noop_writes.record(&key(n), &before, &desired);
             assert!(noop_writes.0.lock().len() <= NOOP_WRITES_MAX);
         }
-        assert!(noop_writes.contains(&key(2 * NOOP_WRITES_MAX - 1), &before, &patch));
+        assert!(noop_writes.contains(&key(2 * NOOP_WRITES_MAX - 1), &before, &desired));
     }
 
     #[tokio::test(start_paused = true)]
     async fn noop_is_sent_again_after_ten_minutes() {
-        let (noop_writes, before, patch) = (NoopWrites::default(), json!({ "n": 0 }), json!({}));
-        noop_writes.record(&key(0), &before, &patch);
+        let (noop_writes, before, desired) = (NoopWrites::default(), json!({ "n": 0 }), json!({}));
+        noop_writes.record(&key(0), &before, &desired);
         tokio::time::advance(Duration::from_secs(599)).await;
-        assert!(noop_writes.contains(&key(0), &before, &patch));
+        assert!(noop_writes.contains(&key(0), &before, &desired));
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert!(!noop_writes.contains(&key(0), &before, &patch));
+        assert!(!noop_writes.contains(&key(0), &before, &desired));
     }
 }

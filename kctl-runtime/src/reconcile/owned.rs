@@ -181,6 +181,10 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     ///     Ok(())
     /// }
     /// ```
+    ///
+    /// # Errors
+    /// A conflict if another object has the name now. A terminal error if the primary does not control the object, or if
+    /// `patch` or its `metadata` is not a JSON object.
     pub fn patch(&self, object: &K, patch: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatch<C, K>,
@@ -247,6 +251,9 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     ///
     /// Its dependents are deleted in the background; [`foreground`](DeleteRequest::foreground) and
     /// [`orphan`](DeleteRequest::orphan) select another propagation policy.
+    ///
+    /// # Errors
+    /// A conflict if another object has the name now, and a terminal error if the primary does not control the object.
     // rustc shows this line, with its comment, to callers that pass `DeleteParams`.
     #[rustfmt::skip]
     pub fn delete(&self, object: &K) -> DeleteRequest // help: background is the default; append `.foreground()` or `.orphan()`
@@ -265,7 +272,10 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
         })
     }
 
-    /// Sends a JSON merge patch of the status of an object that the primary owns.
+    /// Sends a JSON merge patch of the status of an object that the primary owns, as [`Objects::patch_status`] does.
+    ///
+    /// # Errors
+    /// A terminal error if the primary does not control the object.
     pub fn patch_status(&self, object: &K, status: impl Serialize) -> ApiRequest<Arc<K>>
     where
         A: MayPatchStatus<C, K>,
@@ -275,6 +285,9 @@ impl<C: ?Sized, K: Object, A> Owned<C, K, A> {
     }
 
     /// Sets the replicas of an object that the primary owns, through its `scale` subresource.
+    ///
+    /// # Errors
+    /// 404 if the kind has no `scale` subresource, and a terminal error if the primary does not control the object.
     pub fn scale(&self, object: &K, replicas: i32) -> ApiRequest<()>
     where
         A: MayScale<C, K>,

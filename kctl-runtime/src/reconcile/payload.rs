@@ -1,16 +1,16 @@
-//! The bodies of requests as JSON. A value without JSON is an error: sent as `null` it would delete what exists.
+//! The bodies of requests as JSON. A value that cannot be serialized is an error: sent as `null` it would delete fields.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::writer::{ApiError, Operation};
 
-/// The JSON of a value, or the reason why it has none.
+/// The JSON of a value, or the reason why it cannot be serialized.
 pub(super) struct Payload(Result<Value, String>);
 
 impl Payload {
     pub(super) fn serialize(value: impl Serialize) -> Self {
-        Self(serde_json::to_value(value).map_err(|error| format!("what it was given is no JSON: {error}")))
+        Self(serde_json::to_value(value).map_err(|error| format!("the value is not serializable as JSON: {error}")))
     }
 
     /// Returns the JSON, or an error of this operation.
@@ -42,11 +42,14 @@ mod tests {
 
     #[test]
     fn value_without_json_names_the_operation() {
-        let keys_are_no_texts = BTreeMap::from([((1, 2), 3)]);
-        let error = Payload::serialize(&keys_are_no_texts).value(&"patch PodSet default/a".into()).unwrap_err();
+        let keys_are_no_strings = BTreeMap::from([((1, 2), 3)]);
+        let error = Payload::serialize(&keys_are_no_strings).value(&"patch PodSet default/a".into()).unwrap_err();
         assert!(error.is_terminal() && !error.is_unknown_outcome(), "{error:?}");
         let text = error.to_string();
-        assert!(text.starts_with("patch PodSet default/a: not sent: what it was given is no JSON: "), "{text}");
+        assert!(
+            text.starts_with("patch PodSet default/a: not sent: the value is not serializable as JSON: "),
+            "{text}"
+        );
     }
 
     #[test]

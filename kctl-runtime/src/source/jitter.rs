@@ -1,11 +1,12 @@
-//! Jitter for waits and for the lives of watches, so that the informers of all programs do not send their requests at
-//! the same moment.
+//! Jitter for waits and for the lives of watches, so that the informers of a program, and of different programs, do not
+//! send their requests at the same moment.
 //!
 //! After an API server restarts, every watch of the cluster is opened again. Without jitter all of them would also end
 //! in the same second five minutes later, again and again.
 //!
 //! client-go draws random numbers (`wait.Jitter`). Here they are hashes of the informer's watch config and a counter.
-//! So a run of the simulator with the same seed sends the same requests at the same virtual times.
+//! So a run of the simulator with the same seed sends the same requests at the same virtual times. Replicas of a program
+//! also draw the same numbers: their requests differ in time only if they started, or last failed, at different times.
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -25,7 +26,7 @@ pub(super) struct Jitter {
 }
 
 impl Jitter {
-    /// Creates the jitter of an informer. Anything that identifies it will do.
+    /// Creates the jitter of an informer, from what identifies it in the program.
     pub(super) fn new(informer: impl Hash) -> Self {
         Self { informer: hash_of(informer), n: 0 }
     }

@@ -82,7 +82,7 @@ impl ListLimiter {
     ///
     /// # Cancel safety
     /// Safe: a dropped future leaves the queue.
-    pub(super) async fn next(&self) -> ListPermit {
+    pub(super) async fn acquire(&self) -> ListPermit {
         let taken = match self.0.free.clone().try_acquire_owned() {
             Ok(permit) => Some(permit),
             Err(_none_free) => Box::pin(self.wait()).await,
@@ -125,13 +125,13 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn permit_is_free_after_an_end_or_stall() {
         let limiter = ListLimiter::default();
-        let mut long: Vec<ListPermit> = futures::future::join_all((0..AT_ONCE_MAX).map(|_| limiter.next())).await;
+        let mut long: Vec<ListPermit> = futures::future::join_all((0..AT_ONCE_MAX).map(|_| limiter.acquire())).await;
         let start = Instant::now();
         assert!(long.iter().all(|permit| permit.taken.is_some()));
-        assert!(limiter.next().await.taken.is_none());
+        assert!(limiter.acquire().await.taken.is_none());
         assert_eq!(start.elapsed(), STALL_MAX);
         let waiting = limiter.clone();
-        let waiting = tokio::spawn(async move { waiting.next().await.taken.is_some() });
+        let waiting = tokio::spawn(async move { waiting.acquire().await.taken.is_some() });
         tokio::task::yield_now().await;
         long.pop();
         assert!(waiting.await.unwrap());
@@ -143,7 +143,7 @@ mod tests {
         let (limiter, start) = (ListLimiter::default(), Instant::now());
         let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let list = async || {
-            let _place = limiter.next().await;
+            let _permit = limiter.acquire().await;
             most.fetch_max(now.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
             sleep(each).await;
             now.fetch_sub(1, Ordering::Relaxed);

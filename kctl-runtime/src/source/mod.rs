@@ -17,7 +17,7 @@
 //! assert!(matches!(&effects[..], [Effect::Emit(Delta::Replace(..)), Effect::Next]));
 //! assert_eq!(reflector.request(), &Request::Watch { version: "7".into() });
 //!
-//! // A watch that ends after five minutes goes on from the last version.
+//! // The watch after one that ends after five minutes continues from the last version.
 //! reflector.handle(Input::Bookmark("9".into()));
 //! reflector.handle(Input::Closed { lasted: Duration::from_secs(300), any: true });
 //! assert_eq!(reflector.request(), &Request::Watch { version: "9".into() });

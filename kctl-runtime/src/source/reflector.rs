@@ -245,15 +245,15 @@ impl Reflector {
             Input::Deleted(_) | Input::Bookmark(_) if self.request == Request::Stream => Vec::new(),
             Input::Synced(version) => self.end_initial_events(version),
             Input::Applied(object) => {
-                self.watch_from(object.meta().resource_version.to_string());
+                self.pass_event(object.meta().resource_version.to_string());
                 vec![Effect::Emit(Delta::Apply(object))]
             }
             Input::Deleted(object) => {
-                self.watch_from(object.meta().resource_version.to_string());
+                self.pass_event(object.meta().resource_version.to_string());
                 vec![Effect::Emit(Delta::Delete(object))]
             }
             Input::Bookmark(version) => {
-                self.watch_from(version.clone());
+                self.pass_event(version.clone());
                 vec![Effect::Emit(Delta::Bookmark(self.scope.clone(), version))]
             }
             Input::Failed(error) => self.handle_error(&error),
@@ -339,6 +339,14 @@ impl Reflector {
     fn is_behind(&self, version: &str) -> bool {
         let last = self.last.as_ref().and_then(|last| last.parse::<u64>().ok());
         version.parse::<u64>().ok().zip(last).is_some_and(|(version, last)| version < last)
+    }
+
+    /// Records the version of an event. One without a version leaves the last one: a watch without a version begins with
+    /// the objects that exist, so deletions before it would be lost.
+    fn pass_event(&mut self, version: String) {
+        if !version.is_empty() {
+            self.watch_from(version);
+        }
     }
 
     /// Records a version, from which the next watch continues.

@@ -146,7 +146,7 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets the CRD of the primary.
+    /// Sets the CRD of the primary, `None` for a built-in kind. `generate-crds` prints it.
     #[must_use]
     pub fn crd(mut self, crd: Option<fn() -> CustomResourceDefinition>) -> Self {
         self.spec.crd = crd;
@@ -161,21 +161,22 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets the JSON schema of the primary.
+    /// Sets the JSON schema of the primary's Rust type, `None` for a type without one.
     #[must_use]
     pub fn schema(mut self, schema: Option<fn() -> serde_json::Value>) -> Self {
         self.spec.schema = schema;
         self
     }
 
-    /// Sets `name = "…"`.
+    /// Sets `name = "…"`: the name in logs, metrics and events, which is unique in a program. The default is the kind in
+    /// lower case.
     #[must_use]
     pub fn named(mut self, name: &str) -> Self {
         self.spec.name = name.into();
         self
     }
 
-    /// Sets the verbs of `primary(patch, …)`.
+    /// Sets the verbs of `primary(patch, …)`, in addition to those that the loop itself needs. There are none by default.
     #[must_use]
     pub fn primary(mut self, verbs: &[&'static str]) -> Self {
         self.primary = self.primary.verbs(verbs);
@@ -196,7 +197,8 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Adds the index of `primary(index = f)`.
+    /// Adds the index of `primary(index = f)`, which [`Store::by_index`](crate::store::Store::by_index) reads. The path of the
+    /// function names it.
     #[must_use]
     pub fn primary_index(mut self, f: impl Fn(&C::Primary) -> Vec<String> + Send + Sync + 'static) -> Self {
         self.primary = self.primary.index(f);
@@ -224,7 +226,7 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Adds a relation that was built alone.
+    /// Adds a relation that was built alone, for example by [`Relation::owned`].
     #[must_use]
     pub fn relation<K>(mut self, relation: Relation<C, K>) -> Self {
         self.spec.relations.push(relation.erase());
@@ -238,14 +240,15 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets `concurrency = n`. Zero counts as one.
+    /// Sets `concurrency = n`: the maximum number of keys that are reconciled at once, 1 by default. Zero counts as one.
     #[must_use]
     pub fn concurrency(mut self, n: usize) -> Self {
         self.spec.concurrency = n.max(1);
         self
     }
 
-    /// Sets `backoff("5ms", max = "1000s")`.
+    /// Sets `backoff("5ms", max = "1000s")`, the default: the wait after the first failure of a key, which doubles with each
+    /// further one, and the longest wait.
     ///
     /// ```
     /// # use k8s_openapi::api::core::v1::ConfigMap;
@@ -268,7 +271,8 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets `retries = n`.
+    /// Sets `retries = n`: after the first failure and `n` retries in a row, the key waits for a change of its object. By
+    /// default it is retried indefinitely.
     #[must_use]
     pub fn retries(mut self, n: u32) -> Self {
         self.spec.retries = Some(n);
@@ -289,14 +293,16 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets `resync = "10h"`.
+    /// Sets `resync = "10h"`: the period after which each object is reconciled without a change. It is off by default. A period
+    /// of zero would reconcile all objects in a hot loop, and [`declaration_problem`](super::declaration_problem) reports it.
     #[must_use]
     pub fn resync(mut self, period: Duration) -> Self {
         self.spec.resync = Some(period);
         self
     }
 
-    /// Sets `timeout = "30s"`.
+    /// Sets `timeout = "30s"`: a reconcile that takes longer is dropped, and counts as a failure. There is no timeout by
+    /// default. One of zero would drop every reconcile, and [`declaration_problem`](super::declaration_problem) reports it.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.spec.timeout = Some(timeout);

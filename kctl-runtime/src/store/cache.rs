@@ -57,7 +57,7 @@ pub(crate) struct Cache {
     scopes: Watermarks,
     /// The `resourceVersion` of namespaces that were listed concurrently with the watch. An unknown object at or below
     /// it is deleted. Invariant: each is ahead of the watch, which makes it superfluous once it has caught up.
-    read: BTreeMap<NamespaceScope, u64>,
+    reads_ahead: BTreeMap<NamespaceScope, u64>,
     /// The concurrent lists in progress. Invariant: each is of a scope that is followed.
     concurrent_lists: ConcurrentLists,
     /// Scopes in which nothing may be written, because their objects are not known completely. Invariant: none of them
@@ -84,7 +84,7 @@ impl Cache {
             tombstones: Tombstones::default(),
             unreported: BTreeMap::new(),
             scopes: Watermarks::new(scopes),
-            read: BTreeMap::new(),
+            reads_ahead: BTreeMap::new(),
             concurrent_lists: ConcurrentLists::default(),
             blocked: BTreeSet::new(),
             n_restores: 0,
@@ -142,10 +142,10 @@ impl Cache {
     /// deleted.
     fn revision_of(&self, key: &ObjectKey) -> u64 {
         let announced = self.scope_of(key).and_then(|scope| self.scopes.get(&scope)).map_or(0, |mark| mark.revision);
-        if self.read.is_empty() {
+        if self.reads_ahead.is_empty() {
             return announced;
         }
-        let read = [&key.namespace, &None].into_iter().filter_map(|scope| self.read.get(scope)).max();
+        let read = [&key.namespace, &None].into_iter().filter_map(|scope| self.reads_ahead.get(scope)).max();
         announced.max(read.copied().unwrap_or(0))
     }
 
@@ -165,7 +165,7 @@ impl Cache {
         debug_assert!(self.blocked.iter().all(is_unknown), "writes are possible where everything is known");
         let watched = |scope| self.scopes.get(scope).or_else(|| self.scopes.get(&None)).map(|mark| mark.revision);
         let is_ahead = |(scope, revision): (_, &u64)| watched(scope).is_none_or(|watched| *revision > watched);
-        debug_assert!(self.read.iter().all(is_ahead), "lists that the watch has caught up with are forgotten");
+        debug_assert!(self.reads_ahead.iter().all(is_ahead), "lists that the watch has caught up with are forgotten");
         debug_assert!(
             self.concurrent_lists.scopes().all(|scope| self.scopes.has(scope)),
             "only followed scopes are listed"
@@ -202,7 +202,7 @@ impl Cache {
             Delta::Written(object) => self.apply_own_write(object),
             Delta::Gone(key, uid) => self.apply_own_delete(&key, uid),
             Delta::ListBesideWatch(scope, objects, version) => self.apply_list_beside_watch(scope, objects, &version),
-            Delta::Incomplete(scope) => self.open(scope),
+            Delta::Incomplete(scope) => self.mark_incomplete(scope),
             Delta::Clear(scope) => self.clear(&scope),
             Delta::Absent(scope) => self.mark_not_served(scope),
             Delta::Close(scope) => self.close(scope),

@@ -20,7 +20,8 @@ pub(super) struct Inbox<M> {
     room: Semaphore,
     n_max: usize,
     messages: Mutex<Messages<M>>,
-    comes: Notify,
+    /// Notified of each message, for the reader.
+    arrived: Notify,
     is_open: AtomicBool,
 }
 
@@ -48,7 +49,7 @@ impl<M> Inbox<M> {
             room: Semaphore::new(n_max),
             n_max,
             messages: Mutex::new(Messages { waiting: VecDeque::new(), current: None, is_over: false }),
-            comes: Notify::new(),
+            arrived: Notify::new(),
             is_open: AtomicBool::new(false),
         }
     }
@@ -101,7 +102,7 @@ impl<M> Reservation<'_, M> {
         }
         messages.waiting.push_back((self.since, message));
         drop(messages);
-        self.inbox.comes.notify_one();
+        self.inbox.arrived.notify_one();
     }
 }
 
@@ -111,7 +112,7 @@ impl<M> Reader<'_, M> {
             if let Some(message) = self.take() {
                 return message;
             }
-            self.0.comes.notified().await;
+            self.0.arrived.notified().await;
         }
     }
 
@@ -147,6 +148,8 @@ impl<M> Drop for Reader<'_, M> {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -163,6 +166,18 @@ mod tests {
         reader.mark_handled();
         inbox.try_reserve().unwrap().put(3);
         assert_eq!((reader.next().await, inbox.len()), (2, 2));
+    }
+
+    #[tokio::test]
+    async fn sender_that_waits_returns_when_the_reader_ends() {
+        let inbox = Inbox::new(1);
+        let reader = inbox.open().unwrap();
+        inbox.send(1).await;
+        let mut waiting = pin!(inbox.send(2));
+        assert!(futures::poll!(&mut waiting).is_pending(), "there is no room");
+        drop(reader);
+        assert!(futures::poll!(&mut waiting).is_ready());
+        assert_eq!(inbox.len(), 0);
     }
 
     #[tokio::test]

@@ -212,6 +212,12 @@ impl SharedStore {
         }
     }
 
+    /// Ends a store whose [`write`](Self::write) was never polled: handlers that wait for it are dropped, and no caller
+    /// waits for a delta. A running writer does the same when it is dropped.
+    pub(crate) fn end_unless_written(&self) {
+        drop(self.inbox.open());
+    }
+
     /// Handles one message, and returns the sender to notify that it is done. A separate function, so that the task of
     /// an idle store does not keep its locals.
     fn handle(&self, message: Message, subscribers: &mut Subscribers) -> Option<oneshot::Sender<()>> {
@@ -340,6 +346,9 @@ impl SharedStore {
     /// handler: it lives as long as the store. [`for_object`](crate::handler::for_object) and
     /// [`for_relation`](crate::handler::for_relation) make handlers that fill a queue; [`SharedStore`] has an example
     /// with a closure.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped before it returns, the handler is not added.
     pub async fn subscribe(&self, handler: Handler) -> Subscription {
         self.add(Subscriber { handler, alive: None }).await
     }
@@ -356,11 +365,16 @@ impl SharedStore {
     }
 
     /// Adds an index under a name, and fills it with the present objects. An existing index of this name is kept.
+    ///
+    /// A panic of the function ends the writer of the store. [`Store::add_index`](super::Store::add_index) catches it.
+    ///
+    /// # Panics
+    /// If the function panics for a present object.
     pub fn add_index(&self, name: &'static str, values_of: IndexFn) {
         self.cache.write().add_index(name, values_of);
     }
 
-    /// Returns once every scope of the store has been listed.
+    /// Returns once every scope of the store has been listed. It waits indefinitely if the writer ends before that.
     ///
     /// # Cancel safety
     /// Dropping the future has no effect.

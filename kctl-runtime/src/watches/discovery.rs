@@ -28,7 +28,6 @@ pub(super) async fn find(client: &Client, requested: &GroupVersionKind) -> Resul
     };
     let unreadable = |error: serde_json::Error| ApiError::Unreadable { operation, cause: error.to_string() };
     let APIResourceList { resources, .. } = serde_json::from_str(&body).map_err(unreadable)?;
-    // Subresources carry kinds as well: `pods/eviction` is an Eviction.
     let mut named = resources.into_iter().filter(|resource| resource.kind == *kind && !resource.name.contains('/'));
     let resource = named.next().ok_or_else(unknown)?;
     found.plural = resource.name;

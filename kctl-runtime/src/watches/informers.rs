@@ -91,7 +91,11 @@ impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.closed.send_replace(true);
         let ended = std::mem::take(&mut self.0.table.lock().informers);
-        drop(ended);
+        for Informer { source, tasks, .. } in ended.into_values() {
+            drop(tasks);
+            // A manager that never ran has no writers, whose end would end the streams of its watches.
+            source.store().end_unless_written();
+        }
     }
 }
 
@@ -238,16 +242,18 @@ impl Informers {
     ///
     /// # Errors
     /// No controller of the program is limited to namespaces.
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the namespace is added in any case, unless an earlier change is not complete.
     pub(super) async fn add_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
         let (sources, scope): (_, NamespaceScope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
-        let added: Vec<_> = sources.into_iter().filter(|(source, _)| !source.scopes().has(&scope)).collect();
+        let added = sources.into_iter().filter(|(source, _)| !source.scopes().has(&scope)).collect();
+        let add = |source: &Source, scope: &NamespaceScope| source.scopes().add(scope.clone());
+        let change = ScopeChange { sources: added, scope, perform: add };
         // All caches become incomplete before one of them lists the namespace. Otherwise a reconcile could read the
         // namespace in one cache and miss it in another.
-        send_delta(&added, &Delta::Incomplete(scope.clone())).await;
-        for (source, _) in added {
-            source.scopes().add(scope.clone());
-        }
+        change.mark_incomplete().await;
         Ok(())
     }
 
@@ -255,15 +261,17 @@ impl Informers {
     ///
     /// # Errors
     /// As [`add_namespace`](Self::add_namespace).
+    ///
+    /// # Cancel safety
+    /// If the future is dropped, the namespace is removed in any case, unless an earlier change is not complete.
     pub(super) async fn remove_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         let _one_at_a_time = self.changing.lock().await;
         let (sources, scope): (_, NamespaceScope) = (self.with_changeable_namespaces()?, Some(namespace.into()));
-        let removed: Vec<_> = sources.into_iter().filter(|(source, _)| source.scopes().has(&scope)).collect();
+        let removed = sources.into_iter().filter(|(source, _)| source.scopes().has(&scope)).collect();
+        let remove = |source: &Source, scope: &NamespaceScope| source.scopes().remove(scope);
+        let change = ScopeChange { sources: removed, scope, perform: remove };
         // Writes to the namespace fail from here on: a running reconcile sees objects disappear that still exist.
-        send_delta(&removed, &Delta::Incomplete(scope.clone())).await;
-        for (source, _) in removed {
-            source.scopes().remove(&scope);
-        }
+        change.mark_incomplete().await;
         Ok(())
     }
 
@@ -303,13 +311,34 @@ impl InformerTable {
     }
 }
 
-/// Sends a delta to stores, and returns once those that run have applied it.
-async fn send_delta(sources: &[(Arc<Source>, bool)], delta: &Delta) {
-    for (source, runs) in sources {
-        if *runs {
-            source.store().push_and_wait(delta.clone()).await;
-        } else {
-            source.store().push(delta.clone()).await;
+/// A namespace that is added to sources, or removed from them, when this is dropped: also if the caller gives up halfway.
+/// Otherwise a cache that was marked as incomplete would wait for a list of the namespace that never comes, and its
+/// controllers would wait for the cache.
+struct ScopeChange {
+    /// The sources, and for each if it runs.
+    sources: Vec<(Arc<Source>, bool)>,
+    scope: NamespaceScope,
+    perform: fn(&Source, &NamespaceScope),
+}
+
+impl ScopeChange {
+    /// Marks the namespace as incomplete in all stores. Returns once those that run have applied it.
+    async fn mark_incomplete(&self) {
+        for (source, runs) in &self.sources {
+            let delta = Delta::Incomplete(self.scope.clone());
+            if *runs {
+                source.store().push_and_wait(delta).await;
+            } else {
+                source.store().push(delta).await;
+            }
+        }
+    }
+}
+
+impl Drop for ScopeChange {
+    fn drop(&mut self) {
+        for (source, _) in &self.sources {
+            (self.perform)(source, &self.scope);
         }
     }
 }
@@ -356,11 +385,27 @@ mod tests {
         writer::WritePermit,
     };
 
-    #[tokio::test]
-    async fn watch_opened_between_limit_and_begin_is_separate() {
+    fn silent_client() -> Client {
         let silent =
             tower::service_fn(|_request: http::Request<Body>| pending::<Result<http::Response<Body>, Infallible>>());
-        let (client, informers) = (Client::new(silent, "default"), Informers::new());
+        Client::new(silent, "default")
+    }
+
+    #[tokio::test]
+    async fn dropped_namespace_change_takes_effect() {
+        let (client, informers) = (silent_client(), Informers::new());
+        let config = WatchConfig::of::<ConfigMap>().in_namespaces(["a"]);
+        let _limited = informers.acquire_for_relation(config, &FieldMask::whole(), &client);
+        informers.begin();
+        assert!(informers.add_namespace("b").now_or_never().is_none(), "the store has not answered");
+        assert_eq!(informers.namespaces(), ["a", "b"]);
+        assert!(informers.remove_namespace("a").now_or_never().is_none(), "the store has not answered");
+        assert_eq!(informers.namespaces(), ["b"]);
+    }
+
+    #[tokio::test]
+    async fn watch_opened_between_limit_and_begin_is_separate() {
+        let (client, informers) = (silent_client(), Informers::new());
         let config = WatchConfig::of::<ConfigMap>();
         let limited = informers.acquire_for_relation(config.clone(), &FieldMask::whole(), &client);
         let tenures = Arc::new(Tenures::new(Slots::new(1, ShardBy::Object), WritePermit::always()));

@@ -248,6 +248,9 @@ impl Watches {
     /// # Errors
     /// [`NotLimited`](WatchError::NotLimited) if no controller is limited to namespaces.
     ///
+    /// # Cancel safety
+    /// The change is completed even if the future is dropped, unless it still waits for an earlier change.
+    ///
     /// [`Source::health`]: crate::source::Source::health
     pub async fn add_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         self.informers.add_namespace(namespace).await
@@ -261,6 +264,9 @@ impl Watches {
     ///
     /// # Errors
     /// [`NotLimited`](WatchError::NotLimited) if no controller is limited to namespaces.
+    ///
+    /// # Cancel safety
+    /// The change is completed even if the future is dropped, unless it still waits for an earlier change.
     pub async fn remove_namespace(&self, namespace: &str) -> Result<(), WatchError> {
         self.informers.remove_namespace(namespace).await
     }

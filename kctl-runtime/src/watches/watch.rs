@@ -137,3 +137,33 @@ impl<T: Projection> Stream for Watch<T> {
         self.get_mut().poll_change(context)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, future::pending};
+
+    use futures::FutureExt;
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::{Client, client::Body};
+
+    use super::*;
+    use crate::watches::{CloseOnDrop, Informers};
+
+    #[tokio::test]
+    async fn watch_of_a_manager_that_never_ran_ends() {
+        let silent =
+            tower::service_fn(|_request: http::Request<Body>| pending::<Result<http::Response<Body>, Infallible>>());
+        let client = Client::new(silent, "default");
+        for is_begun in [false, true] {
+            let informers = Informers::new();
+            let handle = informers.acquire(WatchConfig::of::<ConfigMap>(), &client).unwrap();
+            let mut watch = Watch::<ConfigMap>::open(handle).await;
+            if is_begun {
+                // Its tasks are spawned, and end before their first poll.
+                informers.begin();
+            }
+            drop(CloseOnDrop(informers));
+            assert!(matches!(watch.next().now_or_never(), Some(None)), "{is_begun}");
+        }
+    }
+}

@@ -269,7 +269,9 @@ impl WritePermit {
     ///
     /// `timeout` is the longest time that a write may take. `margin` is how long it may still be in flight after that,
     /// on the network or in a server that does not notice that its client is gone. See
-    /// [`ElectionConfig::write_timeout`](crate::manager::lease::ElectionConfig::write_timeout) for the usual values.
+    /// [`ElectionConfig::write_timeout`](crate::manager::lease::ElectionConfig::write_timeout) for the usual values. Both
+    /// together must be shorter than the rest of a Lease after a renewal. Otherwise each write waits for a renewal that
+    /// leaves enough time, as long as the Lease is renewed.
     ///
     /// All clones share the count of unanswered writes, so hand clones to every writer of one Lease.
     pub fn from_lease(state: watch::Receiver<LeaseState>, timeout: Duration, margin: Duration) -> Self {

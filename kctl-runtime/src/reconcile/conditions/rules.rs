@@ -28,7 +28,7 @@ pub enum ConditionError {
     /// The reason is not a valid word.
     #[error(
         "the reason {reason:?} of the condition {kind:?} is not a valid reason: it needs 1 to {REASON_MAX} letters, digits, '_', ',' \
-         and ':', a letter first and neither ',' nor ':' last, such as \"AllPodsReady\"; what people read belongs into the message"
+         and ':', a letter first and neither ',' nor ':' last, such as \"AllPodsReady\"; the message is where free text belongs"
     )]
     #[non_exhaustive]
     Reason {

@@ -34,6 +34,22 @@ pub(super) enum Start {
     Later,
 }
 
+/// Polls the reflected scopes until a future is ready, and returns its output.
+///
+/// They are polled also while the future waits for room in the queue of the store: room is given in the order of the
+/// requests, and a scope that is not polled would keep the room that it was given.
+pub(super) async fn drive_until<S: Future, T>(running: &mut FuturesUnordered<S>, until: impl Future<Output = T>) -> T {
+    let reflect = async {
+        while running.next().await.is_some() {}
+        pending::<T>().await
+    };
+    tokio::select! {
+        biased;
+        output = until => output,
+        output = reflect => output,
+    }
+}
+
 impl Source {
     /// Lists and watches until the future is dropped.
     ///
@@ -47,18 +63,15 @@ impl Source {
         let (mut running, mut handles) = (FuturesUnordered::new(), Handles::new());
         let mut start = Start::First;
         loop {
-            for scope in Box::pin(self.update_scopes(&mut handles, start)).await {
+            let update = Box::pin(self.update_scopes(&mut handles, start));
+            for scope in drive_until(&mut running, update).await {
                 let (reflect, handle) = abortable(self.reflect(scope.clone()));
                 // Boxed: `FuturesUnordered` keeps one empty node of that size.
                 running.push(Box::pin(reflect));
                 handles.push((scope, handle));
             }
             start = Start::Later;
-            tokio::select! {
-                biased;
-                () = self.scopes.change() => {}
-                () = async { while running.next().await.is_some() {} pending().await } => {}
-            }
+            drive_until(&mut running, self.scopes.change()).await;
         }
     }
 
@@ -101,7 +114,7 @@ impl Source {
             let wait = match reflector.request() {
                 Request::Whole { .. } | Request::List { .. } => {
                     if permit.is_none() {
-                        permit = Some(self.list_limiter.next().await);
+                        permit = Some(self.list_limiter.acquire().await);
                     }
                     Box::pin(self.list(&mut reflector, &scope, &mut begun)).await
                 }

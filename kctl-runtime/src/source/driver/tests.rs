@@ -1,22 +1,22 @@
 //! Tests of a source: unreadable objects, removed scopes and lost slots.
 
-use std::convert::Infallible;
+use std::{convert::Infallible, future::pending};
 
-use futures::future::AbortHandle;
+use futures::{future::AbortHandle, stream::FuturesUnordered};
 use k8s_openapi::api::core::v1::Pod;
 use kube::client::Body;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 use tower::service_fn;
 
 use super::{
     super::filter::BelongsTo,
-    run::{Handles, Start},
+    run::{Handles, Start, drive_until},
     *,
 };
 use crate::{
     object::Stored,
     source::reflector::{Input, Reflector, Request},
-    store::{Delta, Share},
+    store::{DELTAS_MAX, Delta, Share},
     transport::ApiError,
 };
 
@@ -70,6 +70,27 @@ async fn scope_removed_before_the_source_looks_is_closed() {
     assert!(handles.is_empty() && !source.store().is_synced());
     source.store().push_and_wait(empty(&a)).await;
     assert!(source.store().is_synced(), "its list is applied");
+}
+
+#[tokio::test(start_paused = true)]
+async fn scopes_are_polled_while_others_change() {
+    let config = WatchConfig::of::<Pod>().in_namespaces(["a"]);
+    let store = SharedStore::for_namespaces(&config.namespaces);
+    let source = Source::new(source().client, config, Arc::new(store));
+    let bookmark = || Delta::Bookmark(None, "1".into());
+    for _ in 0..DELTAS_MAX {
+        source.store().push(bookmark()).await;
+    }
+    // As many scopes ask for room as the store has in all, and the change asks after them.
+    let mut running: FuturesUnordered<_> = (0..DELTAS_MAX).map(|_| source.store().push(bookmark())).collect();
+    let moment = Duration::from_secs(1);
+    assert!(timeout(moment, drive_until(&mut running, pending::<()>())).await.is_err());
+    source.scopes().remove(&Some("a".into()));
+    let mut handles = Handles::new();
+    let update = source.update_scopes(&mut handles, Start::Later);
+    tokio::spawn(source.store().clone().write());
+    let added = timeout(moment, drive_until(&mut running, update)).await;
+    assert!(added.expect("the store makes room").is_empty());
 }
 
 #[tokio::test]

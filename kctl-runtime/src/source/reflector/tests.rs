@@ -1,7 +1,9 @@
 //! Tests of the requests that follow each sequence of responses.
 
+use k8s_openapi::api::core::v1::Pod;
+
 use super::*;
-use crate::transport::ApiError;
+use crate::{object::Kind, transport::ApiError};
 
 fn page(version: &str, token: Option<&str>) -> Input {
     Input::Page { objects: Vec::new(), version: version.into(), token: token.map(Into::into) }
@@ -205,6 +207,14 @@ fn long_retry_after_waits_a_minute_at_most() {
 #[test]
 fn bookmark_moves_the_version_of_the_next_watch() {
     check(vec![page("7", None), Input::Bookmark("20".into()), closed_after(300)], "watch 7, watch 20, watch 20");
+}
+
+#[test]
+fn event_without_a_version_keeps_the_last_one() {
+    let pod = || Arc::new(Stored::accept(&Kind::of::<Pod>(), r#"{"metadata":{"name":"a"}}"#).unwrap());
+    for event in [Input::Applied(pod()), Input::Deleted(pod()), Input::Bookmark(String::new())] {
+        check_from_start(vec![page("7", None), event], "watch 7, watch 7");
+    }
 }
 
 fn connection_lost() -> Input {

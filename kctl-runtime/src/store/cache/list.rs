@@ -22,7 +22,7 @@ impl Cache {
         let Some(watermark) = self.scopes.get(scope) else { return Vec::new() };
         let (revision, has_objects) = (watermark.revision, watermark.was_listed && !watermark.absent);
         if list.is_some_and(|list| list < revision) {
-            // The cache is newer than the list. It was opened again, and the list proves that the kind is served.
+            // The cache is newer than the list. It was marked as incomplete, and the list proves that the kind is served.
             if has_objects {
                 self.set_watermark(scope, revision);
             }

@@ -66,8 +66,8 @@ impl Cache {
             changes.push(Change::Deleted { last });
         }
         // An older list proves nothing about the objects of this one: it lacks objects of a slot that was gained since.
-        if self.read.get(&scope).is_some_and(|older| *older <= revision) {
-            self.read.remove(&scope);
+        if self.reads_ahead.get(&scope).is_some_and(|older| *older <= revision) {
+            self.reads_ahead.remove(&scope);
         }
         for object in objects {
             changes.extend(self.present_object(object));
@@ -75,7 +75,7 @@ impl Cache {
         let announced =
             self.scopes.get(&scope).or_else(|| self.scopes.get(&None)).map_or(u64::MAX, |watermark| watermark.revision);
         if revision > announced {
-            let latest = self.read.entry(scope).or_default();
+            let latest = self.reads_ahead.entry(scope).or_default();
             *latest = revision.max(*latest);
         }
         changes
@@ -114,6 +114,6 @@ impl Cache {
 
     /// Forgets concurrent lists that the watch has caught up with.
     pub(super) fn forget_reads(&mut self, scope: &NamespaceScope, revision: u64) {
-        self.read.retain(|read, until| *until > revision || (scope.is_some() && read != scope));
+        self.reads_ahead.retain(|read, until| *until > revision || (scope.is_some() && read != scope));
     }
 }

@@ -1,4 +1,4 @@
-//! Opens, lists and closes the scopes of a cache, and blocks writes to those that are not listed yet.
+//! Adds, lists and closes the scopes of a cache, and blocks writes to those that are not listed yet.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::{Cache, delta::NamespaceScope, watermarks::Watermark};
 use crate::{object::Stored, store::Change};
 
 impl Cache {
-    /// Blocks writes in a scope until it has been listed.
-    pub(super) fn open(&mut self, scope: NamespaceScope) -> Vec<Change<Stored>> {
+    /// Blocks writes in a scope until it has been listed, and adds the scope if it is new.
+    pub(super) fn mark_incomplete(&mut self, scope: NamespaceScope) -> Vec<Change<Stored>> {
         self.concurrent_lists.end(&scope);
         self.scopes.entry(&scope).listed = false;
         self.blocked.insert(scope);

@@ -395,16 +395,16 @@ fn refresh_adds_and_deletes_by_version() {
     // A list older than the read changes nothing either.
     let lists = [list(&[pod("x", "1", 6), pod("y", "2", 4)], "7"), list(&[pod("y", "2", 4), pod("z", "4", 9)], "11")];
     let cache = check([vec![begin(), gone], lists.to_vec()].concat(), "+x@5 +y@4 -x@5 +z@9");
-    assert!(cache.read.is_empty(), "the list has come to where the read was");
+    assert!(cache.reads_ahead.is_empty(), "the list has come to where the read was");
     // An object newer than the read is kept.
     check(vec![begin(), Delta::Apply(pod("x", "1", 11)), read(&[], "10")], "+x@5 +y@4 ~x@11 -y@4");
     // A read of another namespace changes nothing here.
     let elsewhere = Delta::ListBesideWatch(Some("b".into()), Vec::new(), "10".into());
     let cache = check(vec![begin(), elsewhere.clone(), Delta::Apply(pod("z", "4", 6))], "+x@5 +y@4 +z@6");
-    assert_eq!(cache.read.len(), 1);
+    assert_eq!(cache.reads_ahead.len(), 1);
     let cache = check(vec![begin(), elsewhere.clone(), Delta::Bookmark(None, "10".into())], "+x@5 +y@4");
-    assert!(cache.read.is_empty(), "the watch has");
+    assert!(cache.reads_ahead.is_empty(), "the watch has");
     for end in [Delta::Clear(None), Delta::Close(None), Delta::Restore(None, Vec::new(), "3".into())] {
-        assert!(check(vec![begin(), elsewhere.clone(), end], "+x@5 +y@4 -x@5 -y@4").read.is_empty());
+        assert!(check(vec![begin(), elsewhere.clone(), end], "+x@5 +y@4 -x@5 -y@4").reads_ahead.is_empty());
     }
 }
