@@ -151,9 +151,9 @@ fn validate_host_users(spec: &Field<'_>) {
 /// `activeDeadlineSeconds` (`FieldValueForbidden`).
 ///
 /// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
-/// again forever. `kind` is the name in the second message.
-pub(crate) fn validate_restart_always(template: &Field<'_>, kind: &str) {
+/// again forever.
+pub(crate) fn validate_restart_always(template: &Field<'_>) {
     let [policy, deadline] = ["restartPolicy", "activeDeadlineSeconds"].map(|name| template.at("spec").at(name));
     policy.unsupported_if(!policy.is_empty() && *policy != "Always", &["Always"]);
-    deadline.forbidden_if(deadline.is_number(), format_args!("activeDeadlineSeconds in {kind} is not Supported"));
+    deadline.forbidden_if(deadline.is_number(), "must be unset, because terminated Pods are replaced");
 }

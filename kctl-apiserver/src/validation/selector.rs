@@ -55,21 +55,18 @@ pub(crate) fn validate_values(requirement: &Field<'_>, operators: Operators) {
     }
 }
 
-/// Validates the selector of a workload; returns `false` for a selector with errors, which cannot be evaluated.
+/// Validates the selector of a workload; returns `false` for a selector with errors, which cannot be evaluated against
+/// the template.
 ///
-/// An absent one is `FieldValueRequired`, an empty one `FieldValueInvalid`; for both the result is `true`. `kind` is the
-/// name of the workload in the error.
-///
-/// The return value is `true` if the caller may evaluate the selector against the template. An empty selector matches
-/// everything. Its error prevents a workload that owns all Pods of its namespace.
-pub(crate) fn validate_workload_selector(label_selector: &Field<'_>, kind: &str) -> bool {
+/// An absent one is `FieldValueRequired`, an empty one `FieldValueInvalid`; for both the result is `true`. An empty
+/// selector matches everything: the workload would own all Pods of its namespace.
+pub(crate) fn validate_workload_selector(label_selector: &Field<'_>) -> bool {
     if label_selector.is_null() {
         label_selector.required();
         return true;
     }
     let is_usable = label_selector.passes(validate_selector);
-    let detail = format_args!("empty selector is invalid for {kind}");
-    label_selector.invalid_without_value_if(is_empty(label_selector), detail);
+    label_selector.invalid_without_value_if(is_empty(label_selector), "must not be empty");
     is_usable
 }
 

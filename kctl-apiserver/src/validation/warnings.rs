@@ -296,19 +296,12 @@ const PORTS_COMPARED_MAX: usize = 100;
 
 /// Adds warnings about ports of a Pod that collide: by number and protocol, and by name.
 ///
-/// | host ports | host IPs | warning |
-/// |---|---|---|
-/// | equal | equal | duplicate |
-/// | one of them 0 | any | overlapping |
-/// | equal | one of them empty | dangerously ambiguous |
-/// | else | | – |
-///
-/// Pairs are compared across all containers of the Pod. A host IP without a host port has its own
-/// warning.
+/// Pairs are compared across all containers of the Pod. Ports of one number and protocol collide unless both are bound
+/// to the host, at different host ports or at different host IPs. A host IP without a host port has its own warning.
 fn warn_about_ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
     let number = |port: &Value, field: &str| port[field].as_i64().unwrap_or(0);
     let mut ports_by_number: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
-    let mut names: BTreeMap<&str, String> = BTreeMap::new();
+    let mut names = HashSet::new();
     for (list, index, container) in containers(spec) {
         for (nth, port) in entries(&container["ports"]) {
             if texts.len() > WARNINGS_MAX {
@@ -322,21 +315,15 @@ fn warn_about_ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
             let others = ports_by_number.entry((number(port, "containerPort"), text(&port["protocol"]))).or_default();
             for (other_path, other) in others.iter().take(PORTS_COMPARED_MAX) {
                 let (other_host, other_ip) = (number(other, "hostPort"), text(&other["hostIP"]));
-                let how = match (host == other_host, ip == other_ip) {
-                    (true, true) => "duplicate",
-                    _ if host == 0 || other_host == 0 => "overlapping",
-                    (true, false) if ip.is_empty() != other_ip.is_empty() => "dangerously ambiguous",
-                    _ => continue,
-                };
-                texts.push(format!("{path}: {how} port definition with {other_path}"));
-            }
-            others.push((path.clone(), port));
-            match names.get(name).filter(|_| !name.is_empty()) {
-                Some(other) => {
-                    texts.push(format!("{path}: {other} has the same name {name:?}, which selects only that one"));
+                let is_same_address = host == other_host && (ip == other_ip || ip.is_empty() || other_ip.is_empty());
+                if host == 0 || other_host == 0 || is_same_address {
+                    texts.push(format!("{path}: this port collides with {other_path}"));
                 }
-                None => drop(names.insert(name, path)),
             }
+            if !name.is_empty() && !names.insert(name) {
+                texts.push(format!("{path}: an earlier port has the same name {name:?}, which selects only that one"));
+            }
+            others.push((path, port));
         }
     }
 }

@@ -137,7 +137,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
     given.invalid_if(!given.is_null() && selector::is_empty(&given), "must not be empty");
     template.check(validation::pod::validate_template);
-    validation::pod::validate_restart_always(&template, "DaemonSet");
+    validation::pod::validate_restart_always(&template);
     spec.check_children(&["minReadySeconds", "revisionHistoryLimit"], Field::not_negative);
     update_strategy(&spec.at("updateStrategy"));
 }

@@ -55,7 +55,7 @@ fn validate(object: &Value, errors: &mut Errors) {
         selector::validate_matches_template(&selector, &template);
     }
     template.check(validation::pod::validate_template);
-    validation::pod::validate_restart_always(&template, "ReplicationController");
+    validation::pod::validate_restart_always(&template);
 }
 
 /// Fills in the defaults of a controller (`SetDefaults_ReplicationController`).

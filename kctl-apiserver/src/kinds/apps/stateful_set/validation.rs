@@ -48,10 +48,10 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     retention.check_children(&["whenDeleted", "whenScaled"], |when| when.one_of(&["Retain", "Delete"]));
     spec.check_children(&["replicas", "minReadySeconds"], Field::not_negative);
     spec.at("ordinals").at("start").not_negative();
-    if selector_fits(&spec, "statefulset") {
+    if selector_fits(&spec) {
         template.with(&with_claims(&spec)).check(pod::validate_template);
     }
-    pod::validate_restart_always(&template, "StatefulSet");
+    pod::validate_restart_always(&template);
 }
 
 /// Returns the template as it is validated: with a volume for each claim template, without

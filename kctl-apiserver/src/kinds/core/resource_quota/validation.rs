@@ -51,13 +51,9 @@ pub(crate) fn validate_quota(object: &Value, errors: &mut Errors) {
     let all: Vec<&str> = entries(&scopes).map(|(_, scope)| text(scope)).collect();
     let different: BTreeSet<&str> = all.iter().copied().collect();
     let known = declared::values("core.v1.ResourceQuotaSpec", "scopes");
-    let wrong = different.iter().find_map(|scope| match names_outside_scope(&spec, scope).next() {
-        _ if !known.contains(scope) => Some(format!("{scope} is not a scope")),
-        Some(resource) => Some(format!("{scope} does not apply to {resource}")),
-        None => None,
-    });
-    let wrong = wrong.or_else(|| are_conflicting(&all).then(|| "has scopes that exclude each other".to_owned()));
-    scopes.invalid_if(wrong.is_some(), wrong.unwrap_or_default());
+    let is_wrong = |scope: &&str| !known.contains(scope) || names_outside_scope(&spec, scope).next().is_some();
+    let detail = "must be scopes that apply to all resources in `hard`, and do not exclude each other";
+    scopes.invalid_if(different.iter().any(is_wrong) || are_conflicting(&all), detail);
     validate_scope_selector(&spec);
 }
 
