@@ -185,7 +185,7 @@ pub(crate) fn validate_tolerations(list: &Field<'_>) {
     list.items().for_each(|toleration| validate_toleration(&toleration));
 }
 
-/// Validates a toleration.
+/// Validates a toleration. A tag of the API validates the form of its key.
 ///
 /// An empty key needs the operator `Exists`, which takes no value. `tolerationSeconds` needs the effect `NoExecute`. An
 /// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, unless the feature gate
@@ -195,11 +195,8 @@ pub(crate) fn validate_tolerations(list: &Field<'_>) {
 /// about the value are reported at `operator`, as upstream does.
 fn validate_toleration(toleration: &Field<'_>) {
     let [key, operator, value, effect] = ["key", "operator", "value", "effect"].map(|name| toleration.at(name));
-    if !key.is_empty() {
-        key.qualified_name();
-    } else if operator.text() != "Exists" {
-        operator.invalid("must be Exists when `key` is empty, which means \"match all values and all keys\"");
-    }
+    let lacks_key = key.is_empty() && operator.text() != "Exists";
+    operator.invalid_if(lacks_key, "must be Exists when `key` is empty, which means all keys");
     let needs_no_execute = toleration["tolerationSeconds"].is_number() && effect.text() != "NoExecute";
     effect.invalid_if(needs_no_execute, "must be 'NoExecute' when `tolerationSeconds` is set");
     match operator.text() {

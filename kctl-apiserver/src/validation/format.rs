@@ -2,9 +2,8 @@
 //!
 //! Upstream: `k8s.io/apimachinery/pkg/api/validate/strfmt.go`.
 //!
-//! The same rules serve the functions of `resource.k8s.io`, whose fields are only partly tagged:
-//! `validate_driver_name`, `validate_pool_name`, `validate_qualified_name` and
-//! `validate_fully_qualified_name`. All of them report `FieldValueInvalid`, apart from lengths
+//! The same rules serve the functions of `resource.k8s.io`, whose fields are only partly tagged: `validate_driver_name`,
+//! `validate_pool_name` and `validate_qualified_name`. All of them report `FieldValueInvalid`, apart from lengths
 //! (`FieldValueTooLong`) and empty strings where a value is needed (`FieldValueRequired`).
 
 use serde::Deserialize;
@@ -147,7 +146,7 @@ pub(crate) fn validate_qualified_name(name: &Field<'_>) {
 /// Validates a name that needs its domain, as in selectors that span drivers.
 ///
 /// Errors of `validate_qualified_name` come first, then the one about the missing domain.
-pub(crate) fn validate_fully_qualified_name(name: &Field<'_>) {
+fn validate_fully_qualified_name(name: &Field<'_>) {
     validate_qualified_name(name);
     let has_domain = name.text().contains('/');
     name.invalid_if(!has_domain, "a fully qualified name must be a domain and a name separated by a slash");

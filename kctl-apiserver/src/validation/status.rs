@@ -58,7 +58,6 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 ///
 /// | field | rule | error |
 /// |---|---|---|
-/// | the condition | its `type` is unique in the list | `FieldValueDuplicate` |
 /// | `type` | present, a qualified name | `FieldValueRequired`, `FieldValueInvalid` |
 /// | `status` | present, `True`, `False` or `Unknown` | `FieldValueRequired`, `FieldValueNotSupported` |
 /// | `observedGeneration` | at least 0 | `FieldValueInvalid` |
@@ -66,10 +65,9 @@ const MESSAGE_LEN_MAX: usize = 32 * 1024;
 /// | `reason` | present, an identifier of at most 1,024 bytes | `FieldValueRequired`, `…Invalid`, `…TooLong` |
 /// | `message` | at most 32 KiB | `FieldValueTooLong` |
 ///
-/// Older kinds (Pod, Node, the workloads) have condition types of their group, which do not follow
-/// these rules.
+/// A tag of each of these lists makes the types unique. Older kinds (Pod, Node, the workloads) have condition types of
+/// their group, which do not follow these rules.
 pub(crate) fn validate_condition_list(conditions: &Field<'_>) {
-    conditions.unique(|condition| &condition["type"]);
     for condition in conditions.items() {
         condition.require_children(&["type", "lastTransitionTime", "reason"]);
         let (kind, reason) = (condition.at("type"), condition.at("reason"));

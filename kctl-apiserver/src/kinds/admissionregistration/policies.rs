@@ -99,8 +99,7 @@ fn validate_param_kind(kind: &Field<'_>) {
         version.invalid_if(!is_version, "must be a version such as v1, or a group and a version such as apps/v1");
     }
     if name.require_value() {
-        let why = NameRule::Label1035.check(&name.text().to_lowercase());
-        name.invalid_if(why.is_some(), format_args!("in lower case, it {}", why.unwrap_or_default()));
+        name.kind_name();
     }
 }
 

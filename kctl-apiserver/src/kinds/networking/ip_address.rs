@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::Errors,
-    kinds::networking::with_group,
     names::NameRule,
     registry::kind::{Cell, Kind, Metadata, TableColumns, Validation},
+    status::GroupResource,
     table::{
         fields::{self, value_at},
         labels::NONE,
@@ -35,7 +35,7 @@ fn parent(object: &Value) -> String {
     if parent.is_null() {
         return NONE.to_owned();
     }
-    let resource = with_group(fields::text(parent, "/resource"), fields::text(parent, "/group"));
+    let resource = GroupResource::new(fields::text(parent, "/group"), fields::text(parent, "/resource"));
     match (fields::text(parent, "/namespace"), fields::text(parent, "/name")) {
         ("", name) => format!("{resource}/{name}"),
         (namespace, name) => format!("{resource}/{namespace}/{name}"),

@@ -14,16 +14,13 @@ const WINDOW_SECONDS_MAX: i64 = 3600;
 /// Longest `periodSeconds` of a scaling policy: half an hour.
 const PERIOD_SECONDS_MAX: i64 = 1800;
 /// The sources of metrics with the types that name them, in the order in which they are checked.
-const SOURCES: &[(&str, &str)] = &[
+const SOURCES: [(&str, &str); 5] = [
     ("object", "Object"),
     ("external", "External"),
     ("pods", "Pods"),
     ("resource", "Resource"),
     ("containerResource", "ContainerResource"),
 ];
-
-/// Types of metrics, sorted as errors list them.
-const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
 
 /// Validates an autoscaler (`ValidateHorizontalPodAutoscaler`).
 ///
@@ -74,14 +71,14 @@ fn validate_reference(target: &Field<'_>, expected: Group) {
 fn validate_metric(metric: &Field<'_>) {
     let kind = metric.at("type");
     kind.required_if(kind.is_empty());
-    kind.always_one_of(TYPES);
+    kind.always_one_of(&SOURCES.map(|(_, kind)| kind));
     let is_given = |name: &str| metric[name].is_object();
     if let Some((name, _)) = SOURCES.iter().find(|(name, _)| is_given(name)) {
         validate_source(name, &metric.at(name));
     }
     let has_several = SOURCES.iter().filter(|(name, _)| is_given(name)).count() > 1;
     for (name, source_kind) in SOURCES {
-        let (source, is_expected) = (metric.at(name), *kind == *source_kind);
+        let (source, is_expected) = (metric.at(name), *kind == source_kind);
         source.required_if(is_expected && source.is_null());
         source.forbidden_if(!is_expected && has_several && is_given(name), "is not the source that `type` names");
     }

@@ -133,26 +133,3 @@ fn validate_taints(taints: &Field<'_>) {
     }
     taints.unique_by(|taint| (text(&taint["effect"]), text(&taint["key"])));
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use serde_json::json;
-
-    use crate::{field_errors::Errors, kinds::core::node::KIND};
-
-    #[test]
-    fn update_validates_each_rule_once() {
-        let node = json!({
-            "spec": { "taints": [{ "key": "a b", "effect": "NoSchedule" }] },
-            "status": { "capacity": { "cpu": "-1" }, "declaredFeatures": ["lower"] },
-        });
-        let errors = Errors::collect(|errors| {
-            (KIND.validation.validate)(&node, errors);
-            (KIND.validation.validate_update)(&node, &node, errors);
-        });
-        let fields: BTreeSet<_> = errors.iter().map(|error| &error.field).collect();
-        assert_eq!((errors.len(), fields.len()), (3, 3), "{errors:?}");
-    }
-}

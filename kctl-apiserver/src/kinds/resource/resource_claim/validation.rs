@@ -23,7 +23,6 @@ use crate::{
     json_path::entries,
     kinds::resource::validation::{validate_opaque_config, validate_selectors},
     names::NameRule,
-    validation::format::validate_fully_qualified_name,
 };
 
 /// Validates a new claim. An update cannot change the spec, so it does not validate it again.
@@ -33,18 +32,14 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 
 /// Validates requests, constraints and configurations of a claim.
 ///
-/// A constraint requires that devices have the same value of an attribute, or that all values
-/// differ.
+/// A constraint requires that devices have the same value of an attribute, or that all values differ. Tags of the API
+/// validate the names of the attributes.
 pub(crate) fn validate_devices(devices: &Field<'_>) {
     devices.at("requests").items().for_each(|item| validate_request(&item));
     let declared = request_names(&devices["requests"]);
     for constraint in devices.at("constraints").items() {
         validate_request_names(&constraint, &declared);
         let (same, other) = (constraint.at("matchAttribute"), constraint.at("distinctAttribute"));
-        // Tags of the API validate `matchAttribute`.
-        if !same.is_string() && other.is_string() {
-            other.check(validate_fully_qualified_name);
-        }
         let has_none = !same.is_string() && !other.is_string();
         constraint.required_with_if(has_none, "exactly one of matchAttribute and distinctAttribute must be set");
     }
