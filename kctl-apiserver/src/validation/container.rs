@@ -22,7 +22,7 @@ use crate::{
     field::Field,
     json_path::entries,
     names::NameRule,
-    validation::{environment, mounts, ports, probe, resources, security, volume::DeclaredVolume},
+    validation::{environment, mounts, ports, probe, resources, security, volume::DeclaredVolumes},
 };
 
 /// Maximum number of restart rules of a container.
@@ -46,7 +46,7 @@ const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "star
 /// this order: containers, init containers, ephemeral containers, so the error is at the later one
 /// in that order. Host ports conflict among containers, and within one init container; init
 /// containers run one after the other and may reuse the port of another.
-pub(crate) fn validate_containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
+pub(crate) fn validate_containers(spec: &Field<'_>, volumes: &DeclaredVolumes<'_>, claims: &BTreeSet<&str>) {
     let mut names = BTreeSet::new();
     spec.require_children(&["containers"]);
     discard_unvalidated_errors(spec);
@@ -151,7 +151,7 @@ fn check_unique_name<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
 /// Validates the fields that all containers share (`validateContainerCommon`).
 ///
 /// The restart policy and `hostUsers` in the spec of the Pod affect fields of the container.
-fn validate_common(container: &Field<'_>, spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
+fn validate_common(container: &Field<'_>, spec: &Field<'_>, volumes: &DeclaredVolumes<'_>, claims: &BTreeSet<&str>) {
     container.at("name").required_name(NameRule::Label);
     container.require_children(&["image"]);
     ports::validate_ports(&container.at("ports"));

@@ -14,7 +14,9 @@
 //! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: rules for a new Pod, and rules that compare old
 //! and new.
 
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+use serde_json::Value;
 
 use crate::{
     field::Field,
@@ -48,8 +50,7 @@ pub(crate) fn validate_template(template: &Field<'_>) {
 
 /// Validates a Pod spec. `name` is the name of the Pod, empty for a template.
 ///
-/// Overhead is validated like the limits of a container. Volumes and resource claims come first, because containers
-/// refer to them by name.
+/// Volumes and resource claims come first, because containers refer to them by name.
 fn validate_spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
     let volumes = volume::validate_volumes(&spec.at("volumes"), name);
     let claims = claims(&spec.at("resourceClaims"));
@@ -68,12 +69,9 @@ fn validate_spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
     validate_names_and_times(spec);
     spec.at("tolerations").check(affinity::validate_tolerations);
     dns::validate_aliases(&spec.at("hostAliases"));
-    let (preemption, overhead) = (spec.at("preemptionPolicy"), spec.at("overhead"));
+    let preemption = spec.at("preemptionPolicy");
     preemption.required_if(*preemption == "");
-    if overhead.is_object() {
-        let limits = json!({ "limits": overhead.value() });
-        resources::validate_requirements(&overhead.with(&limits), resources::validate_container_resource_name, &[]);
-    }
+    resources::validate_overhead(&spec.at("overhead"));
     security::validate_os_fields(spec);
     environment::validate_files(spec);
 }
@@ -97,12 +95,12 @@ fn validate_names_and_times(spec: &Field<'_>) {
 ///
 /// The returned names leave out empty ones. A name with an invalid form is returned, so that a
 /// container that refers to it does not get a second error.
-fn claims<'a>(list: &Field<'a>) -> Vec<&'a str> {
+fn claims<'a>(list: &Field<'a>) -> BTreeSet<&'a str> {
     const SOURCES: [&str; 2] = ["resourceClaimName", "resourceClaimTemplateName"];
-    let mut names = Vec::new();
+    let mut names = BTreeSet::new();
     for claim in list.items() {
         let name = claim.at("name");
-        if names.contains(&name.text()) {
+        if names.contains(name.text()) {
             name.duplicate();
         } else {
             name.required_name(NameRule::Label);

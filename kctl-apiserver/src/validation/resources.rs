@@ -8,7 +8,9 @@
 //! Upstream: `ValidateResourceRequirements` and the functions around it in
 //! `pkg/apis/core/validation/validation.go`, and `pkg/apis/core/helper/helpers.go` for the classes.
 
-use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
 
 use crate::{
     amounts::{self, ResourceMap},
@@ -52,7 +54,7 @@ const PAGES: &str = "hugepages-";
 /// - Claims: see `claimed`.
 ///
 /// An error about a request and its limit is at `requests`, without the name of the resource.
-pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, &Field<'_>), claims: &[&str]) {
+pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, &Field<'_>), claims: &BTreeSet<&str>) {
     let (limits, requests) = (resources.at("limits"), resources.at("requests"));
     for (name, amount) in limits.entries().chain(requests.entries()) {
         check_name(name, &amount);
@@ -76,6 +78,12 @@ pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, 
     let detail = "HugePages require cpu or memory";
     resources.forbidden_if(lacks_memory && names().any(|name| name.starts_with(PAGES)), detail);
     validate_claims(&resources.at("claims"), claims);
+}
+
+/// Validates the overhead of a Pod or a `RuntimeClass`, by the rules of a container's limits.
+pub(crate) fn validate_overhead(overhead: &Field<'_>) {
+    let limits = json!({ "limits": overhead.value() });
+    validate_requirements(&overhead.with(&limits), validate_container_resource_name, &BTreeSet::new());
 }
 
 /// Validates that an amount is not negative, and an integer for counted and extended resources
@@ -185,24 +193,25 @@ pub(crate) fn size(amount: &Value) -> Option<i128> {
 
 /// Validates the claims of a container against the claims of its Pod (`FieldValueNotFound`). A claim is listed once as
 /// a whole, or once per request (`FieldValueDuplicate`).
-fn validate_claims(list: &Field<'_>, declared: &[&str]) {
-    let mut listed = Vec::new();
+fn validate_claims(list: &Field<'_>, declared: &BTreeSet<&str>) {
+    // The requests of each claim. The empty one is the claim as a whole.
+    let mut listed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for claim in list.items() {
         let (name, request) = (claim.at("name").text(), claim.at("request"));
         if name.is_empty() {
             claim.required();
             continue;
         }
-        let is_same = |(other, part): &(&str, &str)| {
-            *other == name && (part.is_empty() || request.is_empty() || *part == request.text())
-        };
-        claim.duplicate_if(listed.iter().any(is_same));
+        let requests = listed.entry(name).or_default();
+        let is_whole = requests.contains("");
+        let is_repeated = requests.contains(request.text()) || (request.is_empty() && !requests.is_empty());
+        claim.duplicate_if(is_whole || is_repeated);
         // Upstream does not validate a request of a claim that is already listed as a whole.
-        if !listed.contains(&(name, "")) {
+        if !is_whole {
             request.name_if_set(NameRule::Label);
         }
-        listed.push((name, request.text()));
-        claim.with(&claim["name"]).not_found_if(!declared.contains(&name));
+        requests.insert(request.text());
+        claim.with(&claim["name"]).not_found_if(!declared.contains(name));
     }
 }
 
@@ -216,7 +225,7 @@ fn validate_claims(list: &Field<'_>, declared: &[&str]) {
 /// - No single container may have a limit above the Pod's.
 ///
 /// Sums follow the rules of the scheduler for init containers and sidecars (`amounts::aggregate_containers`).
-pub(crate) fn validate_pod_resources(spec: &Field<'_>, claims: &[&str]) {
+pub(crate) fn validate_pod_resources(spec: &Field<'_>, claims: &BTreeSet<&str>) {
     let resources = spec.at("resources");
     if resources.is_null() {
         return;

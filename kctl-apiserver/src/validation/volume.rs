@@ -58,16 +58,15 @@ const SOURCES: &[&str] = &[
     "image",
 ];
 
-/// A volume that containers may use.
+/// The valid volumes of a Pod.
 ///
 /// A volume with errors is left out, so a mount of it is also reported as missing.
-pub(crate) struct DeclaredVolume<'a> {
-    /// The name that mounts and devices refer to.
-    pub(crate) name: &'a str,
-    /// `true` for a `PersistentVolumeClaim`, which can be a block device.
-    ///
-    /// Also `true` for an ephemeral volume, which is backed by a claim that is created for the Pod.
-    pub(crate) is_claim: bool,
+#[derive(Default)]
+pub(crate) struct DeclaredVolumes<'a> {
+    /// The names that mounts and devices refer to.
+    pub(crate) names: BTreeSet<&'a str>,
+    /// The volumes among them that can be block devices: claims, and ephemeral volumes, for which a claim is created.
+    pub(crate) claims: BTreeSet<&'a str>,
 }
 
 /// Validates the volumes of a Pod and returns the valid ones. `pod` is the name of the Pod, empty for a template.
@@ -75,8 +74,8 @@ pub(crate) struct DeclaredVolume<'a> {
 /// Names are DNS labels and unique (`FieldValueDuplicate`). A volume must not use a claim that is created for an
 /// ephemeral volume of the same Pod. That claim is named after Pod and volume, so the reference is detected by name. A
 /// template has no Pod name yet and skips this rule.
-pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>> {
-    let (mut valid, mut names): (Vec<DeclaredVolume<'a>>, _) = (Vec::new(), BTreeSet::new());
+pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> DeclaredVolumes<'a> {
+    let mut valid = DeclaredVolumes::default();
     let ephemeral: BTreeSet<&str> = entries(list)
         .filter(|(_, volume)| volume["ephemeral"].is_object())
         .map(|(_, volume)| text(&volume["name"]))
@@ -90,12 +89,13 @@ pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredV
         let is_valid = volume.is_valid_by(|| {
             validate_volume(&volume, pod);
             name.required_name(NameRule::Label);
-            name.duplicate_if(names.contains(name.text()));
+            name.duplicate_if(valid.names.contains(name.text()));
         });
         if is_valid {
-            names.insert(name.text());
-            let is_claim = volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object();
-            valid.push(DeclaredVolume { name: name.text(), is_claim });
+            valid.names.insert(name.text());
+            if volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object() {
+                valid.claims.insert(name.text());
+            }
         }
         let claim = volume.at("persistentVolumeClaim").at("claimName");
         let own_volume = claim.text().strip_prefix(pod).and_then(|rest| rest.strip_prefix('-'));
