@@ -29,15 +29,6 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates the spec.
-///
-/// | field | rule |
-/// |---|---|
-/// | `podManagementPolicy` | `OrderedReady` or `Parallel` |
-/// | `updateStrategy` | see `update_strategy` |
-/// | `persistentVolumeClaimRetentionPolicy` | `Retain` or `Delete` |
-/// | `replicas`, `minReadySeconds`, `ordinals.start` | not negative |
-/// | `selector` | required, and matches the template |
-/// | `template` | a Pod that always restarts |
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (management, template) = (spec.at("podManagementPolicy"), spec.at("template"));
@@ -54,12 +45,10 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     pod::validate_restart_always(&template);
 }
 
-/// Returns the template as it is validated: with a volume for each claim template, without
-/// `hostname` and `subdomain`.
+/// Returns the template as it is validated: with a volume for each claim template, without `hostname` and `subdomain`.
 ///
-/// A mount may name a claim template. Volumes of the same name in the template are replaced, as the
-/// controller does. The controller sets host name and subdomain itself, so values of the template
-/// are not validated.
+/// A mount may name a claim template. Volumes of the same name in the template are replaced, as the controller does.
+/// The controller sets host name and subdomain itself, so values of the template are not validated.
 fn with_claims(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
     for name in ["hostname", "subdomain"] {
@@ -82,11 +71,9 @@ fn with_claims(spec: &Value) -> Value {
     template
 }
 
-/// Validates `spec.updateStrategy`: `OnDelete` without parameters, or `RollingUpdate` with a
-/// `partition` of at least 0 and `maxUnavailable` between 1 and 100 %.
+/// Validates `spec.updateStrategy`.
 ///
-/// Pods with an ordinal of at least `partition` are updated. It may exceed `replicas`; then no Pod
-/// is updated.
+/// Pods with an ordinal of at least `partition` are updated. It may exceed `replicas`; then no Pod is updated.
 fn update_strategy(strategy: &Field<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {

@@ -174,11 +174,8 @@ fn validate_finished(write: &Write<'_>) {
     uncounted.invalid_if(is_changed("uncountedTerminatedPods") && !is_counted, "must be empty for a finished Job");
 }
 
-/// Validates `completedIndexes` and `failedIndexes`, lists such as `1,3-5,7` that may not overlap.
-///
-/// - `completedIndexes` needs completion mode `Indexed`.
-/// - `failedIndexes` needs `backoffLimitPerIndex`, even if the list is empty.
-/// - Indexes are below `completions` and increase.
+/// Validates `completedIndexes` and `failedIndexes`, lists such as `1,3-5,7` that may not overlap. `failedIndexes`
+/// needs `backoffLimitPerIndex`, even if the list is empty.
 fn validate_indexes(write: &Write<'_>) {
     let (completed, failed) = (write.status.at("completedIndexes"), write.status.at("failedIndexes"));
     let (completed_changed, failed_changed) = (write.changes("completedIndexes"), write.changes("failedIndexes"));

@@ -25,18 +25,7 @@ const EXPIRATION_SECONDS_MIN: i64 = 600;
 /// Conditions that are never removed, and whose status is always `True`.
 const IMMUTABLE_CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
 
-/// Validates a request (`validateCertificateSigningRequest`).
-///
-/// | field | rule |
-/// |---|---|
-/// | `spec.request` | base64 of a PEM block `CERTIFICATE REQUEST`, signed by its key |
-/// | `spec.usages` | at least one, each once |
-/// | `spec.signerName` | see `signer` |
-/// | `spec.expirationSeconds` | at least 600, if set |
-/// | `status.conditions` | see `conditions` |
-/// | `status.certificate` | PEM certificates and nothing else, if set |
-///
-/// The error about a certificate does not show it.
+/// Validates a request (`validateCertificateSigningRequest`). The error about a certificate does not show it.
 pub(crate) fn validate_request(object: &Value, errors: &mut Errors) {
     let object = Field::new(object, "", errors);
     let (spec, status) = (object.at("spec"), object.at("status"));
