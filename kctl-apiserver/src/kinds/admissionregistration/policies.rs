@@ -116,12 +116,8 @@ fn validate_constraints(constraints: &Field<'_>) {
     }
 }
 
-/// Validates one of `spec.validations`.
-///
-/// - `expression` is required and returns a `bool`.
-/// - `messageExpression` may be absent, and returns a `string`. Blank strings are rejected.
-/// - `message` has one line. It is the message of the response if there is no `messageExpression`, or if that fails.
-/// - `reason` is one of `REASONS`.
+/// Validates one of `spec.validations`. `message` is the message of the response if there is no `messageExpression`, or
+/// if that fails.
 fn validate_validation(validation: &Field<'_>, environment: &Environment) {
     expression_rule(&validation.at("expression"), environment, &["bool"]);
     let [computed, message] = ["messageExpression", "message"].map(|name| validation.at(name));

@@ -56,8 +56,6 @@ fn parameters(object: &Value) -> String {
 }
 
 /// Fills in `scope: Cluster` of the parameters, if there are any (`SetDefaults_IngressClass`).
-///
-/// Absent parameters are not created. The scope `Namespace` has to be chosen by the client.
 fn default(object: &mut Value) {
     if let Some(parameters) = object.pointer_mut("/spec/parameters") {
         add(parameters, "scope", "Cluster");

@@ -42,11 +42,8 @@ fn parent(object: &Value) -> String {
     }
 }
 
-/// Validates the names in `spec.parentRef` (`validateIPAddressParentReference`), if they are not
-/// empty.
-///
-/// The parent of an address is usually the Service that has it. The object is not required to
-/// exist.
+/// Validates the names in `spec.parentRef` (`validateIPAddressParentReference`), if they are not empty. The parent,
+/// usually a Service, need not exist.
 fn validate(object: &Value, errors: &mut Errors) {
     let parent = Field::new(&object["spec"]["parentRef"], "spec.parentRef", errors);
     parent.at("group").name_if_set(NameRule::Subdomain);

@@ -39,8 +39,7 @@ pub(crate) static KIND: Kind = Kind {
 const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
-/// Validates a class (`ValidateStorageClass`). The provisioner is a qualified name, in which upper
-/// case is allowed.
+/// Validates a class (`ValidateStorageClass`). The provisioner is a qualified name, in which upper case is allowed.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let class = Field::new(object, "", errors);
     let (provisioner, policy) = (class.at("provisioner"), class.at("reclaimPolicy"));
@@ -75,8 +74,7 @@ fn validate_topologies(terms: &Field<'_>) {
     }
 }
 
-/// Fills in `reclaimPolicy: Delete` and `volumeBindingMode: Immediate`
-/// (`SetDefaults_StorageClass`).
+/// Fills in the defaults of a class (`SetDefaults_StorageClass`).
 fn default(object: &mut Value) {
     add(object, "reclaimPolicy", "Delete");
     add(object, "volumeBindingMode", "Immediate");

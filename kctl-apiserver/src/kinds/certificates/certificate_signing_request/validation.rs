@@ -66,10 +66,7 @@ fn is_signed_request(text: &str) -> bool {
     block.is_some_and(|block| Request::read(&block.der).is_some_and(|request| request.is_signed()))
 }
 
-/// Validates conditions: types are unique, and `Approved` and `Denied` exclude each other.
-///
-/// `Approved`, `Denied` and `Failed` have the status `True`: an approval cannot be withdrawn, and a request can only be
-/// denied before it is approved.
+/// Validates conditions. An approval cannot be withdrawn, and a request can only be denied before it is approved.
 fn validate_conditions(conditions: &Field<'_>) {
     for condition in conditions.items() {
         let (kind, status) = (condition.at("type"), condition.at("status"));
@@ -82,12 +79,8 @@ fn validate_conditions(conditions: &Field<'_>) {
     conditions.unique_at("type");
 }
 
-/// Validates the fields that a write of a subresource must not change.
-///
-/// - The conditions `Approved`, `Denied` and `Failed` are never removed.
-/// - Only the subresource `approval` adds `Approved` or `Denied`, so that RBAC can grant signing and approving
-///   separately.
-/// - A certificate is immutable once it is issued.
+/// Validates the fields that a write of a subresource must not change. Only the subresource `approval` adds `Approved`
+/// or `Denied`, so that RBAC can grant signing and approving separately.
 pub(crate) fn validate_update(subresource: Subresource, old: &Value, new: &Value, errors: &mut Errors) {
     let (status, was) = (Field::new(&new["status"], "status", errors), &old["status"]);
     let (conditions, certificate) = (status.at("conditions"), status.at("certificate"));

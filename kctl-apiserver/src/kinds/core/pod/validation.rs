@@ -23,11 +23,9 @@ use crate::{
     validation::{affinity, container},
 };
 
-/// Rejects fields that a new Pod may not have.
-///
-/// Ephemeral containers are only added through the subresource `ephemeralcontainers`. A Pod with
-/// scheduling gates may not name a Node, since it would skip the scheduler and with it the gates.
-/// Both are `FieldValueForbidden`.
+/// Rejects fields that a new Pod may not have. Ephemeral containers are only added through the subresource
+/// `ephemeralcontainers`. A Pod with scheduling gates may not name a Node, since it would skip the scheduler and with
+/// it the gates.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (containers, node) = (spec.at("ephemeralContainers"), spec.at("nodeName"));
@@ -36,12 +34,8 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     node.forbidden_if(is_gated && !node.is_empty(), "cannot be set until all schedulingGates have been cleared");
 }
 
-/// Validates an update of a Pod. A changed number of containers, or an invalid deadline, ends the validation.
-///
-/// The last error, at `spec`, is about all other fields.
-///
-/// The images are validated again, because they may change: they are required and have no white
-/// space around them.
+/// Validates an update of a Pod. A changed number of containers, or an invalid deadline, ends the validation. The last
+/// error, at `spec`, is about all other fields.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, spec) = (&old["spec"], Field::new(&new["spec"], "spec", errors));
     for name in ["containers", "initContainers"] {
@@ -155,7 +149,7 @@ fn is_only_extended(old: &Value, new: &Value) -> bool {
     LISTS.iter().all(|name| list(new, name).starts_with(&list(old, name)))
 }
 
-/// Removes node selector and node affinity, which `narrows` validates, from one of two compared
+/// Removes node selector and node affinity, which `validate_narrowed_placement` validates, from one of two compared
 /// specs.
 fn remove_placement(spec: &mut Value, was: &Value, is: &Value) {
     let Some(fields) = spec.as_object_mut() else { return };

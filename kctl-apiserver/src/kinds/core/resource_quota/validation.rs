@@ -32,9 +32,6 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates the name and the amount of a counted resource.
-///
-/// A name without a domain must be a standard resource. `storage` is not: a quota has
-/// `requests.storage`.
 fn validate_quantity(name: &str, amount: &Field<'_>) {
     resources::validate_amount_name(name, amount);
     resources::validate_value(name, amount);
@@ -57,13 +54,8 @@ pub(crate) fn validate_quota(object: &Value, errors: &mut Errors) {
     validate_scope_selector(&spec);
 }
 
-/// Iterates over the standard resources of a quota to which a scope does not apply.
-///
-/// | scope | applies to |
-/// |---|---|
-/// | `BestEffort` | `pods`: such Pods request nothing else |
-/// | `VolumeAttributesClass` | claims and their storage |
-/// | others | the resources that `counts_pods` accepts |
+/// Iterates over the standard resources of a quota to which a scope does not apply. `BestEffort` Pods request nothing
+/// that could be counted.
 fn names_outside_scope<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str> {
     let is_about = move |name: &str| match scope {
         "BestEffort" => name == "pods",
@@ -152,10 +144,7 @@ pub(crate) fn validate_limit_range(object: &Value, errors: &mut Errors) {
 /// The maps of amounts of a limit.
 const AMOUNTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
 
-/// Validates the names of the resources.
-///
-/// The type Pod has no defaults (`FieldValueForbidden`). The type `PersistentVolumeClaim` needs a
-/// minimum or a maximum of `storage`.
+/// Validates the names of the resources. The type `PersistentVolumeClaim` needs a minimum or a maximum of `storage`.
 fn validate_limit_names(limit: &Field<'_>) {
     let kind = text(&limit["type"]);
     for part in AMOUNTS {
@@ -187,8 +176,8 @@ const ORDERS: &[(&str, &str, &str)] = &[
     ("default", "max", "default"),
 ];
 
-/// Validates the amounts of one resource: their order, the ratio, and equal request and limit where
-/// overcommitment is not possible, as for extended resources.
+/// Validates the amounts of one resource: their order, the ratio, and equal request and limit where overcommitment is
+/// not possible, as for extended resources.
 fn validate_limit(limit: &Field<'_>, name: &str) {
     let is_pod = limit["type"] == "Pod";
     let is_given = |part: &str| !is_pod || !part.starts_with("default");
@@ -203,12 +192,8 @@ fn validate_limit(limit: &Field<'_>, name: &str) {
     request.invalid_if(is_other && !resources::is_overcommitted(name), "must equal the amount in `default`");
 }
 
-/// Validates `maxLimitRequestRatio`, by how much a limit may exceed its request: at least 1, and at
-/// most `max / min`.
-///
-/// `bounds` are `min` and `max` in thousandths.
-///
-/// An invalid quantity is not compared; the decoder or another rule reports it.
+/// Validates `maxLimitRequestRatio`, by how much a limit may exceed its request. `bounds` are `min` and `max` in
+/// thousandths. An invalid quantity is not compared; the decoder or another rule reports it.
 fn validate_ratio(ratio: &Field<'_>, bounds: Option<(i128, i128)>) {
     let Some(most) = resources::size(ratio) else { return };
     let is_small = most < quantity::amount("1").unwrap_or_default();

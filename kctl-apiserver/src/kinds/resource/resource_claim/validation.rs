@@ -65,8 +65,7 @@ pub(crate) fn request_names(requests: &Value) -> BTreeSet<String> {
     names
 }
 
-/// Validates the list of requests that a constraint or configuration is about; an empty list means
-/// all requests.
+/// Validates the list of requests that a constraint or configuration is about; an empty list means all requests.
 pub(crate) fn validate_request_names(part: &Field<'_>, declared: &BTreeSet<String>) {
     part.at("requests").items().for_each(|name| validate_request_name(&name, declared));
 }
@@ -80,10 +79,8 @@ pub(crate) fn validate_request_name(name: &Field<'_>, declared: &BTreeSet<String
     name.invalid_if(has_wrong_part || !declared.contains(name.text()), detail);
 }
 
-/// Validates a request, which is either for one kind of device (`exactly`) or has alternatives
-/// (`firstAvailable`).
-///
-/// With both, only the tags of the API validate them.
+/// Validates a request, which is either for one kind of device (`exactly`) or has alternatives (`firstAvailable`). With
+/// both, only the tags of the API validate them.
 fn validate_request(request: &Field<'_>) {
     request.at("name").name(NameRule::Label);
     let (exactly, ways) = (request.at("exactly"), request.at("firstAvailable"));
@@ -103,11 +100,7 @@ fn validate_request(request: &Field<'_>) {
     }
 }
 
-/// Validates the selectors, the number and the tolerations of a request.
-///
-/// The count is positive with `ExactCount`, and absent with `All`.
-///
-/// `request` is a request or one of its alternatives.
+/// Validates the selectors, the number and the tolerations of a request or of one of its alternatives.
 fn validate_alternative(request: &Field<'_>) {
     validate_selectors(&request.at("selectors"));
     let count = request.at("count");
