@@ -35,9 +35,7 @@ impl Privilege {
     }
 }
 
-/// Validates the mounts and the devices of a container.
-///
-/// `volumes` are the valid volumes of its Pod.
+/// Validates the mounts and the devices of a container. `volumes` are the valid volumes of its Pod.
 pub(crate) fn validate_mounts(container: &Field<'_>, volumes: &DeclaredVolumes<'_>) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
     let privilege = Privilege::of_container(container);
@@ -45,10 +43,8 @@ pub(crate) fn validate_mounts(container: &Field<'_>, volumes: &DeclaredVolumes<'
     validate_volume_devices(&devices, &mounts, volumes);
 }
 
-/// Validates `volumeMounts`: the name of a volume of the Pod (`FieldValueNotFound`), and a mount path.
-///
-/// Mount paths are unique within the container, compared as strings: `/data` and `/data/` are distinct. Neither name nor
-/// path may occur in `volumeDevices`. A relative mount path is accepted.
+/// Validates `volumeMounts`. Mount paths are unique within the container, compared as strings: `/data` and `/data/` are
+/// distinct. Neither name nor path may occur in `volumeDevices`. A relative mount path is accepted.
 fn validate_volume_mounts(list: &Field<'_>, devices: &Value, volumes: &DeclaredVolumes<'_>, privilege: Privilege) {
     report_duplicates(list, "mountPath", |_path| true);
     let [device_names, device_paths] = ["name", "devicePath"].map(|field| values(devices, field));
@@ -77,10 +73,8 @@ fn validate_sub_path(list: &Field<'_>, mount: &Field<'_>) {
 }
 
 /// Validates `mountPropagation` and `recursiveReadOnly` (`validateMountPropagation`, `validateMountRecursiveReadOnly`).
-///
-/// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged container. `Enabled` and
-/// `IfPossible` need `readOnly: true` and no propagation. The kernel can make a mount read-only recursively only if no
-/// volume is mounted into it later.
+/// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged container. The kernel can
+/// make a mount read-only recursively only if no volume is mounted into it later.
 fn validate_mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Privilege) {
     let how = list.at_with("mountPropagation", &mount["mountPropagation"]);
     how.one_of(&declared::values("core.v1.VolumeMount", "mountPropagation"));
@@ -93,11 +87,8 @@ fn validate_mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Pr
     recursive.forbidden_if(needs_read_only && !is_read_only, "needs readOnly: true and no mountPropagation");
 }
 
-/// Validates `volumeDevices`: unique names and paths of volumes that can be block devices.
-///
-/// Only a `PersistentVolumeClaim` or an ephemeral volume can be a block device. A path may not contain `..`; the
-/// uniqueness rule ignores such a path. Names and paths of `volumeMounts` are excluded here as well, so a conflict is
-/// reported on both sides.
+/// Validates `volumeDevices`. The uniqueness rule ignores a path with `..`. Names and paths of `volumeMounts` are
+/// excluded here as well, so a conflict is reported on both sides.
 fn validate_volume_devices(list: &Field<'_>, mounts: &Value, volumes: &DeclaredVolumes<'_>) {
     report_duplicates(list, "name", |name| !text(name).is_empty());
     report_duplicates(list, "devicePath", |path| !paths::has_backsteps(path));

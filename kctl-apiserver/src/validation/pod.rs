@@ -25,9 +25,8 @@ use crate::{
     validation::{affinity, all_containers, container, dns, environment, ports, resources, security, volume, windows},
 };
 
-/// Validates the spec of a Pod, its projected tokens and its image names. The last two rules skip templates.
-///
-/// The name of the Pod matters for its ephemeral volumes, whose claims are named after it.
+/// Validates the spec of a Pod, its projected tokens and its image names. The name of the Pod matters for its ephemeral
+/// volumes, whose claims are named after it.
 pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     let pod = Field::new(&object["spec"], "spec", errors);
     validate_spec(&pod, text(&object["metadata"]["name"]), ports::HostPorts::Required);
@@ -35,11 +34,8 @@ pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     container::validate_images(&pod);
 }
 
-/// Validates a template: labels, annotations and spec. Ephemeral containers are
-/// `FieldValueForbidden`.
-///
-/// The ephemeral containers are still validated, so a template can have both kinds of errors. Names, finalizers and
-/// owner references of a template are never copied to a Pod, so upstream does not validate them.
+/// Validates a template: labels, annotations and spec. Names, finalizers and owner references of a template are never
+/// copied to a Pod, so upstream does not validate them.
 pub(crate) fn validate_template(template: &Field<'_>) {
     template.at_with("labels", &template["metadata"]["labels"]).labels();
     template.at_with("annotations", &template["metadata"]["annotations"]).annotations();
@@ -48,9 +44,8 @@ pub(crate) fn validate_template(template: &Field<'_>) {
     containers.forbidden_if(!containers.is_empty(), "ephemeral containers not allowed in pod template");
 }
 
-/// Validates a Pod spec. `name` is the name of the Pod, empty for a template.
-///
-/// Volumes and resource claims come first, because containers refer to them by name.
+/// Validates a Pod spec. `name` is the name of the Pod, empty for a template. Volumes and resource claims come first,
+/// because containers refer to them by name.
 fn validate_spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
     let volumes = volume::validate_volumes(&spec.at("volumes"), name);
     let claims = claims(&spec.at("resourceClaims"));
@@ -76,10 +71,8 @@ fn validate_spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
     environment::validate_files(spec);
 }
 
-/// Validates names, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits.
-///
-/// An empty string counts as unset, apart from `runtimeClassName`, which is a pointer in Go. Host name and subdomain
-/// become parts of the DNS name of the Pod, so they are DNS labels.
+/// Validates names, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits. Host name and subdomain become
+/// parts of the DNS name of the Pod, so they are DNS labels.
 fn validate_names_and_times(spec: &Field<'_>) {
     let subdomains = ["serviceAccountName", "nodeName", "priorityClassName"];
     spec.check_children(&subdomains, |name| name.name_if_set(NameRule::Subdomain));
@@ -88,13 +81,8 @@ fn validate_names_and_times(spec: &Field<'_>) {
     spec.at("activeDeadlineSeconds").in_range(1, i32::MAX.into());
 }
 
-/// Validates `resourceClaims` and returns their names, which containers may refer to.
-///
-/// Names are required and unique (`FieldValueRequired`, `FieldValueDuplicate`). Exactly one source is set
-/// (`FieldValueInvalid`).
-///
-/// The returned names leave out empty ones. A name with an invalid form is returned, so that a
-/// container that refers to it does not get a second error.
+/// Validates `resourceClaims` and returns their names, which containers may refer to. A name with an invalid form is
+/// returned, so that a container that refers to it does not get a second error.
 fn claims<'a>(list: &Field<'a>) -> BTreeSet<&'a str> {
     const SOURCES: [&str; 2] = ["resourceClaimName", "resourceClaimTemplateName"];
     let mut names = BTreeSet::new();
@@ -116,10 +104,8 @@ fn claims<'a>(list: &Field<'a>) -> BTreeSet<&'a str> {
     names
 }
 
-/// Validates readiness gates and scheduling gates: qualified names; scheduling gates are unique (`FieldValueDuplicate`).
-///
-/// A readiness gate may occur twice, which is harmless; a scheduling gate may not, because
-/// controllers remove it by name.
+/// Validates readiness gates and scheduling gates. A readiness gate may occur twice, which is harmless; a scheduling
+/// gate may not, because controllers remove it by name.
 fn validate_gates(spec: &Field<'_>) {
     spec.at("readinessGates").items().for_each(|gate| gate.at("conditionType").qualified_name());
     let gates = spec.at("schedulingGates");
@@ -127,11 +113,9 @@ fn validate_gates(spec: &Field<'_>) {
     gates.items().for_each(|gate| gate.with(&gate["name"]).qualified_name());
 }
 
-/// Rejects host namespaces and block devices for a Pod with a user namespace.
-///
-/// A user namespace (`hostUsers: false`) maps the users of the Pod to unprivileged ids of the host. The namespaces of
-/// the host and raw block devices would circumvent that. All errors are `FieldValueForbidden`. The paths of two of them
-/// have the spelling of the Go fields, `HostPID` and `HostIPC`.
+/// Rejects host namespaces and block devices for a Pod with a user namespace (`hostUsers: false`), which maps the users
+/// of the Pod to unprivileged ids of the host: they would circumvent that. The paths of two errors have the spelling of
+/// the Go fields, `HostPID` and `HostIPC`.
 fn validate_host_users(spec: &Field<'_>) {
     const DETAIL: &str = "must not be set when `hostUsers` is false";
     if spec["hostUsers"] != false {
@@ -145,11 +129,8 @@ fn validate_host_users(spec: &Field<'_>) {
     }
 }
 
-/// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no
-/// `activeDeadlineSeconds` (`FieldValueForbidden`).
-///
-/// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
-/// again forever.
+/// Validates that a template has `restartPolicy: Always` and no `activeDeadlineSeconds`. The controllers of these kinds
+/// replace terminated Pods, so a Pod that terminates by design would be created again forever.
 pub(crate) fn validate_restart_always(template: &Field<'_>) {
     let [policy, deadline] = ["restartPolicy", "activeDeadlineSeconds"].map(|name| template.at("spec").at(name));
     policy.unsupported_if(!policy.is_empty() && *policy != "Always", &["Always"]);

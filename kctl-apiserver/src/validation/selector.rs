@@ -8,11 +8,9 @@ use serde_json::Value;
 
 use crate::{field::Field, go, selector::selects};
 
-/// Validates a label selector: the labels and each requirement (`ValidateLabelSelector` in
-/// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
-///
-/// An absent selector is valid: its meaning, everything or nothing, depends on the field.
-/// Requirements and labels may contradict each other; such a selector matches nothing.
+/// Validates a label selector (`ValidateLabelSelector` in `k8s.io/apimachinery/pkg/apis/meta/v1/validation`). An absent
+/// selector is valid: its meaning, everything or nothing, depends on the field. Requirements and labels may contradict
+/// each other; such a selector matches nothing.
 pub(crate) fn validate_selector(selector: &Field<'_>) {
     selector.at("matchLabels").labels();
     for requirement in selector.at("matchExpressions").items() {
@@ -36,12 +34,8 @@ pub(crate) fn requirement_of(requirement: &Field<'_>, operators: Operators) {
     requirement.at("values").items().for_each(|value| value.label_value());
 }
 
-/// Validates the operator of a requirement and its values.
-///
-/// `In` and `NotIn` need values (`FieldValueRequired`), `Exists` and `DoesNotExist` take none (`FieldValueForbidden`).
-///
-/// The operators are defined by `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes only. An unknown
-/// operator is `FieldValueInvalid`.
+/// Validates the operator of a requirement and its values. `metav1.LabelSelectorRequirement` defines the operators:
+/// `Gt` and `Lt` exist for Nodes only.
 pub(crate) fn validate_values(requirement: &Field<'_>, operators: Operators) {
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {
@@ -70,9 +64,8 @@ pub(crate) fn validate_workload_selector(label_selector: &Field<'_>) -> bool {
     is_usable
 }
 
-/// Validates that a selector matches the labels of a template. An absent selector matches nothing.
-///
-/// A controller would create Pods without end if they did not match its selector.
+/// Validates that a selector matches the labels of a template: a controller would create Pods without end otherwise. An
+/// absent selector matches nothing.
 pub(crate) fn validate_matches_template(label_selector: &Value, template: &Field<'_>) {
     let labels = template.at("metadata").at("labels");
     let fits = !label_selector.is_null() && selects(label_selector, &labels);
