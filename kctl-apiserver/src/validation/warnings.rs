@@ -50,6 +50,10 @@ pub(crate) fn warn_about_template(_: Option<&Value>, object: &Value, texts: &mut
 
 /// The prefix of annotations that name the `AppArmor` profile of a container; the container's name follows.
 pub(crate) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+/// The annotation with the seccomp profile of a Pod, before 1.19.
+pub(crate) const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+/// The prefix of annotations with seccomp profiles of containers, before 1.19.
+pub(crate) const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
 /// Returns the profile that an annotation names, as a value of the field (`ApparmorFieldForAnnotation`). `None` for an
 /// unknown value and for `localhost/` without a name.
@@ -72,8 +76,6 @@ pub(crate) fn old_profile(path: &str) -> String {
 /// Warns about seccomp and AppArmor profiles that only annotations of a template name. `path` is empty for a Pod, whose
 /// `AppArmor` annotations become fields, with a warning there.
 fn warn_about_profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
-    const POD_SECCOMP_ANNOTATION: &str = "seccomp.security.alpha.kubernetes.io/pod";
-    const CONTAINER_SECCOMP_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let (annotations, spec) = (&template["metadata"]["annotations"], &template["spec"]);
     let annotations_path = format!("{path}metadata.annotations");
     let mut seccomp = |context: &Value, key: &str| {
@@ -82,9 +84,9 @@ fn warn_about_profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
             texts.push(format!("{annotations_path}[{key}]: {why}"));
         }
     };
-    seccomp(&spec["securityContext"], POD_SECCOMP_ANNOTATION);
+    seccomp(&spec["securityContext"], SECCOMP_OF_POD);
     for (_, _, container) in containers(spec) {
-        seccomp(&container["securityContext"], &format!("{CONTAINER_SECCOMP_PREFIX}{}", text(&container["name"])));
+        seccomp(&container["securityContext"], &format!("{SECCOMP}{}", text(&container["name"])));
     }
     let pod_profile = &spec["securityContext"]["appArmorProfile"];
     for (_, _, container) in containers(spec).filter(|_| !path.is_empty()) {
