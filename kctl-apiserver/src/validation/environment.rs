@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::text,
-    json_path::entries,
+    json_path::by_name,
     names::NameRule,
     validation::{all_containers, config_key, downward, paths},
 };
@@ -75,15 +75,16 @@ fn validate_file_key(reference: &Field<'_>) {
 /// Validates that each `fileKeyRef` names a volume of the Pod that is an `emptyDir`. It runs once per Pod after all
 /// containers were validated, since a container rule does not see the volumes.
 pub(crate) fn validate_files(spec: &Field<'_>) {
+    let volumes = by_name(&spec["volumes"]);
     for variable in all_containers(spec).flat_map(|container| container.at("env").items()) {
         let reference = variable.at("valueFrom").at("fileKeyRef");
         if !reference.is_object() {
             continue;
         }
         let name = reference.at("volumeName");
-        match entries(&spec["volumes"]).find(|(_, volume)| volume["name"] == *name.value()) {
+        match volumes.get(name.text()) {
             None => name.not_found(),
-            Some((_, volume)) => name.invalid_if(volume["emptyDir"].is_null(), "must be a volume of type emptyDir"),
+            Some(volume) => name.invalid_if(volume["emptyDir"].is_null(), "must be a volume of type emptyDir"),
         }
     }
 }

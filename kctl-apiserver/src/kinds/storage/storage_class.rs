@@ -58,7 +58,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 fn validate_topologies(terms: &Field<'_>) {
     // `validateAllowedTopologies` (`pkg/apis/storage/validation/validation.go`) compares each term with a list that has
     // its full length from the start, so also with empty terms.
-    let mut seen = vec![BTreeMap::new()];
+    let mut seen = BTreeSet::from([BTreeMap::new()]);
     for requirements in terms.items().map(|term| term.at("matchLabelExpressions")) {
         let mut topology: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for requirement in requirements.items() {
@@ -69,8 +69,7 @@ fn validate_topologies(terms: &Field<'_>) {
             let previous = topology.insert(key.text(), values.items().map(|value| value.text()).collect());
             key.duplicate_if(previous.is_some());
         }
-        requirements.duplicate_if(seen.contains(&topology));
-        seen.push(topology);
+        requirements.duplicate_if(!seen.insert(topology));
     }
 }
 

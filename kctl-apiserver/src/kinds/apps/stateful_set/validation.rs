@@ -4,6 +4,8 @@
 //! Some errors differ from the errors of a Deployment: an unknown strategy or management policy is `FieldValueInvalid`,
 //! not `FieldValueNotSupported`.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -54,17 +56,13 @@ fn with_claims(spec: &Value) -> Value {
     for name in ["hostname", "subdomain"] {
         template["spec"].as_object_mut().map(|spec| spec.remove(name));
     }
-    let mut names: Vec<&Value> = Vec::new();
-    for (_, claim) in entries(&spec["volumeClaimTemplates"]) {
-        let name = &claim["metadata"]["name"];
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut claimed = HashSet::new();
+    let names = entries(&spec["volumeClaimTemplates"]).map(|(_, claim)| &claim["metadata"]["name"]);
+    let names: Vec<&Value> = names.filter(|name| claimed.insert(*name)).collect();
     if names.is_empty() {
         return template;
     }
-    let own = entries(&spec["template"]["spec"]["volumes"]).filter(|(_, volume)| !names.contains(&&volume["name"]));
+    let own = entries(&spec["template"]["spec"]["volumes"]).filter(|(_, volume)| !claimed.contains(&volume["name"]));
     let claims = names.iter().map(|name| json!({ "name": name, "persistentVolumeClaim": { "claimName": name } }));
     let volumes: Vec<Value> = claims.chain(own.map(|(_, volume)| volume.clone())).collect();
     template["spec"]["volumes"] = volumes.into();
