@@ -3,12 +3,7 @@
 //! Upstream: `validateAffinity`, `ValidateTolerations` and `validateTopologySpreadConstraints` in
 //! `pkg/apis/core/validation/validation.go`.
 //!
-//! A scheduler reads these fields, not the API server. Validation only promises that each of them
-//! can be evaluated: selectors parse, topology keys are label keys and weights are in range. No
-//! rule looks at existing Nodes or Pods.
-//!
-//! `Pod`, Pod templates, `PersistentVolume` (node affinity) and `RuntimeClass` (tolerations) share
-//! these rules.
+//! A scheduler reads these fields, not the API server. No rule looks at existing Nodes or Pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,18 +1,10 @@
 //! Validation of Pods and of Pod templates.
 //!
-//! Upstream: `ValidatePodSpec` and `ValidatePodTemplateSpec` in `pkg/apis/core/validation/validation.go`. The parts of the
-//! spec have a module each.
+//! Upstream: `ValidatePodSpec` and `ValidatePodTemplateSpec` in `pkg/apis/core/validation/validation.go`. The parts of
+//! the spec have a module each.
 //!
-//! The entry points differ by what is validated:
-//!
-//! | function | used for | extra rules |
-//! |---|---|---|
-//! | `pod` | create and update of a Pod | token volumes, image names |
-//! | `template` | workloads, `PodTemplate` | no ephemeral containers |
-//!
-//! A template is more lenient because objects with such templates exist; their Pods are rejected
-//! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: rules for a new Pod, and rules that compare old
-//! and new.
+//! A template is validated more leniently than a Pod because objects with such templates exist; their Pods are rejected
+//! instead. `kinds/core/pod/validation.rs` has the rules for a new Pod, and rules that compare old and new.
 
 use std::collections::BTreeSet;
 

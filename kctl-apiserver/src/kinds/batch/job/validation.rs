@@ -1,11 +1,7 @@
 //! Validation of Jobs, and of the Jobs in `CronJob`s (`pkg/apis/batch/validation/validation.go`).
 //!
-//! A new Job needs a template whose Pods terminate. Without `manualSelector` it has no selector: the
-//! server generates it. The message for a template that always restarts is, for example:
-//!
-//! ```text
-//! The Job "a" is invalid: spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"
-//! ```
+//! A new Job needs a template whose Pods terminate. Without `manualSelector` it has no selector: the server generates
+//! it.
 
 use serde_json::Value;
 

@@ -106,22 +106,8 @@ fn validate_scope_selector(spec: &Field<'_>) {
     spec.at("scopes").invalid_if(are_conflicting(&all), "conflicting scopes in `scopeSelector`");
 }
 
-/// Validates a `LimitRange`: types, names of resources, and amounts that fit each other.
-///
-/// Types are unique. A type is a standard one, or has a domain for objects of other APIs.
-///
-/// ```text
-/// limits:
-/// - type: Container
-///   min: {cpu: 100m}
-///   defaultRequest: {cpu: 200m}
-///   default: {cpu: 500m}
-///   max: {cpu: "2"}
-///   maxLimitRequestRatio: {cpu: "10"}
-/// ```
-///
-/// The amounts of one resource must increase in this order: `min`, `defaultRequest`, `default`,
-/// `max`.
+/// Validates a `LimitRange`. A type is a standard one, or has a domain for objects of other APIs. The amounts of one
+/// resource must increase in this order: `min`, `defaultRequest`, `default`, `max`.
 pub(crate) fn validate_limit_range(object: &Value, errors: &mut Errors) {
     /// Standard types of limits.
     const KINDS: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
