@@ -23,7 +23,7 @@ pub(crate) struct PemBlock {
 /// Returns the blocks. Text between them is skipped, and so are blocks without an end and blocks whose body is not
 /// base64.
 ///
-/// Each end belongs to the last beginning before it. To search an end for each beginning would take quadratic time.
+/// Each end belongs to the last beginning before it. Searching the end of each beginning would take quadratic time.
 pub(crate) fn blocks(text: &str) -> impl Iterator<Item = PemBlock> {
     let mut rest = text;
     std::iter::from_fn(move || {
