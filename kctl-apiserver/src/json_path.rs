@@ -1,6 +1,6 @@
 //! Reads and edits nested JSON values, and formats their paths for errors.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use serde_json::Value;
 
@@ -85,6 +85,15 @@ pub(crate) fn push_once(list: &mut Value, item: Value) {
 /// checks for `None` from the first `next()`.
 pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
+}
+
+/// Returns the items of a list by their `name`. The first of several items with a name counts.
+pub(crate) fn by_name(list: &Value) -> BTreeMap<&str, &Value> {
+    let mut items = BTreeMap::new();
+    for (_, item) in entries(list) {
+        items.entry(item["name"].as_str().unwrap_or_default()).or_insert(item);
+    }
+    items
 }
 
 /// Returns the number of nested lists and maps. Scalars have depth 0.

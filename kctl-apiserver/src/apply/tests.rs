@@ -100,16 +100,16 @@ fn first_value_of_another_type_is_rejected() {
         let untyped = ApplyError::Untyped { role: "patch", reason: expected.to_owned() };
         assert_eq!(apply(&request(object, "m1"), None, object), Err(untyped));
     };
-    check(&config_map(&json!({"data": {"a": 1}})), "data.a: must be a string, found number 1");
+    check(&config_map(&json!({"data": {"a": 1}})), "data.a: must be a string, found 1");
     check(&config_map(&json!({"data": []})), "data: must be an object, found array");
     check(&config_map(&json!({"foo": {}})), "foo: field not declared in schema");
     let duplicates = json!({"metadata": {"finalizers": ["a.b/c", "a.b/c"]}});
     check(&config_map(&duplicates), "metadata.finalizers: duplicate entries for key [=\"a.b/c\"]");
     let twice = json!([{"name": "a"}, {"name": "a"}]);
     check(&pod(&twice), "spec.containers: duplicate entries for key [name=\"a\"]");
-    check(&pod(&json!("x")), "spec.containers: must be a list, found string \"x\"");
+    check(&pod(&json!("x")), "spec.containers: must be a list, found \"x\"");
     let port = json!([{"name": "a", "ports": [{"containerPort": "q"}], "stdin": "x"}]);
-    check(&pod(&port), "spec.containers[0].ports[0].containerPort: must be a number, found string \"q\"");
+    check(&pod(&port), "spec.containers[0].ports[0].containerPort: must be a number, found \"q\"");
 }
 
 #[test]

@@ -30,26 +30,15 @@ pub(super) fn bytes(list: &Value, path: &JsonPath<'_>) -> Result<Value, String> 
     Ok(BASE64_STANDARD.encode(bytes?).into())
 }
 
-/// Returns the error for a value at a path that is not of the expected type.
+/// Returns the error for a value at a path that is not of the expected type. It shows a scalar, and names the type of
+/// another value.
 pub(crate) fn misfit(path: &str, expected: &str, found: &Value) -> String {
-    match found {
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            format!("{path}: must be {expected}, found {} {found}", json_type(found))
-        }
-        other => format!("{path}: must be {expected}, found {}", json_type(other)),
-    }
-}
-
-/// Returns the name of the JSON type of a value.
-fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
+    let found = match found {
+        Value::Array(_) => "array".to_owned(),
+        Value::Object(_) => "object".to_owned(),
+        scalar => scalar.to_string(),
+    };
+    format!("{path}: must be {expected}, found {found}")
 }
 
 /// Returns `true` for base64 as Go reads it: line breaks and leftover bits are ignored.

@@ -16,8 +16,7 @@ const IDENTIFIER_LEN: usize = 64;
 /// The registry of images whose names have no host.
 const DEFAULT_HOST: &str = "docker.io";
 
-/// Matches a whole reference with a host. The groups are the name without the host, the tag and the
-/// digest.
+/// Matches a whole reference with a host. The groups are the name without the host, the tag and the digest.
 static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let label = "[a-zA-Z0-9]|[a-zA-Z0-9][a-zA-Z0-9-]*[a-zA-Z0-9]";
     let host = format!(r"(?:(?:{label})(?:\.(?:{label}))*|\[[a-fA-F0-9:]+\])(?::[0-9]+)?");
@@ -28,8 +27,6 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Returns the default of `imagePullPolicy`.
-///
-/// `Always` for `latest` or an image without tag and digest, `IfNotPresent` for all others.
 pub(crate) fn pull_policy(image: &str) -> &'static str {
     if is_latest(image) { "Always" } else { "IfNotPresent" }
 }
@@ -49,10 +46,8 @@ pub(crate) fn is_latest(image: &str) -> bool {
     }
 }
 
-/// Returns the reference, with the default host if it has no host (`splitDockerDomain`).
-///
-/// The first part is a host if it has a dot, a port or an upper-case letter, or is `localhost`.
-/// `nginx` becomes `docker.io/library/nginx`, and `a/b` becomes `docker.io/a/b`.
+/// Returns the reference, with the default host if it has no host (`splitDockerDomain`). The first part is a host if it
+/// has a dot, a port or an upper-case letter, or is `localhost`.
 fn with_host(image: &str) -> String {
     match image.split_once('/') {
         Some((host, _)) if host.contains(['.', ':']) || host == "localhost" || host.to_lowercase() != host => {

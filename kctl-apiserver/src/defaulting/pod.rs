@@ -12,24 +12,12 @@ use crate::{
     json_path::{at_mut, value_at},
 };
 
-/// Seconds that a Pod remains on a node that is not ready, the default of the `DefaultTolerationSeconds` plugin.
-///
-/// kube-apiserver has the flags `--default-not-ready-toleration-seconds` and
-/// `--default-unreachable-toleration-seconds` for it; this is the default of both.
+/// Seconds that a Pod remains on a node that is not ready, the default of the `DefaultTolerationSeconds` plugin
+/// (`--default-not-ready-toleration-seconds` and `--default-unreachable-toleration-seconds`).
 const TOLERATION_SECONDS: u64 = 300;
 
-/// Fills in the defaults of a Pod, with the tolerations of the admission plugin and the QoS class.
-///
-/// | field | default |
-/// |---|---|
-/// | `containers[].resources.requests` | the limits of the container |
-/// | `containers[].ports[].hostPort` | `containerPort`, with `hostNetwork` |
-/// | `enableServiceLinks` | `true` |
-/// | `terminationGracePeriodSeconds` | 30; a negative number becomes 1 |
-/// | `tolerations` | not-ready and unreachable nodes, for 300 seconds |
-/// | `status.qosClass` | by requests and limits |
-///
-/// The order matters: the QoS class is computed after requests have been copied from limits.
+/// Fills in the defaults of a Pod, with the tolerations of the admission plugin and the QoS class, which is computed
+/// after requests have been copied from limits.
 pub(crate) fn pod(object: &mut Value) {
     let spec = part(object, "spec");
     let is_on_host = spec.get("hostNetwork") == Some(&Value::Bool(true));
@@ -54,8 +42,6 @@ pub(crate) fn pod(object: &mut Value) {
 }
 
 /// Sets `podIP` and `podIPs[0]` to the same address. If they differ, `podIP` takes precedence.
-///
-/// Both hold the address: `podIP` is older, and `podIPs` may have one address of each family.
 fn same_addresses(status: &mut Value) {
     let address = status["podIP"].as_str().filter(|address| !address.is_empty()).map(str::to_owned);
     let first = status["podIPs"][0]["ip"].clone();
@@ -66,25 +52,12 @@ fn same_addresses(status: &mut Value) {
     }
 }
 
-/// Fills in the defaults of a Pod template in a field. Only Pods get requests from limits, host ports and
-/// `enableServiceLinks`.
-///
-/// The field and its `spec` are created if they are absent.
+/// Fills in the defaults of a Pod template in a field. The field and its `spec` are created if they are absent.
 pub(crate) fn template(object: &mut Value, key: &str) {
     pod_spec(part(part(object, key), "spec"));
 }
 
 /// Fills in the defaults that Pods and templates share (`SetDefaults_PodSpec`).
-///
-/// | field | default |
-/// |---|---|
-/// | `restartPolicy` | `Always` |
-/// | `dnsPolicy` | `ClusterFirst` |
-/// | `schedulerName` | `default-scheduler` |
-/// | `securityContext` | `{}` |
-/// | `terminationGracePeriodSeconds` | 30 |
-/// | `serviceAccount` | `serviceAccountName`, and the other way round: `serviceAccount` is a deprecated alias |
-/// | `volumes[]` without a source | `emptyDir: {}` |
 fn pod_spec(spec: &mut Value) {
     fill(spec, "restartPolicy", "Always");
     fill(spec, "dnsPolicy", "ClusterFirst");
@@ -108,9 +81,7 @@ fn pod_spec(spec: &mut Value) {
     }
 }
 
-/// Sets absent requests of a container to its limits.
-///
-/// A limit without a request thus reserves what it allows. Requests of other resources are not changed.
+/// Sets absent requests of a container to its limits: a limit without a request reserves what it allows.
 fn copy_limits(container: &mut Value) {
     let Some(limits) = value_at(container, ["resources", "limits"]).and_then(Value::as_object) else { return };
     let has_request =
@@ -136,13 +107,6 @@ fn forget_signal(container: &mut Value) {
 }
 
 /// Fills in the defaults of a container, its ports, probes and hooks.
-///
-/// | field | default |
-/// |---|---|
-/// | `imagePullPolicy` | `Always` or `IfNotPresent`, see `image` |
-/// | `terminationMessagePath` | `/dev/termination-log` |
-/// | `terminationMessagePolicy` | `File` |
-/// | `ports[].protocol` | `TCP` |
 fn container(container: &mut Value) {
     if container["imagePullPolicy"].as_str().is_none_or(str::is_empty) {
         let policy = image::pull_policy(container["image"].as_str().unwrap_or_default());
@@ -168,10 +132,8 @@ fn reference_to_itself(from: &mut Value) {
     }
 }
 
-/// Fills in the defaults of a probe: times in seconds, thresholds in attempts.
-///
-/// An action without parameters also has defaults: path `/` and scheme `HTTP` for an HTTP request, and the empty
-/// service for gRPC, which means the whole server.
+/// Fills in the defaults of a probe: times in seconds, thresholds in attempts. The empty service of gRPC means the
+/// whole server.
 fn probe(probe: &mut Value) {
     fill(probe, "timeoutSeconds", 1);
     fill(probe, "periodSeconds", 10);
@@ -191,12 +153,8 @@ fn http_get(handler: &mut Value) {
     }
 }
 
-/// Defaults of the sources of volumes, including the source of a `PersistentVolume`.
-///
-/// - Files of Secrets, `ConfigMap` objects and the downward API have the mode 420, which is 0644 in
-///   octal.
-/// - A projected token expires after 3,600 seconds.
-/// - The claim template of an ephemeral volume has `volumeMode: Filesystem`.
+/// Defaults of the sources of volumes, including the source of a `PersistentVolume`. The mode of files is 0644 in
+/// octal.
 pub(crate) fn volume_source(volume: &mut Value) {
     for kind in ["secret", "configMap", "downwardAPI", "projected"] {
         if let Some(source) = volume.get_mut(kind) {
@@ -243,10 +201,8 @@ fn downward_files(source: &mut Value) {
     items(source, "items").for_each(reference_to_itself);
 }
 
-/// Adds the tolerations of the plugin `DefaultTolerationSeconds`, unless the Pod already tolerates these taints.
-///
-/// An empty key tolerates all taints, and an empty effect all effects. Such a Pod gets no further
-/// toleration.
+/// Adds the tolerations of the plugin `DefaultTolerationSeconds`, unless the Pod already tolerates these taints. An
+/// empty key tolerates all taints, and an empty effect all effects.
 fn admit(spec: &mut Value) {
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
         let is_tolerated = items(spec, "tolerations").any(|toleration| {
@@ -265,12 +221,7 @@ fn admit(spec: &mut Value) {
 }
 
 /// Returns the QoS class (`ComputePodQOS`): from the Pod-level resources if they are set, else from the containers.
-///
-/// `Guaranteed` needs equal requests and limits of `cpu` and `memory` in all of them; `BestEffort` has no requests or
-/// limits.
-///
-/// Zero amounts do not count, and ephemeral containers do not either. Everything else is
-/// `Burstable`.
+/// Zero amounts do not count, and ephemeral containers do not either.
 pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
     if value_at(spec, ["resources"]).is_some_and(|whole| !whole.is_null()) {
         return quality_of_whole(spec);

@@ -10,17 +10,12 @@ use serde_json::Value;
 
 use crate::schema::{PerPlace, Schema};
 
-/// The fields of each type that are in JSON even if they are zero.
-///
-/// Zero values by type, read from the recorded protobuf and JSON tags. A type without such fields
-/// has no entry.
+/// The fields of each type that are in JSON even if they are zero, from the recorded protobuf and JSON tags.
 static ALWAYS: LazyLock<PerPlace<Vec<(&'static str, Value)>>> =
     LazyLock::new(|| PerPlace::new(|position| position.name().map(crate::proto::always).unwrap_or_default()));
 
-/// Adds the fields to an object and everything below it.
-///
-/// Parts that equal the stored object are skipped: they already have them. Items of a list are
-/// compared by their index.
+/// Adds the fields to an object and everything below it. Parts that equal the stored object are skipped: they already
+/// have them. Items of a list are compared by their index.
 pub(super) fn add(schema: Schema<'_>, value: &mut Value, stored: Option<&Value>) {
     match value {
         Value::Array(items) => {

@@ -1,27 +1,17 @@
 //! Names of operations, tags and descriptions (`k8s.io/apiserver/pkg/endpoints/openapi`).
 
-/// The first letter of a name in camel case.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FirstLetter {
-    AsWritten,
-    Capital,
+/// Returns a name in camel case: the parts between dots, dashes and colons joined, each after the first with a capital
+/// letter.
+fn identifier(text: &str) -> String {
+    let mut parts = text.split(['.', '-', ':']);
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |name, part| name + &capital(part))
 }
 
-/// Returns a name in camel case: the parts between dots, dashes and colons joined, each with a capital letter.
-fn identifier(text: &str, first: FirstLetter) -> String {
-    let mut name = String::new();
-    let mut is_start = first == FirstLetter::Capital;
-    for letter in text.chars() {
-        match letter {
-            '.' | '-' | ':' => is_start = true,
-            letter if is_start => {
-                name.extend(letter.to_uppercase());
-                is_start = false;
-            }
-            letter => name.push(letter),
-        }
-    }
-    name
+/// Returns a word with an upper-case first letter.
+pub(super) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// The group and version of a path such as `apis/apps/v1`.
@@ -56,7 +46,7 @@ impl<'a> PathGroup<'a> {
 pub(super) fn tag(root: &str) -> String {
     let PathGroup { group, version, first } = PathGroup::parse(root);
     let parts = [Some(group.unwrap_or(first)), version].into_iter().flatten();
-    parts.map(|part| identifier(part, FirstLetter::AsWritten)).collect::<Vec<_>>().join("_")
+    parts.map(identifier).collect::<Vec<_>>().join("_")
 }
 
 /// Returns an `operationId`: `readCoreV1NamespacedPod` for the verb `read` and `NamespacedPod` under `api/v1`.
@@ -65,7 +55,7 @@ pub(super) fn tag(root: &str) -> String {
 pub(super) fn operation(root: &str, verb: &str, rest: &str) -> String {
     let PathGroup { group, version, .. } = PathGroup::parse(root);
     let parts = [group.unwrap_or_default(), version.unwrap_or_default(), rest];
-    format!("{verb}{}", parts.map(|part| identifier(part, FirstLetter::Capital)).concat())
+    format!("{verb}{}", parts.map(|part| capital(&identifier(part))).concat())
 }
 
 /// Returns a kind with its article, as in a sentence. Plural names get none.

@@ -6,7 +6,8 @@
 use serde_json::{Value, json};
 
 use super::{
-    META, names,
+    META,
+    names::{self, capital},
     operations::{Body, FORMS, JSON, OK, OpenApiOperation, PROTOBUF, PathItem, YAML},
     parameters::{self, ParameterUse},
     types,
@@ -393,10 +394,4 @@ impl<'a> Writer<'a> {
 /// Returns the body of a delete, to which all deletes refer in version 2.
 fn deletion() -> Body {
     Body { type_name: format!("{META}.DeleteOptions"), is_required: false, shared: Some("delete") }
-}
-
-/// Returns a word with an upper-case first letter.
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

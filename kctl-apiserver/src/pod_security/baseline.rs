@@ -9,7 +9,10 @@ use super::{
     Check, check,
     pod::{Part, items},
 };
-use crate::{field_errors::text, validation::warnings::APP_ARMOR};
+use crate::{
+    field_errors::text,
+    validation::warnings::{APP_ARMOR, SECCOMP, SECCOMP_OF_POD},
+};
 
 /// The checks, in the order of upstream's check ids. `until_restricted` is the version from which `restricted` replaces
 /// the check by a stricter one.
@@ -30,10 +33,6 @@ pub(super) const CHECKS: &[Check] = &[
 
 /// The rule about seccomp profiles.
 const SECCOMP_RULE: &str = "seccompProfile.type must be RuntimeDefault or Localhost";
-/// The annotation with the seccomp profile of a Pod, before 1.19.
-const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
-/// The prefix of annotations with profiles of containers, before 1.19.
-const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
 /// Capabilities that may be added. The default set of container runtimes, without `NET_RAW`.
 const CAPABILITIES: &[&str] = &[
     "AUDIT_WRITE",

@@ -14,11 +14,9 @@ use crate::{field::Field, names::NameRule};
 
 pub(crate) use crate::names::parse_address as parse;
 
-/// Validates an IP address that all parsers read alike (`IsValidIPForLegacyField` with the feature
-/// gate `StrictIPCIDRValidation`).
-///
-/// Some parsers read the leading zero of `010.0.0.1` as octal, others as decimal. Some read the IPv4-mapped address
-/// `::ffff:10.0.0.1` as IPv4, others as IPv6.
+/// Validates an IP address that all parsers read alike (`IsValidIPForLegacyField` with the feature gate
+/// `StrictIPCIDRValidation`). Some parsers read the leading zero of `010.0.0.1` as octal, others as decimal. Some read
+/// the IPv4-mapped address `::ffff:10.0.0.1` as IPv4, others as IPv6.
 pub(crate) fn validate_legacy_ip(address: &Field<'_>) {
     let is_wrong = has_zeros(address.text()) || parse(address.text()).is_none_or(is_mapped);
     let detail = "must be an IP address such as 10.9.8.7 or 2001:db8::ffff, without leading 0s, not IPv4-mapped";
@@ -44,11 +42,9 @@ fn has_zeros(address: &str) -> bool {
     !address.contains(':') && address.split('.').any(|part| part.len() > 1 && part.starts_with('0'))
 }
 
-/// Validates an address at which clients reach a backend (`ValidateEndpointIP`).
-///
-/// Rejects addresses that mean another host on every node: the unspecified, loopback, link-local unicast and link-local
-/// multicast ranges. A proxy on any node must be able to forward to the address. Upstream calls this for `Endpoints` and
-/// `EndpointSlice`.
+/// Validates an address at which clients reach a backend (`ValidateEndpointIP`). Rejects addresses that mean another
+/// host on every node: a proxy on any node must be able to forward to the address. Upstream calls this for `Endpoints`
+/// and `EndpointSlice`.
 pub(crate) fn validate_endpoint_ip(address: &Field<'_>) {
     let is_node_local = |parsed: IpAddr| {
         let is_link_local = match parsed {

@@ -3,12 +3,7 @@
 //! Upstream: `validateAffinity`, `ValidateTolerations` and `validateTopologySpreadConstraints` in
 //! `pkg/apis/core/validation/validation.go`.
 //!
-//! A scheduler reads these fields, not the API server. Validation only promises that each of them
-//! can be evaluated: selectors parse, topology keys are label keys and weights are in range. No
-//! rule looks at existing Nodes or Pods.
-//!
-//! `Pod`, Pod templates, `PersistentVolume` (node affinity) and `RuntimeClass` (tolerations) share
-//! these rules.
+//! A scheduler reads these fields, not the API server. No rule looks at existing Nodes or Pods.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,15 +23,10 @@ use crate::{
 const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 /// The field of terms that raise the score of a Node; each has a `weight`.
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
-/// Valid weights of preferred terms.
-///
-/// A scheduler adds the weight of each matching term to the score of a Node.
+/// Valid weights of preferred terms. A scheduler adds the weight of each matching term to the score of a Node.
 const WEIGHTS: std::ops::RangeInclusive<i64> = 1..=100;
 
 /// Validates node affinity, Pod affinity and Pod anti-affinity, both required and preferred terms.
-///
-/// Required node affinity is one selector, required Pod affinity a list of terms. In preferred terms the node selector
-/// term is in the field `preference` and the Pod term in `podAffinityTerm`, and only these have a weight.
 pub(crate) fn validate_affinity(affinity: &Field<'_>) {
     let node_affinity = affinity.at("nodeAffinity");
     node_affinity.at(REQUIRED).when_present(node_selector);
@@ -59,10 +49,8 @@ fn validate_weight(weight: &Field<'_>) {
     weight.invalid_if(!is_valid, "must be in the range 1-100");
 }
 
-/// Validates a node selector (`ValidateNodeSelector`): at least one term (`FieldValueRequired`), and each term.
-///
-/// Terms are `ORed`, so a selector without terms would match no Node. Upstream rejects it, because clients that leave
-/// the list empty usually expect the opposite.
+/// Validates a node selector (`ValidateNodeSelector`). Terms are `ORed`, so a selector without terms would match no
+/// Node. Upstream rejects it, because clients that leave the list empty usually expect the opposite.
 pub(crate) fn node_selector(selector: &Field<'_>) {
     let terms = selector.at("nodeSelectorTerms");
     terms.required_if(terms.is_empty());
@@ -73,19 +61,9 @@ pub(crate) fn node_selector(selector: &Field<'_>) {
     }
 }
 
-/// Validates a node selector term, without the values. Values of a required term must be valid label values; upstream
-/// does not check values of a preferred one.
-///
-/// A term without requirements is valid and matches no Node. Rules by operator:
-///
-/// | operator | values | else |
-/// |---|---|---|
-/// | `In`, `NotIn` | at least one | `FieldValueRequired` |
-/// | `Exists`, `DoesNotExist` | none | `FieldValueForbidden` |
-/// | `Gt`, `Lt` | exactly one | `FieldValueRequired` |
-/// | another | – | `FieldValueInvalid` |
-///
-/// The value of `Gt` and `Lt` is not checked to be an integer, as in upstream.
+/// Validates a node selector term, without the values: values of a required term must be valid label values; upstream
+/// does not check values of a preferred one. A term without requirements is valid and matches no Node. The value of
+/// `Gt` and `Lt` is not checked to be an integer, as in upstream.
 fn validate_node_term(term: &Field<'_>) {
     for requirement in term.at("matchExpressions").items() {
         let values = requirement.at("values");
@@ -100,12 +78,8 @@ fn validate_node_term(term: &Field<'_>) {
     term.at("matchFields").items().for_each(|requirement| validate_node_field(&requirement));
 }
 
-/// Validates a requirement on a field of the Node instead of a label
-/// (`ValidateNodeFieldSelectorRequirement`).
-///
-/// The only key is `metadata.name`. The operators are `In` and `NotIn`, each with exactly one
-/// value, which must be a valid Node name. `DaemonSet` Pods are bound to their Nodes by such a
-/// term.
+/// Validates a requirement on a field of the Node instead of a label (`ValidateNodeFieldSelectorRequirement`).
+/// `DaemonSet` Pods are bound to their Nodes by such a term.
 fn validate_node_field(requirement: &Field<'_>) {
     let (key, operator, values) = (requirement.at("key"), requirement.at("operator"), requirement.at("values"));
     if ["In", "NotIn"].contains(&operator.text()) {
@@ -120,11 +94,8 @@ fn validate_node_field(requirement: &Field<'_>) {
     }
 }
 
-/// Validates a term of Pod affinity or anti-affinity (`validatePodAffinityTerm`).
-///
-/// Both selectors are optional here. A null `labelSelector` matches no Pods, and a null `namespaceSelector` means the
-/// namespaces in `namespaces`, or the namespace of the Pod. The topology key is required. An empty one adds two errors,
-/// since the empty string is not a label key either.
+/// Validates a term of Pod affinity or anti-affinity (`validatePodAffinityTerm`). A null `labelSelector` matches no
+/// Pods, and a null `namespaceSelector` means the namespaces in `namespaces`, or the namespace of the Pod.
 fn validate_pod_term(term: &Field<'_>) {
     term.check_children(&["labelSelector", "namespaceSelector"], selector::validate_selector);
     term.at("namespaces").items().for_each(|name| term.at_with("namespace", &name).name(NameRule::Label));
@@ -133,12 +104,8 @@ fn validate_pod_term(term: &Field<'_>) {
     term.at("topologyKey").qualified_name();
 }
 
-/// Validates `matchLabelKeys` and `mismatchLabelKeys`: label keys whose values a scheduler takes
-/// from the Pod itself. The term is one of affinity or a topology spread constraint.
-///
-/// - Either list needs a `labelSelector` (`FieldValueForbidden`); then its keys are not validated.
-/// - Each key must be a qualified name.
-/// - A key may not be in both lists (`FieldValueInvalid`, at the index in `matchLabelKeys`).
+/// Validates `matchLabelKeys` and `mismatchLabelKeys`: label keys whose values a scheduler takes from the Pod itself.
+/// The term is one of affinity or a topology spread constraint.
 fn validate_label_keys(term: &Field<'_>) {
     for keys in ["matchLabelKeys", "mismatchLabelKeys"].map(|name| term.at(name)) {
         if !keys.is_empty() && term["labelSelector"].is_null() {
@@ -154,14 +121,12 @@ fn validate_label_keys(term: &Field<'_>) {
     }
 }
 
-/// Reports a key of `matchLabelKeys` that the client's `labelSelector` also has
-/// (`FieldValueInvalid`).
+/// Reports a key of `matchLabelKeys` that the client's `labelSelector` also has, at the index in `matchLabelKeys`, as
+/// in upstream.
 ///
-/// On create, the server adds one requirement to the selector for each key whose label the Pod has.
-/// Exactly one requirement per key is therefore valid here, and only a second one must come from
-/// the client. Keys of `matchLabels` count as requirements.
-///
-/// The error is at the term, with the index of the key in `matchLabelKeys`, as in upstream.
+/// On create, the server adds one requirement to the selector for each key whose label the Pod has. Exactly one
+/// requirement per key is therefore valid here, and only a second one must come from the client. Keys of `matchLabels`
+/// count as requirements.
 fn validate_shared_keys(term: &Field<'_>) {
     let selector = &term["labelSelector"];
     let mut keys: BTreeSet<&str> = pairs(&selector["matchLabels"]).map(|(key, _)| key).collect();
@@ -178,28 +143,18 @@ fn validate_shared_keys(term: &Field<'_>) {
     }
 }
 
-/// Validates tolerations one by one; duplicates are allowed.
-///
-/// Two equal tolerations have the same effect as one, so upstream does not require uniqueness.
+/// Validates tolerations one by one. Two equal ones have the same effect as one, so upstream does not require
+/// uniqueness.
 pub(crate) fn validate_tolerations(list: &Field<'_>) {
     list.items().for_each(|toleration| validate_toleration(&toleration));
 }
 
-/// Validates a toleration.
-///
-/// An empty key needs the operator `Exists`, which takes no value. `tolerationSeconds` needs the effect `NoExecute`. An
-/// unknown operator is `FieldValueNotSupported`; so are `Gt` and `Lt`, unless the feature gate
-/// `TaintTolerationComparisonOperators` is on. They compare an integer of 64 bits.
-///
-/// Without an operator the default is `Equal`, whose value must be a valid label value. Errors
-/// about the value are reported at `operator`, as upstream does.
+/// Validates a toleration. A tag of the API validates the form of its key. Errors about the value are reported at
+/// `operator`, as upstream does. `Gt` and `Lt` are of the feature gate `TaintTolerationComparisonOperators`.
 fn validate_toleration(toleration: &Field<'_>) {
     let [key, operator, value, effect] = ["key", "operator", "value", "effect"].map(|name| toleration.at(name));
-    if !key.is_empty() {
-        key.qualified_name();
-    } else if operator.text() != "Exists" {
-        operator.invalid("must be Exists when `key` is empty, which means \"match all values and all keys\"");
-    }
+    let lacks_key = key.is_empty() && operator.text() != "Exists";
+    operator.invalid_if(lacks_key, "must be Exists when `key` is empty, which means all keys");
     let needs_no_execute = toleration["tolerationSeconds"].is_number() && effect.text() != "NoExecute";
     effect.invalid_if(needs_no_execute, "must be 'NoExecute' when `tolerationSeconds` is set");
     match operator.text() {
@@ -218,16 +173,8 @@ fn validate_compared_integer(value: &Field<'_>) {
     value.invalid_if(!is_integer, "must be a decimal integer of 64 bits, such as 8");
 }
 
-/// Validates topology spread constraints.
-///
-/// `maxSkew` and `minDomains` are above 0, and `minDomains` needs `DoNotSchedule`. A pair of topology key and action that
-/// occurs again is `FieldValueDuplicate`, reported at the earlier constraint.
-///
-/// The other rules per constraint:
-///
-/// - `topologyKey` is required; its form as a label key is not checked.
-/// - `whenUnsatisfiable` is `DoNotSchedule` or `ScheduleAnyway` (`FieldValueNotSupported`).
-/// - `labelSelector` and `matchLabelKeys` follow the rules of affinity terms.
+/// Validates topology spread constraints. A pair of topology key and action that occurs again is reported at the
+/// earlier constraint. The form of `topologyKey` as a label key is not checked.
 pub(crate) fn validate_topology_spread(list: &Field<'_>) {
     let mut n_left: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for (_, constraint) in entries(list) {

@@ -6,14 +6,10 @@
 
 use crate::field::Field;
 
-/// Maximum size of all values of a Secret or `ConfigMap`, in bytes (`MaxSecretSize`).
-///
-/// The sum counts values only, not keys and metadata. For a Secret the decoded values count, not
-/// their base64 form. An object at exactly this size is valid.
+/// Maximum size of all values of a Secret or `ConfigMap`, in bytes (`MaxSecretSize`). For a Secret the decoded values
+/// count.
 pub(crate) const VALUES_BYTES_MAX: usize = 1024 * 1024;
-/// Maximum length of a key, in bytes.
-///
-/// The same bound as for a DNS subdomain (`DNS1123SubdomainMaxLength`).
+/// Maximum length of a key, in bytes (`DNS1123SubdomainMaxLength`).
 const KEY_LEN_MAX: usize = 253;
 
 /// Validates a key of a `ConfigMap` or Secret (`IsConfigMapKey`).

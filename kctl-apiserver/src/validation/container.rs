@@ -22,31 +22,25 @@ use crate::{
     field::Field,
     json_path::entries,
     names::NameRule,
-    validation::{environment, mounts, ports, probe, resources, security, volume::DeclaredVolume},
+    validation::{environment, mounts, ports, probe, resources, security, volume::DeclaredVolumes},
 };
 
-/// Maximum number of restart rules of a container.
-///
-/// Upstream rejects more with `FieldValueTooMany`; the items beyond the bound are still validated.
+/// Maximum number of restart rules of a container. The items beyond the bound are still validated.
 const RULES_MAX: usize = 20;
 /// Maximum number of exit codes of one restart rule. Exit codes are bytes, so a list of this length has nearly all of
 /// them.
 const CODES_MAX: usize = 255;
-/// Fields of containers that are validated only where they are allowed.
-///
-/// Ephemeral containers may have none of them, init containers only as sidecars. If the field is
-/// forbidden, its content gets no errors.
+/// Fields of containers that are validated only where they are allowed. Ephemeral containers may have none of them,
+/// init containers only as sidecars. If the field is forbidden, its content gets no errors.
 const PROBES: [&str; 4] = ["lifecycle", "livenessProbe", "readinessProbe", "startupProbe"];
 
-/// Validates the three container lists of a Pod. At least one container is required (`FieldValueRequired`).
+/// Validates the three container lists of a Pod. `volumes` are the valid volumes and `claims` the resource claims that
+/// containers may refer to.
 ///
-/// `volumes` are the valid volumes and `claims` the resource claims that containers may refer to.
-///
-/// Names must be unique across the three lists (`FieldValueDuplicate`). The lists are validated in
-/// this order: containers, init containers, ephemeral containers, so the error is at the later one
-/// in that order. Host ports conflict among containers, and within one init container; init
-/// containers run one after the other and may reuse the port of another.
-pub(crate) fn validate_containers(spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
+/// Names must be unique across the lists. The error is at the later one of containers, init containers and ephemeral
+/// containers. Host ports conflict among containers, and within one init container; init containers run one after the
+/// other and may reuse the port of another.
+pub(crate) fn validate_containers(spec: &Field<'_>, volumes: &DeclaredVolumes<'_>, claims: &BTreeSet<&str>) {
     let mut names = BTreeSet::new();
     spec.require_children(&["containers"]);
     discard_unvalidated_errors(spec);
@@ -95,16 +89,8 @@ fn discard_unvalidated_errors(spec: &Field<'_>) {
     spec.discard_errors_below_each(surplus.chain(forbidden));
 }
 
-/// Rejects fields that an ephemeral container may not have.
-///
-/// Upstream has a list of allowed fields and forbids all others. `NEVER` and `PROBES` list the forbidden ones. An empty
-/// list or map counts as unset; an empty string counts as set.
-///
-/// - `targetContainerName` must name a container or init container of the Pod
-///   (`FieldValueNotFound`).
-/// - Volume mounts may not have `subPath` or `subPathExpr` (`FieldValueForbidden`).
-///
-/// An ephemeral container is never restarted and gets no resources, so these fields are forbidden.
+/// Rejects fields that an ephemeral container may not have: it is never restarted and gets no resources. Upstream has a
+/// list of allowed fields and forbids all others. An empty list or map counts as unset; an empty string counts as set.
 fn validate_ephemeral(container: &Field<'_>, spec: &Field<'_>) {
     const NEVER: [&str; 5] = ["ports", "resources", "resizePolicy", "restartPolicy", "restartPolicyRules"];
     let detail = "cannot be set for an Ephemeral Container";
@@ -119,11 +105,8 @@ fn validate_ephemeral(container: &Field<'_>, spec: &Field<'_>) {
     }
 }
 
-/// Rejects fields that an init container may not have unless it is a sidecar.
-///
-/// A sidecar is an init container with `restartPolicy: Always`: it keeps running with the containers, so probes make
-/// sense. Other init containers must end before the next one starts. Probes and `lifecycle` are `FieldValueForbidden`;
-/// a `resizePolicy` of `RestartContainer` is `FieldValueInvalid`.
+/// Rejects fields that an init container may not have unless it is a sidecar. A sidecar keeps running with the
+/// containers, so probes make sense. Other init containers must end before the next one starts.
 fn forbid_sidecar_fields(container: &Field<'_>) {
     for field in PROBES.map(|name| container.at(name)).iter().filter(|field| !field.is_null()) {
         field.forbidden("may not be set for init containers without restartPolicy=Always");
@@ -134,11 +117,11 @@ fn forbid_sidecar_fields(container: &Field<'_>) {
     }
 }
 
-/// Reports a container name that another container of the Pod already has (`FieldValueDuplicate`).
+/// Reports a container name that another container of the Pod already has, and adds a new one to `names`.
 ///
-/// Adds the name to `names` if it is new. An empty name is reported elsewhere as required. Upstream records the empty
-/// name for containers and ephemeral containers, but not for init containers. Hence the check of the path: two nameless
-/// containers are duplicates, two nameless init containers are not.
+/// An empty name is reported elsewhere as required. Upstream records the empty name for containers and ephemeral
+/// containers, but not for init containers: two nameless containers are duplicates, two nameless init containers are
+/// not.
 fn check_unique_name<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
     let name = container.at("name");
     if names.contains(name.text()) {
@@ -149,9 +132,7 @@ fn check_unique_name<'a>(container: &Field<'a>, names: &mut BTreeSet<&'a str>) {
 }
 
 /// Validates the fields that all containers share (`validateContainerCommon`).
-///
-/// The restart policy and `hostUsers` in the spec of the Pod affect fields of the container.
-fn validate_common(container: &Field<'_>, spec: &Field<'_>, volumes: &[DeclaredVolume<'_>], claims: &[&str]) {
+fn validate_common(container: &Field<'_>, spec: &Field<'_>, volumes: &DeclaredVolumes<'_>, claims: &BTreeSet<&str>) {
     container.at("name").required_name(NameRule::Label);
     container.require_children(&["image"]);
     ports::validate_ports(&container.at("ports"));
@@ -163,18 +144,16 @@ fn validate_common(container: &Field<'_>, spec: &Field<'_>, volumes: &[DeclaredV
     security::validate_container_context(&container.at("securityContext"), spec);
 }
 
-/// Validates that images have no surrounding whitespace. Only Pods are checked, not templates.
-///
-/// Upstream does not check templates, since objects with such templates were accepted in the past.
-/// The Pods of such a template are rejected instead. Ephemeral containers are checked on their own.
+/// Validates that images have no surrounding whitespace. Upstream does not check templates, since objects with such
+/// templates were accepted in the past. The Pods of such a template are rejected instead.
 pub(crate) fn validate_images(spec: &Field<'_>) {
     for list in ["containers", "initContainers"] {
         spec.at(list).items().for_each(|container| validate_image(&container));
     }
 }
 
-/// Rejects whitespace around an image name (`FieldValueInvalid`). The rest of the name is not parsed, because the
-/// container runtime interprets it.
+/// Rejects whitespace around an image name. The rest of the name is not parsed, because the container runtime
+/// interprets it.
 pub(crate) fn validate_image(container: &Field<'_>) {
     let image = container.at("image");
     image.invalid_if(image.text().trim() != image.text(), "must not have leading or trailing whitespace");
@@ -185,12 +164,7 @@ fn needs_policy(container: &Field<'_>) -> bool {
     container["restartPolicy"].is_null() && !container.at("restartPolicyRules").is_empty()
 }
 
-/// Validates the restart policy of a container and its rules: a policy is required with rules, and lists have maximum
-/// lengths (`FieldValueTooMany`).
-///
-/// The policies are `Always`, `Never` and `OnFailure`. Each rule needs the action `Restart` or
-/// `RestartAllContainers`, and `exitCodes` with the operator `In` or `NotIn`. Upstream:
-/// `validateContainerRestartPolicy`.
+/// Validates the restart policy of a container and its rules (`validateContainerRestartPolicy`).
 fn validate_restart_policy(container: &Field<'_>) {
     let (policy, rules) = (container.at("restartPolicy"), container.at("restartPolicyRules"));
     policy.required_if(needs_policy(container));
@@ -209,10 +183,8 @@ fn validate_restart_policy(container: &Field<'_>) {
     rules.max_items(RULES_MAX);
 }
 
-/// Validates `resizePolicy`: unique resources, `cpu` and `memory` only. A Pod that never restarts needs `NotRequired`.
-///
-/// All errors are at the list, without an index, apart from `FieldValueDuplicate`. `of_pod` is the
-/// restart policy of the Pod: with `Never` a container cannot be restarted for a resize either.
+/// Validates `resizePolicy`. All errors are at the list, without an index, apart from `FieldValueDuplicate`. `of_pod`
+/// is the restart policy of the Pod: with `Never` a container cannot be restarted for a resize either.
 fn validate_resize_policy(list: &Field<'_>, of_pod: &Value) {
     list.unique(|policy| &policy["resourceName"]);
     for policy in list.items() {

@@ -13,21 +13,15 @@ use crate::{
 const SERVERS_MAX: usize = 3;
 /// Maximum number of search domains (`MaxDNSSearchPaths`).
 const DOMAINS_MAX: usize = 32;
-/// Maximum length of all search domains with one space between two, in bytes
-/// (`MaxDNSSearchListChars`).
+/// Maximum length of all search domains with one space between two, in bytes (`MaxDNSSearchListChars`).
 const DOMAINS_LEN_MAX: usize = 2048;
-/// Maximum length of a host name in Linux, in bytes.
-///
-/// `HOST_NAME_MAX` of `limits.h`; a longer name would make the sandbox of the Pod fail.
+/// Maximum length of a host name in Linux, in bytes (`HOST_NAME_MAX` of `limits.h`). A longer name would make the
+/// sandbox of the Pod fail.
 const HOST_NAME_LEN_MAX: usize = 64;
 
-/// Validates `dnsConfig` (`validatePodDNSConfig`).
-///
-/// - The policy `None` needs a nameserver (`FieldValueRequired`); without one, nothing else is validated.
-/// - Nameservers are IP addresses that all parsers read alike.
-/// - A search domain may end with a dot, and may be a single dot, which means the root. Underscores
-///   are allowed, unlike in object names.
-/// - Each option needs a name (`FieldValueRequired`, at the option rather than at its `name`).
+/// Validates `dnsConfig` (`validatePodDNSConfig`). Without the nameserver that the policy `None` needs, nothing else is
+/// validated. A search domain may end with a dot, and may be a single dot, which means the root. Underscores are
+/// allowed, unlike in object names. An option without a name is reported at the option.
 pub(crate) fn validate_config(spec: &Field<'_>) {
     let config = spec.at("dnsConfig");
     let (servers, domains) = (config.at("nameservers"), config.at("searches"));
@@ -56,10 +50,7 @@ pub(crate) fn validate_config(spec: &Field<'_>) {
     config.at("options").items().for_each(|option| option.required_if(option.at("name").is_empty()));
 }
 
-/// Validates `hostnameOverride`: a DNS subdomain of at most 64 bytes, forbidden with `hostNetwork` or
-/// `setHostnameAsFQDN`.
-///
-/// An absent field is valid, an empty string is not: the field is a pointer in Go.
+/// Validates `hostnameOverride`. An absent field is valid, an empty string is not: the field is a pointer in Go.
 pub(crate) fn validate_host_name(spec: &Field<'_>) {
     let name = spec.at("hostnameOverride");
     if name.is_null() {

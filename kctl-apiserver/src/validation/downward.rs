@@ -9,10 +9,8 @@
 
 use crate::field::Field;
 
-/// Paths that variables may have, besides single labels and annotations.
-///
-/// Sorted, because the error lists them (`validEnvDownwardAPIFieldPathExpressions`). A single label
-/// is `metadata.labels['key']`.
+/// Paths that variables may have, besides single labels and annotations such as `metadata.labels['key']`
+/// (`validEnvDownwardAPIFieldPathExpressions`).
 pub(crate) const ENV_FIELD_PATHS: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -25,10 +23,8 @@ pub(crate) const ENV_FIELD_PATHS: &[&str] = &[
     "status.podIPs",
 ];
 
-/// Paths that files may have, besides single labels and annotations.
-///
-/// Sorted (`validVolumeDownwardAPIFieldPathExpressions`). Labels and annotations as a whole only
-/// work here.
+/// Paths that files may have, besides single labels and annotations (`validVolumeDownwardAPIFieldPathExpressions`).
+/// Labels and annotations as a whole only work here.
 pub(crate) const VOLUME_FIELD_PATHS: &[&str] =
     &["metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"];
 
@@ -45,23 +41,13 @@ const AMOUNTS: &[&str] = &[
     "requests.memory",
 ];
 
-/// Divisors for resources in bytes.
-///
-/// An amount is divided by its divisor and rounded up. `0` and an absent divisor mean 1.
+/// Divisors for resources in bytes. An amount is divided by its divisor and rounded up. `0` and an absent divisor mean
+/// 1.
 const BYTES: &[&str] = &["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-/// Validates a `fieldRef` whose path is one of `allowed` or a single label or annotation.
-///
-/// At most one error is reported:
-///
-/// | case | error | field |
-/// |---|---|---|
-/// | no `apiVersion` or `fieldPath` | `FieldValueRequired` | that field |
-/// | another version than `v1`, or not a field of a Pod | `FieldValueInvalid` | `fieldPath` |
-/// | a path that is not allowed here | `FieldValueNotSupported` | `fieldPath` |
-/// | a label or annotation key that is malformed | `FieldValueInvalid` | the reference |
-///
-/// Annotation keys are compared in lower case, as in metadata.
+/// Validates a `fieldRef` whose path is one of `allowed` or a single label or annotation. At most one error is
+/// reported; the error about a malformed key is at the reference. Annotation keys are compared in lower case, as in
+/// metadata.
 pub(crate) fn validate_field(reference: &Field<'_>, allowed: &[&str]) {
     let (version, path) = (reference.at("apiVersion"), reference.at("fieldPath"));
     if !version.require_value() || !path.require_value() {
@@ -87,11 +73,8 @@ pub(crate) enum Target {
     File,
 }
 
-/// Validates a `resourceFieldRef`. In a file it must name a container (`FieldValueRequired`), since a
-/// volume belongs to all containers.
-///
-/// CPU takes the divisors `1m` and `1`, the other resources the divisors in `BYTES` (`FieldValueInvalid` at `divisor`).
-/// The existence of the container is not validated.
+/// Validates a `resourceFieldRef`. In a file it must name a container, since a volume belongs to all containers. The
+/// existence of the container is not validated.
 pub(crate) fn validate_amount(reference: &Field<'_>, target: Target) {
     let (container, resource, divisor) =
         (reference.at("containerName"), reference.at("resource"), reference.at("divisor"));

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::text,
-    json_path::entries,
+    json_path::by_name,
     names::NameRule,
     validation::{all_containers, config_key, downward, paths},
 };
@@ -16,9 +16,7 @@ use crate::{
 /// The fields of `valueFrom`. Exactly one is set.
 const SOURCES: &[&str] = &["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
 
-/// Validates `env`: a name is required (`FieldValueRequired`) and printable, and a `valueFrom` has one source.
-///
-/// Names do not have to be C identifiers: since the feature gate
+/// Validates `env`. Names do not have to be C identifiers: since the feature gate
 /// `RelaxedEnvironmentVariableValidation` any printable ASCII character but `=` is valid.
 pub(crate) fn validate_variables(list: &Field<'_>) {
     for variable in list.items() {
@@ -31,17 +29,15 @@ pub(crate) fn validate_variables(list: &Field<'_>) {
     }
 }
 
-/// Validates that a variable name is printable ASCII without `=` (`FieldValueInvalid`). An empty one is accepted.
-///
-/// Printable ASCII is a space (0x20) to a tilde (0x7E). Prefixes of `envFrom` and keys of environment files follow the
-/// same rule.
+/// Validates that a variable name is printable ASCII without `=`. Prefixes of `envFrom` and keys of environment files
+/// follow the same rule. An empty one is accepted.
 fn require_printable(name: &Field<'_>) {
     let is_printable = name.text().bytes().all(|byte| (b' '..=b'~').contains(&byte) && byte != b'=');
     name.invalid_if(!is_printable, "must consist only of printable ASCII characters other than '='");
 }
 
-/// Validates `valueFrom`: each source that is set, then that exactly one is, without a `value` (`FieldValueInvalid` at
-/// `valueFrom`). An empty `value` counts as unset.
+/// Validates `valueFrom`: each source that is set, then that exactly one is, without a `value`. An empty `value` counts
+/// as unset.
 fn validate_source(from: &Field<'_>, value: &Value) {
     let present: Vec<_> = SOURCES.iter().filter(|kind| from[**kind].is_object()).collect();
     for kind in &present {
@@ -58,10 +54,8 @@ fn validate_source(from: &Field<'_>, value: &Value) {
     from.invalid_if(!is_only, detail);
 }
 
-/// Validates a reference to a key of a `ConfigMap` or Secret.
-///
-/// The name is optional in the API for historical reasons. An empty one is then `FieldValueInvalid`, since the empty
-/// string is not a DNS subdomain. kubelet checks that object and key exist.
+/// Validates a reference to a key of a `ConfigMap` or Secret. The name is optional in the API for historical reasons;
+/// the empty string is not a DNS subdomain. kubelet checks that object and key exist.
 fn validate_object_key(reference: &Field<'_>) {
     reference.at("name").name(NameRule::Subdomain);
     let key = reference.at("key");
@@ -70,10 +64,7 @@ fn validate_object_key(reference: &Field<'_>) {
     }
 }
 
-/// Validates a `fileKeyRef`: key, volume name, and a path without `..`.
-///
-/// The file is written by a container into an `emptyDir` volume (feature gate `EnvFiles`). Key and
-/// path are `FieldValueRequired`, the volume name is a DNS label.
+/// Validates a `fileKeyRef`: a file that a container writes into an `emptyDir` volume (feature gate `EnvFiles`).
 fn validate_file_key(reference: &Field<'_>) {
     reference.require_children(&["key", "path"]);
     require_printable(&reference.at("key"));
@@ -81,28 +72,25 @@ fn validate_file_key(reference: &Field<'_>) {
     reference.at("path").check(paths::without_backsteps);
 }
 
-/// Validates that each `fileKeyRef` names a volume of the Pod (`FieldValueNotFound`) that is an `emptyDir`
-/// (`FieldValueInvalid`).
-///
-/// Runs once per Pod after all containers were validated, since a container rule does not see the volumes.
+/// Validates that each `fileKeyRef` names a volume of the Pod that is an `emptyDir`. It runs once per Pod after all
+/// containers were validated, since a container rule does not see the volumes.
 pub(crate) fn validate_files(spec: &Field<'_>) {
+    let volumes = by_name(&spec["volumes"]);
     for variable in all_containers(spec).flat_map(|container| container.at("env").items()) {
         let reference = variable.at("valueFrom").at("fileKeyRef");
         if !reference.is_object() {
             continue;
         }
         let name = reference.at("volumeName");
-        match entries(&spec["volumes"]).find(|(_, volume)| volume["name"] == *name.value()) {
+        match volumes.get(name.text()) {
             None => name.not_found(),
-            Some((_, volume)) => name.invalid_if(volume["emptyDir"].is_null(), "must be a volume of type emptyDir"),
+            Some(volume) => name.invalid_if(volume["emptyDir"].is_null(), "must be a volume of type emptyDir"),
         }
     }
 }
 
-/// Validates `envFrom`: each item has exactly one of `configMapRef` and `secretRef`, with the name of the object.
-///
-/// An optional `prefix` is prepended to each key. Errors about the number of references are
-/// `FieldValueInvalid` at the list, without the index, as upstream reports them.
+/// Validates `envFrom`: each item has exactly one of `configMapRef` and `secretRef`. Errors about the number of
+/// references are at the list, without the index, as upstream reports them.
 pub(crate) fn validate_sources(list: &Field<'_>) {
     let nothing = Value::from("");
     for from in list.items() {

@@ -3,9 +3,9 @@
 //! Upstream: `k8s.io/apimachinery/pkg/api/validate/strfmt.go`.
 //!
 //! The same rules serve the functions of `resource.k8s.io`, whose fields are only partly tagged:
-//! `validate_driver_name`, `validate_pool_name`, `validate_qualified_name` and
-//! `validate_fully_qualified_name`. All of them report `FieldValueInvalid`, apart from lengths
-//! (`FieldValueTooLong`) and empty strings where a value is needed (`FieldValueRequired`).
+//! `validate_driver_name`, `validate_pool_name` and `validate_qualified_name`. All of them report
+//! `FieldValueInvalid`, apart from lengths (`FieldValueTooLong`) and empty strings where a value is needed
+//! (`FieldValueRequired`).
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -66,19 +66,16 @@ impl Format {
     }
 }
 
-/// Returns `true` for lowercase hexadecimal digits in groups of 8, 4, 4, 4 and 12.
-///
-/// The version and variant digits are not checked. Capital letters, braces and `urn:uuid:` are
-/// rejected.
+/// Returns `true` for lowercase hexadecimal digits in groups of 8, 4, 4, 4 and 12. The version and variant digits are
+/// not checked.
 fn is_uuid(value: &str) -> bool {
     let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let is_group = |(group, length): (&str, usize)| group.len() == length && group.bytes().all(is_digit);
     value.split('-').count() == 5 && value.split('-').zip([8, 4, 4, 4, 12]).all(is_group)
 }
 
-/// The longest name of a driver, and of a domain of names (`DriverNameMaxLength`).
-///
-/// The name of a CSI driver becomes part of paths of kubelet and of labels.
+/// The longest name of a driver, and of a domain of names (`DriverNameMaxLength`). The name of a CSI driver becomes
+/// part of paths of kubelet and of labels.
 const DRIVER_LEN_MAX: usize = 63;
 /// The longest name of an attribute after its domain (`DeviceMaxIDLength`).
 const ID_LEN_MAX: usize = 32;
@@ -87,10 +84,8 @@ const POOL_LEN_MAX: usize = 253;
 /// The rule for the part of a name after its domain (`IsCIdentifier`).
 const C_IDENTIFIER: &str = "must be letters, digits and underscores, and must not start with a digit";
 
-/// Validates the name of a driver, of CSI or of devices: a DNS subdomain of at most 63 bytes, case-insensitive
-/// (`ValidateCSIDriverName`).
-///
-/// Also validates the domain of an attribute. An empty name is `FieldValueRequired`.
+/// Validates the name of a driver, of CSI or of devices, or the domain of an attribute: a DNS subdomain of at most 63
+/// bytes, case-insensitive (`ValidateCSIDriverName`).
 pub(crate) fn validate_driver_name(name: &Field<'_>) {
     if name.require_value() {
         name.max_bytes(DRIVER_LEN_MAX);
@@ -105,10 +100,8 @@ fn validate_caseless_subdomain(name: &Field<'_>) {
     }
 }
 
-/// Validates the name of a pool: DNS subdomains with slashes between them, at most 253 bytes.
-///
-/// Each invalid part is an error at the whole field. An empty part (a slash at the start, at the
-/// end or doubled) is invalid.
+/// Validates the name of a pool: DNS subdomains with slashes between them, at most 253 bytes. Each invalid part is an
+/// error at the whole field.
 pub(crate) fn validate_pool_name(name: &Field<'_>) {
     if name.require_value() {
         name.max_bytes(POOL_LEN_MAX);
@@ -116,11 +109,8 @@ pub(crate) fn validate_pool_name(name: &Field<'_>) {
     }
 }
 
-/// Validates the name of an attribute or capacity, with or without a domain: `model` or
-/// `example.com/model`.
-///
-/// The identifier is a C identifier of at most 32 bytes, the domain follows the rule of a driver
-/// name. A name without a domain means the domain of the driver that publishes it.
+/// Validates the name of an attribute or capacity, with or without a domain: `model` or `example.com/model`. A name
+/// without a domain means the domain of the driver that publishes it.
 pub(crate) fn validate_qualified_name(name: &Field<'_>) {
     let parts: Vec<&str> = name.text().split('/').collect();
     match parts[..] {
@@ -145,9 +135,7 @@ pub(crate) fn validate_qualified_name(name: &Field<'_>) {
 }
 
 /// Validates a name that needs its domain, as in selectors that span drivers.
-///
-/// Errors of `validate_qualified_name` come first, then the one about the missing domain.
-pub(crate) fn validate_fully_qualified_name(name: &Field<'_>) {
+fn validate_fully_qualified_name(name: &Field<'_>) {
     validate_qualified_name(name);
     let has_domain = name.text().contains('/');
     name.invalid_if(!has_domain, "a fully qualified name must be a domain and a name separated by a slash");

@@ -8,7 +8,7 @@
 //! its mounts are reported as `FieldValueNotFound` too. Several error paths lack the index of the mount, an upstream
 //! bug that clients see.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ use crate::{
     field::Field,
     field_errors::text,
     json_path::entries,
-    validation::{declared, paths, volume::DeclaredVolume},
+    validation::{declared, paths, volume::DeclaredVolumes},
 };
 
 /// The privilege of a container on its host.
@@ -35,28 +35,25 @@ impl Privilege {
     }
 }
 
-/// Validates the mounts and the devices of a container.
-///
-/// `volumes` are the valid volumes of its Pod.
-pub(crate) fn validate_mounts(container: &Field<'_>, volumes: &[DeclaredVolume<'_>]) {
+/// Validates the mounts and the devices of a container. `volumes` are the valid volumes of its Pod.
+pub(crate) fn validate_mounts(container: &Field<'_>, volumes: &DeclaredVolumes<'_>) {
     let (mounts, devices) = (container.at("volumeMounts"), container.at("volumeDevices"));
     let privilege = Privilege::of_container(container);
     validate_volume_mounts(&mounts, &devices, volumes, privilege);
     validate_volume_devices(&devices, &mounts, volumes);
 }
 
-/// Validates `volumeMounts`: the name of a volume of the Pod (`FieldValueNotFound`), and a mount path.
-///
-/// Mount paths are unique within the container, compared as strings: `/data` and `/data/` are distinct. Neither name nor
-/// path may occur in `volumeDevices`. A relative mount path is accepted.
-fn validate_volume_mounts(list: &Field<'_>, devices: &Value, volumes: &[DeclaredVolume<'_>], privilege: Privilege) {
+/// Validates `volumeMounts`. Mount paths are unique within the container, compared as strings: `/data` and `/data/` are
+/// distinct. Neither name nor path may occur in `volumeDevices`. A relative mount path is accepted.
+fn validate_volume_mounts(list: &Field<'_>, devices: &Value, volumes: &DeclaredVolumes<'_>, privilege: Privilege) {
     report_duplicates(list, "mountPath", |_path| true);
+    let [device_names, device_paths] = ["name", "devicePath"].map(|field| values(devices, field));
     for mount in list.items() {
         let (name, path) = (mount.at("name"), mount.at("mountPath"));
         mount.require_children(&["name", "mountPath"]);
-        name.not_found_if(!volumes.iter().any(|volume| volume.name == name.text()));
-        name.invalid_if(has(devices, "name", name.text()), "must not be in volumeDevices");
-        path.invalid_if(has(devices, "devicePath", path.text()), "must not be a path in volumeDevices");
+        name.not_found_if(!volumes.names.contains(name.text()));
+        name.invalid_if(device_names.contains(name.text()), "must not be in volumeDevices");
+        path.invalid_if(device_paths.contains(path.text()), "must not be a path in volumeDevices");
         validate_sub_path(list, &mount);
         validate_mount_propagation(list, &mount, privilege);
     }
@@ -76,10 +73,8 @@ fn validate_sub_path(list: &Field<'_>, mount: &Field<'_>) {
 }
 
 /// Validates `mountPropagation` and `recursiveReadOnly` (`validateMountPropagation`, `validateMountRecursiveReadOnly`).
-///
-/// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged container. `Enabled` and
-/// `IfPossible` need `readOnly: true` and no propagation. The kernel can make a mount read-only recursively only if no
-/// volume is mounted into it later.
+/// `Bidirectional` passes mounts of the container on to the host, so it needs a privileged container. The kernel can
+/// make a mount read-only recursively only if no volume is mounted into it later.
 fn validate_mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Privilege) {
     let how = list.at_with("mountPropagation", &mount["mountPropagation"]);
     how.one_of(&declared::values("core.v1.VolumeMount", "mountPropagation"));
@@ -92,24 +87,22 @@ fn validate_mount_propagation(list: &Field<'_>, mount: &Field<'_>, privilege: Pr
     recursive.forbidden_if(needs_read_only && !is_read_only, "needs readOnly: true and no mountPropagation");
 }
 
-/// Validates `volumeDevices`: unique names and paths of volumes that can be block devices.
-///
-/// Only a `PersistentVolumeClaim` or an ephemeral volume can be a block device. A path may not contain `..`; the
-/// uniqueness rule ignores such a path. Names and paths of `volumeMounts` are excluded here as well, so a conflict is
-/// reported on both sides.
-fn validate_volume_devices(list: &Field<'_>, mounts: &Value, volumes: &[DeclaredVolume<'_>]) {
+/// Validates `volumeDevices`. The uniqueness rule ignores a path with `..`. Names and paths of `volumeMounts` are
+/// excluded here as well, so a conflict is reported on both sides.
+fn validate_volume_devices(list: &Field<'_>, mounts: &Value, volumes: &DeclaredVolumes<'_>) {
     report_duplicates(list, "name", |name| !text(name).is_empty());
     report_duplicates(list, "devicePath", |path| !paths::has_backsteps(path));
+    let [mount_names, mount_paths] = ["name", "mountPath"].map(|field| values(mounts, field));
     for device in list.items() {
         let (name, path) = (device.at("name"), device.at("devicePath"));
         device.require_children(&["name", "devicePath"]);
-        let volume = volumes.iter().find(|volume| volume.name == name.text());
-        name.not_found_if(volume.is_none());
+        let is_declared = volumes.names.contains(name.text());
+        name.not_found_if(!is_declared);
         let detail = "only a PersistentVolumeClaim or an ephemeral volume can be a block device";
-        name.invalid_if(volume.is_some_and(|volume| !volume.is_claim), detail);
+        name.invalid_if(is_declared && !volumes.claims.contains(name.text()), detail);
         path.invalid_if(paths::has_backsteps(&path), "must not contain '..'");
-        name.invalid_if(has(mounts, "name", name.text()), "must not be in volumeMounts");
-        path.invalid_if(has(mounts, "mountPath", path.text()), "must not be a path in volumeMounts");
+        name.invalid_if(mount_names.contains(name.text()), "must not be in volumeMounts");
+        path.invalid_if(mount_paths.contains(path.text()), "must not be a path in volumeMounts");
     }
 }
 
@@ -125,8 +118,7 @@ fn report_duplicates(list: &Field<'_>, field: &str, counted: impl Fn(&Value) -> 
     }
 }
 
-/// Returns `true` if an item of the list has this string in `field`. An absent field equals the
-/// empty string.
-fn has(list: &Value, field: &str, value: &str) -> bool {
-    entries(list).any(|(_, item)| text(&item[field]) == value)
+/// Returns the strings in a field of the items of a list. An absent field counts as the empty string.
+fn values<'a>(list: &'a Value, field: &str) -> BTreeSet<&'a str> {
+    entries(list).map(|(_, item)| text(&item[field])).collect()
 }

@@ -8,23 +8,19 @@ use serde_json::Value;
 
 use crate::{field::Field, field_errors::text};
 
-/// The highest mode of a file. The lowest is 0.
-///
-/// Permission bits only: set-uid, set-gid and the sticky bit are rejected. JSON has no octal numbers, so a client writes
-/// 511 for 0777 in JSON; YAML reads `0777` as octal.
+/// The highest mode of a file. Set-uid, set-gid and the sticky bit are rejected. JSON has no octal numbers, so a client
+/// writes 511 for 0777 in JSON; YAML reads `0777` as octal.
 pub(crate) const MODE_MAX: i64 = 0o777;
 
-/// Validates a relative path without `..` (`FieldValueInvalid`; `validateLocalDescendingPath`).
-///
-/// An absent path is valid, and so is the empty one: both name the volume itself.
+/// Validates a relative path without `..` (`validateLocalDescendingPath`). An absent path is valid, and so is the empty
+/// one: both name the volume itself.
 pub(crate) fn validate_descending(path: &Field<'_>) {
     let is_descending = !path.text().starts_with('/') && !has_backsteps(path);
     path.invalid_if(!is_descending, "must be a relative path without '..'");
 }
 
-/// Validates that no part of a path is `..` (`FieldValueInvalid`; `validatePathNoBacksteps`).
-///
-/// Used for absolute paths, too, such as in `hostPath`.
+/// Validates that no part of a path is `..` (`validatePathNoBacksteps`). Used for absolute paths, too, such as in
+/// `hostPath`.
 pub(crate) fn without_backsteps(path: &Field<'_>) {
     path.invalid_if(has_backsteps(path), "must not contain '..'");
 }

@@ -1,20 +1,14 @@
 //! Validation of Pods and of Pod templates.
 //!
-//! Upstream: `ValidatePodSpec` and `ValidatePodTemplateSpec` in `pkg/apis/core/validation/validation.go`. The parts of the
-//! spec have a module each.
+//! Upstream: `ValidatePodSpec` and `ValidatePodTemplateSpec` in `pkg/apis/core/validation/validation.go`. The parts of
+//! the spec have a module each.
 //!
-//! The entry points differ by what is validated:
-//!
-//! | function | used for | extra rules |
-//! |---|---|---|
-//! | `pod` | create and update of a Pod | token volumes, image names |
-//! | `template` | workloads, `PodTemplate` | no ephemeral containers |
-//!
-//! A template is more lenient because objects with such templates exist; their Pods are rejected
-//! instead. `kinds/core/pod/validation.rs` has the other rules of Pods: rules for a new Pod, and rules that compare old
-//! and new.
+//! A template is validated more leniently than a Pod because objects with such templates exist; their Pods are rejected
+//! instead. `kinds/core/pod/validation.rs` has the rules for a new Pod, and rules that compare old and new.
 
-use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+use serde_json::Value;
 
 use crate::{
     field::Field,
@@ -23,9 +17,8 @@ use crate::{
     validation::{affinity, all_containers, container, dns, environment, ports, resources, security, volume, windows},
 };
 
-/// Validates the spec of a Pod, its projected tokens and its image names. The last two rules skip templates.
-///
-/// The name of the Pod matters for its ephemeral volumes, whose claims are named after it.
+/// Validates the spec of a Pod, its projected tokens and its image names. The name of the Pod matters for its ephemeral
+/// volumes, whose claims are named after it.
 pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     let pod = Field::new(&object["spec"], "spec", errors);
     validate_spec(&pod, text(&object["metadata"]["name"]), ports::HostPorts::Required);
@@ -33,11 +26,8 @@ pub(crate) fn pod(object: &Value, errors: &mut Errors) {
     container::validate_images(&pod);
 }
 
-/// Validates a template: labels, annotations and spec. Ephemeral containers are
-/// `FieldValueForbidden`.
-///
-/// The ephemeral containers are still validated, so a template can have both kinds of errors. Names, finalizers and
-/// owner references of a template are never copied to a Pod, so upstream does not validate them.
+/// Validates a template: labels, annotations and spec. Names, finalizers and owner references of a template are never
+/// copied to a Pod, so upstream does not validate them.
 pub(crate) fn validate_template(template: &Field<'_>) {
     template.at_with("labels", &template["metadata"]["labels"]).labels();
     template.at_with("annotations", &template["metadata"]["annotations"]).annotations();
@@ -46,10 +36,8 @@ pub(crate) fn validate_template(template: &Field<'_>) {
     containers.forbidden_if(!containers.is_empty(), "ephemeral containers not allowed in pod template");
 }
 
-/// Validates a Pod spec. `name` is the name of the Pod, empty for a template.
-///
-/// Overhead is validated like the limits of a container. Volumes and resource claims come first, because containers
-/// refer to them by name.
+/// Validates a Pod spec. `name` is the name of the Pod, empty for a template. Volumes and resource claims come first,
+/// because containers refer to them by name.
 fn validate_spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
     let volumes = volume::validate_volumes(&spec.at("volumes"), name);
     let claims = claims(&spec.at("resourceClaims"));
@@ -68,20 +56,15 @@ fn validate_spec(spec: &Field<'_>, name: &str, host_ports: ports::HostPorts) {
     validate_names_and_times(spec);
     spec.at("tolerations").check(affinity::validate_tolerations);
     dns::validate_aliases(&spec.at("hostAliases"));
-    let (preemption, overhead) = (spec.at("preemptionPolicy"), spec.at("overhead"));
+    let preemption = spec.at("preemptionPolicy");
     preemption.required_if(*preemption == "");
-    if overhead.is_object() {
-        let limits = json!({ "limits": overhead.value() });
-        resources::validate_requirements(&overhead.with(&limits), resources::validate_container_resource_name, &[]);
-    }
+    resources::validate_overhead(&spec.at("overhead"));
     security::validate_os_fields(spec);
     environment::validate_files(spec);
 }
 
-/// Validates names, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits.
-///
-/// An empty string counts as unset, apart from `runtimeClassName`, which is a pointer in Go. Host name and subdomain
-/// become parts of the DNS name of the Pod, so they are DNS labels.
+/// Validates names, and that `activeDeadlineSeconds` is at least 1 and fits 32 bits. Host name and subdomain become
+/// parts of the DNS name of the Pod, so they are DNS labels.
 fn validate_names_and_times(spec: &Field<'_>) {
     let subdomains = ["serviceAccountName", "nodeName", "priorityClassName"];
     spec.check_children(&subdomains, |name| name.name_if_set(NameRule::Subdomain));
@@ -90,19 +73,14 @@ fn validate_names_and_times(spec: &Field<'_>) {
     spec.at("activeDeadlineSeconds").in_range(1, i32::MAX.into());
 }
 
-/// Validates `resourceClaims` and returns their names, which containers may refer to.
-///
-/// Names are required and unique (`FieldValueRequired`, `FieldValueDuplicate`). Exactly one source is set
-/// (`FieldValueInvalid`).
-///
-/// The returned names leave out empty ones. A name with an invalid form is returned, so that a
-/// container that refers to it does not get a second error.
-fn claims<'a>(list: &Field<'a>) -> Vec<&'a str> {
+/// Validates `resourceClaims` and returns their names, which containers may refer to. A name with an invalid form is
+/// returned, so that a container that refers to it does not get a second error.
+fn claims<'a>(list: &Field<'a>) -> BTreeSet<&'a str> {
     const SOURCES: [&str; 2] = ["resourceClaimName", "resourceClaimTemplateName"];
-    let mut names = Vec::new();
+    let mut names = BTreeSet::new();
     for claim in list.items() {
         let name = claim.at("name");
-        if names.contains(&name.text()) {
+        if names.contains(name.text()) {
             name.duplicate();
         } else {
             name.required_name(NameRule::Label);
@@ -118,10 +96,8 @@ fn claims<'a>(list: &Field<'a>) -> Vec<&'a str> {
     names
 }
 
-/// Validates readiness gates and scheduling gates: qualified names; scheduling gates are unique (`FieldValueDuplicate`).
-///
-/// A readiness gate may occur twice, which is harmless; a scheduling gate may not, because
-/// controllers remove it by name.
+/// Validates readiness gates and scheduling gates. A readiness gate may occur twice, which is harmless; a scheduling
+/// gate may not, because controllers remove it by name.
 fn validate_gates(spec: &Field<'_>) {
     spec.at("readinessGates").items().for_each(|gate| gate.at("conditionType").qualified_name());
     let gates = spec.at("schedulingGates");
@@ -129,11 +105,9 @@ fn validate_gates(spec: &Field<'_>) {
     gates.items().for_each(|gate| gate.with(&gate["name"]).qualified_name());
 }
 
-/// Rejects host namespaces and block devices for a Pod with a user namespace.
-///
-/// A user namespace (`hostUsers: false`) maps the users of the Pod to unprivileged ids of the host. The namespaces of
-/// the host and raw block devices would circumvent that. All errors are `FieldValueForbidden`. The paths of two of them
-/// have the spelling of the Go fields, `HostPID` and `HostIPC`.
+/// Rejects host namespaces and block devices for a Pod with a user namespace (`hostUsers: false`), which maps the users
+/// of the Pod to unprivileged ids of the host: they would circumvent that. The paths of two errors have the spelling of
+/// the Go fields, `HostPID` and `HostIPC`.
 fn validate_host_users(spec: &Field<'_>) {
     const DETAIL: &str = "must not be set when `hostUsers` is false";
     if spec["hostUsers"] != false {
@@ -147,13 +121,10 @@ fn validate_host_users(spec: &Field<'_>) {
     }
 }
 
-/// Validates that a template has `restartPolicy: Always` (`FieldValueNotSupported` otherwise) and no
-/// `activeDeadlineSeconds` (`FieldValueForbidden`).
-///
-/// The controllers of these kinds replace terminated Pods, so a Pod that terminates by design would be created
-/// again forever. `kind` is the name in the second message.
-pub(crate) fn validate_restart_always(template: &Field<'_>, kind: &str) {
+/// Validates that a template has `restartPolicy: Always` and no `activeDeadlineSeconds`. The controllers of these kinds
+/// replace terminated Pods, so a Pod that terminates by design would be created again forever.
+pub(crate) fn validate_restart_always(template: &Field<'_>) {
     let [policy, deadline] = ["restartPolicy", "activeDeadlineSeconds"].map(|name| template.at("spec").at(name));
     policy.unsupported_if(!policy.is_empty() && *policy != "Always", &["Always"]);
-    deadline.forbidden_if(deadline.is_number(), format_args!("activeDeadlineSeconds in {kind} is not Supported"));
+    deadline.forbidden_if(deadline.is_number(), "must be unset, because terminated Pods are replaced");
 }

@@ -10,20 +10,15 @@ use serde_json::Value;
 
 use crate::field::Field;
 
-/// Maximum length of a port name, in bytes.
-///
-/// From RFC 6335, the names of the IANA service registry.
+/// Maximum length of a port name, in bytes (RFC 6335, the names of the IANA service registry).
 const NAME_LEN_MAX: usize = 15;
 /// The rule for port names.
 const NAME_RULE: &str = "must be at most 15 lowercase letters, digits and single hyphens, with at least one letter and \
                          without a hyphen at either end";
 
-/// Validates the ports of a container: unique names (`FieldValueDuplicate`), a container port, and numbers of
-/// 1 to 65,535. A host port of 0 is unset.
-///
-/// Upstream: `validateContainerPorts`. Names are optional. A name with errors is not remembered, so
-/// that a second invalid one of the same name is not also a duplicate. Protocol and host IP were
-/// validated by `declared`.
+/// Validates the ports of a container (`validateContainerPorts`). Names are optional. A name with errors is not
+/// remembered, so that a second invalid one of the same name is not also a duplicate. `declared` has validated protocol
+/// and host IP.
 pub(crate) fn validate_ports(ports: &Field<'_>) {
     let mut names = BTreeSet::new();
     for port in ports.items() {
@@ -48,9 +43,8 @@ fn number(port: &Value) -> i64 {
     port.as_i64().unwrap_or(0)
 }
 
-/// Reports a combination of protocol, host IP and host port that occurs again (`FieldValueDuplicate`).
-///
-/// A key without a host IP differs from any with an explicit address, so `0.0.0.0` and an absent address do not conflict.
+/// Reports a combination of protocol, host IP and host port that occurs again. `0.0.0.0` and an absent address do not
+/// conflict.
 pub(crate) fn validate_host_ports<'a>(containers: impl Iterator<Item = Field<'a>>) {
     let mut taken = BTreeSet::new();
     for port in containers.flat_map(|container| container.at("ports").items()) {
@@ -69,9 +63,8 @@ pub(crate) enum HostPorts {
     Optional,
 }
 
-/// Validates that host ports equal container ports with `hostNetwork` (`FieldValueInvalid`).
-///
-/// A template may lack host ports, because defaulting sets them only in Pods.
+/// Validates that host ports equal container ports with `hostNetwork`. A template may lack host ports, because
+/// defaulting sets them only in Pods.
 pub(crate) fn validate_ports_on_host(spec: &Field<'_>, host_ports: HostPorts) {
     if spec["hostNetwork"] != true {
         return;
@@ -84,10 +77,8 @@ pub(crate) fn validate_ports_on_host(spec: &Field<'_>, host_ports: HostPorts) {
     }
 }
 
-/// Validates a port given by number (1 to 65,535) or by name (`FieldValueInvalid`).
-///
-/// Upstream: `ValidatePortNumOrName`. A string with digits only is a name without a letter, hence
-/// invalid.
+/// Validates a port given by number or by name (`ValidatePortNumOrName`). A string with digits only is a name without a
+/// letter, hence invalid.
 pub(crate) fn number_or_name(port: &Field<'_>) {
     match port.as_str() {
         Some(name) => port.invalid_if(!is_name(name), NAME_RULE),
@@ -95,9 +86,7 @@ pub(crate) fn number_or_name(port: &Field<'_>) {
     }
 }
 
-/// Returns `true` for a valid port name (`IsValidPortName`), see [`NAME_RULE`].
-///
-/// A name needs a letter, so that it cannot look like a number.
+/// Returns `true` for a valid port name (`IsValidPortName`). It needs a letter, so that it cannot look like a number.
 fn is_name(name: &str) -> bool {
     let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     name.len() <= NAME_LEN_MAX

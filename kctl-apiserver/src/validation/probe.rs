@@ -16,10 +16,9 @@ const LIFECYCLE_HANDLERS: &[&str] = &["exec", "httpGet", "tcpSocket", "sleep"];
 const NUMBERS: [&str; 5] =
     ["initialDelaySeconds", "timeoutSeconds", "periodSeconds", "successThreshold", "failureThreshold"];
 
-/// Validates the three probes and the lifecycle of a container.
-///
-/// Upstream: `validateLivenessProbe`, `validateReadinessProbe` and `validateStartupProbe`. A readiness probe never kills
-/// the container, so a grace period has no meaning for it. A liveness or startup probe acts on the first success.
+/// Validates the three probes and the lifecycle of a container (`validateLivenessProbe`, `validateReadinessProbe` and
+/// `validateStartupProbe`). A readiness probe never kills the container, so a grace period has no meaning for it. A
+/// liveness or startup probe acts on the first success.
 pub(crate) fn validate_probes(container: &Field<'_>, spec: &Value) {
     let (lifecycle, grace) = (container.at("lifecycle"), spec["terminationGracePeriodSeconds"].as_i64());
     for hook in ["postStart", "preStop"].map(|name| lifecycle.at(name)).iter().filter(|hook| hook.is_object()) {
@@ -52,11 +51,9 @@ pub(crate) fn surplus_handlers<'a>(container: &Field<'a>) -> Vec<Field<'a>> {
     hooks.into_iter().chain(probes).flat_map(surplus).collect()
 }
 
-/// Validates that exactly one of the handler types in `kinds` is set (`validateHandler`). `grace` is the grace period of
-/// the Pod, in seconds.
-///
-/// The first one in the order of `kinds` counts as the intended one, regardless of the order in the client's JSON. Each
-/// further one is forbidden and not validated further.
+/// Validates that exactly one of the handler types in `kinds` is set (`validateHandler`). The first one in the order of
+/// `kinds` counts as the intended one, and others are not validated further. `grace` is the grace period of the Pod, in
+/// seconds.
 fn validate_handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
     let mut present = kinds.iter().filter(|kind| handler[**kind].is_object());
     match present.next() {
@@ -66,9 +63,8 @@ fn validate_handler(handler: &Field<'_>, kinds: &[&str], grace: Option<i64>) {
     present.for_each(|kind| handler.at(kind).forbidden("may not specify more than 1 handler type"));
 }
 
-/// Validates the fields of one handler type. Hosts, schemes and values of headers are not validated here.
-///
-/// A `sleep` longer than the grace period of the Pod would always be interrupted.
+/// Validates the fields of one handler type. Hosts, schemes and values of headers are not validated here. A `sleep`
+/// longer than the grace period of the Pod would always be interrupted.
 fn validate_action(kind: &str, action: &Field<'_>, grace: Option<i64>) {
     match kind {
         "exec" => action.require_children(&["command"]),

@@ -8,7 +8,9 @@
 //! Upstream: `ValidateResourceRequirements` and the functions around it in
 //! `pkg/apis/core/validation/validation.go`, and `pkg/apis/core/helper/helpers.go` for the classes.
 
-use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
 
 use crate::{
     amounts::{self, ResourceMap},
@@ -19,9 +21,7 @@ use crate::{
     quantity,
 };
 
-/// Resources that are counted in whole numbers.
-///
-/// Most are kinds of objects in a quota.
+/// Resources that are counted in whole numbers. Most are kinds of objects in a quota.
 const COUNTED: &[&str] = &[
     "pods",
     "resourcequotas",
@@ -40,19 +40,12 @@ const STANDARD_CONTAINER_RESOURCES: &[&str] = &["cpu", "memory", "ephemeral-stor
 /// The prefix of huge pages; the page size follows, such as `hugepages-2Mi`.
 const PAGES: &str = "hugepages-";
 
-/// Validates requests, limits and claims (`ValidateResourceRequirements`): names, amounts, and requests within limits.
+/// Validates requests, limits and claims (`ValidateResourceRequirements`). `check_name` validates the names: those that
+/// a container or a Pod as a whole may request. `claims` are the names of the resource claims of the Pod.
 ///
-/// `check_name` validates the names: those that a container or a Pod as a whole may request. `claims` are the names of
-/// the resource claims of the Pod.
-///
-/// - Limits: each name and amount.
-/// - Requests: each name and amount; at most the limit. Resources that cannot be overcommitted
-///   need a limit that equals the request.
-/// - Huge pages need `cpu` or `memory` in addition, in requests or limits (`FieldValueForbidden`).
-/// - Claims: see `claimed`.
-///
-/// An error about a request and its limit is at `requests`, without the name of the resource.
-pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, &Field<'_>), claims: &[&str]) {
+/// Resources that cannot be overcommitted need a limit that equals the request. Huge pages need `cpu` or `memory` in
+/// addition. An error about a request and its limit is at `requests`, without the name of the resource.
+pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, &Field<'_>), claims: &BTreeSet<&str>) {
     let (limits, requests) = (resources.at("limits"), resources.at("requests"));
     for (name, amount) in limits.entries().chain(requests.entries()) {
         check_name(name, &amount);
@@ -78,11 +71,14 @@ pub(crate) fn validate_requirements(resources: &Field<'_>, check_name: fn(&str, 
     validate_claims(&resources.at("claims"), claims);
 }
 
+/// Validates the overhead of a Pod or a `RuntimeClass`, by the rules of a container's limits.
+pub(crate) fn validate_overhead(overhead: &Field<'_>) {
+    let limits = json!({ "limits": overhead.value() });
+    validate_requirements(&overhead.with(&limits), validate_container_resource_name, &BTreeSet::new());
+}
+
 /// Validates that an amount is not negative, and an integer for counted and extended resources
-/// (`ValidateResourceQuantityValue`).
-///
-/// Quotas and limit ranges call it too. A quantity that does not parse has no errors here: decoding
-/// rejects it before.
+/// (`ValidateResourceQuantityValue`). A quantity that does not parse has no errors here: decoding rejects it before.
 pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
     let needs_integer = COUNTED.contains(&name) || is_extended(name);
     let is_wrong = size(amount).is_some_and(|size| size < 0 || (needs_integer && wrap_to_i64(size) % 1000 != 0));
@@ -100,9 +96,8 @@ fn wrap_to_i64(thousandths: i128) -> i128 {
     if thousandths / 1000 > i128::from(i64::MAX) { i128::from(lower) } else { thousandths }
 }
 
-/// Validates that an amount of huge pages is a multiple of the page size (`FieldValueInvalid`).
-///
-/// The page size is parsed from the name. A size of zero or below rejects every amount.
+/// Validates that an amount of huge pages is a multiple of the page size, which is a part of the name. A size of zero
+/// or below rejects every amount.
 fn validate_pages(name: &str, amount: &Field<'_>) {
     let Some(page) = name.strip_prefix(PAGES).and_then(quantity::amount) else { return };
     let is_multiple = size(amount).is_none_or(|size| page > 0 && size % page == 0);
@@ -118,10 +113,7 @@ pub(crate) fn validate_amount_name(name: &str, amount: &Field<'_>) -> bool {
     is_valid
 }
 
-/// Validates the name of a resource that a container requests.
-///
-/// Upstream: `validateContainerResourceName`. A name without a domain must be one that containers
-/// have. A name with a domain must be native or a valid extended resource name.
+/// Validates the name of a resource that a container requests (`validateContainerResourceName`).
 pub(crate) fn validate_container_resource_name(name: &str, amount: &Field<'_>) {
     let is_known = if name.contains('/') {
         is_native(name) || is_extended(name)
@@ -133,10 +125,8 @@ pub(crate) fn validate_container_resource_name(name: &str, amount: &Field<'_>) {
     amount.with(&name.into()).invalid_if(!is_known || check_qualified_name(name).is_some(), detail);
 }
 
-/// Validates the name of a Pod-level resource: `cpu`, `memory` or huge pages (`FieldValueNotSupported` otherwise).
-///
-/// Extended resources are allocated to containers by device plugins, hence never to a Pod as a
-/// whole.
+/// Validates the name of a Pod-level resource. Extended resources are allocated to containers by device plugins, hence
+/// never to a Pod as a whole.
 fn validate_pod_resource_name(name: &str, amount: &Field<'_>) {
     let is_other = validate_amount_name(name, amount) && !["cpu", "memory"].contains(&name) && !name.starts_with(PAGES);
     amount.with(&name.into()).unsupported_if(is_other, &["cpu", "hugepages-", "memory"]);
@@ -154,69 +144,61 @@ pub(crate) fn is_standard_container_resource(name: &str) -> bool {
     STANDARD_CONTAINER_RESOURCES.contains(&plain.unwrap_or(name))
 }
 
-/// Returns `true` for resources of Kubernetes: without a domain, or of `kubernetes.io` (`IsNativeResource`).
-///
-/// As upstream it looks for `kubernetes.io/` anywhere, so `a.kubernetes.io/b` is native too.
+/// Returns `true` for resources of Kubernetes (`IsNativeResource`). As upstream it looks for `kubernetes.io/` anywhere,
+/// so `a.kubernetes.io/b` is native too.
 pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Returns `true` for resources of other domains whose quota name is also valid (`IsExtendedResourceName`).
-///
-/// Quotas limit an extended resource by the name `requests.` and its name, which is why the longer
-/// name must fit as well. Names that begin with `requests.` would be ambiguous.
+/// Returns `true` for resources of other domains whose quota name is also valid (`IsExtendedResourceName`). Quotas
+/// limit an extended resource by the name `requests.` and its name. Names that begin with `requests.` would be
+/// ambiguous.
 pub(crate) fn is_extended(name: &str) -> bool {
     !is_native(name) && !name.starts_with("requests.") && check_qualified_name(&format!("requests.{name}")).is_none()
 }
 
-/// Returns `true` for resources whose limit may exceed the request (`IsOvercommitAllowed`).
-///
-/// Memory and CPU can be overcommitted. Devices and huge pages cannot: their limit must equal their request.
+/// Returns `true` for resources whose limit may exceed the request (`IsOvercommitAllowed`): not for devices and huge
+/// pages.
 pub(crate) fn is_overcommitted(name: &str) -> bool {
     is_native(name) && !name.starts_with(PAGES)
 }
 
-/// Returns an amount in thousandths, `None` for an invalid quantity.
-///
-/// An absent amount is `None` as well.
+/// Returns an amount in thousandths, `None` for an invalid quantity and for an absent one.
 pub(crate) fn size(amount: &Value) -> Option<i128> {
     quantity::amount(text(amount))
 }
 
-/// Validates the claims of a container against the claims of its Pod (`FieldValueNotFound`). A claim is listed once as
-/// a whole, or once per request (`FieldValueDuplicate`).
-fn validate_claims(list: &Field<'_>, declared: &[&str]) {
-    let mut listed = Vec::new();
+/// Validates the claims of a container against the claims of its Pod. A claim is listed once as a whole, or once per
+/// request.
+fn validate_claims(list: &Field<'_>, declared: &BTreeSet<&str>) {
+    // The requests of each claim. The empty one is the claim as a whole.
+    let mut listed: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for claim in list.items() {
         let (name, request) = (claim.at("name").text(), claim.at("request"));
         if name.is_empty() {
             claim.required();
             continue;
         }
-        let is_same = |(other, part): &(&str, &str)| {
-            *other == name && (part.is_empty() || request.is_empty() || *part == request.text())
-        };
-        claim.duplicate_if(listed.iter().any(is_same));
+        let requests = listed.entry(name).or_default();
+        let is_whole = requests.contains("");
+        let is_repeated = requests.contains(request.text()) || (request.is_empty() && !requests.is_empty());
+        claim.duplicate_if(is_whole || is_repeated);
         // Upstream does not validate a request of a claim that is already listed as a whole.
-        if !listed.contains(&(name, "")) {
+        if !is_whole {
             request.name_if_set(NameRule::Label);
         }
-        listed.push((name, request.text()));
-        claim.with(&claim["name"]).not_found_if(!declared.contains(&name));
+        requests.insert(request.text());
+        claim.with(&claim["name"]).not_found_if(!declared.contains(name));
     }
 }
 
 /// Validates the resources of a whole Pod, in addition to its containers' (`validatePodResources`, feature gate
 /// `PodLevelResources`).
 ///
-/// - Not for Windows Pods, and never with `claims` (`FieldValueForbidden`).
-/// - Requests must be at least the sum of the containers' requests (`FieldValueInvalid`).
-/// - Limits of huge pages must be at least the sum of the containers' limits. Other limits may be
-///   smaller than the sum, since containers seldom reach their limits together.
-/// - No single container may have a limit above the Pod's.
-///
-/// Sums follow the rules of the scheduler for init containers and sidecars (`amounts::aggregate_containers`).
-pub(crate) fn validate_pod_resources(spec: &Field<'_>, claims: &[&str]) {
+/// Limits other than of huge pages may be smaller than the sum of the containers' limits, since containers seldom reach
+/// their limits together. But no single container may have a limit above the Pod's. Sums follow the rules of the
+/// scheduler for init containers and sidecars (`amounts::aggregate_containers`).
+pub(crate) fn validate_pod_resources(spec: &Field<'_>, claims: &BTreeSet<&str>) {
     let resources = spec.at("resources");
     if resources.is_null() {
         return;

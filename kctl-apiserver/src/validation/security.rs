@@ -17,23 +17,19 @@ use crate::{
     validation::{all_containers, paths, windows},
 };
 
-/// Greatest id of a user or group, 2,147,483,647 (`IsValidUserID`). The kernel has 32 bits;
-/// Kubernetes takes 31.
+/// Greatest id of a user or group (`IsValidUserID`). The kernel has 32 bits; Kubernetes takes 31.
 const ID_MAX: i64 = i32::MAX as i64;
 /// Maximum length of the name of a kernel parameter, in bytes (`SysctlMaxLength`).
 const PARAMETER_LEN_MAX: usize = 253;
-/// Maximum length of the path of an `AppArmor` profile, in bytes: `PATH_MAX` without the final
-/// zero.
+/// Maximum length of the path of an `AppArmor` profile, in bytes: `PATH_MAX` without the final zero.
 const PROFILE_LEN_MAX: usize = 4095;
 /// Prefixes of kernel parameters that belong to the network namespace.
 const NET_SYSCTLS: &[&str] = &["net."];
 /// Prefixes of kernel parameters that belong to the namespace of inter-process communication.
 const IPC_SYSCTLS: &[&str] = &["kernel.shm", "kernel.msg", "kernel.sem", "fs.mqueue."];
 
-/// Validates the security context of a container (`ValidateSecurityContext`). `spec` is the spec of its Pod.
-///
-/// `allowPrivilegeEscalation: false` excludes `privileged` and `CAP_SYS_ADMIN` (`FieldValueInvalid` at the context). Only
-/// this spelling counts, as in upstream: `SYS_ADMIN` is not rejected here. `Unmasked` needs `hostUsers: false`.
+/// Validates the security context of a container (`ValidateSecurityContext`). `spec` is the spec of its Pod. Only the
+/// spelling `CAP_SYS_ADMIN` counts, as in upstream: `SYS_ADMIN` is not rejected here.
 pub(crate) fn validate_container_context(context: &Field<'_>, spec: &Value) {
     if context.is_null() {
         return;
@@ -49,10 +45,7 @@ pub(crate) fn validate_container_context(context: &Field<'_>, spec: &Value) {
     validate_shared(context);
 }
 
-/// Validates the security context of a Pod.
-///
-/// Two rules also read fields of the spec in addition to the context: `shareProcessNamespace` excludes `hostPID`, and
-/// sysctls depend on `hostNetwork` and `hostIPC`.
+/// Validates the security context of a Pod. Two rules also read fields of the spec.
 pub(crate) fn validate_pod_context(spec: &Field<'_>) {
     let (shares, context) = (spec.at("shareProcessNamespace"), spec.at("securityContext"));
     let is_host = spec["hostPID"] == true && *shares == true;
@@ -76,11 +69,9 @@ fn validate_shared(context: &Field<'_>) {
     validate_app_armor(&context.at("appArmorProfile"));
 }
 
-/// Validates sysctls: names are required, well-formed and unique. Sysctls of a namespace that the Pod shares with its
-/// host are `FieldValueInvalid`.
-///
-/// Upstream: `validateSysctls`. Slashes and dots are equal separators when the namespace is looked up, yet `net/ipv4/x`
-/// and `net.ipv4/x` are distinct names for the uniqueness rule. The kubelet decides which sysctls are safe.
+/// Validates sysctls (`validateSysctls`). Slashes and dots are equal separators when the namespace is looked up, yet
+/// `net/ipv4/x` and `net.ipv4/x` are distinct names for the uniqueness rule. The kubelet decides which sysctls are
+/// safe.
 fn validate_parameters(list: &Field<'_>, spec: &Value) {
     let mut names = BTreeSet::new();
     for name in list.items().map(|parameter| parameter.at("name")) {
@@ -99,10 +90,8 @@ fn validate_parameters(list: &Field<'_>, spec: &Value) {
     }
 }
 
-/// Returns `true` for a sysctl of at most 253 bytes.
-///
-/// Parts begin and end with lowercase letters or digits, and may contain dashes and underscores. Dots
-/// or slashes separate the parts.
+/// Returns `true` for a sysctl of at most 253 bytes. Parts begin and end with lowercase letters or digits, and may
+/// contain dashes and underscores. Dots or slashes separate the parts.
 fn is_parameter(name: &str) -> bool {
     let is_end = |byte: Option<u8>| byte.is_some_and(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
     let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
@@ -112,11 +101,8 @@ fn is_parameter(name: &str) -> bool {
             .all(|part| is_end(part.bytes().next()) && is_end(part.bytes().last()) && part.bytes().all(is_inner))
 }
 
-/// Validates a seccomp profile: `localhostProfile` is required with the type `Localhost`, and invalid with others.
-///
-/// The path is relative to kubelet's directory of profiles, so it must not leave it: no leading
-/// slash and no `..`. The type itself was validated by `declared`. Upstream:
-/// `validateSeccompProfileField`.
+/// Validates a seccomp profile (`validateSeccompProfileField`). The path is relative to kubelet's directory of
+/// profiles, so it must not leave it. `declared` has validated the type itself.
 fn validate_seccomp_profile(profile: &Field<'_>) {
     let local = profile.at("localhostProfile");
     if profile["type"] == "Localhost" {
@@ -127,12 +113,9 @@ fn validate_seccomp_profile(profile: &Field<'_>) {
     }
 }
 
-/// Validates an AppArmor profile: `localhostProfile` is required with the type `Localhost`, and invalid with others.
-///
-/// The value names a profile that is loaded in the kernel, so it is not a path and may have any
-/// characters. It must not be padded with whitespace (`FieldValueInvalid`). An empty one counts as
-/// absent with `Localhost`, and as present with the other types. Upstream:
-/// `ValidateAppArmorProfileField`.
+/// Validates an AppArmor profile (`ValidateAppArmorProfileField`). `localhostProfile` names a profile that is loaded in
+/// the kernel, so it is not a path and may have any characters. An empty one counts as absent with `Localhost`, and as
+/// present with the other types.
 fn validate_app_armor(profile: &Field<'_>) {
     let local = profile.at("localhostProfile");
     match profile.at("type").text() {
@@ -148,10 +131,8 @@ fn validate_app_armor(profile: &Field<'_>) {
     }
 }
 
-/// Rejects fields that the operating system of the Pod does not have.
-///
-/// A Pod without `os` may have fields of both systems; the node ignores the fields of the other system. An empty name
-/// is `FieldValueRequired`, an unknown one `FieldValueNotSupported` at `os`.
+/// Rejects fields that the operating system of the Pod does not have. A Pod without `os` may have fields of both
+/// systems; the node ignores the fields of the other system. The error about an unknown name is at `os`.
 pub(crate) fn validate_os_fields(spec: &Field<'_>) {
     let system = spec.at("os");
     match text(&system["name"]) {
@@ -163,7 +144,7 @@ pub(crate) fn validate_os_fields(spec: &Field<'_>) {
     }
 }
 
-/// Rejects Windows options in a Linux Pod (`FieldValueForbidden`), in the Pod and in all its containers.
+/// Rejects Windows options in a Linux Pod and in all its containers.
 fn forbid_windows_fields(spec: &Field<'_>) {
     for part in iter::once(spec.clone()).chain(all_containers(spec)) {
         let options = part.at("securityContext").at("windowsOptions");
@@ -171,10 +152,8 @@ fn forbid_windows_fields(spec: &Field<'_>) {
     }
 }
 
-/// Rejects Linux fields in a Windows Pod (`FieldValueForbidden`).
-///
-/// Any value is rejected, `false` included, apart from `hostPID: false` and `hostIPC: false`. `hostNetwork` is
-/// not among them, since host process containers need it.
+/// Rejects Linux fields in a Windows Pod. Any value is rejected, `false` included, apart from `hostPID: false` and
+/// `hostIPC: false`. `hostNetwork` is not among them, since host process containers need it.
 fn forbid_linux_fields(spec: &Field<'_>) {
     const POD_FIELDS: &[&str] = &["hostUsers", "hostPID", "hostIPC", "shareProcessNamespace"];
     const CONTEXT_FIELDS: &[&str] = &["appArmorProfile", "seLinuxOptions", "seccompProfile", "runAsUser", "runAsGroup"];

@@ -8,11 +8,9 @@ use serde_json::Value;
 
 use crate::{field::Field, go, selector::selects};
 
-/// Validates a label selector: the labels and each requirement (`ValidateLabelSelector` in
-/// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
-///
-/// An absent selector is valid: its meaning, everything or nothing, depends on the field.
-/// Requirements and labels may contradict each other; such a selector matches nothing.
+/// Validates a label selector (`ValidateLabelSelector` in `k8s.io/apimachinery/pkg/apis/meta/v1/validation`). An absent
+/// selector is valid: its meaning, everything or nothing, depends on the field. Requirements and labels may contradict
+/// each other; such a selector matches nothing.
 pub(crate) fn validate_selector(selector: &Field<'_>) {
     selector.at("matchLabels").labels();
     for requirement in selector.at("matchExpressions").items() {
@@ -36,12 +34,8 @@ pub(crate) fn requirement_of(requirement: &Field<'_>, operators: Operators) {
     requirement.at("values").items().for_each(|value| value.label_value());
 }
 
-/// Validates the operator of a requirement and its values.
-///
-/// `In` and `NotIn` need values (`FieldValueRequired`), `Exists` and `DoesNotExist` take none (`FieldValueForbidden`).
-///
-/// The operators are defined by `metav1.LabelSelectorRequirement`: `Gt` and `Lt` exist for Nodes only. An unknown
-/// operator is `FieldValueInvalid`.
+/// Validates the operator of a requirement and its values. `metav1.LabelSelectorRequirement` defines the operators:
+/// `Gt` and `Lt` exist for Nodes only.
 pub(crate) fn validate_values(requirement: &Field<'_>, operators: Operators) {
     let (operator, values) = (requirement.at("operator"), requirement.at("values"));
     match operator.text() {
@@ -55,27 +49,23 @@ pub(crate) fn validate_values(requirement: &Field<'_>, operators: Operators) {
     }
 }
 
-/// Validates the selector of a workload; returns `false` for a selector with errors, which cannot be evaluated.
+/// Validates the selector of a workload; returns `false` for a selector with errors, which cannot be evaluated against
+/// the template.
 ///
-/// An absent one is `FieldValueRequired`, an empty one `FieldValueInvalid`; for both the result is `true`. `kind` is the
-/// name of the workload in the error.
-///
-/// The return value is `true` if the caller may evaluate the selector against the template. An empty selector matches
-/// everything. Its error prevents a workload that owns all Pods of its namespace.
-pub(crate) fn validate_workload_selector(label_selector: &Field<'_>, kind: &str) -> bool {
+/// An absent one is `FieldValueRequired`, an empty one `FieldValueInvalid`; for both the result is `true`. An empty
+/// selector matches everything: the workload would own all Pods of its namespace.
+pub(crate) fn validate_workload_selector(label_selector: &Field<'_>) -> bool {
     if label_selector.is_null() {
         label_selector.required();
         return true;
     }
     let is_usable = label_selector.passes(validate_selector);
-    let detail = format_args!("empty selector is invalid for {kind}");
-    label_selector.invalid_without_value_if(is_empty(label_selector), detail);
+    label_selector.invalid_without_value_if(is_empty(label_selector), "must not be empty");
     is_usable
 }
 
-/// Validates that a selector matches the labels of a template. An absent selector matches nothing.
-///
-/// A controller would create Pods without end if they did not match its selector.
+/// Validates that a selector matches the labels of a template: a controller would create Pods without end otherwise. An
+/// absent selector matches nothing.
 pub(crate) fn validate_matches_template(label_selector: &Value, template: &Field<'_>) {
     let labels = template.at("metadata").at("labels");
     let fits = !label_selector.is_null() && selects(label_selector, &labels);

@@ -8,9 +8,7 @@ use serde_json::Value;
 
 use crate::{field::Field, field_errors::Errors};
 
-/// Rules for the numbers in a status.
-///
-/// A constant per kind. Absent numbers count as 0, as in Go.
+/// Rules for the numbers in a status. Absent numbers count as 0, as in Go.
 pub(crate) struct Numbers {
     /// Fields of `status` that must not be negative (`FieldValueInvalid`), besides those in `subsets`.
     pub(crate) counts: &'static [&'static str],
@@ -24,13 +22,9 @@ pub(crate) const REPLICA_SET_NUMBERS: Numbers = Numbers {
     subsets: &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"],
 };
 
-/// Validates the numbers in a status.
-///
-/// Available Pods are a subset of the ready ones. Kinds without these fields have 0 on both sides.
-///
-/// `collisionCount` may only grow: controllers hash it into the names of their children, so a lower
-/// number would reuse a name. Kinds without this field have 0 on both sides. All errors are
-/// `FieldValueInvalid`.
+/// Validates the numbers in a status. Available Pods are a subset of the ready ones. `collisionCount` may only grow:
+/// controllers hash it into the names of their children, so a lower number would reuse a name. Kinds without these
+/// fields have 0 on both sides.
 pub(crate) fn validate_numbers(numbers: &Numbers, old: &Value, new: &Value, errors: &mut Errors) {
     let (before, status) = (&old["status"], Field::new(&new["status"], "status", errors));
     let number = |status: &Value, name: &str| status[name].as_i64().unwrap_or(0);
@@ -51,25 +45,10 @@ const REASON_LEN_MAX: usize = 1024;
 /// Maximum length of a condition's message, in bytes (`maxMessageLen`).
 const MESSAGE_LEN_MAX: usize = 32 * 1024;
 
-/// Validates a list of `metav1.Condition` (`ValidateConditions` in
-/// `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
-///
-/// Per condition:
-///
-/// | field | rule | error |
-/// |---|---|---|
-/// | the condition | its `type` is unique in the list | `FieldValueDuplicate` |
-/// | `type` | present, a qualified name | `FieldValueRequired`, `FieldValueInvalid` |
-/// | `status` | present, `True`, `False` or `Unknown` | `FieldValueRequired`, `FieldValueNotSupported` |
-/// | `observedGeneration` | at least 0 | `FieldValueInvalid` |
-/// | `lastTransitionTime` | present | `FieldValueRequired` |
-/// | `reason` | present, an identifier of at most 1,024 bytes | `FieldValueRequired`, `…Invalid`, `…TooLong` |
-/// | `message` | at most 32 KiB | `FieldValueTooLong` |
-///
-/// Older kinds (Pod, Node, the workloads) have condition types of their group, which do not follow
-/// these rules.
+/// Validates a list of `metav1.Condition` (`ValidateConditions` in `k8s.io/apimachinery/pkg/apis/meta/v1/validation`).
+/// A tag of each of these lists makes the types unique. Older kinds (Pod, Node, the workloads) have condition types of
+/// their group, which do not follow these rules.
 pub(crate) fn validate_condition_list(conditions: &Field<'_>) {
-    conditions.unique(|condition| &condition["type"]);
     for condition in conditions.items() {
         condition.require_children(&["type", "lastTransitionTime", "reason"]);
         let (kind, reason) = (condition.at("type"), condition.at("reason"));

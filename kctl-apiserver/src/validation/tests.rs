@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{Errors, environment, mounts};
+use super::{Errors, environment, mounts, resources, volume::DeclaredVolumes};
 use crate::{
     field::Field,
     kinds::{batch::job, discovery::endpoint_slice, resource},
@@ -23,13 +23,51 @@ fn set<const N: usize>(expected: [(&'static str, &str); N]) -> BTreeSet<(&'stati
 fn empty_mount_propagation_forbids_recursive_read_only() {
     let mount = json!({ "name": "v", "mountPath": "/a", "readOnly": true, "recursiveReadOnly": "Enabled", "mountPropagation": "" });
     let container = json!({ "volumeMounts": [mount] });
-    let errors = rule_errors(|errors| mounts::validate_mounts(&Field::new(&container, "c", errors), &[]));
+    let errors = rule_errors(|errors| {
+        mounts::validate_mounts(&Field::new(&container, "c", errors), &DeclaredVolumes::default());
+    });
     let expected = set([
         ("FieldValueForbidden", "c.volumeMounts.recursiveReadOnly"),
         ("FieldValueNotFound", "c.volumeMounts[0].name"),
         ("FieldValueNotSupported", "c.volumeMounts.mountPropagation"),
     ]);
     assert_eq!(errors, expected);
+}
+
+/// Takes minutes if each mount is compared with each volume and each device.
+#[test]
+fn many_mounts_of_many_volumes_are_validated() {
+    let names: Vec<String> = (0..50_000).map(|n| format!("v{n}")).collect();
+    let mounts: Value = names.iter().map(|name| json!({ "name": name, "mountPath": format!("/{name}") })).collect();
+    let devices: Value = names.iter().map(|name| json!({ "name": format!("d-{name}"), "devicePath": name })).collect();
+    let container = json!({ "volumeMounts": mounts, "volumeDevices": devices });
+    let volumes = DeclaredVolumes { names: names.iter().map(String::as_str).collect(), ..DeclaredVolumes::default() };
+    let errors = rule_errors(|errors| mounts::validate_mounts(&Field::new(&container, "c", errors), &volumes));
+    assert_eq!(errors.len(), names.len(), "no device has a volume");
+}
+
+/// Takes minutes if each claim is compared with all others.
+#[test]
+fn claim_is_listed_whole_or_by_requests() {
+    let names: Vec<String> = (0..50_000).map(|n| format!("claim-{n}")).collect();
+    let declared: BTreeSet<&str> = names.iter().map(String::as_str).chain(["a", "b", "c"]).collect();
+    let claims_errors = |claims: Value| {
+        let requirements = json!({ "claims": claims });
+        rule_errors(|errors| {
+            let field = Field::new(&requirements, "r", errors);
+            resources::validate_requirements(&field, resources::validate_container_resource_name, &declared);
+        })
+    };
+    assert_eq!(claims_errors(names.iter().map(|name| json!({ "name": name })).collect()), set([]));
+    let listed = [("a", ""), ("a", "x"), ("b", "x"), ("b", "y"), ("b", ""), ("c", "x"), ("c", "x"), ("d", "")];
+    let claims = listed.map(|(name, request)| json!({ "name": name, "request": request }));
+    let expected = set([
+        ("FieldValueDuplicate", "r.claims[1]"),
+        ("FieldValueDuplicate", "r.claims[4]"),
+        ("FieldValueDuplicate", "r.claims[6]"),
+        ("FieldValueNotFound", "r.claims[7]"),
+    ]);
+    assert_eq!(claims_errors(claims.to_vec().into()), expected);
 }
 
 #[test]

@@ -21,10 +21,8 @@ use crate::{
     },
 };
 
-/// The volume sources, in the order in which kube-apiserver checks them.
-///
-/// If a volume has several, the first of this order is validated; the others are
-/// `FieldValueForbidden`.
+/// The volume sources, in the order in which kube-apiserver checks them. If a volume has several, the first is
+/// validated.
 const SOURCES: &[&str] = &[
     "emptyDir",
     "hostPath",
@@ -58,25 +56,21 @@ const SOURCES: &[&str] = &[
     "image",
 ];
 
-/// A volume that containers may use.
-///
-/// A volume with errors is left out, so a mount of it is also reported as missing.
-pub(crate) struct DeclaredVolume<'a> {
-    /// The name that mounts and devices refer to.
-    pub(crate) name: &'a str,
-    /// `true` for a `PersistentVolumeClaim`, which can be a block device.
-    ///
-    /// Also `true` for an ephemeral volume, which is backed by a claim that is created for the Pod.
-    pub(crate) is_claim: bool,
+/// The valid volumes of a Pod. A volume with errors is left out, so a mount of it is also reported as missing.
+#[derive(Default)]
+pub(crate) struct DeclaredVolumes<'a> {
+    /// The names that mounts and devices refer to.
+    pub(crate) names: BTreeSet<&'a str>,
+    /// The volumes among them that can be block devices: claims, and ephemeral volumes, for which a claim is created.
+    pub(crate) claims: BTreeSet<&'a str>,
 }
 
 /// Validates the volumes of a Pod and returns the valid ones. `pod` is the name of the Pod, empty for a template.
 ///
-/// Names are DNS labels and unique (`FieldValueDuplicate`). A volume must not use a claim that is created for an
-/// ephemeral volume of the same Pod. That claim is named after Pod and volume, so the reference is detected by name. A
-/// template has no Pod name yet and skips this rule.
-pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredVolume<'a>> {
-    let (mut valid, mut names): (Vec<DeclaredVolume<'a>>, _) = (Vec::new(), BTreeSet::new());
+/// A volume must not use a claim that is created for an ephemeral volume of the same Pod. That claim is named after Pod
+/// and volume, so the reference is detected by name. A template has no Pod name yet and skips this rule.
+pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> DeclaredVolumes<'a> {
+    let mut valid = DeclaredVolumes::default();
     let ephemeral: BTreeSet<&str> = entries(list)
         .filter(|(_, volume)| volume["ephemeral"].is_object())
         .map(|(_, volume)| text(&volume["name"]))
@@ -90,12 +84,13 @@ pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredV
         let is_valid = volume.is_valid_by(|| {
             validate_volume(&volume, pod);
             name.required_name(NameRule::Label);
-            name.duplicate_if(names.contains(name.text()));
+            name.duplicate_if(valid.names.contains(name.text()));
         });
         if is_valid {
-            names.insert(name.text());
-            let is_claim = volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object();
-            valid.push(DeclaredVolume { name: name.text(), is_claim });
+            valid.names.insert(name.text());
+            if volume["persistentVolumeClaim"].is_object() || volume["ephemeral"].is_object() {
+                valid.claims.insert(name.text());
+            }
         }
         let claim = volume.at("persistentVolumeClaim").at("claimName");
         let own_volume = claim.text().strip_prefix(pod).and_then(|rest| rest.strip_prefix('-'));
@@ -105,12 +100,10 @@ pub(crate) fn validate_volumes<'a>(list: &Field<'a>, pod: &str) -> Vec<DeclaredV
     valid
 }
 
-/// Validates the source of a volume: at least one (`FieldValueRequired`), at most one
-/// (`FieldValueForbidden`).
+/// Validates the source of a volume. It has exactly one.
 ///
-/// The claim of an ephemeral volume is named after the Pod and the volume. The name must be valid (`FieldValueInvalid`
-/// at the name of the volume). The length of an iSCSI portal together with the volume's name is checked even if the
-/// volume has another source.
+/// The claim of an ephemeral volume is named after the Pod and the volume, so that name must be valid. The length of an
+/// iSCSI portal together with the volume's name is checked even if the volume has another source.
 fn validate_volume(volume: &Field<'_>, pod: &str) {
     let mut present = SOURCES.iter().filter(|source| volume[**source].is_object());
     let Some(first) = present.next() else {
@@ -157,17 +150,15 @@ fn validate_source(kind: &str, volume: &Field<'_>) {
     }
 }
 
-/// Validates a file mode, 0 to 0777 (`FieldValueInvalid`). An absent one is valid.
+/// Validates a file mode. An absent one is valid.
 fn validate_mode(files: &Field<'_>, name: &str) {
     let mode = files.at(name);
     let is_outside = mode.as_i64().is_some_and(|bits| !(0..=paths::MODE_MAX).contains(&bits));
     mode.invalid_if(is_outside, "must be between 0 and 0777 (octal; 511 in decimal)");
 }
 
-/// Validates the keys of a Secret or `ConfigMap` that become files (`validateKeyToPath`).
-///
-/// Key and path are required; an empty path gets no second error. Several items may have the same
-/// path here: a warning reports that, or an error in a projection.
+/// Validates the keys of a Secret or `ConfigMap` that become files (`validateKeyToPath`). Several items may have the
+/// same path here: a warning reports that, or an error in a projection.
 fn validate_items(list: &Field<'_>) {
     for item in list.items() {
         item.require_children(&["key", "path"]);
@@ -176,10 +167,8 @@ fn validate_items(list: &Field<'_>) {
     }
 }
 
-/// Validates a file of the downward API, at the path of its volume (`validateDownwardAPIVolumeFile`).
-///
-/// The path is required. Exactly one of `fieldRef` and `resourceFieldRef` is set: none is
-/// `FieldValueRequired`, both `FieldValueInvalid`, and then only the first is validated.
+/// Validates a file of the downward API, at the path of its volume (`validateDownwardAPIVolumeFile`). If both
+/// references are set, only the first is validated.
 fn validate_file(file: &Field<'_>) {
     file.require_children(&["path"]);
     file.at("path").check(paths::validate_not_reserved);
@@ -195,11 +184,8 @@ fn validate_file(file: &Field<'_>) {
     validate_mode(file, "mode");
 }
 
-/// Validates a projected volume: each source, and the paths of all files, which share one
-/// directory.
-///
-/// Two files with the same path are `FieldValueInvalid` at the volume. Paths of tokens are not compared. A source with
-/// several members is `FieldValueForbidden`; one without a member is a warning only.
+/// Validates a projected volume: each source, and the paths of all files, which share one directory. Paths of tokens
+/// are not compared. A source without a member is a warning only.
 fn validate_projected(volume: &Field<'_>) {
     const KINDS: &[&str] =
         &["secret", "configMap", "downwardAPI", "serviceAccountToken", "clusterTrustBundle", "podCertificate"];
@@ -240,8 +226,7 @@ fn validate_projected(volume: &Field<'_>) {
 }
 
 /// Validates a projected service account token. An error in its path is reported at the volume, as in kube-apiserver.
-///
-/// The lifetime is 600 seconds to 2^32 seconds (`FieldValueInvalid`); an absent one has been defaulted to an hour.
+/// An absent lifetime has been defaulted to an hour.
 fn validate_token(token: &Field<'_>, volume: &Field<'_>) {
     if token.is_null() {
         return;
@@ -278,8 +263,7 @@ fn validate_trust_bundle(bundle: &Field<'_>) {
 /// Files of a projected certificate.
 const CERTIFICATE_PATHS: [&str; 3] = ["credentialBundlePath", "keyPath", "certificateChainPath"];
 
-/// Validates a projected certificate, for which a kubelet creates a `PodCertificateRequest`. At least one of
-/// `CERTIFICATE_PATHS` is required.
+/// Validates a projected certificate, for which a kubelet creates a `PodCertificateRequest`.
 fn validate_pod_certificate(certificate: &Field<'_>) {
     const KEY_TYPES: [&str; 6] = ["RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"];
     let signer = certificate.at("signerName");
@@ -294,10 +278,9 @@ fn validate_pod_certificate(certificate: &Field<'_>) {
     certificate.required_with_if(files.iter().all(Field::is_empty), detail);
 }
 
-/// Rejects token volumes of a Pod that names no service account (`FieldValueForbidden`).
-///
-/// A token belongs to the account of the Pod. On create, `write/plugins/service_account` sets the account
-/// before validation. Templates are not checked, since their Pods get the account later.
+/// Rejects token volumes of a Pod that names no service account. A token belongs to the account of the Pod. On create,
+/// `write/plugins/service_account` sets the account before validation. Templates are not checked, since their Pods get
+/// the account later.
 pub(crate) fn validate_tokens(spec: &Field<'_>) {
     let has_account = !spec.at("serviceAccountName").is_empty();
     for source in spec.at("volumes").items().flat_map(|volume| volume.at("projected").at("sources").items()) {
@@ -307,8 +290,7 @@ pub(crate) fn validate_tokens(spec: &Field<'_>) {
     }
 }
 
-/// Validates the claim template of an ephemeral volume: present, with labels and annotations only,
-/// and a valid spec of a `PersistentVolumeClaim`.
+/// Validates the claim template of an ephemeral volume.
 fn validate_claim(claim: &Field<'_>) {
     if claim.is_null() {
         return claim.required();
@@ -317,10 +299,8 @@ fn validate_claim(claim: &Field<'_>) {
     claim.at("spec").check(volume_claim::claim_spec);
 }
 
-/// Validates the metadata of a claim template, which may have labels and annotations only.
-///
-/// Any other field is `FieldValueForbidden`, unless it has Go's zero value, which upstream cannot
-/// tell from an absent field. `StatefulSet`s do not use this rule: their claim templates are named.
+/// Validates the metadata of a claim template, which may have labels and annotations only. Upstream cannot tell Go's
+/// zero value from an absent field. `StatefulSet`s do not use this rule: their claim templates are named.
 pub(crate) fn template_metadata(meta: &Field<'_>) {
     meta.at("annotations").annotations();
     meta.at("labels").labels();

@@ -11,12 +11,9 @@ use crate::{
     validation::{declared, resources, selector},
 };
 
-/// Validates the specification of a claim or of a claim template.
-///
-/// At least one access mode and a storage request above zero are required. The path of the latter
-/// is `resources[storage]`, without `requests`, as upstream prints it. An empty `storageClassName`
-/// is valid and means no class, unlike an absent one, which admission replaces by the default
-/// class.
+/// Validates the specification of a claim or of a claim template. The path of the storage request is
+/// `resources[storage]`, without `requests`, as upstream prints it. An empty `storageClassName` is valid and means no
+/// class, unlike an absent one, which admission replaces by the default class.
 pub(crate) fn claim_spec(spec: &Field<'_>) {
     spec.require_children(&["accessModes"]);
     spec.at("selector").check(selector::validate_selector);
@@ -31,9 +28,8 @@ pub(crate) fn claim_spec(spec: &Field<'_>) {
     spec.at("volumeAttributesClassName").name_if_set(NameRule::Subdomain);
 }
 
-/// Validates the access modes: known ones (`FieldValueNotSupported`), and `ReadWriteOncePod` only alone
-/// (`FieldValueForbidden`), since it promises a single Pod. Errors are at the list. `PersistentVolume` uses this
-/// function, too.
+/// Validates the access modes, also of a `PersistentVolume`. `ReadWriteOncePod` promises a single Pod, so it is alone.
+/// Errors are at the list.
 pub(crate) fn access_modes(list: &Field<'_>) {
     const ALONE: &str = "ReadWriteOncePod";
     let modes = declared::values("core.v1.PersistentVolumeClaimSpec", "accessModes");
@@ -42,11 +38,8 @@ pub(crate) fn access_modes(list: &Field<'_>) {
     list.forbidden_if(has(true) && has(false), "may not use ReadWriteOncePod with other access modes");
 }
 
-/// Validates `dataSource` and `dataSourceRef`, which must agree.
-///
-/// Name and kind are required in both. Without a group only `PersistentVolumeClaim` is allowed.
-/// With `dataSourceRef.namespace` the older `dataSource` cannot express the reference and must be
-/// absent. Errors about both fields are at the spec.
+/// Validates `dataSource` and `dataSourceRef`, which must agree. With `dataSourceRef.namespace` the older `dataSource`
+/// cannot express the reference and must be absent. Errors about both fields are at the spec.
 fn validate_data_sources(spec: &Field<'_>) {
     let both = ["dataSource", "dataSourceRef"].map(|name| spec.at(name));
     for from in both.iter().filter(|from| !from.is_null()) {

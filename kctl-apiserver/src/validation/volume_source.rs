@@ -20,9 +20,7 @@ use crate::{
     validation::{format, paths},
 };
 
-/// The owner of a source: a Pod, or the `PersistentVolume` of this name.
-///
-/// The owner determines the namespace: a Pod refers to objects of its namespace, a
+/// The owner of a source: a Pod, or the `PersistentVolume` of this name. A Pod refers to objects of its namespace, a
 /// `PersistentVolume` has none and must name one.
 #[derive(Clone, Copy)]
 pub(crate) enum SourceOwner<'a> {
@@ -32,10 +30,7 @@ pub(crate) enum SourceOwner<'a> {
     Cluster(&'a str),
 }
 
-/// Required fields of each source.
-///
-/// An empty string or list counts as absent (`FieldValueRequired`). Sources without an entry have no required field, or
-/// a function that validates it.
+/// Required fields of each source. Sources without an entry have no required field, or a function that validates it.
 const NEEDED: &[(&str, &[&str])] = &[
     ("gitRepo", &["repository"]),
     ("gcePersistentDisk", &["pdName"]),
@@ -60,11 +55,7 @@ const NEEDED: &[(&str, &[&str])] = &[
     ("image", &["reference"]),
 ];
 
-/// Validates one source of a volume by its kind.
-///
-/// A source that needs more than presence has a case here. `hostPath` needs a path without `..`,
-/// `nfs` an absolute path, disks a partition of 1 to 255 or 0. A negative `sizeLimit` of an
-/// `emptyDir` is `FieldValueForbidden`.
+/// Validates one source of a volume by its kind. A source that needs more than presence has a case here.
 pub(crate) fn validate_source(kind: &str, volume: &Field<'_>, owner: SourceOwner<'_>) {
     // The only source whose name in kube-apiserver's error paths differs from its JSON name.
     let name_in_error = if kind == "gcePersistentDisk" { "persistentDisk" } else { kind };
@@ -98,19 +89,15 @@ pub(crate) fn validate_source(kind: &str, volume: &Field<'_>, owner: SourceOwner
     }
 }
 
-/// Validates the namespace of a Secret (`azureFile`) or of endpoints (`glusterfs`) that a
-/// `PersistentVolume` names.
-///
-/// Empty is an error, absent is valid: the fields are pointers in Go. A Pod's sources do not have
-/// these fields.
+/// Validates the namespace of a Secret (`azureFile`) or of endpoints (`glusterfs`) that a `PersistentVolume` names.
+/// Empty is an error, absent is valid: the fields are pointers in Go. A Pod's sources do not have these fields.
 fn validate_namespace(source: &Field<'_>) {
     let secret = source.at("secretNamespace");
     secret.required_if(*secret == "");
     source.at("endpointsNamespace").when_present(|namespace| namespace.name(NameRule::Label));
 }
 
-/// Validates `cinder` and `storageos`: a `secretRef` needs a name, and in a `PersistentVolume` a
-/// namespace. `storageos` also needs the name of the volume as a DNS label.
+/// Validates `cinder` and `storageos`.
 fn validate_storage_with_secret(kind: &str, source: &Field<'_>, owner: SourceOwner<'_>) {
     if kind == "storageos" {
         source.at("volumeName").required_name(NameRule::Label);
@@ -120,11 +107,9 @@ fn validate_storage_with_secret(kind: &str, source: &Field<'_>, owner: SourceOwn
     source.at("secretRef").when_present(|secret| secret.require_children(needed));
 }
 
-/// Names of iSCSI initiators, by their first three letters (`iscsiInitiatorIqnRegex` and its
-/// siblings).
-///
-/// The first expression is not anchored at its start, as in upstream: characters before `iqn.` are accepted. The dots
-/// after `eui` and `naa` match any character.
+/// Names of iSCSI initiators, by their first three letters (`iscsiInitiatorIqnRegex` and its siblings). The first
+/// expression is not anchored at its start, as in upstream: characters before `iqn.` are accepted. The dots after `eui`
+/// and `naa` match any character.
 static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
     let regex = |pattern| Regex::new(pattern).expect("the pattern is one");
     [
@@ -134,35 +119,29 @@ static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
     ]
 });
 
-/// Validates the name of an initiator or target (`FieldValueInvalid`).
+/// Validates the name of an initiator or target.
 fn validate_initiator(name: &Field<'_>) {
     let form = INITIATORS.iter().find(|(start, _)| name.text().starts_with(start));
     let is_valid = form.is_some_and(|(_, form)| form.is_match(name.text()));
     name.invalid_if(!is_valid, "must be an iSCSI name that starts with iqn, eui or naa");
 }
 
-/// Maximum length of volume name, colon and portal, in bytes, if an initiator is named.
-///
-/// kubelet names the iSCSI interface after them.
+/// Maximum length of volume name, colon and portal, in bytes, if an initiator is named: kubelet names the iSCSI
+/// interface after them.
 const PORTAL_LEN_MAX: usize = 64;
 /// Detail of the error about the length of volume name and portal, with the bound of `PORTAL_LEN_MAX`. In a Pod it is at
 /// the name of the volume, else at the portal.
 pub(crate) const PORTAL_TOO_LONG: &str = "the volume name and iscsi.targetPortal must have at most 63 bytes together \
                                           if iscsi.initiatorName is set";
 
-/// Returns `true` if the name of the volume and the portal are too long for the name of an iSCSI interface.
-///
-/// `volume` is the name of the Pod's volume or of the `PersistentVolume`. Without an initiator no
-/// interface is created, so the length does not matter.
+/// Returns `true` if the name of the volume and the portal are too long for the name of an iSCSI interface. Without an
+/// initiator no interface is created.
 pub(crate) fn has_long_portal(source: &Value, volume: &str) -> bool {
     source["initiatorName"].is_string() && volume.len() + 1 + text(&source["targetPortal"]).len() > PORTAL_LEN_MAX
 }
 
-/// Validates an iSCSI source: target name (`FieldValueRequired`), LUN of 0 to 255, initiator and
-/// CHAP secret.
-///
-/// CHAP authentication needs a secret; in a `PersistentVolume` the secret needs a name. Upstream:
-/// `validateISCSIVolumeSource` and `validateISCSIPersistentVolumeSource`.
+/// Validates an iSCSI source (`validateISCSIVolumeSource` and `validateISCSIPersistentVolumeSource`). CHAP
+/// authentication needs a secret.
 fn validate_iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
     let (name, secret) = (source.at("iqn"), source.at("secretRef"));
     if let SourceOwner::Cluster(volume) = owner {
@@ -181,8 +160,7 @@ fn validate_iscsi(source: &Field<'_>, owner: SourceOwner<'_>) {
     }
 }
 
-/// Validates a Flocker source: exactly one of name and UUID of the dataset, and no slash in the
-/// name.
+/// Validates a Flocker source.
 fn validate_flocker(source: &Field<'_>) {
     let (name, uuid) = (source.at("datasetName"), source.at("datasetUUID"));
     source
@@ -192,15 +170,12 @@ fn validate_flocker(source: &Field<'_>) {
     name.invalid_if(name.text().contains('/'), "must not contain '/'");
 }
 
-/// Maximum length of a Quobyte tenant, in bytes.
-///
-/// The error is `FieldValueRequired`, upstream's choice for a tenant that is too long.
+/// Maximum length of a Quobyte tenant, in bytes. The error about a longer one is `FieldValueRequired`, upstream's
+/// choice.
 const TENANT_LEN_MAX: usize = 64;
 
-/// Validates a Quobyte source: a registry of host and port pairs with commas between them, and a
-/// volume.
-///
-/// The tenant is only validated if the registry is set, and the pairs only if the tenant is valid.
+/// Validates a Quobyte source. The tenant is only validated if the registry is set, and the pairs only if the tenant is
+/// valid.
 fn validate_quobyte(source: &Field<'_>) {
     let (registry, tenant) = (source.at("registry"), source.at("tenant"));
     source.require_children(&["registry", "volume"]);
@@ -212,9 +187,8 @@ fn validate_quobyte(source: &Field<'_>) {
     }
 }
 
-/// Returns `true` if Go's `net.SplitHostPort` accepts the pair. Both parts may be empty.
-///
-/// An IPv6 address needs square brackets. The port is not checked to be a number.
+/// Returns `true` if Go's `net.SplitHostPort` accepts the pair. Both parts may be empty. An IPv6 address needs square
+/// brackets. The port is not checked to be a number.
 fn is_host_and_port(pair: &str) -> bool {
     let Some((host, port)) = pair.rsplit_once(':') else { return false };
     let host = match host.strip_prefix('[') {
@@ -224,8 +198,7 @@ fn is_host_and_port(pair: &str) -> bool {
     host.is_some_and(|host| !host.contains(['[', ']'])) && !port.contains(['[', ']'])
 }
 
-/// Validates a Fibre Channel source: either world-wide names or ids, and a LUN of 0 to 255 with the
-/// former.
+/// Validates a Fibre Channel source: either world-wide names, which need a LUN, or ids.
 fn validate_fibre_channel(source: &Field<'_>) {
     let (names, ids, lun) = (source.at("targetWWNs"), source.at("wwids"), source.at("lun"));
     names.required_with_if(names.is_empty() && ids.is_empty(), "exactly one of targetWWNs and wwids must be set");
@@ -236,8 +209,8 @@ fn validate_fibre_channel(source: &Field<'_>) {
     }
 }
 
-/// Rejects options of `FlexVolume` drivers in the domains `kubernetes.io` and `k8s.io`, also as
-/// subdomains, since kubelet passes its own options under them (`FieldValueInvalid`).
+/// Rejects options of `FlexVolume` drivers in the domains `kubernetes.io` and `k8s.io`, also as subdomains, since
+/// kubelet passes its own options under them.
 fn validate_flex(source: &Field<'_>) {
     for (name, option) in source.at("options").entries() {
         let namespace = format!(".{}", name.split('/').next().unwrap_or_default().to_lowercase());
@@ -246,10 +219,7 @@ fn validate_flex(source: &Field<'_>) {
     }
 }
 
-/// Validates that the URI of an Azure disk fits its kind: a resource path for `Managed`, else a
-/// blob's URL.
-///
-/// The error is `FieldValueNotSupported` with the expected form.
+/// Validates that the URI of an Azure disk fits its kind. The error is `FieldValueNotSupported` with the expected form.
 fn validate_azure_disk(source: &Field<'_>) {
     const MANAGED: &str =
         "/subscriptions/{sub-id}/resourcegroups/{group-name}/providers/microsoft.compute/disks/{disk-id}";
@@ -263,11 +233,7 @@ fn validate_azure_disk(source: &Field<'_>) {
     uri.unsupported_if(!uri.text().starts_with(start), &[form]);
 }
 
-/// Validates a CSI source: the driver, and references to Secrets.
-///
-/// A Pod has one optional secret, whose name error lacks a part of its path. A `PersistentVolume`
-/// needs a volume handle and may have secrets for each phase, each with name and namespace. As
-/// upstream, `nodeStageSecretRef` is not validated.
+/// Validates a CSI source: the driver, and references to Secrets. As upstream, `nodeStageSecretRef` is not validated.
 fn validate_csi(source: &Field<'_>, owner: SourceOwner<'_>) {
     const SECRETS: [&str; 4] =
         ["controllerPublishSecretRef", "controllerExpandSecretRef", "nodePublishSecretRef", "nodeExpandSecretRef"];

@@ -24,15 +24,13 @@ const TERMS: &[(&str, &str)] = &[
     ("preferredDuringSchedulingIgnoredDuringExecution", ".podAffinityTerm"),
 ];
 
-/// The reason for a null selector in affinity and topology spread, which many users expect to match
-/// all Pods.
+/// The reason for a null selector in affinity and topology spread, which many users expect to match all Pods.
 const NO_SELECTOR: &str = "a null labelSelector results in matching no pod";
 
 /// Returns the warnings about an accepted object. `old` is its state before.
 ///
 /// Kinds with `warns_once_per_generation` warn only when a write changes the generation. A controller that updates
-/// labels would otherwise see the warnings of the user's spec each time. `validate` calls it after the object was
-/// accepted, never for a rejected one.
+/// labels would otherwise see the warnings of the user's spec each time.
 pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value) -> Vec<String> {
     let mut texts = Vec::new();
     let generation = |object: &Value| object["metadata"]["generation"].clone();
@@ -45,21 +43,20 @@ pub(crate) fn warnings(resource: &Resource, old: Option<&Value>, object: &Value)
     texts
 }
 
-/// Warns about the Pod template of a workload.
-///
-/// The signature is required by `Validation::warn`; the old object is ignored. Paths start with `spec.template.`.
+/// Warns about the Pod template of a workload. The signature is required by `Validation::warn`.
 pub(crate) fn warn_about_template(_: Option<&Value>, object: &Value, texts: &mut Vec<String>) {
     template(&object["spec"]["template"], "spec.template.", texts);
 }
 
-/// The prefix of annotations that name the `AppArmor` profile of a container; the container's name
-/// follows.
+/// The prefix of annotations that name the `AppArmor` profile of a container; the container's name follows.
 pub(crate) const APP_ARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
+/// The annotation with the seccomp profile of a Pod, before 1.19.
+pub(crate) const SECCOMP_OF_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
+/// The prefix of annotations with seccomp profiles of containers, before 1.19.
+pub(crate) const SECCOMP: &str = "container.seccomp.security.alpha.kubernetes.io/";
 
-/// Returns the profile that an annotation names, as a value of the field
-/// (`ApparmorFieldForAnnotation`).
-///
-/// `None` for an unknown value and for `localhost/` without a name.
+/// Returns the profile that an annotation names, as a value of the field (`ApparmorFieldForAnnotation`). `None` for an
+/// unknown value and for `localhost/` without a name.
 pub(crate) fn profile_of(annotation: &str) -> Option<Value> {
     match annotation {
         "unconfined" => Some(json!({ "type": "Unconfined" })),
@@ -76,16 +73,9 @@ pub(crate) fn old_profile(path: &str) -> String {
     format!("{path}: deprecated since v1.30; use the \"appArmorProfile\" field instead")
 }
 
-/// Warns about seccomp and AppArmor profiles that only annotations of a template name.
-///
-/// A Pod's annotations become fields instead, with a warning there.
-///
-/// For seccomp, the annotation is reported only if the field is unset, per Pod and per container. For
-/// `AppArmor`, it is reported if neither the container has the field nor the Pod has an equal profile.
-/// `path` is empty for a Pod, whose `AppArmor` annotations are then not reported here.
+/// Warns about seccomp and AppArmor profiles that only annotations of a template name. `path` is empty for a Pod, whose
+/// `AppArmor` annotations become fields, with a warning there.
 fn warn_about_profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
-    const POD_SECCOMP_ANNOTATION: &str = "seccomp.security.alpha.kubernetes.io/pod";
-    const CONTAINER_SECCOMP_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
     let (annotations, spec) = (&template["metadata"]["annotations"], &template["spec"]);
     let annotations_path = format!("{path}metadata.annotations");
     let mut seccomp = |context: &Value, key: &str| {
@@ -94,9 +84,9 @@ fn warn_about_profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
             texts.push(format!("{annotations_path}[{key}]: {why}"));
         }
     };
-    seccomp(&spec["securityContext"], POD_SECCOMP_ANNOTATION);
+    seccomp(&spec["securityContext"], SECCOMP_OF_POD);
     for (_, _, container) in containers(spec) {
-        seccomp(&container["securityContext"], &format!("{CONTAINER_SECCOMP_PREFIX}{}", text(&container["name"])));
+        seccomp(&container["securityContext"], &format!("{SECCOMP}{}", text(&container["name"])));
     }
     let pod_profile = &spec["securityContext"]["appArmorProfile"];
     for (_, _, container) in containers(spec).filter(|_| !path.is_empty()) {
@@ -109,11 +99,8 @@ fn warn_about_profiles(template: &Value, path: &str, texts: &mut Vec<String>) {
     }
 }
 
-/// Adds the warnings about a Pod or Pod template. `path` is the prefix of all paths, empty for a Pod
-/// and ending with a dot for a template.
-///
-/// Besides the spec, these are about the annotation for critical Pods, profiles, and a negative grace period, which
-/// validation accepts for compatibility.
+/// Adds the warnings about a Pod or Pod template. `path` is the prefix of all paths, empty for a Pod and ending with a
+/// dot for a template. Validation accepts a negative grace period for compatibility.
 pub(crate) fn template(template: &Value, path: &str, texts: &mut Vec<String>) {
     let critical = "scheduler.alpha.kubernetes.io/critical-pod";
     if template["metadata"]["annotations"].get(critical).is_some() {
@@ -128,10 +115,8 @@ pub(crate) fn template(template: &Value, path: &str, texts: &mut Vec<String>) {
     pod(&template["spec"], &format!("{path}spec"), texts);
 }
 
-/// Deprecated node labels with their replacements. An update may replace one by the other in the node affinity of a
-/// `PersistentVolume`.
-///
-/// Old label, the version that deprecated it, and the new label.
+/// Deprecated node labels, each with the version that deprecated it and the new label. An update may replace one by the
+/// other in the node affinity of a `PersistentVolume`.
 pub(crate) const OLD_LABELS: [(&str, &str, &str); 5] = [
     ("beta.kubernetes.io/arch", "1.14", "kubernetes.io/arch"),
     ("beta.kubernetes.io/os", "1.14", "kubernetes.io/os"),
@@ -140,24 +125,21 @@ pub(crate) const OLD_LABELS: [(&str, &str, &str); 5] = [
     ("beta.kubernetes.io/instance-type", "1.17", "node.kubernetes.io/instance-type"),
 ];
 
-/// Returns the warning about a deprecated node label.
-///
-/// The text lacks the path and the label, whose form depends on where the label is used. `None` for other labels.
+/// Returns the warning about a deprecated node label, without the path and the label, whose form depends on where the
+/// label is used. `None` for other labels.
 pub(crate) fn old_label(label: &str) -> Option<String> {
     let (_, since, instead) = OLD_LABELS.iter().find(|(old, ..)| *old == label)?;
     Some(format!("deprecated since v{since}; use {instead:?} instead"))
 }
 
-/// Adds warnings about deprecated labels in node selector terms. `PersistentVolume`s use it for
-/// node affinity.
+/// Adds warnings about deprecated labels in node selector terms. `PersistentVolume`s use it for node affinity.
 pub(crate) fn old_labels_of_terms(terms: &Value, path: &str, texts: &mut Vec<String>) {
     for (index, term) in entries(terms) {
         old_labels_of_term(term, &format!("{path}[{index}]"), texts);
     }
 }
 
-/// Adds warnings about deprecated labels in the keys of one term's expressions. `matchFields` has
-/// no labels.
+/// Adds warnings about deprecated labels in the keys of one term's expressions. `matchFields` has no labels.
 fn old_labels_of_term(term: &Value, path: &str, texts: &mut Vec<String>) {
     for (index, expression) in entries(&term["matchExpressions"]) {
         let key = text(&expression["key"]);
@@ -180,10 +162,8 @@ fn warn_about_node_labels(spec: &Value, path: &str, texts: &mut Vec<String>) {
     }
 }
 
-/// Warns about a request for a fraction of a byte.
-///
-/// Returns the reason, or `None` for an amount of whole bytes, an absent one and one that does not parse. `100m` bytes
-/// is the usual mistake: the suffix means thousandths, though `M` was intended.
+/// Returns the reason why an amount is not a number of whole bytes. `100m` bytes is the usual mistake: the suffix means
+/// thousandths, though `M` was intended.
 fn fraction(amount: &Value) -> Option<String> {
     let amount = text(amount);
     let is_part = quantity::amount(amount).is_some_and(|thousandths| thousandths % 1000 != 0);
@@ -198,10 +178,7 @@ pub(crate) fn claim(spec: &Value, path: &str, texts: &mut Vec<String>) {
     }
 }
 
-/// Adds the warnings about a Pod spec (`warningsForPodSpecAndMeta`).
-///
-/// `path` is the field path of the spec. Topics are node labels, topology spread, volumes, host aliases,
-/// pull secrets, containers, ports and affinity.
+/// Adds the warnings about a Pod spec (`warningsForPodSpecAndMeta`). `path` is the field path of the spec.
 fn pod(spec: &Value, path: &str, texts: &mut Vec<String>) {
     warn_about_node_labels(spec, path, texts);
     for (index, constraint) in entries(&spec["topologySpreadConstraints"]) {
@@ -266,11 +243,8 @@ fn warn_about_duplicates(list: &Value, field: &str, path: &str, texts: &mut Vec<
     }
 }
 
-/// Adds warnings about fractions of bytes, and about variables that hide an earlier one of the same
-/// name.
-///
-/// A variable that appends to the earlier one, such as `PATH=$(PATH):/bin`, is not reported.
-/// kubectl apply merges variables by name and may drop one of the two.
+/// Adds warnings about fractions of bytes, and about variables that hide an earlier one of the same name: kubectl apply
+/// merges variables by name and may drop one of the two.
 fn warn_about_container(container: &Value, path: &str, texts: &mut Vec<String>) {
     for name in ["memory", "ephemeral-storage"] {
         for part in ["limits", "requests"] {
@@ -296,19 +270,12 @@ const PORTS_COMPARED_MAX: usize = 100;
 
 /// Adds warnings about ports of a Pod that collide: by number and protocol, and by name.
 ///
-/// | host ports | host IPs | warning |
-/// |---|---|---|
-/// | equal | equal | duplicate |
-/// | one of them 0 | any | overlapping |
-/// | equal | one of them empty | dangerously ambiguous |
-/// | else | | – |
-///
-/// Pairs are compared across all containers of the Pod. A host IP without a host port has its own
-/// warning.
+/// Pairs are compared across all containers of the Pod. Ports of one number and protocol collide unless both are bound
+/// to the host, at different host ports or at different host IPs. A host IP without a host port has its own warning.
 fn warn_about_ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
     let number = |port: &Value, field: &str| port[field].as_i64().unwrap_or(0);
     let mut ports_by_number: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
-    let mut names: BTreeMap<&str, String> = BTreeMap::new();
+    let mut names = HashSet::new();
     for (list, index, container) in containers(spec) {
         for (nth, port) in entries(&container["ports"]) {
             if texts.len() > WARNINGS_MAX {
@@ -322,21 +289,15 @@ fn warn_about_ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
             let others = ports_by_number.entry((number(port, "containerPort"), text(&port["protocol"]))).or_default();
             for (other_path, other) in others.iter().take(PORTS_COMPARED_MAX) {
                 let (other_host, other_ip) = (number(other, "hostPort"), text(&other["hostIP"]));
-                let how = match (host == other_host, ip == other_ip) {
-                    (true, true) => "duplicate",
-                    _ if host == 0 || other_host == 0 => "overlapping",
-                    (true, false) if ip.is_empty() != other_ip.is_empty() => "dangerously ambiguous",
-                    _ => continue,
-                };
-                texts.push(format!("{path}: {how} port definition with {other_path}"));
-            }
-            others.push((path.clone(), port));
-            match names.get(name).filter(|_| !name.is_empty()) {
-                Some(other) => {
-                    texts.push(format!("{path}: {other} has the same name {name:?}, which selects only that one"));
+                let is_same_address = host == other_host && (ip == other_ip || ip.is_empty() || other_ip.is_empty());
+                if host == 0 || other_host == 0 || is_same_address {
+                    texts.push(format!("{path}: this port collides with {other_path}"));
                 }
-                None => drop(names.insert(name, path)),
             }
+            if !name.is_empty() && !names.insert(name) {
+                texts.push(format!("{path}: an earlier port has the same name {name:?}, which selects only that one"));
+            }
+            others.push((path, port));
         }
     }
 }

@@ -10,10 +10,8 @@ use regex::Regex;
 
 use crate::{field::Field, names::NameRule, validation::all_containers};
 
-/// Maximum length of `gmsaCredentialSpec`, in bytes.
-///
-/// A specification is the content of a group Managed Service Account; kubelet passes it to the
-/// runtime.
+/// Maximum length of `gmsaCredentialSpec`, in bytes: the content of a group Managed Service Account, which kubelet
+/// passes to the runtime.
 const CREDENTIALS_LEN_MAX: usize = 64 * 1024;
 /// Maximum length of the domain in `DOMAIN\USER`, in bytes.
 const DOMAIN_LEN_MAX: usize = 255;
@@ -29,10 +27,8 @@ static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(&format!(r"^(?:{netbios}|{label}(?:\.{label})*)$")).expect("the pattern is one")
 });
 
-/// Validates the Windows options of a Pod or container (`validateWindowsSecurityContextOptions`).
-///
-/// Name and content of the credential specification are independent of each other. All errors are `FieldValueInvalid`.
-/// `hostProcess` is validated for the whole Pod, see `validate_host_processes`.
+/// Validates the Windows options of a Pod or container (`validateWindowsSecurityContextOptions`). `hostProcess` is
+/// validated for the whole Pod, see `validate_host_processes`.
 pub(crate) fn validate_options(options: &Field<'_>) {
     let [name, credentials, user] =
         ["gmsaCredentialSpecName", "gmsaCredentialSpec", "runAsUserName"].map(|name| options.at(name));
@@ -63,11 +59,9 @@ fn host_process<'a>(part: &Field<'a>) -> Field<'a> {
     part.at("securityContext").at("windowsOptions").at("hostProcess")
 }
 
-/// Validates host process containers: if one container is one, all containers of the Pod must be, on the host network.
-///
-/// A container inherits `hostProcess` from the Pod, and may repeat it but not contradict it. If any
-/// container is a process of the host, then all must be, and `hostNetwork` must be true, since such
-/// processes have no network namespace. All errors are `FieldValueInvalid`.
+/// Validates host process containers: if one container is one, all containers of the Pod must be, on the host network,
+/// since such processes have no network namespace. A container inherits `hostProcess` from the Pod, and may repeat it
+/// but not contradict it.
 pub(crate) fn validate_host_processes(spec: &Field<'_>) {
     let pod_setting = host_process(spec).as_bool();
     let mut are_on_host = Vec::new();

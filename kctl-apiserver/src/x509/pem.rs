@@ -22,24 +22,26 @@ pub(crate) struct PemBlock {
 
 /// Returns the blocks. Text between them is skipped, and so are blocks without an end and blocks whose body is not
 /// base64.
+///
+/// Each end belongs to the last beginning before it. Searching the end of each beginning would take quadratic time.
 pub(crate) fn blocks(text: &str) -> impl Iterator<Item = PemBlock> {
     let mut rest = text;
     std::iter::from_fn(move || {
         loop {
-            rest = begin(rest)?;
-            let (first, after) = line(rest);
+            let (before, end) = rest.split_once(&format!("\n{END}"))?;
+            let (last, after) = line(end);
             rest = after;
-            let Some(label) = first.strip_suffix(DASHES) else { continue };
-            let Some((block, after)) = read_block(label, after) else { continue };
-            rest = after;
-            return Some(block);
+            let block = last_begin(before).zip(last.strip_suffix(DASHES));
+            if let Some(block) = block.and_then(|(block, label)| read_block(block, label)) {
+                return Some(block);
+            }
         }
     })
 }
 
-/// Returns the text after `-----BEGIN ` at the beginning of a line.
-fn begin(text: &str) -> Option<&str> {
-    text.strip_prefix(BEGIN).or_else(|| text.split_once(&format!("\n{BEGIN}")).map(|(_, rest)| rest))
+/// Returns the text after the last `-----BEGIN ` at the beginning of a line.
+fn last_begin(text: &str) -> Option<&str> {
+    text.rsplit_once(&format!("\n{BEGIN}")).map(|(_, block)| block).or_else(|| text.strip_prefix(BEGIN))
 }
 
 /// Splits off the first line, without white space at its end.
@@ -48,26 +50,22 @@ fn line(text: &str) -> (&str, &str) {
     (first.trim_end_matches(['\r', ' ', '\t']), rest)
 }
 
-/// Reads a block after its first line. Returns it with the rest of the text.
-fn read_block<'a>(label: &str, text: &'a str) -> Option<(PemBlock, &'a str)> {
-    let mut body = text;
+/// Reads a block between `-----BEGIN ` and the line of its end, which has the label `label`.
+fn read_block(block: &str, label: &str) -> Option<PemBlock> {
+    let (first, content) = line(block);
+    if first.strip_suffix(DASHES) != Some(label) {
+        return None;
+    }
+    let mut body = content;
     while let (header, rest) = line(body)
         && header.contains(':')
     {
         body = rest;
     }
-    let has_headers = body.len() < text.len();
-    let (body, rest) = match body.strip_prefix(END) {
-        Some(rest) => ("", rest),
-        None => body.split_once(&format!("\n{END}"))?,
-    };
-    let (last, rest) = line(rest);
-    if last.strip_suffix(DASHES) != Some(label) {
-        return None;
-    }
+    let has_headers = body.len() < content.len();
     let body: String = body.split_ascii_whitespace().collect();
     let der = STANDARD.decode(body).ok()?;
-    Some((PemBlock { label: label.to_owned(), has_headers, der }, rest))
+    Some(PemBlock { label: label.to_owned(), has_headers, der })
 }
 
 /// Returns a block of PEM with 64 characters per line, as RFC 7468 demands.
@@ -115,5 +113,11 @@ mod tests {
             check(&format!("{damaged}{whole}"), &[("B", false, &[0, 0, 0])]);
         }
         check("-----BEGIN A-----\nAAAA\n-----END C-----\n", &[]);
+    }
+
+    #[test]
+    fn last_of_many_beginnings_is_read() {
+        let text = format!("{}AAAA\n-----END A-----\n", "-----BEGIN A-----\n".repeat(200_000));
+        check(&text, &[("A", false, &[0, 0, 0])]);
     }
 }

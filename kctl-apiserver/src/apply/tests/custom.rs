@@ -79,7 +79,7 @@ fn applied_custom_resource_is_checked_against_schema() {
         assert_eq!(apply_widget(None, "m1", spec), Err(untyped));
     };
     check(&json!({"tags": ["b", "b"]}), "spec.tags: duplicate entries for key [=\"b\"]");
-    check(&json!({"size": "x"}), "spec.size: must be a number, found string \"x\"");
+    check(&json!({"size": "x"}), "spec.size: must be a number, found \"x\"");
     check(&json!({"nope": "x"}), "spec.nope: field not declared in schema");
     check(&json!({"tags": [null]}), "spec.tags: element 0: items of a set must be scalars");
 }

@@ -9,16 +9,8 @@ use serde_json::{Value, json};
 
 use crate::defaulting::{add, items, part};
 
-/// Fills in the defaults of each webhook (`SetDefaults_ValidatingWebhook`).
-///
-/// | field | default |
-/// |---|---|
-/// | `failurePolicy` | `Fail`: a request fails if its webhook cannot be reached |
-/// | `matchPolicy` | `Equivalent`: a rule also matches other versions of the same resource |
-/// | `timeoutSeconds` | 10 |
-/// | `namespaceSelector`, `objectSelector` | `{}`, which selects everything |
-/// | `rules[].scope` | `*`: namespaced and cluster-scoped resources |
-/// | `clientConfig.service.port` | 443, if a Service is named |
+/// Fills in the defaults of each webhook (`SetDefaults_ValidatingWebhook`). The empty selectors select everything, and
+/// the scope `*` includes resources of both scopes.
 pub(crate) fn validating_webhooks(object: &mut Value) {
     for webhook in items(object, "webhooks") {
         add(webhook, "failurePolicy", "Fail");
@@ -33,37 +25,28 @@ pub(crate) fn validating_webhooks(object: &mut Value) {
     }
 }
 
-/// Fills in the defaults of `validating_webhooks`, and `reinvocationPolicy: Never`
-/// (`SetDefaults_MutatingWebhook`).
-///
-/// With `Never`, a webhook is not called a second time if a later webhook changes the object again.
+/// Fills in the defaults of `validating_webhooks`, and `reinvocationPolicy: Never` (`SetDefaults_MutatingWebhook`): a
+/// webhook is not called a second time if a later webhook changes the object again.
 pub(crate) fn mutating_webhooks(object: &mut Value) {
     validating_webhooks(object);
     items(object, "webhooks").for_each(|webhook| add(webhook, "reinvocationPolicy", "Never"));
 }
 
-/// Fills in the defaults of an admission policy of either kind, validating or mutating.
-///
-/// `spec.failurePolicy` is `Fail`: a request is rejected if an expression cannot be evaluated. An
-/// absent `spec.matchConstraints` is not created, because validation requires it.
+/// Fills in the defaults of an admission policy of either kind, validating or mutating. An absent
+/// `spec.matchConstraints` is not created, because validation requires it.
 pub(crate) fn admission_policy(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "failurePolicy", "Fail");
     constraints(spec, "matchConstraints");
 }
 
-/// Fills in the defaults of `spec.matchResources` of a binding of either kind.
-///
-/// An absent `matchResources` is not created: the binding then applies to everything that its policy
-/// matches.
+/// Fills in the defaults of `spec.matchResources` of a binding of either kind. An absent one is not created: the
+/// binding then applies to everything that its policy matches.
 pub(crate) fn admission_policy_binding(object: &mut Value) {
     constraints(part(object, "spec"), "matchResources");
 }
 
-/// Fills in the defaults of a `MatchResources`, if the field holds one.
-///
-/// They are the same as for a webhook: `matchPolicy: Equivalent`, selectors that select everything, and `scope: *` for
-/// each rule of `resourceRules` and `excludeResourceRules`.
+/// Fills in the defaults of a `MatchResources`, if the field holds one. They are the same as for a webhook.
 fn constraints(spec: &mut Value, field: &str) {
     let Some(constraints) = spec.get_mut(field).filter(|constraints| constraints.is_object()) else { return };
     add(constraints, "matchPolicy", "Equivalent");

@@ -99,8 +99,7 @@ fn validate_param_kind(kind: &Field<'_>) {
         version.invalid_if(!is_version, "must be a version such as v1, or a group and a version such as apps/v1");
     }
     if name.require_value() {
-        let why = NameRule::Label1035.check(&name.text().to_lowercase());
-        name.invalid_if(why.is_some(), format_args!("in lower case, it {}", why.unwrap_or_default()));
+        name.kind_name();
     }
 }
 
@@ -117,12 +116,8 @@ fn validate_constraints(constraints: &Field<'_>) {
     }
 }
 
-/// Validates one of `spec.validations`.
-///
-/// - `expression` is required and returns a `bool`.
-/// - `messageExpression` may be absent, and returns a `string`. Blank strings are rejected.
-/// - `message` has one line. It is the message of the response if there is no `messageExpression`, or if that fails.
-/// - `reason` is one of `REASONS`.
+/// Validates one of `spec.validations`. `message` is the message of the response if there is no `messageExpression`, or
+/// if that fails.
 fn validate_validation(validation: &Field<'_>, environment: &Environment) {
     expression_rule(&validation.at("expression"), environment, &["bool"]);
     let [computed, message] = ["messageExpression", "message"].map(|name| validation.at(name));

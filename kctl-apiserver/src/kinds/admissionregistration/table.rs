@@ -26,13 +26,7 @@ pub(crate) fn parameter_kind(object: &Value) -> String {
     if kind.is_object() { format!("{}/{}", text(kind, "/apiVersion"), text(kind, "/kind")) } else { UNSET.to_owned() }
 }
 
-/// Returns the parameters of a binding.
-///
-/// | `spec.paramRef` | cell |
-/// |---|---|
-/// | absent | `<unset>` |
-/// | by name | `namespace/name`; `*/name` if the namespace is the one of each request |
-/// | by selector | the selector as Go prints it |
+/// Returns the parameters of a binding. The namespace `*` is the one of each request.
 fn parameter(object: &Value) -> String {
     let parameter = value_at(object, "/spec/paramRef");
     if !parameter.is_object() {

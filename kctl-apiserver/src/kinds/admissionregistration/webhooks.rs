@@ -94,7 +94,7 @@ pub(crate) fn rule_with_operations(rule: &Field<'_>) {
 /// (`pkg/apis/admissionregistration/validation/validation.go`).
 fn validate_resources(resources: &Field<'_>) {
     resources.required_if(resources.is_empty());
-    let (mut with_all, mut covered_by_all) = (Vec::new(), Vec::new());
+    let (mut with_all, mut covered_by_all) = (BTreeSet::new(), BTreeSet::new());
     let mut has_whole = false;
     for resource in resources.items() {
         resource.required_if(resource.is_empty());
@@ -103,7 +103,7 @@ fn validate_resources(resources: &Field<'_>) {
             // Only the last one without a subresource counts: upstream assigns `hasResourceWithoutSubresource` each time.
             None => has_whole = *resource != "*",
             Some((name, sub)) => {
-                let is_included = with_all.contains(&name) || covered_by_all.contains(&sub);
+                let is_included = with_all.contains(name) || covered_by_all.contains(sub);
                 resource.invalid_if(is_included, "is already covered by an earlier resource with '*'");
                 with_all.extend((sub == "*").then_some(name));
                 covered_by_all.extend((name == "*").then_some(sub));

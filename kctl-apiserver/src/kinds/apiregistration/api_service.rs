@@ -70,15 +70,6 @@ const GROUP_PRIORITY_MAX: i64 = 20_000;
 const VERSION_PRIORITY_MAX: i64 = 1_000;
 
 /// Validates an `APIService` (`ValidateAPIService` of kube-aggregator).
-///
-/// | field | rule |
-/// |---|---|
-/// | `metadata.name` | `spec.version`, a dot and `spec.group` |
-/// | `spec.group` | empty for `v1` only; otherwise a DNS subdomain |
-/// | `spec.version` | DNS label that begins with a letter |
-/// | `spec.groupPriorityMinimum` | 1 to 20,000 |
-/// | `spec.versionPriority` | 1 to 1,000 |
-/// | `spec.service` | see `service` |
 fn validate(object: &Value, errors: &mut Errors) {
     let registration = Field::new(object, "", errors);
     let (spec, name) = (registration.at("spec"), registration.at("metadata").at("name"));

@@ -126,9 +126,6 @@ fn wrong_template_count(object: &Value) -> Option<String> {
 }
 
 /// Validates the spec (`ValidateDaemonSetSpec`).
-///
-/// Checks that the selector is valid, not empty and matches the template, that Pods always restart, and that
-/// `minReadySeconds` and `revisionHistoryLimit` are not negative.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (given, template) = (spec.at("selector"), spec.at("template"));
@@ -137,13 +134,13 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
     given.invalid_if(!given.is_null() && selector::is_empty(&given), "must not be empty");
     template.check(validation::pod::validate_template);
-    validation::pod::validate_restart_always(&template, "DaemonSet");
+    validation::pod::validate_restart_always(&template);
     spec.check_children(&["minReadySeconds", "revisionHistoryLimit"], Field::not_negative);
     update_strategy(&spec.at("updateStrategy"));
 }
 
 /// Validates `spec.updateStrategy` (`ValidateDaemonSetUpdateStrategy`). Exactly one of `maxSurge` and `maxUnavailable`
-/// may be above 0: both is `FieldValueInvalid`, neither is `FieldValueRequired`.
+/// may be above 0.
 fn update_strategy(strategy: &Field<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {
@@ -163,11 +160,8 @@ fn update_strategy(strategy: &Field<'_>) {
     }
 }
 
-/// Fills in the defaults of a `DaemonSet` (`SetDefaults_DaemonSet` in
-/// `pkg/apis/apps/v1/defaults.go`).
-///
-/// `maxUnavailable` is 1 and `maxSurge` 0: a rolling update first deletes the old Pod of a node,
-/// one node at a time. `revisionHistoryLimit` is 10. The template gets the defaults of a Pod.
+/// Fills in the defaults of a `DaemonSet` (`SetDefaults_DaemonSet` in `pkg/apis/apps/v1/defaults.go`). A rolling update
+/// first deletes the old Pod of a node, one node at a time.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "revisionHistoryLimit", 10);
@@ -180,5 +174,5 @@ fn default(object: &mut Value) {
     }
     pod::template(spec, "template");
     let annotations = part(part(object, "metadata"), "annotations");
-    add(annotations, "deprecated.daemonset.template.generation", "1");
+    add(annotations, TEMPLATE_COUNT, "1");
 }

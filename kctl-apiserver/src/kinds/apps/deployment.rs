@@ -58,10 +58,6 @@ const STATUS: Numbers = Numbers {
 };
 
 /// Validates the spec (`ValidateDeploymentSpec` in `pkg/apis/apps/validation/validation.go`).
-///
-/// Checks counts and seconds for negative values, selector and template, the strategy, and that
-/// `progressDeadlineSeconds` is greater than `minReadySeconds`. Errors are `FieldValueInvalid`, except for errors of
-/// selector, template and strategy.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let numbers = ["replicas", "minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"];
@@ -73,9 +69,7 @@ fn validate(object: &Value, errors: &mut Errors) {
     deadline.invalid_if(is_short, "must be greater than minReadySeconds");
 }
 
-/// Validates `spec.strategy` (`ValidateDeploymentStrategy`). `FieldValueForbidden` for `rollingUpdate` with `Recreate`,
-/// `FieldValueRequired` if it is absent with `RollingUpdate`, `FieldValueNotSupported` for an unknown type. `maxSurge`
-/// and `maxUnavailable` may not both be 0.
+/// Validates `spec.strategy` (`ValidateDeploymentStrategy`).
 fn validate_strategy(strategy: &Field<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {
@@ -95,14 +89,6 @@ fn validate_strategy(strategy: &Field<'_>) {
 }
 
 /// Fills in the defaults of a Deployment (`SetDefaults_Deployment` in `pkg/apis/apps/v1/defaults.go`).
-///
-/// | field | default |
-/// |---|---|
-/// | `replicas` | 1 |
-/// | `revisionHistoryLimit` | 10 old `ReplicaSet` objects |
-/// | `progressDeadlineSeconds` | 600 |
-/// | `strategy.type` | `RollingUpdate` |
-/// | `strategy.rollingUpdate.maxUnavailable`, `maxSurge` | `25%` |
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);

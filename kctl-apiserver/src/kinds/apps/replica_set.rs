@@ -34,8 +34,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates the spec (`ValidateReplicaSetSpec`): `replicas` and `minReadySeconds` are not negative
-/// (`FieldValueInvalid`), and the selector matches the template.
+/// Validates the spec (`ValidateReplicaSetSpec`).
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     spec.check_children(&["replicas", "minReadySeconds"], Field::not_negative);

@@ -59,18 +59,8 @@ const STATUS: Numbers = Numbers {
     subsets: &["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"],
 };
 
-/// Fills in the defaults of a `StatefulSet` (`SetDefaults_StatefulSet` in
-/// `pkg/apis/apps/v1/defaults.go`).
-///
-/// | field | default |
-/// |---|---|
-/// | `replicas` | 1 |
-/// | `revisionHistoryLimit` | 10 |
-/// | `podManagementPolicy` | `OrderedReady`: one Pod after the other |
-/// | `updateStrategy.type` | `RollingUpdate`, with `partition: 0` and `maxUnavailable: 1` |
-/// | `persistentVolumeClaimRetentionPolicy` | `Retain`, when the set is deleted and when it is scaled down |
-///
-/// Claim templates get kind, version and the defaults of a claim.
+/// Fills in the defaults of a `StatefulSet` (`SetDefaults_StatefulSet` in `pkg/apis/apps/v1/defaults.go`). Claim
+/// templates get kind, version and the defaults of a claim.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "replicas", 1);

@@ -20,17 +20,17 @@ pub(crate) fn is_none(amount: &Value) -> bool {
 /// After an error in the selector the template is not validated, because the selector cannot be evaluated.
 pub(crate) fn template_of_set(spec: &Field<'_>) {
     let template = spec.at("template");
-    if selector_fits(spec, "deployment") {
+    if selector_fits(spec) {
         template.check(pod::validate_template);
-        pod::validate_restart_always(&template, "ReplicaSet");
+        pod::validate_restart_always(&template);
     }
 }
 
 /// Validates that the selector of a workload is valid and matches its template. Returns `false` for a selector with
 /// errors: the template is not validated then.
-pub(crate) fn selector_fits(spec: &Field<'_>, kind: &str) -> bool {
+pub(crate) fn selector_fits(spec: &Field<'_>) -> bool {
     let (given, template) = (spec.at("selector"), spec.at("template"));
-    let is_usable = selector::validate_workload_selector(&given, kind);
+    let is_usable = selector::validate_workload_selector(&given);
     if is_usable {
         selector::validate_matches_template(&given, &template);
     } else {

@@ -13,14 +13,6 @@ use crate::{
 };
 
 /// Returns the errors of a `SubjectAccessReview`, `SelfSubjectAccessReview` or `LocalSubjectAccessReview`.
-///
-/// | rule | kinds |
-/// |---|---|
-/// | exactly one of `resourceAttributes` and `nonResourceAttributes` | all |
-/// | a user or a group | all but `SelfSubjectAccessReview` |
-/// | `metadata` empty, apart from managed fields | all |
-/// | namespace of the metadata equal to the one of `resourceAttributes` | `LocalSubjectAccessReview` |
-/// | no `nonResourceAttributes` | `LocalSubjectAccessReview` |
 pub(crate) fn errors(kind: Review, review: &Value) -> Errors {
     Errors::collect(|errors| validate(kind, &Field::new(review, "", errors)))
 }
@@ -48,8 +40,8 @@ fn validate(kind: Review, review: &Field<'_>) {
 
 /// Validates the selectors of a list request (`validateResourceAttributes`).
 ///
-/// A selector has either `rawSelector`, as sent in the query, or parsed `requirements`. Unknown
-/// operators are valid, because an older server must be able to serve newer clients.
+/// A selector has either `rawSelector`, as sent in the query, or parsed `requirements`. Unknown operators are valid,
+/// because an older server must be able to serve newer clients.
 fn validate_selectors(resource: &Field<'_>) {
     for kind in ["fieldSelector", "labelSelector"] {
         let selector = resource.at(kind);

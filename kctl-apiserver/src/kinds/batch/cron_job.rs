@@ -74,10 +74,8 @@ const SCHEDULE_RULE: &str = "must be five fields such as '*/15 8-17 * * mon-fri'
 
 /// Validates the spec: schedule, time zone, deadline, history limits and the template of the Jobs.
 ///
-/// The template may not have a selector (`FieldValueInvalid`) or `manualSelector` (`FieldValueNotSupported`): each Job gets
-/// a generated one.
-///
-/// An absent `schedule` is reported by the schema's own rules.
+/// The template has no selector: each Job gets a generated one. An absent `schedule` is reported by the schema's own
+/// rules.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (schedule, zone) = (spec.at("schedule"), spec.at("timeZone"));
@@ -94,16 +92,8 @@ fn validate(object: &Value, errors: &mut Errors) {
     manual.unsupported_if(*manual == true, &["nil", "false"]);
 }
 
-/// Sets the defaults of a `CronJob`. In its Job template, only the Pod template and the failure policy get some.
-///
-/// | field | default |
-/// |---|---|
-/// | `concurrencyPolicy` | `Allow`: Jobs may overlap |
-/// | `suspend` | `false` |
-/// | `successfulJobsHistoryLimit` | 3 |
-/// | `failedJobsHistoryLimit` | 1 |
-///
-/// `parallelism` and the like are not set in the template; each Job gets them when it is created.
+/// Sets the defaults of a `CronJob`. In its Job template, only the Pod template and the failure policy get some:
+/// `parallelism` and the like are set in each Job when it is created.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "concurrencyPolicy", "Allow");

@@ -112,15 +112,7 @@ fn label_own_pods(job: &mut Value) {
     job["spec"]["selector"]["matchLabels"]["batch.kubernetes.io/controller-uid"] = uid;
 }
 
-/// Fills in the defaults of a Job (`SetDefaults_Job`). `completions` is 1 only if `parallelism` is absent, too;
-/// `backoffLimit` is unlimited with `backoffLimitPerIndex`, 6 otherwise.
-///
-/// | field | default |
-/// |---|---|
-/// | `parallelism` | 1 |
-/// | `completionMode` | `NonIndexed` |
-/// | `suspend`, `manualSelector` | `false` |
-/// | `podReplacementPolicy` | `TerminatingOrFailed`; `Failed` with a `podFailurePolicy` |
+/// Fills in the defaults of a Job (`SetDefaults_Job`). `completions` is 1 only if `parallelism` is absent, too.
 pub(crate) fn default(object: &mut Value) {
     let spec = part(object, "spec");
     if spec.get("parallelism").is_none() {

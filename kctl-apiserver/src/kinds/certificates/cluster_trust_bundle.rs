@@ -19,7 +19,10 @@ use crate::{
     registry::kind::{Cell, Kind, Metadata, Plugin, Requests, Strategy, TableColumns, Validation},
     table::labels::NONE,
     validation::signer,
-    x509::{Certificate, pem},
+    x509::{
+        Certificate,
+        pem::{self, PemBlock},
+    },
 };
 
 pub(crate) static KIND: Kind = Kind {
@@ -67,23 +70,17 @@ fn validate(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the certificates (`validateTrustBundle`). Only its first problem is reported.
+/// Validates the certificates (`validateTrustBundle`).
 fn validate_trust_bundle(bundle: &Field<'_>) {
     if bundle.text().len() > BUNDLE_LEN_MAX {
         return bundle.max_bytes(BUNDLE_LEN_MAX);
     }
-    let (mut anchors, mut n_blocks) = (BTreeSet::new(), 0);
-    for block in pem::blocks(bundle.text()) {
+    let mut anchors = BTreeSet::new();
+    let is_anchor = |block: &PemBlock| {
         let is_plain = block.label == "CERTIFICATE" && !block.has_headers;
-        let is_anchor = is_plain && Certificate::read(&block.der).is_some_and(|certificate| certificate.is_authority);
-        if !is_anchor {
-            let entry =
-                format_args!("entry {n_blocks} must be a CA certificate: a PEM block CERTIFICATE without headers");
-            return bundle.invalid_without_value(entry);
-        }
-        anchors.insert(block.der);
-        n_blocks += 1;
-    }
-    let is_wrong = n_blocks == 0 || anchors.len() < n_blocks;
-    bundle.invalid_without_value_if(is_wrong, "must have at least one trust anchor, without duplicates");
+        is_plain && Certificate::read(&block.der).is_some_and(|certificate| certificate.is_authority)
+    };
+    let are_anchors = pem::blocks(bundle.text()).all(|block| is_anchor(&block) && anchors.insert(block.der));
+    let detail = "must be CA certificates as PEM blocks CERTIFICATE without headers, at least one, without duplicates";
+    bundle.invalid_without_value_if(!are_anchors || anchors.is_empty(), detail);
 }

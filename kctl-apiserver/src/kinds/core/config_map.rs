@@ -26,10 +26,8 @@ fn n_keys(object: &Value) -> usize {
     entries(object, "/data") + entries(object, "/binaryData")
 }
 
-/// Validates that an immutable object keeps `immutable`, `data` and `binaryData` (`FieldValueForbidden`). Secrets use it,
-/// too.
-///
-/// `immutable` itself cannot be unset. Labels and annotations may still change.
+/// Validates that an immutable object keeps its data and remains immutable. Labels and annotations may still change.
+/// Secrets use it, too.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let object = Field::new(new, "", errors);
     for name in ["immutable", "data", "binaryData"] {
@@ -39,8 +37,6 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Validates keys and size (`ValidateConfigMap`).
-///
-/// A key may not be in both maps (`FieldValueInvalid`). The values together have at most 1 MiB (`FieldValueTooLong`).
 ///
 /// Sizes count the values, not the keys. Four base64 characters of `binaryData` count as three bytes.
 fn validate(object: &Value, errors: &mut Errors) {

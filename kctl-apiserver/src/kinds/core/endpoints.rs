@@ -58,12 +58,8 @@ fn addresses_and_ports(subset: &Value) -> Vec<String> {
 
 /// Validates `Endpoints` (`ValidateEndpoints`).
 ///
-/// Each subset has at least one address, ready or not. The name of a port is required if its subset
-/// has several ports. An address may not be unspecified, loopback or link-local: traffic to it would
-/// reach the node that sends it, or its metadata service.
-///
-/// Numbers of ports are 1 to 65,535 (`FieldValueInvalid`). Names of ports are DNS labels and need
-/// not be unique.
+/// An address may not be unspecified, loopback or link-local: traffic to it would reach the node that sends it, or its
+/// metadata service. Names of ports need not be unique.
 fn validate(object: &Value, errors: &mut Errors) {
     for subset in Field::new(&object["subsets"], "subsets", errors).items() {
         let [ready, not_ready, ports] = ["addresses", "notReadyAddresses", "ports"].map(|name| subset.at(name));

@@ -36,14 +36,8 @@ fn set_name(environment: &mut dyn Environment, object: &mut Value) {
     }
 }
 
-/// Fills in the defaults of a container's bounds (`SetDefaults_LimitRangeItem`).
-///
-/// | absent amount of | is |
-/// |---|---|
-/// | `default` | the value of `max` |
-/// | `defaultRequest` | the value of `default`, after its own default, or else of `min` |
-///
-/// Amounts are completed one by one: `cpu` may come from `max`, and `memory` from the client.
+/// Fills in the defaults of a container's bounds (`SetDefaults_LimitRangeItem`). Amounts are completed one by one:
+/// `cpu` may come from `max`, and `memory` from the client.
 fn default(object: &mut Value) {
     for limit in items(part(object, "spec"), "limits").filter(|limit| is_text(limit, "type", "Container")) {
         for (to, from) in [("default", "max"), ("defaultRequest", "default"), ("defaultRequest", "min")] {

@@ -127,9 +127,8 @@ fn with_finalizers(old: &Value, new: &Value) -> Value {
     namespace
 }
 
-/// Validates the finalizers and that the phase fits `deletionTimestamp`: `Active` without one, `Terminating` with one.
-///
-/// Errors are `FieldValueInvalid`, at `status.Phase` as in kube-apiserver.
+/// Validates the finalizers and that the phase fits `deletionTimestamp`. Errors about the phase are at `status.Phase`,
+/// as in kube-apiserver.
 fn validate(object: &Value, errors: &mut Errors) {
     let namespace = Field::new(object, "", errors);
     let finalizers = namespace.at("spec").at("finalizers");

@@ -63,8 +63,7 @@ fn set_status_times(environment: &dyn Environment, old: &Value, new: &mut Value)
     }
 }
 
-/// Fills in the defaults of a volume (`SetDefaults_PersistentVolume`): it is retained when its
-/// claim is deleted, and holds a file system. The source gets the defaults of a Pod's volume.
+/// Fills in the defaults of a volume (`SetDefaults_PersistentVolume`). The source gets the defaults of a Pod's volume.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "persistentVolumeReclaimPolicy", "Retain");

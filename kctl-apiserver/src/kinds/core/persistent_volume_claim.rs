@@ -139,10 +139,8 @@ fn cell_if_bound(claim: &Value, cell: fn(&Value, &str) -> String, pointer: &str)
     if text(claim, "/spec/volumeName").is_empty() { String::new() } else { cell(claim, pointer) }
 }
 
-/// Fills in the defaults of a claim (`SetDefaults_PersistentVolumeClaim`): a file system, and the
-/// phase `Pending`.
-///
-/// The claim templates of a `StatefulSet` and of ephemeral volumes get them as well.
+/// Fills in the defaults of a claim (`SetDefaults_PersistentVolumeClaim`). The claim templates of a `StatefulSet` and
+/// of ephemeral volumes get them as well.
 pub(crate) fn default(object: &mut Value) {
     add(part(object, "spec"), "volumeMode", "Filesystem");
     fill(part(object, "status"), "phase", "Pending");

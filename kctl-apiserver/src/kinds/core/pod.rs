@@ -17,6 +17,8 @@ pub(crate) mod status;
 mod table;
 mod validation;
 
+use std::collections::{BTreeMap, VecDeque};
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -25,7 +27,7 @@ use crate::{
     deletion::Grace,
     feature_gates::{self, Gate},
     field_errors::text,
-    json_path::{push, set},
+    json_path::{entries, push, set},
     registry::kind::{
         Defaults, DeleteStrategy, Environment, Kind, ManagedFields, Metadata, Plugin, Quota, RequestContext, Requests,
         Strategy, Subresource, TableColumns, Validation,
@@ -268,10 +270,13 @@ fn keep_observed(old: &Value, new: &mut Value) {
     if is_unset(new) {
         set(new, FIELD, old.get(FIELD).cloned());
     }
-    let mut old_conditions: Vec<&Value> = old["conditions"].as_array().into_iter().flatten().collect();
+    let mut old_conditions: BTreeMap<&str, VecDeque<&Value>> = BTreeMap::new();
+    for (_, condition) in entries(&old["conditions"]) {
+        old_conditions.entry(text(&condition["type"])).or_default().push_back(condition);
+    }
     for condition in items(new, "conditions") {
-        let index = old_conditions.iter().position(|existing| existing["type"] == condition["type"]);
-        let Some(before) = index.map(|index| old_conditions.remove(index)) else { continue };
+        let of_type = old_conditions.get_mut(text(&condition["type"]));
+        let Some(before) = of_type.and_then(VecDeque::pop_front) else { continue };
         if is_unset(condition) {
             set(condition, FIELD, before.get(FIELD).cloned());
         }

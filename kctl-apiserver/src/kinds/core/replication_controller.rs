@@ -39,10 +39,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates the spec (`ValidateReplicationControllerSpec`).
-///
-/// Selector and template are required. The selector must match the labels of the template, whose
-/// Pods always restart. A lower bound for numbers is declared by the schema.
+/// Validates the spec (`ValidateReplicationControllerSpec`). A lower bound for numbers is declared by the schema.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     spec.require_children(&["selector"]);
@@ -55,13 +52,11 @@ fn validate(object: &Value, errors: &mut Errors) {
         selector::validate_matches_template(&selector, &template);
     }
     template.check(validation::pod::validate_template);
-    validation::pod::validate_restart_always(&template, "ReplicationController");
+    validation::pod::validate_restart_always(&template);
 }
 
-/// Fills in the defaults of a controller (`SetDefaults_ReplicationController`).
-///
-/// An absent selector, and absent labels of the object, are the labels of the template. `replicas`
-/// is 1.
+/// Fills in the defaults of a controller (`SetDefaults_ReplicationController`). An absent selector, and absent labels
+/// of the object, are the labels of the template.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     let labels = spec.pointer("/template/metadata/labels").cloned().unwrap_or_default();

@@ -44,20 +44,8 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// Validates keys, size and the data that the type requires (`ValidateSecret`).
-///
-/// A missing key or annotation of a known type is `FieldValueRequired`; values beyond 1 MiB are `FieldValueTooLong`.
-///
-/// | type | required |
-/// |---|---|
-/// | `kubernetes.io/service-account-token` | annotation with the name of the account |
-/// | `kubernetes.io/tls` | `tls.crt` and `tls.key`, which may be empty |
-/// | `kubernetes.io/basic-auth` | `username` or `password` |
-/// | `kubernetes.io/ssh-auth` | `ssh-privatekey`, not empty |
-/// | `kubernetes.io/dockerconfigjson` | `.dockerconfigjson`, a JSON object |
-/// | `kubernetes.io/dockercfg` | `.dockercfg`, a JSON object |
-///
-/// Other types, such as `Opaque`, have no required keys.
+/// Validates keys, size and the data that the type requires (`ValidateSecret`). Other types, such as `Opaque`, have no
+/// required keys.
 fn validate(object: &Value, errors: &mut Errors) {
     let secret = Field::new(object, "", errors);
     let (data, mut n_bytes) = (secret.at("data"), 0);
@@ -106,9 +94,7 @@ fn validate_docker_config(credentials: &Field<'_>) {
     }
 }
 
-/// Defaults the type to `Opaque` and moves `stringData` to `data`, where it replaces values of the same keys.
-///
-/// `stringData` is write-only: no response ever has it.
+/// Defaults the type to `Opaque` and moves `stringData`, which no response ever has, to `data`.
 pub(crate) fn default(object: &mut Value) {
     fill(object, "type", "Opaque");
     let texts = object.as_object_mut().and_then(|fields| fields.remove("stringData"));

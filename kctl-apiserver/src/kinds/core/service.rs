@@ -176,13 +176,6 @@ fn keep_health_port(old: &Value, new: &mut Value) {
 }
 
 /// Drops fields that the old type had and the new one lacks, unless they were changed, too (`dropTypeDependentFields`).
-///
-/// | change | dropped |
-/// |---|---|
-/// | from node ports to none | `nodePort` of all ports, unless one is new |
-/// | from `LoadBalancer` | `status.loadBalancer`, `loadBalancerClass`, `healthCheckNodePort` |
-/// | from `LoadBalancer` | `allocateLoadBalancerNodePorts` |
-/// | from reachable to not reachable from outside | `externalTrafficPolicy` |
 fn drop_fields_of_old_type(old: &Value, new: &mut Value) {
     let (was, is) = (&old["spec"], &mut new["spec"]);
     let kind = |spec: &Value| spec["type"].as_str().unwrap_or("ClusterIP").to_owned();

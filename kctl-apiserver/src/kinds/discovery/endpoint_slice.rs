@@ -73,8 +73,7 @@ fn join_or_unset(items: &[String]) -> String {
     if joined.is_empty() { UNSET.to_owned() } else { joined }
 }
 
-/// Fills in the empty name and the protocol `TCP` of each port (`SetDefaults_EndpointPort` in
-/// `pkg/apis/discovery/v1/defaults.go`).
+/// Fills in the defaults of each port (`SetDefaults_EndpointPort` in `pkg/apis/discovery/v1/defaults.go`).
 fn default(object: &mut Value) {
     for port in items(object, "ports") {
         add(port, "name", "");

@@ -23,10 +23,8 @@ pub(crate) fn core_event(object: &Value, errors: &mut Errors) {
     validate_every_event(&event, &event.at("reportingComponent"));
 }
 
-/// Validates an `Event` of `events.k8s.io` (`ValidateEventCreate`).
-///
-/// `eventTime` is required, and the type is `Normal` or `Warning`. Fields that begin with
-/// `deprecated` must be unset: they are there to read events of older clients.
+/// Validates an `Event` of `events.k8s.io` (`ValidateEventCreate`). Fields that begin with `deprecated` are there to
+/// read events of older clients.
 pub(crate) fn new_event(object: &Value, errors: &mut Errors) {
     let object = convert("v1", object);
     let event = Field::new(&object, "", errors);

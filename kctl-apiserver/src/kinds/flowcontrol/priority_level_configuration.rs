@@ -38,16 +38,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Fills in the defaults of a level (`pkg/apis/flowcontrol/v1/defaults.go`).
-///
-/// | field | default |
-/// |---|---|
-/// | `exempt.nominalConcurrencyShares`, `exempt.lendablePercent` | 0 |
-/// | `limited.nominalConcurrencyShares` | 30 |
-/// | `limited.lendablePercent` | 0 |
-/// | `queuing.queues`, `queuing.handSize`, `queuing.queueLengthLimit` | 64, 8, 50; also instead of 0 |
-///
-/// `exempt`, `limited` and `queuing` themselves are not created.
+/// Fills in the defaults of a level (`pkg/apis/flowcontrol/v1/defaults.go`). `exempt`, `limited` and `queuing`
+/// themselves are not created.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     if let Some(exempt) = spec.get_mut("exempt").filter(|exempt| exempt.is_object()) {

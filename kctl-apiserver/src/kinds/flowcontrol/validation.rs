@@ -16,14 +16,7 @@ const VERBS: [&str; 9] = ["create", "delete", "deletecollection", "get", "list",
 /// Maximum number of queues of a level (`maxQueues`): 10 million.
 const QUEUES_MAX: i64 = 10_000_000;
 
-/// Validates a `FlowSchema`.
-///
-/// | field | rule |
-/// |---|---|
-/// | `matchingPrecedence` | 1 to 10,000; 1 only for the schema `exempt` |
-/// | `distinguisherMethod.type` | `ByUser` or `ByNamespace`, if the method is set |
-/// | `priorityLevelConfiguration.name` | required; the level need not exist |
-/// | `rules[]` | subjects, and resources or paths |
+/// Validates a `FlowSchema`. The priority level that it names need not exist.
 pub(crate) fn validate_flow_schema(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (precedence, method) = (spec.at("matchingPrecedence"), spec.at("distinguisherMethod"));
@@ -34,8 +27,7 @@ pub(crate) fn validate_flow_schema(object: &Value, errors: &mut Errors) {
     spec.at("rules").items().for_each(|rule| validate_rule(&rule));
 }
 
-/// Validates one rule. It matches a request that has one of the subjects and fits one of the
-/// resource or path rules.
+/// Validates one rule. It matches a request that has one of the subjects and fits one of the resource or path rules.
 fn validate_rule(rule: &Field<'_>) {
     let [subjects, resources, paths] = ["subjects", "resourceRules", "nonResourceRules"].map(|name| rule.at(name));
     subjects.required_if(subjects.is_empty());
@@ -46,14 +38,7 @@ fn validate_rule(rule: &Field<'_>) {
     paths.items().for_each(|rule| validate_path_rule(&rule));
 }
 
-/// Validates a subject, which has the field of its kind (`FieldValueRequired`) and no other
-/// (`FieldValueForbidden`).
-///
-/// | kind | field |
-/// |---|---|
-/// | `User` | `user.name` |
-/// | `Group` | `group.name` |
-/// | `ServiceAccount` | `serviceAccount.namespace` and `serviceAccount.name` |
+/// Validates a subject, which has the field of its kind and no other.
 fn validate_subject(subject: &Field<'_>) {
     /// Kinds of subjects, each with its field.
     const KINDS: [(&str, &str); 3] = [("Group", "group"), ("ServiceAccount", "serviceAccount"), ("User", "user")];
@@ -106,10 +91,8 @@ fn validate_wildcard(list: &Field<'_>) {
     list.invalid_if(has_all(list) && list.items().count() > 1, "'*' must be the only item");
 }
 
-/// Validates a rule about resources: verbs, API groups, resources and namespaces.
-///
-/// A rule with `clusterScope: true` needs no namespaces; it then matches cluster-scoped requests
-/// only.
+/// Validates a rule about resources. With `clusterScope: true` it matches cluster-scoped requests only, unless it has
+/// namespaces.
 fn validate_resource_rule(rule: &Field<'_>) {
     validate_verbs(rule);
     rule.check_children(&["apiGroups", "resources", "namespaces"], validate_wildcard);
@@ -136,23 +119,14 @@ fn validate_path_rule(rule: &Field<'_>) {
     }
 }
 
-/// Returns `true` for a path that is absolute, without spaces and empty segments, and with `*` only as the last
-/// segment.
+/// Returns `true` for an absolute path without spaces and empty segments, and with `*` only as the last segment.
 fn is_path(path: &str) -> bool {
     let has_wildcard = path.strip_suffix("/*").unwrap_or(path).contains('*');
     path.starts_with('/') && !path.contains(' ') && !path.contains("//") && !has_wildcard
 }
 
-/// Validates a `PriorityLevelConfiguration`.
-///
-/// The type is `Exempt` if and only if the name is `exempt`. The part that the type does not use is validated by the
-/// tags of the API only.
-///
-/// | type | validated |
-/// |---|---|
-/// | `Exempt` | `exempt.nominalConcurrencyShares`, `exempt.lendablePercent` |
-/// | `Limited` | `limited` with its response to requests beyond the limit |
-/// | empty | nothing: the schema requires the type |
+/// Validates a `PriorityLevelConfiguration`. The part that the type does not use is validated by the tags of the API
+/// only, which also require the type.
 pub(crate) fn validate_priority_level(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (kind, exempt, limited) = (spec.at("type"), spec.at("exempt"), spec.at("limited"));
@@ -173,18 +147,14 @@ fn validate_seats(limits: &Field<'_>) {
     limits.at("lendablePercent").in_range(0, 100);
 }
 
-/// Validates the limits of a level. `borrowingLimitPercent` may exceed 100, and an absent one is
-/// unlimited.
+/// Validates the limits of a level. `borrowingLimitPercent` may exceed 100, and an absent one is unlimited.
 fn validate_limited(limited: &Field<'_>) {
     validate_seats(limited);
     validate_limit_response(&limited.at("limitResponse"));
     limited.at("borrowingLimitPercent").not_negative();
 }
 
-/// Validates the response to requests beyond the limit.
-///
-/// With `Queue`, kube-apiserver lets requests wait in queues, whose parameters are validated. With
-/// `Reject`, it rejects them with 429 at once.
+/// Validates the response to requests beyond the limit: they wait in queues, or are rejected with 429.
 fn validate_limit_response(response: &Field<'_>) {
     let (kind, queuing) = (response.at("type"), response.at("queuing"));
     match kind.text() {
@@ -194,10 +164,9 @@ fn validate_limit_response(response: &Field<'_>) {
     }
 }
 
-/// Validates the parameters of queuing (`ValidatePriorityLevelQueuingConfiguration`).
-///
-/// A flow is dealt a hand of `handSize` queues and uses the shortest of them. `handSize` is at most
-/// `queues`, and the two together may need at most `ENTROPY_BITS_MAX` bits of the flow's hash.
+/// Validates the parameters of queuing (`ValidatePriorityLevelQueuingConfiguration`). A flow is dealt a hand of
+/// `handSize` queues and uses the shortest of them. Dealing may need at most `ENTROPY_BITS_MAX` bits of the flow's
+/// hash.
 fn validate_queuing(queuing: &Field<'_>) {
     let number = |field: &str| queuing[field].as_i64().unwrap_or(0);
     let (queues, hand) = (number("queues"), number("handSize"));
@@ -220,8 +189,7 @@ fn entropy_bits(queues: i64, hand: i64) -> i64 {
     ((queues as f64).log2() * hand as f64).ceil() as i64
 }
 
-/// Validates the conditions of a `FlowSchema` or `PriorityLevelConfiguration`: types are required
-/// and unique.
+/// Validates the conditions of a `FlowSchema` or `PriorityLevelConfiguration`.
 pub(crate) fn status(object: &Value, errors: &mut Errors) {
     let conditions = Field::new(&object["status"]["conditions"], "status.conditions", errors);
     conditions.unique_at("type");

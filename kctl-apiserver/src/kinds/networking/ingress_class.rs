@@ -10,8 +10,8 @@ use crate::{
     defaulting::add,
     field::Field,
     field_errors::{Errors, text},
-    kinds::networking::with_group,
     registry::kind::{Cell, Defaults, Kind, Metadata, TableColumns, Validation},
+    status::GroupResource,
     table::{
         fields::{self, value_at},
         labels::NONE,
@@ -51,13 +51,11 @@ fn parameters(object: &Value) -> String {
     if !parameters.is_object() {
         return NONE.to_owned();
     }
-    let kind = with_group(fields::text(parameters, "/kind"), fields::text(parameters, "/apiGroup"));
+    let kind = GroupResource::new(fields::text(parameters, "/apiGroup"), fields::text(parameters, "/kind"));
     format!("{kind}/{}", fields::text(parameters, "/name"))
 }
 
 /// Fills in `scope: Cluster` of the parameters, if there are any (`SetDefaults_IngressClass`).
-///
-/// Absent parameters are not created. The scope `Namespace` has to be chosen by the client.
 fn default(object: &mut Value) {
     if let Some(parameters) = object.pointer_mut("/spec/parameters") {
         add(parameters, "scope", "Cluster");

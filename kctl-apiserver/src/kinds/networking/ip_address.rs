@@ -10,9 +10,9 @@ use serde_json::Value;
 use crate::{
     field::Field,
     field_errors::Errors,
-    kinds::networking::with_group,
     names::NameRule,
     registry::kind::{Cell, Kind, Metadata, TableColumns, Validation},
+    status::GroupResource,
     table::{
         fields::{self, value_at},
         labels::NONE,
@@ -35,18 +35,15 @@ fn parent(object: &Value) -> String {
     if parent.is_null() {
         return NONE.to_owned();
     }
-    let resource = with_group(fields::text(parent, "/resource"), fields::text(parent, "/group"));
+    let resource = GroupResource::new(fields::text(parent, "/group"), fields::text(parent, "/resource"));
     match (fields::text(parent, "/namespace"), fields::text(parent, "/name")) {
         ("", name) => format!("{resource}/{name}"),
         (namespace, name) => format!("{resource}/{namespace}/{name}"),
     }
 }
 
-/// Validates the names in `spec.parentRef` (`validateIPAddressParentReference`), if they are not
-/// empty.
-///
-/// The parent of an address is usually the Service that has it. The object is not required to
-/// exist.
+/// Validates the names in `spec.parentRef` (`validateIPAddressParentReference`), if they are not empty. The parent,
+/// usually a Service, need not exist.
 fn validate(object: &Value, errors: &mut Errors) {
     let parent = Field::new(&object["spec"]["parentRef"], "spec.parentRef", errors);
     parent.at("group").name_if_set(NameRule::Subdomain);

@@ -24,11 +24,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Fills in the defaults of a policy (`SetDefaults_NetworkPolicy`).
-///
-/// `policyTypes` is `Ingress`, and also `Egress` if the policy has egress rules. A policy that
-/// forbids all egress traffic has no rules, so it must name the type itself. The protocol of a port
-/// is `TCP`.
+/// Fills in the defaults of a policy (`SetDefaults_NetworkPolicy`). A policy that forbids all egress traffic has no
+/// rules, so it must name the type itself.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     for direction in ["ingress", "egress"] {

@@ -24,9 +24,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates the ranges of a new `ServiceCIDR`: one or two, the second of the other IP family.
-///
-/// A third range ends the validation; so does an empty list (`FieldValueRequired`).
+/// Validates the ranges of a new `ServiceCIDR`: one or two, the second of the other IP family. A third range ends the
+/// validation.
 fn validate_create(object: &Value, errors: &mut Errors) {
     let ranges = Field::new(&object["spec"]["cidrs"], "spec.cidrs", errors);
     let families: Vec<_> =

@@ -5,7 +5,7 @@
 //!
 //! Upstream: `pkg/registry/node/runtimeclass/strategy.go` and `pkg/apis/node/validation/validation.go`.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     field::Field,
@@ -34,15 +34,10 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
 
 /// Validates overhead and scheduling (`ValidateRuntimeClass`).
 ///
-/// The overhead has the rules of a container's limits. Tolerations are unique by key, operator,
+/// Tolerations are unique by key, operator,
 /// value and effect (`FieldValueDuplicate`); seconds do not count.
 fn validate(object: &Value, errors: &mut Errors) {
-    let overhead = json!({ "limits": object["overhead"]["podFixed"] });
-    resources::validate_requirements(
-        &Field::new(&overhead, "overhead", errors),
-        resources::validate_container_resource_name,
-        &[],
-    );
+    resources::validate_overhead(&Field::new(&object["overhead"]["podFixed"], "overhead", errors));
     let scheduling = Field::new(&object["scheduling"], "scheduling", errors);
     scheduling.at("nodeSelector").labels();
     let tolerations = scheduling.at("tolerations");

@@ -42,12 +42,8 @@ fn validate_status(old: &Value, new: &Value, errors: &mut Errors) {
     validation::status::validate_numbers(&STATUS, old, new, errors);
 }
 
-/// Validates a budget (`ValidatePodDisruptionBudgetSpec`).
-///
-/// At most one of `minAvailable` and `maxUnavailable` is set, to a number or a percentage of at
-/// most 100 %.
-///
-/// The error about both bounds is at `spec`, and shows the whole spec.
+/// Validates a budget (`ValidatePodDisruptionBudgetSpec`). The error about both bounds is at `spec`, and shows the
+/// whole spec.
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let bounds = [spec.at("minAvailable"), spec.at("maxUnavailable")];

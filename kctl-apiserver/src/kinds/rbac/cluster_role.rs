@@ -6,17 +6,15 @@
 //!
 //! Upstream: `pkg/registry/rbac/clusterrole/strategy.go` and `pkg/apis/rbac/validation/validation.go`.
 
-use crate::registry::kind::{Defaults, Grants, Kind, ManagedFields, Undecoded, Validation};
+use crate::registry::kind::{Grants, Kind, Validation};
 
 pub(crate) static KIND: Kind = Kind {
     resource: "clusterroles",
     kind: "ClusterRole",
-    defaults: Defaults { later: &[("/rules", Undecoded::AsDefault)], ..Defaults::DEFAULT },
     validation: Validation {
         grants: Some(Grants::Rules),
         validate: super::validation::cluster_role,
         ..Validation::DEFAULT
     },
-    managed_fields: ManagedFields { filled_in: &["/rules"], ..ManagedFields::DEFAULT },
-    ..super::RBAC
+    ..super::ROLE
 };

@@ -6,18 +6,16 @@
 
 use crate::{
     metadata::Scope,
-    registry::kind::{Defaults, Grants, Kind, Validation},
+    registry::kind::{Grants, Kind, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "clusterrolebindings",
     kind: "ClusterRoleBinding",
-    defaults: Defaults { set: super::defaults::binding, ..Defaults::DEFAULT },
     validation: Validation {
         grants: Some(Grants::ReferencedRole),
         validate: |object, errors| super::validation::validate_binding(object, Scope::Cluster, errors),
         ..Validation::DEFAULT
     },
-    table: super::table::BINDING,
-    ..super::RBAC
+    ..super::BINDING
 };

@@ -4,10 +4,8 @@ use serde_json::Value;
 
 use crate::defaulting::{fill, is_text, items, part};
 
-/// Fills in the API groups of role and subjects, so that most manifests need not have them.
-///
-/// Users and groups have the group of RBAC. A service account keeps the empty core group, which Go
-/// does not serialize.
+/// Fills in the API groups of role and subjects, so that most manifests need not have them. A service account keeps the
+/// empty core group, which Go does not serialize.
 pub(crate) fn binding(object: &mut Value) {
     const GROUP: &str = "rbac.authorization.k8s.io";
     fill(part(object, "roleRef"), "apiGroup", GROUP);

@@ -13,7 +13,7 @@ pub(crate) mod validation;
 
 use crate::{
     names::NameRule,
-    registry::kind::{Kind, Metadata, Strategy},
+    registry::kind::{Defaults, Kind, ManagedFields, Metadata, Strategy, Undecoded},
 };
 
 /// The common part of all kinds of the group.
@@ -23,3 +23,14 @@ const RBAC: Kind = Kind {
     strategy: Strategy { creates_on_update: true, ..Strategy::DEFAULT },
     ..Kind::DEFAULT
 };
+
+/// The common part of roles.
+const ROLE: Kind = Kind {
+    defaults: Defaults { later: &[("/rules", Undecoded::AsDefault)], ..Defaults::DEFAULT },
+    managed_fields: ManagedFields { filled_in: &["/rules"], ..ManagedFields::DEFAULT },
+    ..RBAC
+};
+
+/// The common part of bindings.
+const BINDING: Kind =
+    Kind { defaults: Defaults { set: defaults::binding, ..Defaults::DEFAULT }, table: table::BINDING, ..RBAC };

@@ -6,18 +6,16 @@
 
 use crate::{
     metadata::Scope,
-    registry::kind::{Defaults, Grants, Kind, ManagedFields, Undecoded, Validation},
+    registry::kind::{Grants, Kind, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "roles",
     kind: "Role",
-    defaults: Defaults { later: &[("/rules", Undecoded::AsDefault)], ..Defaults::DEFAULT },
     validation: Validation {
         grants: Some(Grants::Rules),
         validate: |object, errors| super::validation::validate_role(object, Scope::Namespaced, errors),
         ..Validation::DEFAULT
     },
-    managed_fields: ManagedFields { filled_in: &["/rules"], ..ManagedFields::DEFAULT },
-    ..super::RBAC
+    ..super::ROLE
 };

@@ -7,18 +7,16 @@
 
 use crate::{
     metadata::Scope,
-    registry::kind::{Defaults, Grants, Kind, Validation},
+    registry::kind::{Grants, Kind, Validation},
 };
 
 pub(crate) static KIND: Kind = Kind {
     resource: "rolebindings",
     kind: "RoleBinding",
-    defaults: Defaults { set: super::defaults::binding, ..Defaults::DEFAULT },
     validation: Validation {
         grants: Some(Grants::ReferencedRole),
         validate: |object, errors| super::validation::validate_binding(object, Scope::Namespaced, errors),
         ..Validation::DEFAULT
     },
-    table: super::table::BINDING,
-    ..super::RBAC
+    ..super::BINDING
 };

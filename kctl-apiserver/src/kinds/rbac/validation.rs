@@ -9,10 +9,8 @@ use crate::{field::Field, field_errors::Errors, metadata::Scope, names::NameRule
 /// API group of roles, and of subjects that are users or groups.
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Validates the rules of a role (`ValidatePolicyRule`).
-///
-/// A rule is for resources or for paths outside of the API. A rule for resources has at least one group and one
-/// resource. Only a `ClusterRole` (`namespaced: false`) may have paths.
+/// Validates the rules of a role (`ValidatePolicyRule`). A rule is for resources or for paths outside of the API; only
+/// a `ClusterRole` may have paths.
 pub(crate) fn validate_role(object: &Value, scope: Scope, errors: &mut Errors) {
     for rule in Field::new(&object["rules"], "rules", errors).items() {
         let urls = rule.at("nonResourceURLs");
@@ -26,10 +24,8 @@ pub(crate) fn validate_role(object: &Value, scope: Scope, errors: &mut Errors) {
     }
 }
 
-/// Validates a `ClusterRole`: its rules, and the selectors of its `aggregationRule`.
-///
-/// A controller sets the rules of such a role to the rules of all selected roles. At least one selector is required,
-/// and an invalid one gets a second error without details, as in kube-apiserver.
+/// Validates a `ClusterRole`. A controller sets the rules of a role with an `aggregationRule` to the rules of all
+/// selected roles. An invalid selector gets a second error without details, as in kube-apiserver.
 pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     validate_role(object, Scope::Cluster, errors);
     let aggregation = Field::new(&object["aggregationRule"], "aggregationRule", errors);
@@ -41,10 +37,8 @@ pub(crate) fn cluster_role(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates a binding (`ValidateRoleBinding`): the reference to the role, and the subjects.
-///
-/// A `RoleBinding` may also refer to a `Role`. A binding without subjects is valid. A tag of the API
-/// makes `roleRef` immutable; the name is required after a change as well.
+/// Validates a binding (`ValidateRoleBinding`). A binding without subjects is valid. A tag of the API makes `roleRef`
+/// immutable; the name is required after a change as well.
 pub(crate) fn validate_binding(object: &Value, scope: Scope, errors: &mut Errors) {
     let binding = Field::new(object, "", errors);
     let role = binding.at("roleRef");
@@ -55,11 +49,7 @@ pub(crate) fn validate_binding(object: &Value, scope: Scope, errors: &mut Errors
     binding.at("subjects").items().for_each(|subject| validate_subject(&subject, scope));
 }
 
-/// Validates a subject (`ValidateRoleBindingSubject`). An absent name is reported by the schema's
-/// own rules.
-///
-/// In a `RoleBinding`, a service account may be without a namespace; a `ClusterRoleBinding`
-/// requires one.
+/// Validates a subject (`ValidateRoleBindingSubject`). An absent name is reported by the schema's own rules.
 fn validate_subject(subject: &Field<'_>, scope: Scope) {
     let (kind, group, namespace) = (subject.at("kind"), subject.at("apiGroup"), subject.at("namespace"));
     kind.always_one_of(&["ServiceAccount", "User", "Group"]);

@@ -30,9 +30,7 @@ fn spec(spec: &mut Value) {
     }
 }
 
-/// Sets the defaults of a request: exactly one device.
-///
-/// With the mode `All`, the count is 0, so the field is absent.
+/// Sets the defaults of a request: exactly one device. With the mode `All`, the count is 0, so the field is absent.
 fn default_request(request: &mut Value) {
     fill(request, "allocationMode", "ExactCount");
     if is_text(request, "allocationMode", "ExactCount") {
@@ -46,10 +44,8 @@ fn tolerations(request: &mut Value) {
     items(request, "tolerations").for_each(|toleration| fill(toleration, "operator", "Equal"));
 }
 
-/// Sets the time of a taint that was sent without one (`SetDefaults_DeviceTaint`).
-///
-/// It is not a default, because the time depends on the clock: a second decoding must not change
-/// it.
+/// Sets the time of a taint that was sent without one (`SetDefaults_DeviceTaint`). It is not a default, because the
+/// time depends on the clock: a second decoding must not change it.
 pub(crate) fn taint_time(environment: &dyn Environment, taint: &mut Value) {
     if taint["timeAdded"].is_null() {
         taint["timeAdded"] = environment.now().into();

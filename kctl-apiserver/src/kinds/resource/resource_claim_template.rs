@@ -32,8 +32,7 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates metadata and devices of the claims to make. The path of errors is `spec.spec`, the
-/// spec of a claim.
+/// Validates metadata and devices of the claims to make. The path of errors is `spec.spec`, the spec of a claim.
 fn validate_create(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     spec.at("metadata").check(template_metadata);

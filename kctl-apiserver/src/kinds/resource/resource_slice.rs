@@ -44,10 +44,8 @@ fn set_taint_times(environment: &dyn Environment, _: Option<&Value>, object: &mu
     taints.for_each(|taint| defaults::taint_time(environment, taint));
 }
 
-/// Validates that name of the pool, driver and node are unchanged (`ValidateResourceSliceUpdate`).
-///
-/// An absent string and an empty one are the same for pool and driver; `nodeName` is a pointer in
-/// Go.
+/// Validates that name of the pool, driver and node are unchanged (`ValidateResourceSliceUpdate`). An absent string and
+/// an empty one are the same for pool and driver; `nodeName` is a pointer in Go.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (spec, was) = (Field::new(&new["spec"], "spec", errors), &old["spec"]);
     let (pool, driver) = (spec.at("pool").at("name"), spec.at("driver"));

@@ -12,10 +12,8 @@ const EXPRESSION_LEN_MAX: usize = 10 * 1024;
 /// (`OpaqueParametersMaxLength`): 10 KiB.
 const PARAMETERS_LEN_MAX: usize = 10 * 1024;
 
-/// Validates selectors of devices: CEL expressions that return a `bool`. All of them must hold for
-/// a device.
-///
-/// An expression that is too long is not compiled.
+/// Validates selectors of devices: CEL expressions that return a `bool`. All of them must hold for a device. An
+/// expression that is too long is not compiled.
 pub(crate) fn validate_selectors(list: &Field<'_>) {
     for cel in list.items().map(|selector| selector.at("cel")) {
         let expression = cel.at("expression");
@@ -54,8 +52,7 @@ pub(crate) fn validate_opaque_config(config: &Field<'_>) {
     }
 }
 
-/// Validates an object whose fields only a driver knows, by its size and type. Errors do not show
-/// it.
+/// Validates an object whose fields only a driver knows, by its size and type. Errors do not show it.
 pub(crate) fn validate_driver(object: &Field<'_>) {
     if object.to_string().len() > PARAMETERS_LEN_MAX {
         object.too_long(PARAMETERS_LEN_MAX);
@@ -64,10 +61,8 @@ pub(crate) fn validate_driver(object: &Field<'_>) {
     }
 }
 
-/// Validates the conditions that make an allocated device ready for a Pod, and those that report a failure.
-///
-/// Either both lists are given or neither; names are qualified and unique, and no name is in both
-/// lists.
+/// Validates the conditions that make an allocated device ready for a Pod, and those that report a failure. Either both
+/// lists are given or neither.
 pub(crate) fn validate_binding_conditions(device: &Field<'_>) {
     let [ready, failed] = ["bindingConditions", "bindingFailureConditions"].map(|name| device.at(name));
     for (list, other) in [(&ready, &failed), (&failed, &ready)] {

@@ -46,8 +46,6 @@ fn undeletable(name: &str) -> Option<&'static str> {
 }
 
 /// Validates that value and preemption policy are unchanged.
-///
-/// A changed value is `FieldValueForbidden`, a changed policy `FieldValueInvalid`.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let class = Field::new(new, "", errors);
     class.at("value").forbidden_if(old["value"] != new["value"], "must not change");

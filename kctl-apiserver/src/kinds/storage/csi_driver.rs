@@ -38,10 +38,8 @@ pub(crate) static KIND: Kind = Kind {
     ..Kind::DEFAULT
 };
 
-/// Validates that `attachRequired` is unchanged (`FieldValueInvalid`).
-///
-/// The path is spelled `attachedRequired`, as in kube-apiserver. A tag of the API makes
-/// `volumeLifecycleModes` immutable.
+/// Validates that `attachRequired` is unchanged. The path is spelled `attachedRequired`, as in kube-apiserver. A tag of
+/// the API makes `volumeLifecycleModes` immutable.
 fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     Field::new(&new["spec"]["attachRequired"], "spec.attachedRequired", errors)
         .immutable(&old["spec"]["attachRequired"]);
@@ -59,16 +57,7 @@ fn warn(old: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     }
 }
 
-/// Validates a driver (`validateCSIDriverSpec`).
-///
-/// | field | rule |
-/// |---|---|
-/// | `fsGroupPolicy` | `File`, `None` or `ReadWriteOnceWithFSType` |
-/// | `tokenRequests[].audience` | unique |
-/// | `tokenRequests[].expirationSeconds` | at least 600, if set |
-/// | `volumeLifecycleModes[]` | `Persistent` or `Ephemeral`; errors have no index |
-/// | `nodeAllocatableUpdatePeriodSeconds` | at least 10, if set |
-/// | `serviceAccountTokenInSecrets` | only with `tokenRequests` |
+/// Validates a driver (`validateCSIDriverSpec`). Errors about `volumeLifecycleModes` have no index.
 fn validate(object: &Value, errors: &mut Errors) {
     /// Shortest lifetime of a service account token, in seconds.
     const TOKEN_SECONDS_MIN: i64 = 600;
@@ -93,9 +82,6 @@ fn validate(object: &Value, errors: &mut Errors) {
 }
 
 /// Fills in the defaults of a driver (`SetDefaults_CSIDriver`).
-///
-/// `attachRequired` is `true`, `fsGroupPolicy` is `ReadWriteOnceWithFSType`, and volumes are
-/// `Persistent`. The other flags are `false`.
 fn default(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "attachRequired", true);

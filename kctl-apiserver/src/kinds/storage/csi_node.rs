@@ -48,10 +48,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// Maximum length of a driver's ID of a node, in bytes (`csiNodeIDMaxLength`).
 const NODE_ID_LEN_MAX: usize = 256;
 
-/// Validates the drivers of a node (`ValidateCSINode`): unique names, an ID of at most 256 bytes,
-/// and topology keys.
-///
-/// A negative number of volumes is `FieldValueInvalid`; an absent one is unlimited.
+/// Validates the drivers of a node (`ValidateCSINode`). An absent number of volumes is unlimited.
 fn validate(object: &Value, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for driver in Field::new(&object["spec"]["drivers"], "spec.drivers", errors).items() {

@@ -32,8 +32,7 @@ fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates a capacity (`ValidateCSIStorageCapacity`): a label selector, the name of a class, and
-/// an amount of at least 0.
+/// Validates a capacity (`ValidateCSIStorageCapacity`).
 fn validate(object: &Value, errors: &mut Errors) {
     let capacity = Field::new(object, "", errors);
     capacity.at("nodeTopology").check(selector::validate_selector);

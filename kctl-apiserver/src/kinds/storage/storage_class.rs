@@ -39,8 +39,7 @@ pub(crate) static KIND: Kind = Kind {
 const DEFAULT_CLASS: [&str; 2] =
     ["storageclass.kubernetes.io/is-default-class", "storageclass.beta.kubernetes.io/is-default-class"];
 
-/// Validates a class (`ValidateStorageClass`). The provisioner is a qualified name, in which upper
-/// case is allowed.
+/// Validates a class (`ValidateStorageClass`). The provisioner is a qualified name, in which upper case is allowed.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let class = Field::new(object, "", errors);
     let (provisioner, policy) = (class.at("provisioner"), class.at("reclaimPolicy"));
@@ -59,7 +58,7 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
 fn validate_topologies(terms: &Field<'_>) {
     // `validateAllowedTopologies` (`pkg/apis/storage/validation/validation.go`) compares each term with a list that has
     // its full length from the start, so also with empty terms.
-    let mut seen = vec![BTreeMap::new()];
+    let mut seen = BTreeSet::from([BTreeMap::new()]);
     for requirements in terms.items().map(|term| term.at("matchLabelExpressions")) {
         let mut topology: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for requirement in requirements.items() {
@@ -70,13 +69,11 @@ fn validate_topologies(terms: &Field<'_>) {
             let previous = topology.insert(key.text(), values.items().map(|value| value.text()).collect());
             key.duplicate_if(previous.is_some());
         }
-        requirements.duplicate_if(seen.contains(&topology));
-        seen.push(topology);
+        requirements.duplicate_if(!seen.insert(topology));
     }
 }
 
-/// Fills in `reclaimPolicy: Delete` and `volumeBindingMode: Immediate`
-/// (`SetDefaults_StorageClass`).
+/// Fills in the defaults of a class (`SetDefaults_StorageClass`).
 fn default(object: &mut Value) {
     add(object, "reclaimPolicy", "Delete");
     add(object, "volumeBindingMode", "Immediate");

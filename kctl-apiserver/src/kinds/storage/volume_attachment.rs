@@ -40,16 +40,14 @@ pub(crate) static KIND: Kind = Kind {
 /// Maximum length of the message of a driver, in bytes (`maxVolumeErrorMessageSize`).
 const ERROR_LEN_MAX: usize = 1024;
 
-/// Validates an attachment (`ValidateVolumeAttachment`): its source, and the names of node and
-/// volume.
+/// Validates an attachment (`ValidateVolumeAttachment`).
 fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     validate_source(&spec.at("source"));
     spec.at("nodeName").name(NameRule::Subdomain);
 }
 
-/// Validates the attached volume: the name of a `PersistentVolume`, or an inline specification. Setting both fields is
-/// `FieldValueForbidden`, setting neither is `FieldValueRequired`, at `spec.source`.
+/// Validates the attached volume: the name of a `PersistentVolume`, or an inline specification.
 fn validate_source(source: &Field<'_>) {
     let (inline, name) = (source.at("inlineVolumeSpec"), source.at("persistentVolumeName"));
     let (has_inline, has_name) = (!inline.is_null(), !name.is_null());
@@ -65,8 +63,6 @@ fn validate_source(source: &Field<'_>) {
 }
 
 /// Validates the errors that a driver reports.
-///
-/// A message has at most 1,024 bytes.
 fn validate_status(object: &Value, errors: &mut Errors) {
     let status = Field::new(&object["status"], "status", errors);
     for error in [status.at("attachError"), status.at("detachError")] {

@@ -31,9 +31,7 @@ impl File<'_> {
         }
     }
 
-    /// Returns `true` if one path equals the other or is below it.
-    ///
-    /// Paths are compared by parts: `a/b` overlaps `a`, `ab` does not.
+    /// Returns `true` if one path equals the other or is below it: `a/b` overlaps `a`, `ab` does not.
     fn overlaps(&self, other: &Self) -> bool {
         let is_in = |inner: &str, outer: &str| {
             inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -43,11 +41,8 @@ impl File<'_> {
     }
 }
 
-/// Adds the warnings about all volumes of a Pod: each file is compared with those before it in the
-/// same volume, up to [`FILES_COMPARED_MAX`] files.
-///
-/// A projected volume compares the files of all its sources. Each empty source of it adds another
-/// warning.
+/// Adds the warnings about all volumes of a Pod: each file is compared with those before it in the same volume, up to
+/// [`FILES_COMPARED_MAX`] files. A projected volume compares the files of all its sources.
 pub(super) fn warn_about_overlaps(spec: &Value, texts: &mut Vec<String>) {
     for (_, volume) in entries(&spec["volumes"]) {
         let name = text(&volume["name"]);
@@ -74,15 +69,15 @@ pub(super) fn warn_about_overlaps(spec: &Value, texts: &mut Vec<String>) {
     }
 }
 
-/// Returns the files that `items` of a source lists. Without items, all keys become files, and the
-/// server does not know them.
+/// Returns the files that `items` of a source lists. Without items, all keys become files, and the server does not know
+/// them.
 fn files<'a>(source: &'a Value, from: Option<&str>) -> Vec<File<'a>> {
     let path = |item: &'a Value| text(&item["path"]).trim_end_matches('/');
     entries(&source["items"]).map(|(_, item)| File { path: path(item), source: from.map(str::to_owned) }).collect()
 }
 
-/// Returns the files of one source of a projected volume. Only the first member with files counts,
-/// in upstream's order. Trust bundles and certificates have no files here.
+/// Returns the files of one source of a projected volume. Only the first member with files counts, in upstream's order.
+/// Trust bundles and certificates have no files here.
 fn projected_files(source: &Value) -> Vec<File<'_>> {
     let named = |kind: &str, name: &str| format!("{kind} {:?}", text(&source[name]["name"]));
     if source["configMap"]["items"].is_array() {

@@ -4,6 +4,8 @@
 //! Some errors differ from the errors of a Deployment: an unknown strategy or management policy is `FieldValueInvalid`,
 //! not `FieldValueNotSupported`.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use crate::{
@@ -29,15 +31,6 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates the spec.
-///
-/// | field | rule |
-/// |---|---|
-/// | `podManagementPolicy` | `OrderedReady` or `Parallel` |
-/// | `updateStrategy` | see `update_strategy` |
-/// | `persistentVolumeClaimRetentionPolicy` | `Retain` or `Delete` |
-/// | `replicas`, `minReadySeconds`, `ordinals.start` | not negative |
-/// | `selector` | required, and matches the template |
-/// | `template` | a Pod that always restarts |
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (management, template) = (spec.at("podManagementPolicy"), spec.at("template"));
@@ -48,45 +41,37 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     retention.check_children(&["whenDeleted", "whenScaled"], |when| when.one_of(&["Retain", "Delete"]));
     spec.check_children(&["replicas", "minReadySeconds"], Field::not_negative);
     spec.at("ordinals").at("start").not_negative();
-    if selector_fits(&spec, "statefulset") {
+    if selector_fits(&spec) {
         template.with(&with_claims(&spec)).check(pod::validate_template);
     }
-    pod::validate_restart_always(&template, "StatefulSet");
+    pod::validate_restart_always(&template);
 }
 
-/// Returns the template as it is validated: with a volume for each claim template, without
-/// `hostname` and `subdomain`.
+/// Returns the template as it is validated: with a volume for each claim template, without `hostname` and `subdomain`.
 ///
-/// A mount may name a claim template. Volumes of the same name in the template are replaced, as the
-/// controller does. The controller sets host name and subdomain itself, so values of the template
-/// are not validated.
+/// A mount may name a claim template. Volumes of the same name in the template are replaced, as the controller does.
+/// The controller sets host name and subdomain itself, so values of the template are not validated.
 fn with_claims(spec: &Value) -> Value {
     let mut template = spec["template"].clone();
     for name in ["hostname", "subdomain"] {
         template["spec"].as_object_mut().map(|spec| spec.remove(name));
     }
-    let mut names: Vec<&Value> = Vec::new();
-    for (_, claim) in entries(&spec["volumeClaimTemplates"]) {
-        let name = &claim["metadata"]["name"];
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
+    let mut claimed = HashSet::new();
+    let names = entries(&spec["volumeClaimTemplates"]).map(|(_, claim)| &claim["metadata"]["name"]);
+    let names: Vec<&Value> = names.filter(|name| claimed.insert(*name)).collect();
     if names.is_empty() {
         return template;
     }
-    let own = entries(&spec["template"]["spec"]["volumes"]).filter(|(_, volume)| !names.contains(&&volume["name"]));
+    let own = entries(&spec["template"]["spec"]["volumes"]).filter(|(_, volume)| !claimed.contains(&volume["name"]));
     let claims = names.iter().map(|name| json!({ "name": name, "persistentVolumeClaim": { "claimName": name } }));
     let volumes: Vec<Value> = claims.chain(own.map(|(_, volume)| volume.clone())).collect();
     template["spec"]["volumes"] = volumes.into();
     template
 }
 
-/// Validates `spec.updateStrategy`: `OnDelete` without parameters, or `RollingUpdate` with a
-/// `partition` of at least 0 and `maxUnavailable` between 1 and 100 %.
+/// Validates `spec.updateStrategy`.
 ///
-/// Pods with an ordinal of at least `partition` are updated. It may exceed `replicas`; then no Pod
-/// is updated.
+/// Pods with an ordinal of at least `partition` are updated. It may exceed `replicas`; then no Pod is updated.
 fn update_strategy(strategy: &Field<'_>) {
     let rolling = strategy.at("rollingUpdate");
     match text(&strategy["type"]) {

@@ -128,13 +128,6 @@ fn parse_metric(metric: &Value, values: MetricValues) -> Option<Value> {
 }
 
 /// Sets the type of a target, which version 1 does not have, by the amounts that are present.
-///
-/// | source | type |
-/// |---|---|
-/// | Object | `AverageValue` with an average, otherwise `Value` |
-/// | External | `Value` with a value, otherwise `AverageValue` |
-/// | Resource, `ContainerResource` | `Utilization` with a utilization, otherwise `AverageValue` |
-/// | Pods | `AverageValue` |
 fn set_target_type(source: &str, target: &mut Value) {
     let has = |field: &str| !target[field].is_null();
     let kind = match source {

@@ -4,19 +4,14 @@ use serde_json::{Value, json};
 
 use crate::defaulting::{add, part};
 
-/// Fills in the defaults of version 1: `minReplicas` is 1. `targetCPUUtilizationPercentage` has no
-/// default there.
+/// Fills in the defaults of version 1. `targetCPUUtilizationPercentage` has none there.
 pub(crate) fn v1(object: &mut Value) {
     add(part(object, "spec"), "minReplicas", 1);
 }
 
 /// Fills in the defaults of version 2 (`SetDefaults_HorizontalPodAutoscaler`).
 ///
-/// - `minReplicas` is 1, and the metric is 80 % utilization of the requested CPU.
-/// - A missing `behavior` is not created. Within it, upward scaling has no stabilization window, and adds the greater
-///   of 4 Pods and 100 % every 15 seconds.
-/// - Downward scaling may remove 100 % every 15 seconds. Its window is not set: the controller's
-///   setting applies.
+/// A missing `behavior` is not created. The window of downward scaling is not set: the controller's setting applies.
 pub(crate) fn v2(object: &mut Value) {
     let spec = part(object, "spec");
     add(spec, "minReplicas", 1);

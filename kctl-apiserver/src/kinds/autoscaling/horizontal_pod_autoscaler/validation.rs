@@ -14,7 +14,7 @@ const WINDOW_SECONDS_MAX: i64 = 3600;
 /// Longest `periodSeconds` of a scaling policy: half an hour.
 const PERIOD_SECONDS_MAX: i64 = 1800;
 /// The sources of metrics with the types that name them, in the order in which they are checked.
-const SOURCES: &[(&str, &str)] = &[
+const SOURCES: [(&str, &str); 5] = [
     ("object", "Object"),
     ("external", "External"),
     ("pods", "Pods"),
@@ -22,20 +22,10 @@ const SOURCES: &[(&str, &str)] = &[
     ("containerResource", "ContainerResource"),
 ];
 
-/// Types of metrics, sorted as errors list them.
-const TYPES: &[&str] = &["ContainerResource", "External", "Object", "Pods", "Resource"];
-
 /// Validates an autoscaler (`ValidateHorizontalPodAutoscaler`).
 ///
-/// | field | rule |
-/// |---|---|
-/// | `maxReplicas` | at least `minReplicas` |
-/// | `scaleTargetRef` | kind, name, and an API group |
-/// | `metrics` | see `validate_metric` |
-/// | `minReplicas: 0` | only with a metric of type Object or External: Pods that do not run report no metrics |
-/// | `behavior.scaleUp`, `behavior.scaleDown` | see `scaling` |
-///
-/// A lower bound for the two counts is declared by the schema and is not repeated here.
+/// `minReplicas: 0` needs a metric of type Object or External, because Pods that do not run report no metrics. A lower
+/// bound for the two counts is declared by the schema and is not repeated here.
 pub(crate) fn validate_autoscaler(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (least, most, metrics) = (&spec["minReplicas"], spec.at("maxReplicas"), spec.at("metrics"));
@@ -74,27 +64,20 @@ fn validate_reference(target: &Field<'_>, expected: Group) {
 fn validate_metric(metric: &Field<'_>) {
     let kind = metric.at("type");
     kind.required_if(kind.is_empty());
-    kind.always_one_of(TYPES);
+    kind.always_one_of(&SOURCES.map(|(_, kind)| kind));
     let is_given = |name: &str| metric[name].is_object();
     if let Some((name, _)) = SOURCES.iter().find(|(name, _)| is_given(name)) {
         validate_source(name, &metric.at(name));
     }
     let has_several = SOURCES.iter().filter(|(name, _)| is_given(name)).count() > 1;
     for (name, source_kind) in SOURCES {
-        let (source, is_expected) = (metric.at(name), *kind == *source_kind);
+        let (source, is_expected) = (metric.at(name), *kind == source_kind);
         source.required_if(is_expected && source.is_null());
         source.forbidden_if(!is_expected && has_several && is_given(name), "is not the source that `type` names");
     }
 }
 
 /// Validates the source of a metric: its name, the object or container it is about, and its target.
-///
-/// | source | required |
-/// |---|---|
-/// | Resource | `name` |
-/// | `ContainerResource` | `name` of a container's resource, and `container` |
-/// | Object | `metric.name`, and kind and name of `describedObject` |
-/// | Pods, External | `metric.name` |
 fn validate_source(kind: &str, source: &Field<'_>) {
     let (name, container) = (source.at("name"), source.at("container"));
     match kind {
@@ -129,13 +112,6 @@ fn validate_amounts(target: &Field<'_>) {
 }
 
 /// Validates that a target has the amounts that its source needs.
-///
-/// | source | amounts |
-/// |---|---|
-/// | Object | `value` or `averageValue`, or both |
-/// | External | exactly one of `value` and `averageValue` |
-/// | Pods | `averageValue` |
-/// | Resource, `ContainerResource` | exactly one of `averageUtilization` and `averageValue` |
 fn require_amounts(kind: &str, target: &Field<'_>) {
     let [value, average, share] = ["value", "averageValue", "averageUtilization"].map(|name| target.at(name));
     let (has_value, has_average, has_share) = (!value.is_null(), !average.is_null(), !share.is_null());
@@ -154,9 +130,6 @@ fn require_amounts(kind: &str, target: &Field<'_>) {
 }
 
 /// Validates the rules of one direction (`validateScalingRules`); absent rules are valid.
-///
-/// At least one policy is required. Each has a positive `value` and a period of 1 to 1,800 seconds.
-/// The window has 0 to 3,600 seconds, and `tolerance` is not negative.
 fn validate_scaling(rules: &Field<'_>) {
     if rules.is_null() {
         return;

@@ -174,11 +174,8 @@ fn validate_finished(write: &Write<'_>) {
     uncounted.invalid_if(is_changed("uncountedTerminatedPods") && !is_counted, "must be empty for a finished Job");
 }
 
-/// Validates `completedIndexes` and `failedIndexes`, lists such as `1,3-5,7` that may not overlap.
-///
-/// - `completedIndexes` needs completion mode `Indexed`.
-/// - `failedIndexes` needs `backoffLimitPerIndex`, even if the list is empty.
-/// - Indexes are below `completions` and increase.
+/// Validates `completedIndexes` and `failedIndexes`, lists such as `1,3-5,7` that may not overlap. `failedIndexes`
+/// needs `backoffLimitPerIndex`, even if the list is empty.
 fn validate_indexes(write: &Write<'_>) {
     let (completed, failed) = (write.status.at("completedIndexes"), write.status.at("failedIndexes"));
     let (completed_changed, failed_changed) = (write.changes("completedIndexes"), write.changes("failedIndexes"));
@@ -201,11 +198,18 @@ fn validate_indexes(write: &Write<'_>) {
 
 /// Returns `true` if an index is in both lists. Ranges that do not parse are skipped: other rules report them.
 fn overlap(completed: &str, failed: &str, completions: i64) -> bool {
-    let intervals = |indexes: &str| -> Vec<(i64, i64)> {
-        indexes.split(',').filter_map(|part| strict_interval(part, completions)).collect()
+    let ranges = |(list, indexes): (usize, &str)| -> Vec<(i64, i64, usize)> {
+        let parsed = indexes.split(',').filter_map(|part| strict_interval(part, completions));
+        parsed.map(|(first, last)| (first, last, list)).collect()
     };
-    let failed = intervals(failed);
-    intervals(completed).iter().any(|(from, to)| failed.iter().any(|(first, last)| from <= last && first <= to))
+    let mut all: Vec<_> = [completed, failed].into_iter().enumerate().flat_map(ranges).collect();
+    all.sort_unstable();
+    // The greatest index of each list so far. A range that begins after it has no index in common.
+    let mut greatest = [-1, -1];
+    all.into_iter().any(|(first, last, list)| {
+        greatest[list] = last.max(greatest[list]);
+        greatest[1 - list] >= first
+    })
 }
 
 /// Validates that counts are not negative, that `ready` is at most `active`, and that finished Pods are not taken back.
@@ -222,5 +226,29 @@ fn validate_counts(write: &Write<'_>) {
     for (field, may_decrease) in [("failed", false), ("succeeded", is_elastic)] {
         let is_less = now.number(field) < was.number(field);
         write.status.at(field).invalid_if(is_less && !may_decrease, "must not decrease");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlap;
+
+    /// Takes minutes if each range is compared with all ranges of the other list.
+    #[test]
+    fn index_of_both_lists_is_found() {
+        for (completed, failed, expected) in [
+            ("", "", false),
+            ("1,3-5,7", "2,6", false),
+            ("1,3-5,7", "5", true),
+            ("0-9", "4,6-7", true),
+            ("7,1-2", "8,2-3", true),
+            ("x,4-4,1", "4", false),
+        ] {
+            assert_eq!(overlap(completed, failed, 10), expected, "{completed} {failed}");
+            assert_eq!(overlap(failed, completed, 10), expected, "{failed} {completed}");
+        }
+        let every_second =
+            |start: usize| (start..400_000).step_by(2).map(|index| index.to_string()).collect::<Vec<_>>().join(",");
+        assert!(!overlap(&every_second(0), &every_second(1), 400_000));
     }
 }

@@ -1,11 +1,7 @@
 //! Validation of Jobs, and of the Jobs in `CronJob`s (`pkg/apis/batch/validation/validation.go`).
 //!
-//! A new Job needs a template whose Pods terminate. Without `manualSelector` it has no selector: the
-//! server generates it. The message for a template that always restarts is, for example:
-//!
-//! ```text
-//! The Job "a" is invalid: spec.template.spec.restartPolicy: Required value: valid values: "OnFailure", "Never"
-//! ```
+//! A new Job needs a template whose Pods terminate. Without `manualSelector` it has no selector: the server generates
+//! it.
 
 use serde_json::Value;
 
@@ -18,18 +14,9 @@ use crate::{
     validation::{pod, selector},
 };
 
-/// Validates that the immutable fields are unchanged (`FieldValueInvalid`; `ValidateJobSpecUpdate`).
+/// Validates that the immutable fields are unchanged (`ValidateJobSpecUpdate`).
 ///
-/// `completions` of an indexed Job may change together with `parallelism`. The template of a suspended Job may change in
-/// part, see below.
-///
-/// | field | may it change? |
-/// |---|---|
-/// | `completions` | indexed Jobs only, to the value of `parallelism` |
-/// | `selector`, `completionMode` | no |
-/// | `podFailurePolicy`, `backoffLimitPerIndex`, `managedBy`, `successPolicy` | no |
-/// | `template` | in part, while the Job is suspended and has not started |
-/// | `parallelism`, `suspend`, `activeDeadlineSeconds`, `backoffLimit`, `ttlSecondsAfterFinished` | yes |
+/// `parallelism`, `suspend`, `activeDeadlineSeconds`, `backoffLimit` and `ttlSecondsAfterFinished` may change.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (spec, was) = (Field::new(&new["spec"], "spec", errors), &old["spec"]);
     let completions = spec.at("completions");
@@ -99,10 +86,8 @@ pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     validate_host_names(&job);
 }
 
-/// Validates the generated selector of a new Job and its labels (`ValidateJobCreate`).
-///
-/// Without `manualSelector`, the selector must be the one that the server generates: the UID of the
-/// Job, and nothing else.
+/// Validates the generated selector of a new Job and its labels (`ValidateJobCreate`): the UID of the Job and nothing
+/// else, unless `manualSelector` is set.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let (spec, meta) = (Field::new(&object["spec"], "spec", errors), &object["metadata"]);
     let selector = spec.at("selector");
@@ -119,10 +104,8 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the four labels that identify the Pods of a Job (`validateGeneratedSelector`).
-///
-/// A missing label is `FieldValueRequired` at its key. Another value is `FieldValueInvalid` at the
-/// whole map.
+/// Validates the four labels that identify the Pods of a Job (`validateGeneratedSelector`). A wrong value is reported
+/// at the whole map.
 fn validate_own_labels(meta: &Value, labels: &Field<'_>) {
     let reserved = [
         ("controller-uid", "uid"),
@@ -164,18 +147,8 @@ fn validate_host_names(job: &Field<'_>) {
     }
 }
 
-/// Validates a Job spec without its selector, also for a `CronJob`.
-///
-/// Checks numbers, `managedBy`, completion mode, policies and the Pod template. The template's `restartPolicy` is
-/// `FieldValueRequired` if it is `Always`, because Pods of a Job must terminate.
-///
-/// | field | rule |
-/// |---|---|
-/// | numbers in `NUMBERS` | not negative |
-/// | `maxFailedIndexes` | requires `backoffLimitPerIndex` |
-/// | `managedBy` | a domain and a name, at most 63 bytes |
-/// | `podReplacementPolicy` | `Failed` with a `podFailurePolicy` |
-/// | `template.spec.restartPolicy` | `OnFailure` or `Never`; only `Never` with a `podFailurePolicy` |
+/// Validates a Job spec without its selector, also for a `CronJob`. Pods of a Job must terminate, so their restart
+/// policy may not be `Always`.
 pub(crate) fn job_spec(spec: &Field<'_>) {
     const NUMBERS: [&str; 7] = [
         "parallelism",
@@ -205,17 +178,14 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
     match restart.text() {
         "" | "Always" => restart.required_with("must be OnFailure or Never"),
         "OnFailure" => restart.invalid_if(has_policy, "must be Never with a `podFailurePolicy`"),
-        _ => restart.one_of(&["OnFailure", "Never"]),
+        _ => {}
     }
 }
 
 /// Validates the limits of the completion mode.
 ///
-/// `backoffLimitPerIndex` and `maxFailedIndexes` need mode `Indexed`, which needs `completions` and bounds the numbers.
-///
-/// Beyond 100,000 completions with `backoffLimitPerIndex`, `maxFailedIndexes` is required and both
-/// it and `parallelism` are at most 10,000. This bounds the size of the status, which lists the
-/// failed indexes.
+/// Beyond 100,000 completions with `backoffLimitPerIndex`, both `parallelism` and `maxFailedIndexes` are bounded more.
+/// This bounds the size of the status, which lists the failed indexes.
 fn validate_completion(spec: &Field<'_>) {
     let [completions, parallelism, per_index, failed] =
         ["completions", "parallelism", "backoffLimitPerIndex", "maxFailedIndexes"].map(|name| spec.at(name));
@@ -245,11 +215,8 @@ fn validate_failure_policy(spec: &Field<'_>) {
     rules.max_items(FAILURE_RULES_MAX);
 }
 
-/// Validates a rule, which has exactly one of `onExitCodes` and `onPodConditions` (`FieldValueInvalid`). `FailIndex`
-/// needs `backoffLimitPerIndex`.
-///
-/// A rule is about exit codes of containers or conditions of the Pod. Its action is checked by the
-/// schema's own rules.
+/// Validates a rule about exit codes of containers or conditions of the Pod. Its action is checked by the schema's own
+/// rules.
 fn validate_failure_rule(spec: &Value, rule: &Field<'_>) {
     let (action, codes, conditions) = (rule.at("action"), rule.at("onExitCodes"), rule.at("onPodConditions"));
     let is_unlimited = spec["backoffLimitPerIndex"].is_null();
@@ -266,11 +233,7 @@ fn validate_failure_rule(spec: &Value, rule: &Field<'_>) {
     rule.invalid_if(is_wrong, "must have exactly one of `onExitCodes` and `onPodConditions`");
 }
 
-/// Validates exit codes: 1 to 255 of them, sorted and unique, without 0 for `In`. The container must be in the
-/// template.
-///
-/// A code that is listed twice is `FieldValueDuplicate`. The order is checked for the whole list,
-/// at `values`.
+/// Validates exit codes. Zero is success, which `In` may not select.
 fn validate_exit_codes(spec: &Value, codes: &Field<'_>) {
     let (name, values) = (codes.at("containerName"), codes.at("values"));
     let is_known = ["containers", "initContainers"]
@@ -304,8 +267,6 @@ fn validate_success_policy(spec: &Field<'_>) {
 }
 
 /// Validates a rule: an index list, a count or both. The count exceeds neither the completions nor the listed indexes.
-///
-/// Indexes are validated like the indexes of the status: increasing, and below `completions`.
 fn validate_success_rule(rule: &Field<'_>, completions: i64) {
     let (count, indexes) = (rule.at("succeededCount"), rule.at("succeededIndexes"));
     let detail = "must have at least one of succeededCount and succeededIndexes";

@@ -11,7 +11,10 @@ use crate::{
     json_path::entries,
     registry::kind::Subresource,
     validation::signer,
-    x509::{Certificate, Request, pem},
+    x509::{
+        Certificate, Request,
+        pem::{self, PemBlock},
+    },
 };
 
 /// The signer of the beta version of the kind.
@@ -22,25 +25,13 @@ const EXPIRATION_SECONDS_MIN: i64 = 600;
 /// Conditions that are never removed, and whose status is always `True`.
 const IMMUTABLE_CONDITIONS: [&str; 3] = ["Approved", "Denied", "Failed"];
 
-/// Validates a request (`validateCertificateSigningRequest`).
-///
-/// | field | rule |
-/// |---|---|
-/// | `spec.request` | base64 of a PEM block `CERTIFICATE REQUEST`, signed by its key |
-/// | `spec.usages` | at least one, each once |
-/// | `spec.signerName` | see `signer` |
-/// | `spec.expirationSeconds` | at least 600, if set |
-/// | `status.conditions` | see `conditions` |
-/// | `status.certificate` | PEM certificates and nothing else, if set |
-///
-/// The error about a certificate does not show it.
+/// Validates a request (`validateCertificateSigningRequest`). The error about a certificate does not show it.
 pub(crate) fn validate_request(object: &Value, errors: &mut Errors) {
     let object = Field::new(object, "", errors);
     let (spec, status) = (object.at("spec"), object.at("status"));
     let [request, usages, signer] = ["request", "usages", "signerName"].map(|name| spec.at(name));
-    if let Err(why) = signed_request(&STANDARD.decode(request.text()).unwrap_or_default()) {
-        request.invalid(why);
-    }
+    let detail = "must be the base64 of a PEM block CERTIFICATE REQUEST that its key has signed";
+    request.invalid_if(!is_signed_request(&decoded(&request)), detail);
     usages.required_if(usages.is_empty());
     usages.unique(|usage| usage);
     if *signer == LEGACY_SIGNER {
@@ -51,46 +42,31 @@ pub(crate) fn validate_request(object: &Value, errors: &mut Errors) {
     spec.at("expirationSeconds").at_least(EXPIRATION_SECONDS_MIN);
     validate_conditions(&status.at("conditions"));
     let certificate = status.at("certificate");
-    if !certificate.is_empty()
-        && let Err(why) = certificates(&STANDARD.decode(certificate.text()).unwrap_or_default())
-    {
-        certificate.invalid_without_value(why);
-    }
+    let is_wrong = !certificate.is_empty() && !are_certificates(&decoded(&certificate));
+    certificate.invalid_without_value_if(is_wrong, "must be the base64 of PEM blocks CERTIFICATE without headers");
 }
 
-/// Returns why the bytes are not PEM certificates and nothing else (`validateCertificate`).
+/// Decodes base64 to a string; empty if it is invalid.
+fn decoded(base64: &Field<'_>) -> String {
+    String::from_utf8_lossy(&STANDARD.decode(base64.text()).unwrap_or_default()).into_owned()
+}
+
+/// Returns `true` for PEM certificates and nothing else (`validateCertificate`).
 ///
 /// Text between the blocks is allowed; headers within a block are not.
-fn certificates(bytes: &[u8]) -> Result<(), String> {
-    let mut n_blocks = 0;
-    for block in pem::blocks(&String::from_utf8_lossy(bytes)) {
-        if block.label != "CERTIFICATE" {
-            return Err(format!("only CERTIFICATE PEM blocks are allowed, found {:?}", block.label));
-        }
-        if block.has_headers {
-            return Err("no PEM block headers are permitted".into());
-        }
-        n_blocks += 1;
-        if Certificate::read(&block.der).is_none() {
-            return Err("x509: malformed certificate".into());
-        }
-    }
-    if n_blocks == 0 { Err("must contain at least one CERTIFICATE PEM block".into()) } else { Ok(()) }
+fn are_certificates(text: &str) -> bool {
+    let is_certificate =
+        |block: PemBlock| block.label == "CERTIFICATE" && !block.has_headers && Certificate::read(&block.der).is_some();
+    pem::blocks(text).next().is_some() && pem::blocks(text).all(is_certificate)
 }
 
-/// Returns why the bytes are not a PEM request that its key has signed (`validateCSR`). Only the first block is read.
-fn signed_request(bytes: &[u8]) -> Result<(), &'static str> {
-    let block =
-        pem::blocks(&String::from_utf8_lossy(bytes)).next().filter(|block| block.label == "CERTIFICATE REQUEST");
-    let block = block.ok_or("PEM block type must be CERTIFICATE REQUEST")?;
-    let request = Request::read(&block.der).ok_or("x509: malformed certificate request")?;
-    if request.is_signed() { Ok(()) } else { Err("x509: the signature is not one of the requested key") }
+/// Returns `true` for a PEM request that its key has signed (`validateCSR`). Only the first block is read.
+fn is_signed_request(text: &str) -> bool {
+    let block = pem::blocks(text).next().filter(|block| block.label == "CERTIFICATE REQUEST");
+    block.is_some_and(|block| Request::read(&block.der).is_some_and(|request| request.is_signed()))
 }
 
-/// Validates conditions: types are unique, and `Approved` and `Denied` exclude each other.
-///
-/// `Approved`, `Denied` and `Failed` have the status `True`: an approval cannot be withdrawn, and a request can only be
-/// denied before it is approved.
+/// Validates conditions. An approval cannot be withdrawn, and a request can only be denied before it is approved.
 fn validate_conditions(conditions: &Field<'_>) {
     for condition in conditions.items() {
         let (kind, status) = (condition.at("type"), condition.at("status"));
@@ -103,12 +79,8 @@ fn validate_conditions(conditions: &Field<'_>) {
     conditions.unique_at("type");
 }
 
-/// Validates the fields that a write of a subresource must not change.
-///
-/// - The conditions `Approved`, `Denied` and `Failed` are never removed.
-/// - Only the subresource `approval` adds `Approved` or `Denied`, so that RBAC can grant signing and approving
-///   separately.
-/// - A certificate is immutable once it is issued.
+/// Validates the fields that a write of a subresource must not change. Only the subresource `approval` adds `Approved`
+/// or `Denied`, so that RBAC can grant signing and approving separately.
 pub(crate) fn validate_update(subresource: Subresource, old: &Value, new: &Value, errors: &mut Errors) {
     let (status, was) = (Field::new(&new["status"], "status", errors), &old["status"]);
     let (conditions, certificate) = (status.at("conditions"), status.at("certificate"));

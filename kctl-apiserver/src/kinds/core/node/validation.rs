@@ -72,10 +72,8 @@ fn validate_addresses(node: &Field<'_>) {
     addresses.unique_by(|address| (text(&address["type"]), text(&address["address"])));
 }
 
-/// Validates `status.declaredFeatures`: sorted paths of words (`nodeDeclaredFeatureRegexp`).
-///
-/// Each name is a path such as `MyFeature/subFeature`. The list is sorted and has no duplicates; an
-/// error about the order is at the second of the two names.
+/// Validates `status.declaredFeatures`: sorted paths of words, such as `MyFeature/subFeature`
+/// (`nodeDeclaredFeatureRegexp`). An error about the order is at the second of the two names.
 fn validate_features(list: &Field<'_>) {
     let is_word = |word: &str| {
         word.starts_with(|first: char| first.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric())
@@ -107,10 +105,9 @@ fn validate_ranges(ranges: &Field<'_>) {
     ranges.invalid_if(are_of_one || families.len() > RANGES_MAX, detail);
 }
 
-/// Validates that `podCIDRs` do not change once set, and `externalID` never (`FieldValueForbidden`).
-///
-/// `providerID` may not be removed (`FieldValueInvalid`); a tag of the API makes it immutable. Both may be set later,
-/// because a cloud controller sets them after the kubelet has registered the node.
+/// Validates that `podCIDRs` do not change once set, and `externalID` never. `providerID` may not be removed; a tag of
+/// the API makes it immutable. A cloud controller sets ranges and `providerID` after the kubelet has registered the
+/// node.
 fn validate_immutable_fields(was: &Value, spec: &Field<'_>) {
     let [ranges, provider, external] = ["podCIDRs", "providerID", "externalID"].map(|name| spec.at(name));
     let is_changed = was["podCIDRs"].is_array() && *ranges != was["podCIDRs"];
@@ -120,10 +117,7 @@ fn validate_immutable_fields(was: &Value, spec: &Field<'_>) {
     external.forbidden_if(*external != was["externalID"], "may not be updated");
 }
 
-/// Validates taints: key, value, effect, and uniqueness by key and effect (`FieldValueDuplicate`).
-///
-/// The schema has the values of `effect`: `NoSchedule`, `PreferNoSchedule` and `NoExecute`. A key may have one taint
-/// for each effect.
+/// Validates taints. A key may have one taint for each effect.
 fn validate_taints(taints: &Field<'_>) {
     let effects = declared::values("core.v1.Taint", "effect");
     for taint in taints.items() {
@@ -132,27 +126,4 @@ fn validate_taints(taints: &Field<'_>) {
         taint.at("effect").required_one_of(&effects);
     }
     taints.unique_by(|taint| (text(&taint["effect"]), text(&taint["key"])));
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use serde_json::json;
-
-    use crate::{field_errors::Errors, kinds::core::node::KIND};
-
-    #[test]
-    fn update_validates_each_rule_once() {
-        let node = json!({
-            "spec": { "taints": [{ "key": "a b", "effect": "NoSchedule" }] },
-            "status": { "capacity": { "cpu": "-1" }, "declaredFeatures": ["lower"] },
-        });
-        let errors = Errors::collect(|errors| {
-            (KIND.validation.validate)(&node, errors);
-            (KIND.validation.validate_update)(&node, &node, errors);
-        });
-        let fields: BTreeSet<_> = errors.iter().map(|error| &error.field).collect();
-        assert_eq!((errors.len(), fields.len()), (3, 3), "{errors:?}");
-    }
 }

@@ -4,6 +4,7 @@
 
 use serde_json::Value;
 
+use super::CLASS_ANNOTATION;
 use crate::{
     registry::kind::Cell,
     table::{
@@ -58,7 +59,7 @@ pub(crate) fn access_modes(object: &Value, pointer: &str) -> String {
 
 /// Returns the storage class of a volume or claim. The annotation is older than the field and takes precedence.
 pub(crate) fn storage_class_name(object: &Value) -> &str {
-    match annotation(object, "volume.beta.kubernetes.io/storage-class") {
+    match annotation(object, CLASS_ANNOTATION) {
         "" => text(object, "/spec/storageClassName"),
         class => class,
     }

@@ -20,15 +20,9 @@ use crate::{
 
 /// Validates an update of a volume.
 ///
-/// | field | may it change? |
-/// |---|---|
-/// | source, such as `csi` or `nfs` | no (`FieldValueForbidden`) |
-/// | `volumeMode` | no |
-/// | `nodeAffinity` | it may be added; then only beta names of labels may be replaced |
-/// | `volumeAttributesClassName` | yes, but it cannot be unset |
-/// | capacity, access modes, reclaim policy, claim | yes |
-///
-/// Two errors have the paths `volumeMode` and `nodeAffinity` without `spec`, as in kube-apiserver.
+/// Node affinity may be added; then only beta names of labels may be replaced. Capacity, access modes, reclaim policy
+/// and claim may change. Two errors have the paths `volumeMode` and `nodeAffinity` without `spec`, as in
+/// kube-apiserver.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (volume, was) = (Field::new(new, "", errors), &old["spec"]);
     let (spec, class) = (volume.at("spec"), "volumeAttributesClassName");
@@ -66,17 +60,7 @@ fn is_renamed(was: &Value, is: &Value) -> bool {
 
 /// Validates a volume: access modes, capacity, source, affinity and class.
 ///
-/// Access modes, a capacity and one source are required. Most sources have the rules of the same
-/// source in a Pod.
-///
-/// | field | rule |
-/// |---|---|
-/// | `accessModes` | at least one |
-/// | `capacity` | `storage` above 0, and nothing else |
-/// | `nodeAffinity` | `required` must be set |
-/// | source | exactly one, apart from `flexVolume` |
-/// | `persistentVolumeReclaimPolicy` | not `Recycle` for the host path `/` |
-/// | `volumeAttributesClassName` | not empty, and only for CSI |
+/// Most sources have the rules of the same source in a Pod.
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     validate_modes(&spec.at("accessModes"));
@@ -101,8 +85,8 @@ fn validate_modes(modes: &Field<'_>) {
 
 /// Validates an inline volume of a `VolumeAttachment` (`ValidatePersistentVolumeSpec` of an inline volume).
 ///
-/// A `VolumeAttachment` has one for volumes of a Pod that were migrated to CSI. Only a CSI source
-/// is valid; fields about binding and reclaiming make no sense there and are `FieldValueForbidden`.
+/// A `VolumeAttachment` has one for volumes of a Pod that were migrated to CSI. Fields about binding and reclaiming
+/// make no sense there.
 pub(crate) fn inline_volume(spec: &Field<'_>) {
     let unsaid = "may not be specified for inline volumes";
     spec.check_children(&["claimRef", "nodeAffinity"], |field| field.forbidden_if(!field.is_null(), unsaid));
@@ -116,8 +100,7 @@ pub(crate) fn inline_volume(spec: &Field<'_>) {
     validate_recycling(spec);
 }
 
-/// Rejects the reclaim policy `Recycle` for the host path `/`: the recycler would delete all files
-/// of the node.
+/// Rejects the reclaim policy `Recycle` for the host path `/`: the recycler would delete all files of the node.
 fn validate_recycling(spec: &Field<'_>) {
     let (policy, is_root) = (spec.at("persistentVolumeReclaimPolicy"), spec["hostPath"]["path"] == "/");
     policy.forbidden_if(is_root && *policy == "Recycle", "may not be 'recycle' for a hostPath mount of '/'");
@@ -134,8 +117,8 @@ fn validate_capacity(capacity: &Field<'_>) {
     }
 }
 
-/// Validates the nodes from which a volume is reachable. Only required terms exist; preferred ones
-/// would have no effect.
+/// Validates the nodes from which a volume is reachable. Only required terms exist; preferred ones would have no
+/// effect.
 fn validate_node_affinity(affinity: &Field<'_>) {
     let terms = affinity.at("required");
     if !affinity.is_null() && terms.is_null() {
@@ -197,8 +180,7 @@ fn validate_sources(name: &str, spec: &Field<'_>) {
     }
 }
 
-/// Validates a `local` volume: a path without `..`, and node affinity, because the path exists on
-/// one node only.
+/// Validates a `local` volume, which needs node affinity, because the path exists on one node only.
 fn validate_local(spec: &Field<'_>) {
     let (path, affinity) = (spec.at("local").at("path"), spec.at("nodeAffinity"));
     if path.require_value() {

@@ -11,10 +11,8 @@ use crate::{
     validation::{declared, resources, volume_claim::claim_spec},
 };
 
-/// Validates an update (`ValidatePersistentVolumeClaimUpdate`): the spec is immutable (`FieldValueForbidden`).
-///
-/// Exceptions: resources and `volumeAttributesClassName` of a bound claim, and setting `volumeName` or an absent storage
-/// class once.
+/// Validates an update (`ValidatePersistentVolumeClaimUpdate`): the spec is immutable, apart from resources and
+/// `volumeAttributesClassName` of a bound claim, and setting `volumeName` or an absent storage class once.
 ///
 /// The amounts of a bound claim's requests are not compared with the old ones here.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
@@ -43,16 +41,13 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 }
 
 /// Returns `true` if a claim without `storageClassName` may get this class: its annotation names the same or none
-/// (`validateStorageClassUpgradeFromNil`).
-///
-/// This is how a default class reaches claims that were created before it.
+/// (`validateStorageClassUpgradeFromNil`). This is how a default class reaches claims that were created before it.
 fn may_get_class(old: &Value, class: &Value) -> bool {
     let named = old["metadata"]["annotations"].get(CLASS_ANNOTATION);
     class.is_string() && named.is_none_or(|named| named == class)
 }
 
-/// Validates a claim: its spec, by the rules that claim templates share
-/// (`validation::volume_claim`).
+/// Validates a claim: its spec, by the rules that claim templates share (`validation::volume_claim`).
 pub(crate) fn validate(object: &Value, errors: &mut Errors) {
     claim_spec(&Field::new(&object["spec"], "spec", errors));
 }
@@ -77,10 +72,8 @@ pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the name of a resource in the status; returns `true` if it is valid.
-///
-/// Without a domain, only `storage` is valid; drivers may report other resources under their
-/// domain.
+/// Validates the name of a resource in the status; returns `true` if it is valid. Drivers may report resources besides
+/// `storage` under their domain.
 fn resource_name(name: &str, resources: &Field<'_>) -> bool {
     let value = Value::from(name);
     let field = resources.with(&value);
@@ -90,9 +83,8 @@ fn resource_name(name: &str, resources: &Field<'_>) -> bool {
     is_valid && !is_unknown
 }
 
-/// Validates that an amount is not negative (`FieldValueInvalid`).
-///
-/// It counts in whole units. A string that is not a quantity counts as 0 here.
+/// Validates that an amount is not negative. It counts in whole units. A string that is not a quantity counts as 0
+/// here.
 fn validate_amount(amount: &Field<'_>) {
     let units = quantity::parse(amount.text()).map_or(0, |amount| amount.in_steps(0));
     amount.invalid_if(units < 0, "must be a quantity of at least 0");

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{resize, resources};
 use crate::{
-    json_path::set,
+    field_errors::text,
+    json_path::{by_name, set},
     registry::kind::{Kind, OwnedState, Part, Subresource},
 };
 
@@ -71,9 +72,9 @@ fn with_managed_fields(old: &Value, new: &Value) -> Value {
 /// validation reports them. Containers are paired by name. The order is the client's, so that validation sees a changed
 /// order, too.
 fn resize_containers(old: &Value, sent: &Value) -> Value {
-    let old = old.as_array().map(Vec::as_slice).unwrap_or_default();
+    let old = by_name(old);
     let resized_container = |sent: &Value| {
-        let Some(existing) = old.iter().find(|existing| existing["name"] == sent["name"]) else { return sent.clone() };
+        let Some(&existing) = old.get(text(&sent["name"])) else { return sent.clone() };
         let mut container = existing.clone();
         for field in ["resources", "resizePolicy"] {
             set(&mut container, field, sent.get(field).cloned());

@@ -2,13 +2,6 @@
 //!
 //! Behaviour: `k8s.io/kubernetes/pkg/quota/v1/evaluator/core/pods.go`.
 //!
-//! ```text
-//! pods: 10
-//! requests.cpu: 4
-//! limits.memory: 8Gi
-//! requests.example.com/gpu: 2
-//! ```
-//!
 //! A terminated Pod uses no quota. A Pod without a required amount is rejected with 403 by the quota that counts the
 //! amount.
 

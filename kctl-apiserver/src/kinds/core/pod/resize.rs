@@ -2,6 +2,8 @@
 //!
 //! Both compare the stored Pod with the one that would be stored, which `parts.rs` has put together.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use crate::{
@@ -98,8 +100,9 @@ fn remove_resizable_resources(object: &mut Value) {
 pub(crate) fn validate_ephemeral_containers(old: &Value, new: &Value, errors: &mut Errors) {
     crate::validation::pod::pod(new, errors);
     let containers = Field::new(&new["spec"]["ephemeralContainers"], "spec.ephemeralContainers", errors);
+    let sent: HashSet<&Value> = entries(&containers).map(|(_, container)| container).collect();
     for (_, existing) in entries(&old["spec"]["ephemeralContainers"]) {
-        let is_kept = entries(&containers).any(|(_, container)| container == existing);
+        let is_kept = sent.contains(existing);
         let name = &existing["name"];
         containers.forbidden_if(!is_kept, format_args!("the existing container {name} may not be removed or changed"));
     }

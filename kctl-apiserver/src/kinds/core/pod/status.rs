@@ -4,14 +4,14 @@
 //! contradictions.
 //! Behaviour: `ValidatePodStatusUpdate` in `pkg/apis/core/validation/validation.go`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::{
     field::Field,
     field_errors::{Errors, text},
-    json_path::entries,
+    json_path::{by_name, entries},
     names::NameRule,
     validation::{address, security},
 };
@@ -83,15 +83,15 @@ fn validate_ended_containers(spec: &Value, containers: &str, before: &Value, lis
     if !is_ephemeral && may_restart_all(spec) {
         return;
     }
+    let (statuses, declared) = (by_name(list), by_name(&spec[containers]));
     for (index, was) in entries(before) {
-        let ended = &was["state"]["terminated"];
-        let is = entries(list).map(|(_, is)| is).find(|is| is["name"] == was["name"]);
+        let (name, ended) = (text(&was["name"]), &was["state"]["terminated"]);
+        let is = statuses.get(name);
         if ended.is_null() || is.is_none_or(|is| !is["state"]["terminated"].is_null()) {
             continue;
         }
-        let container = entries(&spec[containers]).map(|(_, item)| item).find(|item| item["name"] == was["name"]);
         let code = ended["exitCode"].as_i64().unwrap_or(0);
-        if is_ephemeral || container.is_none_or(|container| !is_restarted(container, spec, code)) {
+        if is_ephemeral || declared.get(name).is_none_or(|container| !is_restarted(container, spec, code)) {
             let state = list.index(index).at("state");
             state.forbidden("may not be transitioned to non-terminated state");
         }
@@ -128,9 +128,10 @@ fn is_restarted(container: &Value, spec: &Value, code: i64) -> bool {
 /// was needed.
 fn validate_claims(list: &Field<'_>, of_pod: &Value) {
     list.unique_at("name");
+    let declared = by_name(of_pod);
     for status in list.items() {
         let (name, claim) = (status.at("name"), status.at("resourceClaimName"));
-        let is_declared = entries(of_pod).any(|(_, declared)| text(&declared["name"]) == name.text());
+        let is_declared = declared.contains_key(name.text());
         name.invalid_if(!is_declared, "must match the name of an entry in `spec.resourceClaims`");
         claim.when_present(|claim| claim.name(NameRule::Subdomain));
     }
@@ -144,14 +145,14 @@ fn validate_extended_resources(status: &Field<'_>, spec: &Value) {
         return;
     }
     status.require_children(&["requestMappings"]);
+    let containers = ["containers", "initContainers"].map(|list| by_name(&spec[list]));
     let mut seen = BTreeSet::new();
     for mapping in status.at("requestMappings").items() {
         let fields = ["containerName", "resourceName", "requestName"].map(|field| mapping.at(field));
         let [container, resource, request] = &fields;
-        let mut all = entries(&spec["containers"]).chain(entries(&spec["initContainers"]));
-        match all.find(|(_, item)| text(&item["name"]) == container.text()) {
+        match containers.iter().find_map(|list| list.get(container.text())) {
             None => container.invalid("must be the name of an init container or container of the spec"),
-            Some((_, item)) => {
+            Some(item) => {
                 let is_missing = item["resources"]["requests"][resource.text()].is_null();
                 resource.invalid_if(is_missing, "must be an extended resource that the container requests");
             }
@@ -220,26 +221,28 @@ fn validate_users(list: &Field<'_>, system: &str) {
 /// Validates the health of allocated devices: each resource is one that the container requests. A resource is either
 /// the name of an extended resource or `claim:<name>/<request>`.
 fn validate_devices(list: &Field<'_>, containers: &Value) {
+    let requested = entries(containers).map(|(_, container)| (text(&container["name"]), requested_names(container)));
+    let requested: BTreeMap<&str, BTreeSet<String>> = requested.collect();
     for status in list.items() {
-        let container = entries(containers).map(|(_, item)| item).find(|item| item["name"] == status["name"]);
+        let known = requested.get(text(&status["name"]));
         for resource in status.at("allocatedResourcesStatus").items() {
             let name = resource.at("name");
-            let is_unknown = container.is_some_and(|container| !is_requested(name.text(), container));
+            let is_unknown = known.is_some_and(|known| !known.contains(name.text()));
             name.invalid_if(is_unknown, "must be a resource or 'claim:<name>/<request>' that the container requests");
             validate_healths(&resource.at("resources"));
         }
     }
 }
 
-/// Returns `true` for a resource or claim that the container requests.
-fn is_requested(name: &str, container: &Value) -> bool {
-    let requested = &container["resources"];
-    let Some(claim) = name.strip_prefix("claim:") else { return !requested["requests"][name].is_null() };
-    let whole = |claim: &Value| match text(&claim["request"]) {
-        "" => text(&claim["name"]).to_owned(),
-        request => format!("{}/{request}", text(&claim["name"])),
-    };
-    entries(&requested["claims"]).any(|(_, declared)| whole(declared) == claim)
+/// Returns the names of the resources that a container requests, and `claim:<name>/<request>` for each claim.
+fn requested_names(container: &Value) -> BTreeSet<String> {
+    let resources = &container["resources"];
+    let amounts = resources["requests"].as_object().into_iter().flatten();
+    let claims = entries(&resources["claims"]).map(|(_, claim)| match text(&claim["request"]) {
+        "" => format!("claim:{}", text(&claim["name"])),
+        request => format!("claim:{}/{request}", text(&claim["name"])),
+    });
+    amounts.map(|(name, _)| name.clone()).chain(claims).collect()
 }
 
 /// Validates device healths: unique IDs, a known health, and a message that is not empty.

@@ -12,20 +12,20 @@
 //! | `schedulingGates` | removals |
 //! | `nodeSelector`, required node affinity | additions, while the Pod has scheduling gates |
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{
     field::Field,
-    field_errors::{Errors, pairs},
+    field_errors::{Errors, pairs, text},
     json_path::entries,
     validation::{affinity, container},
 };
 
-/// Rejects fields that a new Pod may not have.
-///
-/// Ephemeral containers are only added through the subresource `ephemeralcontainers`. A Pod with
-/// scheduling gates may not name a Node, since it would skip the scheduler and with it the gates.
-/// Both are `FieldValueForbidden`.
+/// Rejects fields that a new Pod may not have. Ephemeral containers are only added through the subresource
+/// `ephemeralcontainers`. A Pod with scheduling gates may not name a Node, since it would skip the scheduler and with
+/// it the gates.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (containers, node) = (spec.at("ephemeralContainers"), spec.at("nodeName"));
@@ -34,12 +34,8 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     node.forbidden_if(is_gated && !node.is_empty(), "cannot be set until all schedulingGates have been cleared");
 }
 
-/// Validates an update of a Pod. A changed number of containers, or an invalid deadline, ends the validation.
-///
-/// The last error, at `spec`, is about all other fields.
-///
-/// The images are validated again, because they may change: they are required and have no white
-/// space around them.
+/// Validates an update of a Pod. A changed number of containers, or an invalid deadline, ends the validation. The last
+/// error, at `spec`, is about all other fields.
 pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
     let (was, spec) = (&old["spec"], Field::new(&new["spec"], "spec", errors));
     for name in ["containers", "initContainers"] {
@@ -73,23 +69,23 @@ pub(crate) fn validate_update(old: &Value, new: &Value, errors: &mut Errors) {
 /// Validates that no old toleration is removed or changed, apart from its seconds (`FieldValueForbidden`), and
 /// validates the new list.
 fn validate_kept_tolerations(was: &Value, list: &Field<'_>) {
-    let without_seconds = |toleration: &Value| {
-        let mut toleration = toleration.clone();
-        toleration["tolerationSeconds"] = Value::Null;
-        toleration
-    };
-    let is_kept = |old: &Value| entries(list).any(|(_, new)| without_seconds(new) == without_seconds(old));
-    if !entries(&was["tolerations"]).all(|(_, old)| is_kept(old)) {
+    let new: BTreeSet<_> = entries(list).map(|(_, toleration)| fixed_fields(toleration)).collect();
+    if !entries(&was["tolerations"]).all(|(_, old)| new.contains(&fixed_fields(old))) {
         return list.forbidden("existing toleration can not be modified except its tolerationSeconds");
     }
     list.check(affinity::validate_tolerations);
 }
 
+/// Returns the fields of a toleration that an update keeps: all but its seconds.
+fn fixed_fields(toleration: &Value) -> [&str; 4] {
+    ["key", "operator", "value", "effect"].map(|field| text(&toleration[field]))
+}
+
 /// Validates that an update adds no scheduling gate: the scheduler may have placed the Pod already.
 fn forbid_new_gates(was: &Value, list: &Field<'_>) {
+    let old: BTreeSet<&str> = entries(&was["schedulingGates"]).map(|(_, gate)| text(&gate["name"])).collect();
     for name in list.items().map(|gate| gate.at("name")) {
-        let is_new = !entries(&was["schedulingGates"]).any(|(_, old)| old["name"] == *name);
-        name.forbidden_if(is_new, "scheduling gates can only be removed");
+        name.forbidden_if(!old.contains(name.text()), "scheduling gates can only be removed");
     }
 }
 
@@ -153,7 +149,7 @@ fn is_only_extended(old: &Value, new: &Value) -> bool {
     LISTS.iter().all(|name| list(new, name).starts_with(&list(old, name)))
 }
 
-/// Removes node selector and node affinity, which `narrows` validates, from one of two compared
+/// Removes node selector and node affinity, which `validate_narrowed_placement` validates, from one of two compared
 /// specs.
 fn remove_placement(spec: &mut Value, was: &Value, is: &Value) {
     let Some(fields) = spec.as_object_mut() else { return };
@@ -165,5 +161,28 @@ fn remove_placement(spec: &mut Value, was: &Value, is: &Value) {
     affinity.remove("nodeAffinity");
     if affinity.values().all(Value::is_null) {
         fields.remove("affinity");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes minutes if each toleration is compared with all old ones.
+    #[test]
+    fn only_seconds_of_many_tolerations_may_change() {
+        let pod = |first: usize, seconds: i64| {
+            let toleration = |n: usize| {
+                json!({ "key": format!("k{n}"), "operator": "Exists", "effect": "NoExecute",
+                    "tolerationSeconds": seconds })
+            };
+            json!({ "spec": { "tolerations": (first..50_000).map(toleration).collect::<Value>() } })
+        };
+        let errors = |new: &Value| Errors::collect(|errors| validate_update(&pod(0, 1), new, errors));
+        assert!(errors(&pod(0, 2)).is_empty());
+        let fields: Vec<String> = errors(&pod(1, 1)).into_iter().map(|error| error.field).collect();
+        assert_eq!(fields, ["spec.tolerations"]);
     }
 }

@@ -32,9 +32,6 @@ pub(crate) fn status(object: &Value, errors: &mut Errors) {
 }
 
 /// Validates the name and the amount of a counted resource.
-///
-/// A name without a domain must be a standard resource. `storage` is not: a quota has
-/// `requests.storage`.
 fn validate_quantity(name: &str, amount: &Field<'_>) {
     resources::validate_amount_name(name, amount);
     resources::validate_value(name, amount);
@@ -51,23 +48,14 @@ pub(crate) fn validate_quota(object: &Value, errors: &mut Errors) {
     let all: Vec<&str> = entries(&scopes).map(|(_, scope)| text(scope)).collect();
     let different: BTreeSet<&str> = all.iter().copied().collect();
     let known = declared::values("core.v1.ResourceQuotaSpec", "scopes");
-    let wrong = different.iter().find_map(|scope| match names_outside_scope(&spec, scope).next() {
-        _ if !known.contains(scope) => Some(format!("{scope} is not a scope")),
-        Some(resource) => Some(format!("{scope} does not apply to {resource}")),
-        None => None,
-    });
-    let wrong = wrong.or_else(|| are_conflicting(&all).then(|| "has scopes that exclude each other".to_owned()));
-    scopes.invalid_if(wrong.is_some(), wrong.unwrap_or_default());
+    let is_wrong = |scope: &&str| !known.contains(scope) || names_outside_scope(&spec, scope).next().is_some();
+    let detail = "must be scopes that apply to all resources in `hard`, and do not exclude each other";
+    scopes.invalid_if(different.iter().any(is_wrong) || are_conflicting(&all), detail);
     validate_scope_selector(&spec);
 }
 
-/// Iterates over the standard resources of a quota to which a scope does not apply.
-///
-/// | scope | applies to |
-/// |---|---|
-/// | `BestEffort` | `pods`: such Pods request nothing else |
-/// | `VolumeAttributesClass` | claims and their storage |
-/// | others | the resources that `counts_pods` accepts |
+/// Iterates over the standard resources of a quota to which a scope does not apply. `BestEffort` Pods request nothing
+/// that could be counted.
 fn names_outside_scope<'a>(spec: &'a Value, scope: &'a str) -> impl Iterator<Item = &'a str> {
     let is_about = move |name: &str| match scope {
         "BestEffort" => name == "pods",
@@ -118,22 +106,8 @@ fn validate_scope_selector(spec: &Field<'_>) {
     spec.at("scopes").invalid_if(are_conflicting(&all), "conflicting scopes in `scopeSelector`");
 }
 
-/// Validates a `LimitRange`: types, names of resources, and amounts that fit each other.
-///
-/// Types are unique. A type is a standard one, or has a domain for objects of other APIs.
-///
-/// ```text
-/// limits:
-/// - type: Container
-///   min: {cpu: 100m}
-///   defaultRequest: {cpu: 200m}
-///   default: {cpu: 500m}
-///   max: {cpu: "2"}
-///   maxLimitRequestRatio: {cpu: "10"}
-/// ```
-///
-/// The amounts of one resource must increase in this order: `min`, `defaultRequest`, `default`,
-/// `max`.
+/// Validates a `LimitRange`. A type is a standard one, or has a domain for objects of other APIs. The amounts of one
+/// resource must increase in this order: `min`, `defaultRequest`, `default`, `max`.
 pub(crate) fn validate_limit_range(object: &Value, errors: &mut Errors) {
     /// Standard types of limits.
     const KINDS: &[&str] = &["Pod", "Container", "PersistentVolumeClaim"];
@@ -156,10 +130,7 @@ pub(crate) fn validate_limit_range(object: &Value, errors: &mut Errors) {
 /// The maps of amounts of a limit.
 const AMOUNTS: [&str; 5] = ["max", "min", "default", "defaultRequest", "maxLimitRequestRatio"];
 
-/// Validates the names of the resources.
-///
-/// The type Pod has no defaults (`FieldValueForbidden`). The type `PersistentVolumeClaim` needs a
-/// minimum or a maximum of `storage`.
+/// Validates the names of the resources. The type `PersistentVolumeClaim` needs a minimum or a maximum of `storage`.
 fn validate_limit_names(limit: &Field<'_>) {
     let kind = text(&limit["type"]);
     for part in AMOUNTS {
@@ -191,8 +162,8 @@ const ORDERS: &[(&str, &str, &str)] = &[
     ("default", "max", "default"),
 ];
 
-/// Validates the amounts of one resource: their order, the ratio, and equal request and limit where
-/// overcommitment is not possible, as for extended resources.
+/// Validates the amounts of one resource: their order, the ratio, and equal request and limit where overcommitment is
+/// not possible, as for extended resources.
 fn validate_limit(limit: &Field<'_>, name: &str) {
     let is_pod = limit["type"] == "Pod";
     let is_given = |part: &str| !is_pod || !part.starts_with("default");
@@ -207,12 +178,8 @@ fn validate_limit(limit: &Field<'_>, name: &str) {
     request.invalid_if(is_other && !resources::is_overcommitted(name), "must equal the amount in `default`");
 }
 
-/// Validates `maxLimitRequestRatio`, by how much a limit may exceed its request: at least 1, and at
-/// most `max / min`.
-///
-/// `bounds` are `min` and `max` in thousandths.
-///
-/// An invalid quantity is not compared; the decoder or another rule reports it.
+/// Validates `maxLimitRequestRatio`, by how much a limit may exceed its request. `bounds` are `min` and `max` in
+/// thousandths. An invalid quantity is not compared; the decoder or another rule reports it.
 fn validate_ratio(ratio: &Field<'_>, bounds: Option<(i128, i128)>) {
     let Some(most) = resources::size(ratio) else { return };
     let is_small = most < quantity::amount("1").unwrap_or_default();

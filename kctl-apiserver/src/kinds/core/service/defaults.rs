@@ -10,20 +10,7 @@ use crate::{
     json_path::set,
 };
 
-/// Fills in the defaults of a Service.
-///
-/// | field | default |
-/// |---|---|
-/// | `type` | `ClusterIP` |
-/// | `sessionAffinity` | `None`; with `ClientIP`, a timeout of 10,800 seconds |
-/// | `ports[].protocol` | `TCP` |
-/// | `ports[].targetPort` | `port` |
-/// | `externalTrafficPolicy` | `Cluster`, for Services that are reachable from outside |
-/// | `internalTrafficPolicy` | `Cluster`, but not for `ExternalName` |
-/// | `allocateLoadBalancerNodePorts` | `true`, for `LoadBalancer` |
-/// | `status.loadBalancer.ingress[].ipMode` | `VIP`, for an ingress with an IP |
-///
-/// Without `ClientIP`, the settings of session affinity are removed.
+/// Fills in the defaults of a Service. Without `ClientIP`, the settings of session affinity are removed.
 pub(crate) fn service(object: &mut Value) {
     let spec = part(object, "spec");
     fill(spec, "type", "ClusterIP");
@@ -62,11 +49,8 @@ fn has_address(ingress: &Value) -> bool {
     ingress["ip"].as_str().is_some_and(|address| !address.is_empty())
 }
 
-/// Fills in IP families and policy, as in a cluster with IPv4 only.
-///
-/// The default is `SingleStack` with IPv4. A headless Service without a selector is
-/// `RequireDualStack` with both families: its endpoints are written by its user and may have any
-/// address.
+/// Fills in IP families and policy, as in a cluster with IPv4 only. A headless Service without a selector has both
+/// families: its endpoints are written by its user and may have any address.
 fn address_families(spec: &mut Value) {
     for list in ["clusterIPs", "ipFamilies"] {
         if spec.get(list).and_then(Value::as_array).is_some_and(Vec::is_empty) {

@@ -21,17 +21,6 @@ const ADDRESSES_MAX: usize = 2;
 const BALANCED: &str = "may only be used when `type` is 'LoadBalancer'";
 
 /// Validates a Service (`ValidateService` in `pkg/apis/core/validation/validation.go`).
-///
-/// Checks the ports, selector, session affinity, addresses, and the fields that only one type may have. Ports are
-/// required unless the Service is headless or an `ExternalName`. Only `LoadBalancer` may set the load balancer fields
-/// (`FieldValueForbidden`).
-///
-/// | type | required | forbidden |
-/// |---|---|---|
-/// | `ClusterIP` | ports, unless it is headless | node ports |
-/// | `NodePort` | ports | `None` as cluster IP |
-/// | `LoadBalancer` | ports | `None` as cluster IP |
-/// | `ExternalName` | `externalName` | cluster IPs and IP families |
 pub(crate) fn validate_service(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (kind, ports, cluster_ips) = (text(&spec["type"]), spec.at("ports"), spec.at("clusterIPs"));
@@ -67,8 +56,8 @@ pub(crate) fn is_headless(spec: &Value) -> bool {
     spec["clusterIPs"] == json!(["None"])
 }
 
-/// Validates an `ExternalName` Service: no cluster IPs or IP families (`FieldValueForbidden`), and a DNS name as
-/// `externalName`, with or without the final dot.
+/// Validates an `ExternalName` Service: no cluster IPs or IP families, and a DNS name as `externalName`, with or
+/// without the final dot.
 fn validate_external_name(spec: &Field<'_>) {
     let has_address = !text(&spec["clusterIP"]).is_empty();
     for name in ["clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
@@ -90,15 +79,7 @@ fn validate_affinity(spec: &Field<'_>) {
 
 /// Validates addresses and their families (`ValidateServiceClusterIPsRelatedFields`).
 ///
-/// | rule | error |
-/// |---|---|
-/// | `clusterIP` equals `clusterIPs[0]`, or neither is set | `FieldValueInvalid`; `FieldValueRequired` without a list |
-/// | `None` is alone in the list | `FieldValueInvalid` |
-/// | at most two addresses, of different families | `FieldValueInvalid` |
-/// | each address fits the family at its index | `FieldValueInvalid` |
-/// | no family is listed twice | `FieldValueDuplicate` |
-///
-/// An `ExternalName` has no addresses; `external` reports them. Families are compared only if all
+/// An `ExternalName` has no addresses; `validate_external_name` reports them. Families are compared only if all
 /// addresses are valid.
 fn validate_addresses(spec: &Field<'_>) {
     if spec["type"] == "ExternalName" {
@@ -146,10 +127,8 @@ fn validate_service_port(port: &Field<'_>) {
     port.at("appProtocol").when_present(Field::qualified_name);
 }
 
-/// Validates that no two ports share protocol and number, or protocol and node port (`FieldValueDuplicate`). A
-/// `ClusterIP` Service has no node ports (`FieldValueForbidden`).
-///
-/// One number may be used once for each protocol, as DNS needs it for TCP and UDP.
+/// Validates that no two ports share protocol and number, or protocol and node port. One number may be used once for
+/// each protocol, as DNS needs it for TCP and UDP. A `ClusterIP` Service has no node ports.
 fn forbid_repeated_ports(spec: &Field<'_>) {
     let (ports, mut taken) = (spec.at("ports"), BTreeSet::new());
     ports.unique_by(|port| (text(&port["protocol"]), port["port"].as_i64()));
@@ -175,8 +154,7 @@ fn validate_load_balancer(spec: &Field<'_>) {
     validate_load_balancer_class(spec);
 }
 
-/// Validates `loadBalancerClass`: a qualified name, and only for `LoadBalancer`. It chooses the
-/// implementation.
+/// Validates `loadBalancerClass`, which chooses the implementation.
 fn validate_load_balancer_class(spec: &Field<'_>) {
     let class = spec.at("loadBalancerClass");
     if class.is_null() {
@@ -191,8 +169,6 @@ fn validate_load_balancer_class(spec: &Field<'_>) {
 
 /// Validates external traffic policy, health check port and traffic distribution. The policy is required for a Service
 /// that is reachable from outside, and invalid for others.
-///
-/// `healthCheckNodePort` is a valid port or absent if it is used, and unset or 0 otherwise.
 fn validate_traffic(spec: &Field<'_>) {
     let (outside, port) = (spec.at("externalTrafficPolicy"), spec.at("healthCheckNodePort"));
     if is_reached_from_outside(spec) {
@@ -217,16 +193,13 @@ fn is_reached_from_outside(spec: &Value) -> bool {
     ["LoadBalancer", "NodePort"].contains(&text(&spec["type"])) || by_address
 }
 
-/// Returns `true` if the load balancer checks the health of nodes (`NeedsHealthCheck`).
-///
-/// With the policy `Local`, only nodes with an endpoint may get traffic, so the load balancer has to probe them.
+/// Returns `true` if the load balancer checks the health of nodes (`NeedsHealthCheck`): with the policy `Local`, only
+/// nodes with an endpoint may get traffic.
 pub(crate) fn needs_health_check(spec: &Value) -> bool {
     spec["type"] == "LoadBalancer" && spec["externalTrafficPolicy"] == "Local"
 }
 
 /// Validates the status that a load balancer's controller writes (`ValidateLoadBalancerStatus`).
-///
-/// Only a `LoadBalancer` has ingress points. An ingress point has an `ipMode` if and only if it has an IP.
 pub(crate) fn validate_status(object: &Value, errors: &mut Errors) {
     let list = Field::new(&object["status"]["loadBalancer"]["ingress"], "status.loadBalancer.ingress", errors);
     if object["spec"]["type"] != "LoadBalancer" {
@@ -292,10 +265,8 @@ fn changed_items(was: &Value, spec: &Field<'_>, list: &str) -> Vec<usize> {
     (0..n_compared).filter(|index| was[list][*index] != spec[list][*index]).collect()
 }
 
-/// Returns the errors of the cluster IPs and IP families.
-///
-/// It runs on a Service as it was sent, before addresses are allocated, so that an invalid Service
-/// allocates none.
+/// Returns the errors of the cluster IPs and IP families. It runs on a Service as it was sent, before addresses are
+/// allocated, so that an invalid Service allocates none.
 pub(crate) fn addresses_of_service(object: &Value) -> Errors {
     Errors::collect(|errors| validate_addresses(&Field::new(&object["spec"], "spec", errors)))
 }

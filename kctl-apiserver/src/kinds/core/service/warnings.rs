@@ -6,11 +6,7 @@ use serde_json::Value;
 
 use crate::{field_errors::text, json_path::entries};
 
-/// Adds the warnings of `GetWarningsForService` (`pkg/api/service/warnings.go`).
-///
-/// - Deprecated: the annotation `topology-aware-hints`, `externalIPs`, and `trafficDistribution: PreferClose`.
-/// - Ignored in a headless Service: `loadBalancerIP`, `externalIPs` and session affinity.
-/// - Ignored by type: `externalIPs` of an `ExternalName`, and `externalName` of all other types.
+/// Adds the warnings of `GetWarningsForService`.
 pub(crate) fn warn(object: &Value, texts: &mut Vec<String>) {
     let spec = &object["spec"];
     let kind = text(&spec["type"]);

@@ -23,17 +23,13 @@ const PORTS_MAX: usize = 20_000;
 /// Maximum number of zones, and of nodes, that the hints of one endpoint may name.
 const HINTS_MAX: usize = 8;
 
-/// Validates a new `EndpointSlice`.
-///
-/// All addresses are validated, as if an update had added all endpoints to an empty slice.
+/// Validates a new `EndpointSlice`, as if an update had added all endpoints to an empty slice.
 pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
     validate(object, &Value::Null, errors);
 }
 
-/// Validates a slice. Endpoints are validated only if they differ from the endpoints of `old`.
-///
-/// An endpoint that was stored before a rule existed therefore does not block updates of labels.
-/// Ports have unique names; one port may have the empty name. The items of a list that is too long are not validated.
+/// Validates a slice. Endpoints are validated only if they differ from the endpoints of `old`: endpoints that were
+/// stored before a rule existed do not block updates of labels. The items of a list that is too long are not validated.
 pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     let slice = Field::new(object, "", errors);
     let (kind, ports, endpoints) = (slice.at("addressType"), slice.at("ports"), slice.at("endpoints"));
@@ -53,10 +49,8 @@ pub(crate) fn validate(object: &Value, old: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates the zones and nodes whose traffic an endpoint should get.
-///
-/// Names are unique within each list. A zone is the value of a label, and a node has a subdomain as name. If a list is
-/// too long, neither it nor the list after it is validated further.
+/// Validates the zones and nodes whose traffic an endpoint should get. If a list is too long, neither it nor the list
+/// after it is validated further.
 fn validate_hints(hints: &Field<'_>) {
     for name in ["forZones", "forNodes"] {
         let list = hints.at(name);
@@ -74,10 +68,8 @@ fn validate_hints(hints: &Field<'_>) {
     }
 }
 
-/// Validates the addresses of an endpoint, which are of the slice's address type.
-///
-/// An address of the other family is reported at the list, without an index. With an unknown type
-/// nothing is validated.
+/// Validates the addresses of an endpoint. An address of the other family is reported at the list, without an index.
+/// With an unknown type nothing is validated.
 fn validate_addresses(list: &Field<'_>, kind: &str) {
     // The addresses of a list that is too long are validated, too (`validateEndpoints`).
     for (index, value) in entries(list) {

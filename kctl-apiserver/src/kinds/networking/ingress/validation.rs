@@ -16,15 +16,7 @@ const INVALID_PATH_SEQUENCES: &[&str] = &["//", "/./", "/../", "%2f", "%2F"];
 /// Ends of a path that proxies interpret in different ways.
 const INVALID_PATH_SUFFIXES: &[&str] = &["/..", "/."];
 
-/// Validates an Ingress (`ValidateIngressSpec`).
-///
-/// | field | rule |
-/// |---|---|
-/// | `defaultBackend`, `rules` | at least one of them |
-/// | `rules[].host` | DNS name, or `*.` and a DNS name; not an IP address |
-/// | `rules[].http.paths` | at least one |
-/// | `tls[].hosts[]` | as the hosts of rules |
-/// | `tls[].secretName`, `ingressClassName` | names of objects, which need not exist |
+/// Validates an Ingress (`ValidateIngressSpec`). The objects that it names need not exist.
 pub(crate) fn validate_ingress(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (default, rules, class) = (spec.at("defaultBackend"), spec.at("rules"), spec.at("ingressClassName"));
@@ -45,9 +37,8 @@ pub(crate) fn validate_ingress(object: &Value, errors: &mut Errors) {
     class.when_present(|class| class.name(NameRule::Subdomain));
 }
 
-/// Validates that annotation and field of a new Ingress name the same class.
-///
-/// An update is not validated, so that old objects with both can still be changed.
+/// Validates that annotation and field of a new Ingress name the same class. An update is not validated, so that old
+/// objects with both can still be changed.
 pub(crate) fn new_ingress(object: &Value, errors: &mut Errors) {
     /// The annotation that named the class before `ingressClassName`.
     const CLASS: &str = "kubernetes.io/ingress.class";
@@ -83,14 +74,8 @@ fn validate_paths(list: &Field<'_>) {
     }
 }
 
-/// Validates a path. For `Exact` and `Prefix` it is absolute and unambiguous; for `ImplementationSpecific` it may be
-/// empty.
-///
-/// | `pathType` | matches | rule for `path` |
-/// |---|---|---|
-/// | `Exact` | this path only | absolute, without `//`, `/./`, `/../` and encoded slashes |
-/// | `Prefix` | the path and all below it | the same |
-/// | `ImplementationSpecific` | as the class decides | absolute, or empty |
+/// Validates a path. For `Exact` and `Prefix` it is absolute, and all proxies read it alike. How an
+/// `ImplementationSpecific` path matches is decided by the class.
 fn validate_path(path: &Field<'_>) {
     let (kind, path) = (path.at("pathType"), path.at("path"));
     let (is_absolute, given) = (path.text().starts_with('/'), path.text());
@@ -107,16 +92,8 @@ fn validate_path(path: &Field<'_>) {
     }
 }
 
-/// Validates a backend: exactly one of a Service and another resource.
-///
-/// A Service has a name, and its port a name or a number. If both or none are set, the error is at the backend itself.
-///
-/// | backend | error |
-/// |---|---|
-/// | Service and resource | `FieldValueInvalid` |
-/// | neither | `FieldValueInvalid` |
-/// | Service with name and number of a port | `FieldValueInvalid` |
-/// | Service without a port | `FieldValueRequired` |
+/// Validates a backend: exactly one of a Service, with name or number of a port, and another resource. If both or none
+/// are set, the error is at the backend itself.
 fn validate_backend(backend: &Field<'_>) {
     let (service, resource) = (backend.at("service"), backend.at("resource"));
     let has_one = service.is_object() != resource.is_object();
@@ -156,11 +133,7 @@ fn validate_reference(reference: &Field<'_>) {
     reference.check_children(&["kind", "name"], |field| field.name_if_set(NameRule::PathSegment));
 }
 
-/// Validates an `IngressClass` (`validateIngressClassSpec`).
-///
-/// - `controller` has a domain, as in `example.com/ingress-controller`.
-/// - Parameters are in the cluster or in a namespace. The namespace is required for the second, and
-///   forbidden for the first.
+/// Validates an `IngressClass` (`validateIngressClassSpec`). Parameters are in the cluster or in a namespace.
 pub(crate) fn validate_class(object: &Value, errors: &mut Errors) {
     /// Maximum length of the name of a controller, in characters.
     const CONTROLLER_LEN_MAX: usize = 250;

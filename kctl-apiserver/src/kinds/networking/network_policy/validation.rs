@@ -16,9 +16,7 @@ use crate::{
 /// Directions of traffic, each with the field that lists the peers of a rule.
 const DIRECTIONS: &[(&str, &str)] = &[("ingress", "from"), ("egress", "to")];
 
-/// Validates a policy: the Pods that it selects, the ports and peers of its rules, and its types.
-///
-/// Three or more types are reported once at the list; errors about single types are dropped.
+/// Validates a policy. Three or more types are reported once at the list; errors about single types are dropped.
 pub(crate) fn validate_policy(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     spec.at("podSelector").check(selector::validate_selector);
@@ -35,8 +33,7 @@ pub(crate) fn validate_policy(object: &Value, errors: &mut Errors) {
     }
 }
 
-/// Validates a port by number or name, or a range from `port` to `endPort`. A range needs two
-/// numbers.
+/// Validates a port by number or name, or a range from `port` to `endPort`.
 fn validate_port(port: &Field<'_>) {
     let (first, last) = (port.at("port"), port.at("endPort"));
     first.when_present(ports::number_or_name);
@@ -46,13 +43,6 @@ fn validate_port(port: &Field<'_>) {
 }
 
 /// Validates a peer: either a block of addresses, or selectors of Pods and namespaces.
-///
-/// | fields | peers |
-/// |---|---|
-/// | `podSelector` | Pods of the policy's namespace |
-/// | `namespaceSelector` | all Pods of the selected namespaces |
-/// | both selectors | selected Pods of the selected namespaces |
-/// | `ipBlock` | addresses outside of the cluster; no selector with it (`FieldValueForbidden`) |
 fn validate_peer(peer: &Field<'_>) {
     let selectors = ["podSelector", "namespaceSelector"];
     peer.check_children(&selectors, selector::validate_selector);
@@ -63,8 +53,7 @@ fn validate_peer(peer: &Field<'_>) {
     peer.required_with_if(!range.is_object() && !selects, "must specify a peer");
 }
 
-/// Validates a block of addresses. Each exception is a strict subset of it. An absent `cidr` is
-/// reported by the schema.
+/// Validates a block of addresses. An absent `cidr` is reported by the schema.
 fn validate_block(block: &Field<'_>) {
     let range = block.at("cidr");
     if range.is_empty() {

@@ -95,9 +95,7 @@ fn validate_devices(list: &Field<'_>, allocated: &BTreeSet<DeviceId<'_>>) {
 }
 
 /// Validates an address with the prefix length of its network, as a network interface has it
-/// (`IsValidInterfaceAddress`), such as `10.9.8.7/24`.
-///
-/// The string must equal its canonical form: compressed lowercase IPv6, no leading zeros, no IPv4-mapped address.
+/// (`IsValidInterfaceAddress`), such as `10.9.8.7/24`, in its canonical form.
 fn validate_interface_address(value: &Field<'_>) {
     let canonical = Cidr::parse(value.text()).map(|Cidr { address, prefix_len }| {
         let bits = if is_mapped(address) { prefix_len.saturating_sub(96) } else { prefix_len };

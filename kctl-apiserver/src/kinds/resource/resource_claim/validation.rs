@@ -23,7 +23,6 @@ use crate::{
     json_path::entries,
     kinds::resource::validation::{validate_opaque_config, validate_selectors},
     names::NameRule,
-    validation::format::validate_fully_qualified_name,
 };
 
 /// Validates a new claim. An update cannot change the spec, so it does not validate it again.
@@ -33,18 +32,14 @@ pub(crate) fn validate_create(object: &Value, errors: &mut Errors) {
 
 /// Validates requests, constraints and configurations of a claim.
 ///
-/// A constraint requires that devices have the same value of an attribute, or that all values
-/// differ.
+/// A constraint requires that devices have the same value of an attribute, or that all values differ. Tags of the API
+/// validate the names of the attributes.
 pub(crate) fn validate_devices(devices: &Field<'_>) {
     devices.at("requests").items().for_each(|item| validate_request(&item));
     let declared = request_names(&devices["requests"]);
     for constraint in devices.at("constraints").items() {
         validate_request_names(&constraint, &declared);
         let (same, other) = (constraint.at("matchAttribute"), constraint.at("distinctAttribute"));
-        // Tags of the API validate `matchAttribute`.
-        if !same.is_string() && other.is_string() {
-            other.check(validate_fully_qualified_name);
-        }
         let has_none = !same.is_string() && !other.is_string();
         constraint.required_with_if(has_none, "exactly one of matchAttribute and distinctAttribute must be set");
     }
@@ -70,8 +65,7 @@ pub(crate) fn request_names(requests: &Value) -> BTreeSet<String> {
     names
 }
 
-/// Validates the list of requests that a constraint or configuration is about; an empty list means
-/// all requests.
+/// Validates the list of requests that a constraint or configuration is about; an empty list means all requests.
 pub(crate) fn validate_request_names(part: &Field<'_>, declared: &BTreeSet<String>) {
     part.at("requests").items().for_each(|name| validate_request_name(&name, declared));
 }
@@ -85,10 +79,8 @@ pub(crate) fn validate_request_name(name: &Field<'_>, declared: &BTreeSet<String
     name.invalid_if(has_wrong_part || !declared.contains(name.text()), detail);
 }
 
-/// Validates a request, which is either for one kind of device (`exactly`) or has alternatives
-/// (`firstAvailable`).
-///
-/// With both, only the tags of the API validate them.
+/// Validates a request, which is either for one kind of device (`exactly`) or has alternatives (`firstAvailable`). With
+/// both, only the tags of the API validate them.
 fn validate_request(request: &Field<'_>) {
     request.at("name").name(NameRule::Label);
     let (exactly, ways) = (request.at("exactly"), request.at("firstAvailable"));
@@ -108,11 +100,7 @@ fn validate_request(request: &Field<'_>) {
     }
 }
 
-/// Validates the selectors, the number and the tolerations of a request.
-///
-/// The count is positive with `ExactCount`, and absent with `All`.
-///
-/// `request` is a request or one of its alternatives.
+/// Validates the selectors, the number and the tolerations of a request or of one of its alternatives.
 fn validate_alternative(request: &Field<'_>) {
     validate_selectors(&request.at("selectors"));
     let count = request.at("count");

@@ -36,16 +36,7 @@ const NODES: &str = "exactly one of `nodeName`, `nodeSelector`, `allNodes`, `per
 const NODES_OF_DEVICE: &str = "exactly one of `nodeName`, `nodeSelector`, or `allNodes` is required when \
                                `perDeviceNodeSelection` is set to true in the ResourceSlice spec";
 
-/// Validates a slice (`ValidateResourceSlice`).
-///
-/// | field | rule |
-/// |---|---|
-/// | `driver`, `pool` | see `validate_driver_name` and `validate_pool` |
-/// | `nodeName`, `nodeSelector`, `allNodes`, `perDeviceNodeSelection` | exactly one |
-/// | `devices`, `sharedCounters` | not both in one slice |
-/// | `devices` | at most 128, or 64 with taints or counters; names are unique |
-///
-/// A list of devices that is too long is not validated further.
+/// Validates a slice (`ValidateResourceSlice`). A list of devices that is too long is not validated further.
 pub(crate) fn validate_slice(object: &Value, errors: &mut Errors) {
     let spec = Field::new(&object["spec"], "spec", errors);
     let (devices, counters) = (spec.at("devices"), spec.at("sharedCounters"));
@@ -69,8 +60,7 @@ pub(crate) fn validate_slice(object: &Value, errors: &mut Errors) {
     devices.unique(|item| &item["name"]);
 }
 
-/// Validates the pool: its name, the number of its slices, and its generation, which grows with
-/// each change of the pool.
+/// Validates the pool. Its generation grows with each change of the pool.
 fn validate_pool(pool: &Field<'_>) {
     pool.at("name").check(validate_pool_name);
     let count = pool.at("resourceSliceCount");
@@ -110,10 +100,8 @@ fn flag(flag: &Field<'_>) -> bool {
     flag.as_bool() == Some(true)
 }
 
-/// Validates a device: name, attributes, capacities, taints, nodes and binding conditions.
-///
-/// `spec` is the spec of the slice. A request policy is only for devices that several claims can share
-/// (`allowMultipleAllocations`).
+/// Validates a device. A request policy is only for devices that several claims can share (`allowMultipleAllocations`).
+/// `spec` is the spec of the slice.
 fn validate_device(spec: &Value, device: &Field<'_>) {
     device.at("name").name(NameRule::Label);
     let (attributes, capacity) = (device.at("attributes"), device.at("capacity"));
@@ -139,10 +127,7 @@ fn validate_device(spec: &Value, device: &Field<'_>) {
     validate_binding_conditions(device);
 }
 
-/// Validates the value of an attribute.
-///
-/// A version is one of semver 2.0.0, which CEL expressions compare. Numbers and booleans have no
-/// further rules.
+/// Validates the value of an attribute. A version is one of semver 2.0.0, which CEL expressions compare.
 fn validate_attribute(value: &Field<'_>) {
     let (string, version) = (value.at("string"), value.at("version"));
     let is_semver = version.as_str().is_none_or(|version| SEMVER.is_match(version));
