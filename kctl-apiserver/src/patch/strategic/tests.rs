@@ -70,3 +70,14 @@ fn long_lists_are_merged_in_any_order() {
     let n_new = env.iter().filter(|item| item["value"] == "new").count();
     assert_eq!((env.len(), n_new), (60_000, 40_000));
 }
+
+/// Takes minutes if each field is searched in the whole list.
+#[test]
+fn many_keys_are_retained() {
+    let keys: Vec<String> = (0..100_000).map(|n| format!("k{n}")).collect();
+    let fields: Fields = keys.iter().map(|key| (key.clone(), json!("old"))).collect();
+    let mut object = json!({"a": fields});
+    object["a"]["other"] = json!("old");
+    strategic_merge(None, &mut object, &json!({"a": {"$retainKeys": keys}})).unwrap();
+    assert!(object == json!({"a": fields}));
+}
