@@ -56,11 +56,6 @@ impl Webhook {
     fn ignores_failures(&self) -> bool {
         self.value()["failurePolicy"] == "Ignore"
     }
-
-    /// Returns `true` for `reinvocationPolicy: IfNeeded`.
-    fn wants_reinvocation(&self) -> bool {
-        self.value()["reinvocationPolicy"] == "IfNeeded"
-    }
 }
 
 /// The reason why a webhook does not let a request pass.
@@ -242,7 +237,7 @@ impl Mutating {
                 self.due.extend(self.called.drain(..));
                 any = true;
             }
-            if webhook.wants_reinvocation() {
+            if webhook.value()["reinvocationPolicy"] == "IfNeeded" {
                 self.called.push(index);
             }
         }

@@ -60,11 +60,6 @@ impl UnconvertedObjects {
         StatusError::server_error(message)
     }
 
-    /// Returns the error of a read of one object (`corruptObjectDeleter.Get` of `k8s.io/apiserver/pkg/storage/etcd3`).
-    pub(crate) fn into_status_of_get(self) -> StatusError {
-        StatusError::internal(&self.into_status().message)
-    }
-
     /// Returns the error of a list, with one cause per object (`aggregatedStorageError` of
     /// `k8s.io/apiserver/pkg/storage/etcd3`). At most [`CAUSES_MAX`] objects are named.
     pub(crate) fn into_status_of_list(self, resource: &GroupResource, objects: &[&Value]) -> StatusError {

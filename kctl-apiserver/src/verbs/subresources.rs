@@ -45,7 +45,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<VerbRespon
         }
         Subresource::Eviction => {
             evict::check_options(info, &sent["deleteOptions"])?;
-            let sent = admission::admit_sent(state, info, &info.name, sent)?;
+            let sent = admission::admit(state, Attributes::new(info, Operation::Create, &info.name, sent))?;
             let pod = find(&state.store)?;
             evict::evict(&mut state.store, info, &pod, &sent)
         }
