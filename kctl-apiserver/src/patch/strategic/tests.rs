@@ -81,3 +81,14 @@ fn many_keys_are_retained() {
     strategic_merge(None, &mut object, &json!({"a": {"$retainKeys": keys}})).unwrap();
     assert!(object == json!({"a": fields}));
 }
+
+/// Takes minutes if each item is inserted into a list.
+#[test]
+fn long_lists_without_positions_are_ordered() {
+    let ordered = |items, server: &[Value]| order::order_items(items, &[], server, Identity::Itself).unwrap();
+    let items: Vec<Value> = (0..200_000_u32).map(Value::from).collect();
+    assert!(ordered(items.clone(), &[]).iter().eq(items.iter().rev()));
+    let server: Vec<Value> = (1..9_u32).map(Value::from).collect();
+    let items = [90, 5, 7, 3, 80, 1, 5_u32].map(Value::from).to_vec();
+    assert_eq!(json!(ordered(items, &server)), json!([1, 80, 3, 5, 5, 7, 90]));
+}
