@@ -135,6 +135,23 @@ fn absent_values_and_nulls_get_defaults() {
     }
 }
 
+/// Takes minutes if the path of each rule is searched in all errors.
+#[test]
+fn rules_of_many_wrong_schemas_are_skipped() {
+    let rules = json!([{"rule": "wrong"}]);
+    let field = json!({"type": "string", "uniqueItems": true, "x-kubernetes-validations": rules});
+    let fields: Map<String, Value> = (0..80_000).map(|n| (format!("k{n}"), field.clone())).collect();
+    let change = |object: &mut Value| {
+        let place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+        set_at(object, place, Some(fields.into()));
+    };
+    let mut object = with(change);
+    crate::crd::default_definition(&mut object);
+    let errors = validate_definition(&object);
+    assert_eq!(errors.len(), 80_000);
+    assert!(errors.iter().all(|error| error.reason == "FieldValueForbidden"));
+}
+
 /// Takes minutes if each version or key is compared with all others.
 #[test]
 fn many_versions_and_keys_are_compared_as_sets() {
