@@ -56,8 +56,6 @@ pub(crate) struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// Creates the attributes of a create or an update.
-    ///
-    /// Subresources that send an object use it too.
     pub(crate) fn new(info: &'a RequestInfo, operation: Operation, name: &str, object: Value) -> Self {
         let options = options(info, operation);
         Self { info, operation, name: name.into(), object: Some(object), old: None, options, shown_as: None }
@@ -198,8 +196,6 @@ enum Stage {
 
 /// Runs policies and then webhooks, which may change the object. If something has changed it, those with
 /// `reinvocationPolicy: IfNeeded` run once more.
-///
-/// The second round calls each of them at most once more.
 ///
 /// # Errors
 /// Fails if one of them denies the request or fails, or with [`StatusError::waiting`].

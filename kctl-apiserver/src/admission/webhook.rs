@@ -206,8 +206,6 @@ impl Mutating {
     }
 
     /// Records that a policy changed the object after the webhooks ran.
-    ///
-    /// Only webhooks with `reinvocationPolicy: IfNeeded` become due again.
     pub(super) fn call_again(&mut self) {
         self.due.extend(self.called.drain(..));
     }

@@ -17,8 +17,6 @@ use crate::{
 };
 
 /// The timeout of a conversion webhook.
-///
-/// It is not configurable, unlike the timeout of admission webhooks.
 const TIMEOUT_SECONDS: u64 = 30;
 /// The version of `ConversionReview`.
 const REVIEW: &str = "apiextensions.k8s.io/v1";

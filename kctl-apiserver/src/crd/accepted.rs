@@ -120,8 +120,6 @@ pub(crate) fn may_be_established(definition: &Value) -> bool {
 
 /// Sets the condition `Established` of a CRD whose names are accepted: `True`, or `False` with the reason
 /// `InvalidCABundle`. An established CRD remains established.
-///
-/// The caller has checked that the names are accepted.
 pub(crate) fn establish(definition: &mut Value, now: &str) {
     if is_established(definition) {
         return;
@@ -206,24 +204,18 @@ fn in_use(name: &str) -> String {
 }
 
 /// Sets the condition `Terminating` as the first `delete` of a CRD does.
-///
-/// The condition is written in the same write that sets `deletionTimestamp`.
 pub(crate) fn mark_deletion_pending(definition: &mut Value, now: &str) {
     let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
     report(definition, now, ["Terminating", "True", "InstanceDeletionPending", message]);
 }
 
 /// Sets the condition `Terminating` to report that the objects of the CRD are being deleted.
-///
-/// The next step after `mark_deletion_pending`; the objects are deleted between this and `mark_deletion_completed`.
 pub(crate) fn mark_deletion_in_progress(definition: &mut Value, now: &str) {
     let message = "CustomResource deletion is in progress";
     report(definition, now, ["Terminating", "True", "InstanceDeletionInProgress", message]);
 }
 
 /// Sets the condition `Terminating` to report that all objects of the CRD are deleted.
-///
-/// Afterwards the finalizer is removed and the CRD disappears.
 pub(crate) fn mark_deletion_completed(definition: &mut Value, now: &str) {
     let condition = if is_established(definition) {
         ["Terminating", "False", "InstanceDeletionCompleted", "removed all instances"]

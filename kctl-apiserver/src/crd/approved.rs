@@ -109,8 +109,6 @@ pub(crate) fn has_current_approval_condition(definition: &Value) -> bool {
 }
 
 /// Writes the condition of a CRD in a protected group; other CRDs are unchanged.
-///
-/// `now` becomes `lastTransitionTime` if the status changes.
 pub(crate) fn set_approval_condition(definition: &mut Value, now: &str) {
     if let Some([status, reason, message]) = condition_fields(definition) {
         report(definition, now, [CONDITION, &status, &reason, &message]);

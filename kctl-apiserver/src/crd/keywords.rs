@@ -28,8 +28,6 @@ const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "d
 pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// The position of a schema, which decides the keywords that it may have.
-///
-/// Inherited by the schemas below, with the changes that `children` makes.
 #[derive(Clone, Copy, Default)]
 struct SchemaPosition {
     /// Never inherited.
@@ -41,8 +39,6 @@ struct SchemaPosition {
 }
 
 /// Checks the schema of a version, from its root.
-///
-/// `path` is the path of the schema in the CRD.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
     node(&Field::new(schema, path, errors), SchemaPosition { is_root: true, ..SchemaPosition::default() });
 }
