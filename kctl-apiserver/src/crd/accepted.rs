@@ -176,17 +176,16 @@ impl Naming<'_> {
         }
     }
 
-    /// Grants all requested short names, or keeps the old ones if any new one is taken, as upstream. Several conflicts
-    /// are joined into one message, in brackets.
+    /// Grants all requested short names, or keeps the old ones if any new one is taken, as upstream. The message has all
+    /// conflicts.
     fn short_names(&mut self, taken: &BTreeSet<String>) {
         let had: Vec<&str> = short_names(self.accepted).collect();
         let is_taken = |name: &&str| !had.contains(name) && taken.contains(*name);
         let rejected: Vec<String> = short_names(self.requested).filter(is_taken).map(in_use).collect();
-        match rejected.as_slice() {
-            [] => return self.list("shortNames", self.requested),
-            [conflict] => self.conflict = Some(("ShortNamesConflict", conflict.clone())),
-            all => self.conflict = Some(("ShortNamesConflict", format!("[{}]", all.join(", ")))),
+        if rejected.is_empty() {
+            return self.list("shortNames", self.requested);
         }
+        self.conflict = Some(("ShortNamesConflict", rejected.join(", ")));
         self.list("shortNames", self.accepted);
     }
 
