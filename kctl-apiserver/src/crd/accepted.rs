@@ -176,8 +176,8 @@ impl Naming<'_> {
         }
     }
 
-    /// Grants all requested short names, or keeps the old ones if any new one is taken, as upstream. The message has all
-    /// conflicts.
+    /// Grants all requested short names, or keeps the old ones if any new one is taken, as upstream. The message has
+    /// all conflicts.
     fn short_names(&mut self, taken: &BTreeSet<String>) {
         let had: BTreeSet<&str> = short_names(self.accepted).collect();
         let is_taken = |name: &&str| !had.contains(name) && taken.contains(*name);

@@ -18,9 +18,9 @@ use crate::{
     status::{GroupResource, StatusError},
 };
 
-/// Maximum number of permissions that are checked for one write: pairs of a verb and a path, and combinations of a verb,
-/// a resource and a name. They are checked one by one under the lock of the server, and a few lists of 1,000 strings
-/// would have a trillion combinations.
+/// Maximum number of permissions that are checked for one write: pairs of a verb and a path, and combinations of a
+/// verb, a resource and a name. They are checked one by one under the lock of the server, and a few lists of 1,000
+/// strings would have a trillion combinations.
 const PERMISSIONS_LEN_MAX: usize = 100_000;
 
 /// Rejects a role or a binding that grants more than its writer has, unless the writer may `escalate` or `bind` it.
