@@ -78,8 +78,7 @@ impl WebhookRound {
     /// have arrived. `Timeout` if the request would make more than [`CALLS_LEN_MAX`] calls.
     pub(crate) fn call_all(&self, calls: Vec<WebhookCall>) -> Result<Vec<WebhookReply>, StatusError> {
         let mut inner = self.inner.lock();
-        let replies: Vec<Option<WebhookReply>> =
-            calls.iter().map(|call| inner.replies.get(call).cloned()).collect();
+        let replies: Vec<Option<WebhookReply>> = calls.iter().map(|call| inner.replies.get(call).cloned()).collect();
         if inner.replies.len() + calls.len() > CALLS_LEN_MAX {
             return Err(StatusError::timed_out());
         }
