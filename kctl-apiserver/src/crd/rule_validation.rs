@@ -75,7 +75,7 @@ struct RuleSite<'a> {
 
 /// The state of the traversal of a schema.
 struct StatementCheck<'a> {
-    /// The paths of the errors of the schema so far, by which rules are skipped.
+    /// The paths of the errors of the schema so far. Rules at or above one of them are skipped.
     wrong: BTreeSet<&'a str>,
     /// The summed cost estimate.
     total: Total,
