@@ -103,8 +103,6 @@ impl Errors {
     }
 
     /// Adds `Duplicate value`, for the second item with the same key.
-    ///
-    /// The first item is never reported.
     pub(crate) fn duplicate(&mut self, field: &str) {
         self.found.push(FieldError::duplicate(field));
     }
@@ -126,8 +124,6 @@ impl Errors {
     }
 
     /// Adds `Too long`, for a string longer than its limit in bytes.
-    ///
-    /// The message contains the limit but not the value, which may be long.
     pub(crate) fn too_long(&mut self, field: &str, most: usize) {
         self.found.push(FieldError::too_long(field, most));
     }

@@ -80,9 +80,6 @@ pub(crate) fn push_once(list: &mut Value, item: Value) {
 }
 
 /// Iterates over the items of a list with their indexes; another value has no items.
-///
-/// `null`, an absent field and a value of another type all have no items. A caller that must reject an empty list
-/// checks for `None` from the first `next()`.
 pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
 }

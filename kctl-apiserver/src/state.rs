@@ -15,10 +15,10 @@ use std::{
 
 pub(crate) use self::core::Core;
 use crate::{
-    authorizer::{RuleResolver, UserRules},
+    authorizer::{Rbac, RuleResolver, UserRules},
     bootstrap,
     clock::{Clock, Rng},
-    kinds,
+    impersonation, kinds,
     request::{Caller, User},
     status::StatusError,
     store::{Folder, Store},
@@ -37,7 +37,7 @@ pub(crate) struct State {
 /// The authorizer reads roles and bindings from the store, and caches the rules of a user in the core.
 impl RuleResolver for State {
     fn rules_for(&self, user: &User, namespace: &str) -> Arc<UserRules> {
-        self.core.rbac(&self.store).rules_for(user, namespace)
+        Rbac { store: &self.store, cache: &self.core.rule_cache }.rules_for(user, namespace)
     }
 }
 
@@ -75,9 +75,11 @@ impl State {
         Ok(())
     }
 
-    /// Returns the caller as which a request acts; see [`Core::impersonate`].
+    /// Returns the caller as which a request acts; see [`impersonation::impersonate`].
     pub(crate) fn impersonate(&mut self, caller: &Caller, parts: &http::request::Parts) -> Result<Caller, StatusError> {
-        self.core.impersonate(&self.store, caller, parts)
+        let Self { store, core } = self;
+        let rbac = Rbac { store, cache: &core.rule_cache };
+        impersonation::impersonate(&rbac, &mut core.last_modes, caller, parts)
     }
 
     /// Creates the missing objects of a namespace before the first Pod in it (see [`Controllers::complete_namespace`]).

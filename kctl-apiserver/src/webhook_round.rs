@@ -8,7 +8,7 @@
 //! same object gives the same review.
 
 use std::{
-    collections::{BTreeMap, HashSet},
+    collections::{BTreeMap, HashMap, HashSet},
     time::Duration,
 };
 
@@ -23,7 +23,7 @@ use crate::{clock::Rng, status::StatusError};
 const CALLS_LEN_MAX: usize = 10_000;
 
 /// One call of an admission or conversion webhook. Two calls are the same if all fields are equal.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct WebhookCall {
     /// The URL with its query `timeout=…s`.
     pub(crate) url: String,
@@ -56,7 +56,7 @@ pub(crate) struct WebhookRound {
 #[derive(Default)]
 struct Inner {
     /// Completed calls, at most [`CALLS_LEN_MAX`].
-    replies: Vec<(WebhookCall, WebhookReply)>,
+    replies: HashMap<WebhookCall, WebhookReply>,
     /// Calls that the current run needs and that have no reply. Empty when a run begins.
     pending: Vec<WebhookCall>,
     /// `Warning` headers of the response, of the current run only.
@@ -78,10 +78,7 @@ impl WebhookRound {
     /// have arrived. `Timeout` if the request would make more than [`CALLS_LEN_MAX`] calls.
     pub(crate) fn call_all(&self, calls: Vec<WebhookCall>) -> Result<Vec<WebhookReply>, StatusError> {
         let mut inner = self.inner.lock();
-        let replies: Vec<Option<WebhookReply>> = calls
-            .iter()
-            .map(|call| inner.replies.iter().find(|(known_call, _)| known_call == call).map(|(_, reply)| reply.clone()))
-            .collect();
+        let replies: Vec<Option<WebhookReply>> = calls.iter().map(|call| inner.replies.get(call).cloned()).collect();
         if inner.replies.len() + calls.len() > CALLS_LEN_MAX {
             return Err(StatusError::timed_out());
         }
@@ -172,7 +169,27 @@ impl WebhookRound {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    /// Takes minutes if each call is compared with all earlier ones.
+    #[test]
+    fn replies_to_many_calls_are_found() {
+        let call = |n: usize| WebhookCall {
+            url: "https://webhook".into(),
+            dial: None,
+            trusted: String::new(),
+            review: json!({ "equal": vec!["same"; 100], "last": n }),
+            timeout: Duration::from_secs(1),
+        };
+        let reply = |n: usize| WebhookReply { uid: n.to_string(), outcome: Err(String::new()) };
+        let round = WebhookRound::default();
+        round.add_replies((1..CALLS_LEN_MAX).map(|n| (call(n), reply(n))));
+        for n in 1..CALLS_LEN_MAX {
+            assert_eq!(round.call(call(n)).unwrap().uid, n.to_string());
+        }
+    }
 
     /// Takes minutes if each warning is compared with all earlier ones.
     #[test]

@@ -135,7 +135,7 @@ fn store_imports_no_kind() {
 ///
 /// These need both: steps that authorize a user, because the rules of a user are cached in the core; steps that may call
 /// a webhook, for admission or conversion, because the core has its transport; and the callers of such steps.
-const FUNCTIONS_WITH_WHOLE_STATE: usize = 82;
+const FUNCTIONS_WITH_WHOLE_STATE: usize = 78;
 
 #[test]
 fn steps_take_store_or_core_if_enough() {

@@ -38,8 +38,6 @@ impl Versioned {
 
 /// Returns `true` if policies apply to the request. They apply neither to policies nor to requests that a cluster needs
 /// to work (`plugin/policy/generic/plugin.go` of kube-apiserver, and `admission/exclusion/resources.go`).
-///
-/// The rules of an exempt kind set `is_exempt_from_policies`.
 pub(super) fn takes_policies(info: &RequestInfo) -> bool {
     !info.resource.kind.requests.is_exempt_from_policies
 }
@@ -130,8 +128,6 @@ pub(crate) fn namespace_fits(store: &Store, selector: &Value, attributes: &Attri
 }
 
 /// Returns the Namespace object of a namespaced request.
-///
-/// Returns `None` if the namespace does not exist.
 pub(crate) fn namespace_object(store: &Store, attributes: &Attributes<'_>) -> Option<std::sync::Arc<Value>> {
     if !attributes.info.resource.listed.namespaced {
         return None;

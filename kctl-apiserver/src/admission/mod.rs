@@ -56,8 +56,6 @@ pub(crate) struct Attributes<'a> {
 
 impl<'a> Attributes<'a> {
     /// Creates the attributes of a create or an update.
-    ///
-    /// Subresources that send an object use it too.
     pub(crate) fn new(info: &'a RequestInfo, operation: Operation, name: &str, object: Value) -> Self {
         let options = options(info, operation);
         Self { info, operation, name: name.into(), object: Some(object), old: None, options, shown_as: None }
@@ -80,7 +78,7 @@ impl<'a> Attributes<'a> {
     }
 
     /// Creates the attributes of a connection, whose options are the object.
-    fn connect(info: &'a RequestInfo, object: Value) -> Self {
+    pub(crate) fn connect(info: &'a RequestInfo, object: Value) -> Self {
         let (operation, name) = (Operation::Connect, info.name.clone());
         Self { info, operation, name, object: Some(object), old: None, options: Value::Null, shown_as: None }
     }
@@ -199,8 +197,6 @@ enum Stage {
 /// Runs policies and then webhooks, which may change the object. If something has changed it, those with
 /// `reinvocationPolicy: IfNeeded` run once more.
 ///
-/// The second round calls each of them at most once more.
-///
 /// # Errors
 /// Fails if one of them denies the request or fails, or with [`StatusError::waiting`].
 pub(crate) fn mutate(state: &State, attributes: &mut Attributes<'_>) -> Result<(), StatusError> {
@@ -225,30 +221,11 @@ pub(crate) fn validate(state: &State, attributes: &Attributes<'_>) -> Result<(),
     webhook::validate(state, attributes)
 }
 
-/// Runs mutating and validating admission of a delete.
+/// Runs mutating and validating admission of a request whose object is not stored afterwards: a delete, a connection, or
+/// an `Eviction`. Returns the object as the last webhook left it.
 ///
-/// A webhook can deny a delete, but cannot change the object.
-pub(crate) fn admit_delete(state: &State, mut attributes: Attributes<'_>) -> Result<(), StatusError> {
-    mutate(state, &mut attributes)?;
-    validate(state, &attributes)
-}
-
-/// Runs mutating and validating admission of a create request to a subresource, such as an `Eviction`. Returns the
-/// mutated object.
-///
-/// Such an object is never stored. Bindings and tokens are validated between the two phases, so they call [`mutate`] and
-/// [`validate`] themselves.
-pub(crate) fn admit_sent(state: &State, info: &RequestInfo, name: &str, sent: Value) -> Result<Value, StatusError> {
-    admit(state, Attributes::new(info, Operation::Create, name, sent))
-}
-
-/// Runs mutating and validating admission of a connection. Returns its options.
-pub(crate) fn admit_connection(state: &State, info: &RequestInfo, options: Value) -> Result<Value, StatusError> {
-    admit(state, Attributes::connect(info, options))
-}
-
-/// Runs mutating and validating admission. Returns the object as the last webhook left it.
-fn admit(state: &State, mut attributes: Attributes<'_>) -> Result<Value, StatusError> {
+/// Bindings and tokens are validated between the two phases, so they call [`mutate`] and [`validate`] themselves.
+pub(crate) fn admit(state: &State, mut attributes: Attributes<'_>) -> Result<Value, StatusError> {
     mutate(state, &mut attributes)?;
     validate(state, &attributes)?;
     Ok(attributes.object.unwrap_or_default())

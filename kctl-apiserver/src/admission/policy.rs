@@ -62,16 +62,12 @@ pub(super) struct PolicyBinding {
 
 impl PolicyBinding {
     /// Returns the names of policy and binding in the form of messages.
-    ///
-    /// `kind` is the word before the name.
     pub(super) fn policy_and_binding(&self, kind: &str) -> String {
         let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         format!("{kind} '{}' with binding '{}'", name(&self.policy), name(&self.binding))
     }
 
     /// Returns `true` if both the policy and its binding match the request.
-    ///
-    /// A binding can only narrow the matches of its policy.
     pub(super) fn fits(&self, store: &Store, attributes: &Attributes<'_>) -> bool {
         constraints_fit(store, &self.policy["spec"]["matchConstraints"], attributes)
             && constraints_fit(store, &self.binding["spec"]["matchResources"], attributes)

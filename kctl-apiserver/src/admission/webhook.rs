@@ -56,11 +56,6 @@ impl Webhook {
     fn ignores_failures(&self) -> bool {
         self.value()["failurePolicy"] == "Ignore"
     }
-
-    /// Returns `true` for `reinvocationPolicy: IfNeeded`.
-    fn wants_reinvocation(&self) -> bool {
-        self.value()["reinvocationPolicy"] == "IfNeeded"
-    }
 }
 
 /// The reason why a webhook does not let a request pass.
@@ -211,8 +206,6 @@ impl Mutating {
     }
 
     /// Records that a policy changed the object after the webhooks ran.
-    ///
-    /// Only webhooks with `reinvocationPolicy: IfNeeded` become due again.
     pub(super) fn call_again(&mut self) {
         self.due.extend(self.called.drain(..));
     }
@@ -242,7 +235,7 @@ impl Mutating {
                 self.due.extend(self.called.drain(..));
                 any = true;
             }
-            if webhook.wants_reinvocation() {
+            if webhook.value()["reinvocationPolicy"] == "IfNeeded" {
                 self.called.push(index);
             }
         }

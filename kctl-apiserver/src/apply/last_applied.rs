@@ -5,6 +5,8 @@
 //! annotation is the only record of what client-side apply owned: its writes are recorded as updates by the manager
 //! `kubectl-client-side-apply`.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::{
@@ -41,7 +43,7 @@ pub(super) fn without_allowed(request: &Request<'_>, live: &Value, conflicts: Ve
     let changes = compare(position, &last, live);
     let set = field_set(position, &last);
     let set = set.difference(&changes.modified).difference(&changes.added).difference(&changes.removed);
-    let allowed: Vec<String> = set.paths().iter().map(|path| path_text(path)).collect();
+    let allowed: HashSet<String> = set.paths().iter().map(|path| path_text(path)).collect();
     conflicts.into_iter().filter(|conflict| !allowed.contains(&conflict.field)).collect()
 }
 

@@ -67,8 +67,6 @@ impl Scope {
     }
 
     /// Creates a scope with these variables.
-    ///
-    /// Functions can be added to it, such as the authorizer's.
     pub(crate) fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a Value)>) -> Self {
         let mut context = Context::default().with_all();
         functions::add(&mut context);
@@ -85,8 +83,6 @@ impl Scope {
     }
 
     /// Sets a variable.
-    ///
-    /// Replaces a variable of the same name.
     pub(crate) fn set(&mut self, name: &str, value: Cel) {
         self.variables.insert(name.to_owned(), value);
     }
@@ -97,8 +93,6 @@ impl Scope {
     }
 
     /// Removes a variable.
-    ///
-    /// Expressions that name it fail then.
     pub(crate) fn unset(&mut self, name: &str) {
         self.variables.remove(name);
     }

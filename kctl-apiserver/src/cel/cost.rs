@@ -71,8 +71,6 @@ impl Budget {
 
 /// Returns the cost of the loops of an expression.
 ///
-/// An expression without loops costs 0 here.
-///
 /// # Errors
 /// Fails if it exceeds the limit of one expression.
 pub(crate) fn cost<'a>(tree: &'a IdedExpr, variables: Vec<(&'a str, &'a Cel)>) -> Result<usize, CostExceeded> {

@@ -39,8 +39,6 @@ pub(crate) fn map(fields: impl IntoIterator<Item = (String, Cel)>) -> Cel {
 }
 
 /// Returns a duration, if it fits into 64 bits of nanoseconds.
-///
-/// `None` beyond 292 years.
 pub(crate) fn duration(duration: SignedDuration) -> Option<Cel> {
     i64::try_from(duration.as_nanos()).ok().map(|nanoseconds| Cel::Duration(TimeDelta::nanoseconds(nanoseconds)))
 }
@@ -51,8 +49,6 @@ fn invalid(text: &str, expected: &'static str) -> ResolveResult {
 }
 
 /// All functions, and the names of types.
-///
-/// Shared by all scopes of CRD rules.
 pub(super) static ALL: LazyLock<Context<'static>> = LazyLock::new(|| {
     let mut context = Context::default().with_all();
     add(&mut context);

@@ -6,7 +6,7 @@
 //! The names of a CRD are plural, singular, kind, list kind and short names. Two CRDs of a group cannot have the same
 //! name; the first accepted CRD keeps it. A CRD whose names are taken is stored, but not served.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -59,12 +59,6 @@ pub(super) fn frees_names_in(event: &Event) -> Option<String> {
     let before = event.before.as_ref()?.value();
     let is_renamed = || before["status"]["acceptedNames"] != event.object.value()["status"]["acceptedNames"];
     (event.deleted || is_renamed()).then(|| before["spec"]["group"].as_str().unwrap_or_default().to_owned())
-}
-
-/// Returns the groups with CRDs whose names are not accepted yet.
-pub(super) fn groups_with_unaccepted_names(store: &Store) -> BTreeSet<String> {
-    let waiting = store.objects(&DEFINITIONS, None).filter(|definition| !crd::names_accepted(definition));
-    waiting.filter_map(|definition| definition["spec"]["group"].as_str().map(str::to_owned)).collect()
 }
 
 /// Returns the CRDs of a group.

@@ -10,7 +10,7 @@
 //! | `Foreground` | `foregroundDeletion` | those with `blockOwnerDeletion` are deleted before the owner |
 //! | `Orphan` | `orphan` | kept, without the reference |
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use serde_json::Value;
 
@@ -108,7 +108,7 @@ fn collect(store: &mut Store, resource: &Arc<Resource>, key: &Key, object: &Arc<
     };
     if states.contains(&OwnerState::Solid) {
         let others = references.iter().zip(&states).filter(|(_, state)| **state != OwnerState::Solid);
-        let uids: Vec<&str> = others.filter_map(|(reference, _)| reference["uid"].as_str()).collect();
+        let uids: HashSet<&str> = others.filter_map(|(reference, _)| reference["uid"].as_str()).collect();
         return release(store, &resource.id, key, &uids);
     }
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
@@ -153,7 +153,7 @@ fn clear_block_owner_deletion(store: &mut Store, resource: &GroupResource, key: 
 fn orphan(store: &mut Store, resource: &GroupResource, key: &Key, object: &Arc<Value>) {
     let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
     for (resource, dependent_key) in store.dependents(uid) {
-        release(store, &resource, &dependent_key, &[uid]);
+        release(store, &resource, &dependent_key, &HashSet::from([uid]));
     }
     drop_finalizer(store, resource, key, ORPHAN);
 }
@@ -178,11 +178,11 @@ fn await_dependents(store: &mut Store, resource: &GroupResource, key: &Key, obje
 }
 
 /// Removes the references to these owners.
-fn release(store: &mut Store, resource: &GroupResource, key: &Key, uids: &[&str]) {
+fn release(store: &mut Store, resource: &GroupResource, key: &Key, uids: &HashSet<&str>) {
     if uids.is_empty() {
         return;
     }
-    let is_kept = |reference: &Value| reference["uid"].as_str().is_none_or(|uid| !uids.contains(&uid));
+    let is_kept = |reference: &Value| reference["uid"].as_str().is_none_or(|uid| !uids.contains(uid));
     WRITER.edit(store, resource, key, |object| retain(object, "ownerReferences", is_kept));
 }
 

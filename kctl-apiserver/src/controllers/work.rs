@@ -13,6 +13,7 @@ use super::{
     tokens::{self, TokenWork},
 };
 use crate::{
+    crd,
     deletion::is_being_deleted,
     kinds::{
         apiextensions::custom_resource_definition::DEFINITIONS, apiregistration::api_service::API_SERVICES,
@@ -104,7 +105,9 @@ impl Controllers {
 
     /// Queues the CRDs of a loaded store whose names are not accepted yet.
     pub(crate) fn look_at_names(&mut self, store: &Store) {
-        self.names_freed = definitions::groups_with_unaccepted_names(store);
+        let waiting = store.objects(&DEFINITIONS, None).filter(|definition| !crd::names_accepted(definition));
+        let groups = waiting.filter_map(|definition| definition["spec"]["group"].as_str().map(str::to_owned));
+        self.names_freed = groups.collect();
     }
 
     /// Returns `true` if a controller creates objects in each namespace.

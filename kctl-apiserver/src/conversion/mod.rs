@@ -21,7 +21,7 @@ use crate::{
     request::RequestInfo,
     state::State,
     status::StatusError,
-    store::{Key, Store},
+    store::Store,
 };
 
 /// Returns a custom kind in one of its versions, even if that is not served.
@@ -92,7 +92,7 @@ enum Purpose {
 /// # Errors
 /// Fails with `InternalError` if the conversion webhook fails, or with [`StatusError::waiting`].
 pub(crate) fn get(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
-    find_for(state, info, &info.key(), Purpose::Get)
+    find_for(state, info, Purpose::Get)
 }
 
 /// Returns the stored object that a request changes, in the version of the request.
@@ -102,19 +102,11 @@ pub(crate) fn get(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>
 /// # Errors
 /// Fails if the conversion webhook fails, or with [`StatusError::waiting`].
 pub(crate) fn find(state: &State, info: &RequestInfo) -> Result<Option<Arc<Value>>, StatusError> {
-    find_at(state, info, &info.key())
+    find_for(state, info, Purpose::Write)
 }
 
-/// Returns the stored object with this key, in the version of a request.
-///
-/// # Errors
-/// Fails as [`find`] does.
-pub(crate) fn find_at(state: &State, info: &RequestInfo, key: &Key) -> Result<Option<Arc<Value>>, StatusError> {
-    find_for(state, info, key, Purpose::Write)
-}
-
-fn find_for(state: &State, info: &RequestInfo, key: &Key, purpose: Purpose) -> Result<Option<Arc<Value>>, StatusError> {
-    let Some(object) = state.store.get(&info.resource.id, key) else { return Ok(None) };
+fn find_for(state: &State, info: &RequestInfo, purpose: Purpose) -> Result<Option<Arc<Value>>, StatusError> {
+    let Some(object) = state.store.get(&info.resource.id, &info.key()) else { return Ok(None) };
     convert_all(state, info, &info.resource, vec![object], purpose).map(|mut all| all.pop())
 }
 
@@ -246,7 +238,8 @@ fn convert_all(
     }
     let originals: Vec<&Value> = open.iter().map(|index| objects[*index].as_ref()).collect();
     let status_error = |unconverted: UnconvertedObjects| match purpose {
-        Purpose::Get => unconverted.into_status_of_get(),
+        // `corruptObjectDeleter.Get` of `k8s.io/apiserver/pkg/storage/etcd3`.
+        Purpose::Get => StatusError::internal(&unconverted.into_status().message),
         Purpose::List => unconverted.into_status_of_list(&to.id, &originals),
         Purpose::Write => unconverted.into_status(),
     };

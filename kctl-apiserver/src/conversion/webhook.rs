@@ -17,8 +17,6 @@ use crate::{
 };
 
 /// The timeout of a conversion webhook.
-///
-/// It is not configurable, unlike the timeout of admission webhooks.
 const TIMEOUT_SECONDS: u64 = 30;
 /// The version of `ConversionReview`.
 const REVIEW: &str = "apiextensions.k8s.io/v1";
@@ -58,11 +56,6 @@ impl UnconvertedObjects {
     pub(crate) fn into_status(self) -> StatusError {
         let message = self.0.into_iter().next().map(|(_, why)| why).unwrap_or_default();
         StatusError::server_error(message)
-    }
-
-    /// Returns the error of a read of one object (`corruptObjectDeleter.Get` of `k8s.io/apiserver/pkg/storage/etcd3`).
-    pub(crate) fn into_status_of_get(self) -> StatusError {
-        StatusError::internal(&self.into_status().message)
     }
 
     /// Returns the error of a list, with one cause per object (`aggregatedStorageError` of

@@ -19,6 +19,11 @@ const ANNOTATION: &str = "api-approved.kubernetes.io";
 /// The condition that reports the approval; only CRDs of protected groups have it.
 const CONDITION: &str = "KubernetesAPIApprovalPolicyConformant";
 
+/// The message about an annotation that is absent or malformed.
+const PROBLEM: &str = "protected groups must have approval annotation \"api-approved.kubernetes.io\" with either a URL \
+                       or a reason starting with \"unapproved\", see \
+                       https://github.com/kubernetes/enhancements/pull/1111";
+
 /// The state of the annotation (`GetAPIApprovalState`).
 ///
 /// Two states are equal if their variants are equal, so a new URL is not a change.
@@ -55,16 +60,6 @@ impl Approval {
             _ => Self::Invalid,
         }
     }
-
-    /// Returns the message that explains what the annotation lacks.
-    fn problem(self) -> String {
-        let with = match self {
-            Self::Invalid => " with either a URL or a reason starting with \"unapproved\"",
-            _ => "",
-        };
-        let see = "see https://github.com/kubernetes/enhancements/pull/1111";
-        format!("protected groups must have approval annotation \"{ANNOTATION}\"{with}, {see}")
-    }
 }
 
 /// Returns the validation error of the annotation. An update that does not change the approval state is accepted, so
@@ -79,8 +74,8 @@ pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldErro
     }
     let field = format!("metadata.annotations[{ANNOTATION}]");
     match is {
-        Approval::Missing => Some(FieldError::required(&field, &is.problem())),
-        Approval::Invalid => Some(FieldError::invalid(&field, &annotation(definition).into(), &is.problem())),
+        Approval::Missing => Some(FieldError::required(&field, PROBLEM)),
+        Approval::Invalid => Some(FieldError::invalid(&field, &annotation(definition).into(), PROBLEM)),
         Approval::Bypassed | Approval::Given => None,
     }
 }
@@ -89,8 +84,8 @@ pub(super) fn check(old: Option<&Value>, definition: &Value) -> Option<FieldErro
 fn condition_fields(definition: &Value) -> Option<[String; 3]> {
     let (is, value) = (Approval::from_definition(definition), annotation(definition));
     let (status, reason, message) = match is {
-        Approval::Missing => ("False", "MissingAnnotation", is.problem()),
-        Approval::Invalid => ("False", "InvalidAnnotation", is.problem()),
+        Approval::Missing => ("False", "MissingAnnotation", PROBLEM.to_owned()),
+        Approval::Invalid => ("False", "InvalidAnnotation", PROBLEM.to_owned()),
         Approval::Bypassed => ("False", "UnapprovedAnnotation", format!("not approved: {value:?}")),
         Approval::Given => ("True", "ApprovedAnnotation", format!("approved in {value}")),
     };
@@ -109,8 +104,6 @@ pub(crate) fn has_current_approval_condition(definition: &Value) -> bool {
 }
 
 /// Writes the condition of a CRD in a protected group; other CRDs are unchanged.
-///
-/// `now` becomes `lastTransitionTime` if the status changes.
 pub(crate) fn set_approval_condition(definition: &mut Value, now: &str) {
     if let Some([status, reason, message]) = condition_fields(definition) {
         report(definition, now, [CONDITION, &status, &reason, &message]);
@@ -139,8 +132,6 @@ mod tests {
         check_condition("a.k8s.io", "https://a.b/c", Some(["True", "ApprovedAnnotation", "approved in https://a.b/c"]));
         let bypassed = ["False", "UnapprovedAnnotation", "not approved: \"unapproved, x\""];
         check_condition("a.kubernetes.io", "unapproved, x", Some(bypassed));
-        let missing = "protected groups must have approval annotation \"api-approved.kubernetes.io\", see \
-                       https://github.com/kubernetes/enhancements/pull/1111";
-        check_condition("k8s.io", "", Some(["False", "MissingAnnotation", missing]));
+        check_condition("k8s.io", "", Some(["False", "MissingAnnotation", PROBLEM]));
     }
 }

@@ -131,10 +131,12 @@ fn all_versions(spec: &Field<'_>, versions: &Field<'_>) {
 /// Validates the schema, subresources, columns, selectable fields and warning of each version. A part that all versions
 /// share is validated once, under its path of v1beta1. A missing schema is always reported per version.
 fn version_parts(spec: &Field<'_>, versions: &Field<'_>) {
-    let is_shared = |key: &str| entries(versions).all(|(_, version)| version[key] == versions[0][key]);
+    let is_shared = |key: &&str| entries(versions).all(|(_, version)| version[*key] == versions[0][*key]);
+    let parts = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
+    let shared_parts: Vec<&str> = parts.into_iter().filter(is_shared).collect();
     for (i, version) in versions.items().enumerate() {
         let part = |key: &str, shared: &str| {
-            if is_shared(key) {
+            if shared_parts.contains(&key) {
                 (i == 0).then(|| spec.at_with(shared, &version.value()[key]))
             } else {
                 Some(version.at(key))
@@ -300,9 +302,9 @@ fn stored_versions(stored: &Field<'_>, versions: &Value) {
         let is_missing = !left.remove(name) && version["storage"] == true;
         stored.invalid_if(is_missing, format_args!("must have the storage version {name}"));
     }
+    let declared: BTreeSet<&str> = entries(versions).map(|(_, version)| text(&version["name"])).collect();
     for name in stored.items() {
-        let is_declared = entries(versions).any(|(_, version)| text(&version["name"]) == name.text());
         let detail = "must stay in spec.versions while objects are stored in it or status.storedVersions has it";
-        name.invalid_if(!is_declared, detail);
+        name.invalid_if(!declared.contains(name.text()), detail);
     }
 }

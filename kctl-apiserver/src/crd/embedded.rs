@@ -76,8 +76,6 @@ fn walk(
 }
 
 /// Returns the path of a field. Map keys are in brackets.
-///
-/// Without a property of that name the field is a map entry.
 pub(super) fn child_path(schema: Schema<'_>, path: &str, name: &str) -> String {
     match (path.is_empty(), schema.property(name).is_some()) {
         (true, _) => name.to_owned(),

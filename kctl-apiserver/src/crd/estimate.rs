@@ -141,8 +141,6 @@ impl Total {
     }
 
     /// Returns the errors about the total cost, if it exceeds the limit.
-    ///
-    /// One error for each named rule, then one for the schema at `path`.
     pub(super) fn causes(self, path: &str) -> Errors {
         if self.cost <= TOTAL_MAX {
             return Errors::default();

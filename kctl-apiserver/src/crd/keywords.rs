@@ -7,6 +7,8 @@
 //! as a structural schema. Upstream runs both; a schema can have both kinds of errors. Extensions
 //! (`x-kubernetes-…`) are validated here as far as they need one schema and its items.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::rule_validation;
@@ -26,8 +28,6 @@ const UNSUPPORTED: [&str; 6] = ["id", "additionalItems", "patternProperties", "d
 pub(super) const ALTERNATIVES: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
 /// The position of a schema, which decides the keywords that it may have.
-///
-/// Inherited by the schemas below, with the changes that `children` makes.
 #[derive(Clone, Copy, Default)]
 struct SchemaPosition {
     /// Never inherited.
@@ -39,8 +39,6 @@ struct SchemaPosition {
 }
 
 /// Checks the schema of a version, from its root.
-///
-/// `path` is the path of the schema in the CRD.
 pub(super) fn check(schema: &Value, path: &str, errors: &mut Errors) {
     node(&Field::new(schema, path, errors), SchemaPosition { is_root: true, ..SchemaPosition::default() });
 }
@@ -163,9 +161,10 @@ fn map_keys(schema: &Field<'_>) {
     if *item_type != "object" {
         return item_type.invalid("must be object if parent array's x-kubernetes-list-type is map");
     }
-    for (index, key) in entries(&keys) {
+    let mut seen = BTreeSet::new();
+    for (_, key) in entries(&keys) {
         let field = fields.at_key(text(key));
-        let is_repeated = entries(&keys).take(index).any(|(_, other)| other == key);
+        let is_repeated = !seen.insert(text(key));
         keys.with(key).invalid_if(field.is_null() || is_repeated, "must be a property of the items, named once");
         let is_composite = ["array", "object"].contains(&text(&field["type"]));
         field.at("type").invalid_if(is_composite, "must be a scalar type for a key of a list of type map");
@@ -181,13 +180,13 @@ fn keys_are_there(schema: &Field<'_>) {
     }
     let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
     items.at("nullable").forbidden_if(items["nullable"] == true, detail);
+    let required: BTreeSet<&str> = entries(&items["required"]).map(|(_, name)| text(name)).collect();
     for (_, name) in entries(&schema["x-kubernetes-list-map-keys"]).filter(|_| list_type == "map") {
         let field = items.at("properties").at_key(text(name));
         if field.is_null() {
             continue;
         }
-        let is_required = entries(&items["required"]).any(|(_, required)| required == name);
-        let lacks_default = !is_required && field["default"].is_null();
+        let lacks_default = !required.contains(text(name)) && field["default"].is_null();
         field.at("default").required_with_if(lacks_default, "a key of a list needs a default or has to be required");
         field.at("nullable").forbidden_if(field["nullable"] == true, "a key of a list must not be nullable");
     }

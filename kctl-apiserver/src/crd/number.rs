@@ -112,7 +112,7 @@ impl Range<'_> {
         let number = value.as_f64()?;
         // Upstream prints the number and parses it as an integer. A float without a fraction is compared as `i128`, which
         // gives the same result.
-        let integer = value.as_i64().map(i128::from).or_else(|| is_integer_text(number));
+        let integer = value.as_i64().map(i128::from).or_else(|| whole_number(number));
         let fits = match (self.r#type, self.format) {
             (Some("integer"), Some("int32")) => integer.is_some_and(|integer| i32::try_from(integer).is_ok()),
             (Some("integer"), _) => integer.is_some_and(|integer| i64::try_from(integer).is_ok()),
@@ -126,7 +126,7 @@ impl Range<'_> {
 
 /// Returns the float as an integer, if it has no fraction.
 #[expect(clippy::cast_possible_truncation, reason = "the cast saturates far above what is asked of it")]
-fn is_integer_text(number: f64) -> Option<i128> {
+fn whole_number(number: f64) -> Option<i128> {
     (number.fract() == 0.0).then_some(number as i128)
 }
 

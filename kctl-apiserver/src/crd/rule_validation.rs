@@ -6,7 +6,7 @@
 //! compiles expressions, if the schema is structural and has no errors of its keywords. `rules`
 //! evaluates the same expressions later.
 
-use std::sync::LazyLock;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use kctl_cel::{Environment, OldSelf, SchemaOf, Type};
 use serde_json::Value;
@@ -37,6 +37,7 @@ pub(super) static REASONS: LazyLock<Vec<&'static str>> = LazyLock::new(|| {
 ///
 /// `path` is the path of the schema. Costs are summed over the whole schema, so the last errors are about the total.
 pub(super) fn check(schema: &Value, path: &str, wrong: &[FieldError]) -> Errors {
+    let wrong = wrong.iter().map(|error| error.field.as_str()).collect();
     let mut statements = StatementCheck { wrong, total: Total::default(), errors: Errors::default() };
     let (schema_of, count) = (SchemaOf::Object, Count::of_root());
     let position = RulePosition { lost: None, schema_of, is_below_rules: false, is_in_unknown: false, count };
@@ -74,8 +75,8 @@ struct RuleSite<'a> {
 
 /// The state of the traversal of a schema.
 struct StatementCheck<'a> {
-    /// Errors of the schema so far, by whose paths rules are skipped.
-    wrong: &'a [FieldError],
+    /// The paths of the errors of the schema so far. Rules at or above one of them are skipped.
+    wrong: BTreeSet<&'a str>,
     /// The summed cost estimate.
     total: Total,
     /// Errors of rules found so far.
@@ -164,7 +165,10 @@ impl StatementCheck<'_> {
 
     /// Returns `true` if the schema at `path` or one below it already has an error, which compiling would only repeat.
     fn is_wrong(&self, path: &str) -> bool {
-        self.wrong.iter().any(|cause| cause.field.strip_prefix(path).is_some_and(|rest| rest.starts_with(['.', '['])))
+        ['.', '['].iter().any(|next| {
+            let below = format!("{path}{next}");
+            self.wrong.range(below.as_str()..).next().is_some_and(|field| field.starts_with(&below))
+        })
     }
 }
 

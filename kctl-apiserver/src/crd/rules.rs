@@ -129,8 +129,6 @@ impl Rules {
     }
 
     /// Returns `true` if the schema has no rules.
-    ///
-    /// Callers skip the conversion to CEL values then.
     pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty() && self.fields.is_empty() && self.values.is_none() && self.items.is_none()
     }

@@ -32,8 +32,6 @@ pub(crate) struct Kinds(HashMap<usize, ListKind>);
 
 impl Kinds {
     /// Records the type of a list.
-    ///
-    /// Called while variables are created from JSON (`crd/typed`).
     pub(crate) fn add(&mut self, items: &Arc<Vec<Cel>>, kind: &ListKind) {
         self.0.insert(Arc::as_ptr(items).addr(), kind.clone());
     }

@@ -307,8 +307,6 @@ fn key_of(value: &Cel) -> Option<Key> {
 }
 
 /// Returns the value as the CEL function `string` converts it; an empty string if it cannot be converted.
-///
-/// Used in error messages, which omit values without a string form.
 pub(crate) fn as_text(value: &Cel) -> String {
     convert::text(value).unwrap_or_default()
 }

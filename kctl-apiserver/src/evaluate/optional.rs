@@ -20,8 +20,6 @@ pub(super) fn downcast(value: &Cel) -> Option<&OptionalValue> {
 }
 
 /// Creates an optional value: `optional.of(value)`, or `optional.none()` for `None`.
-///
-/// Not to be confused with a null value, which is present.
 pub(crate) fn wrap(value: Option<Cel>) -> Cel {
     Cel::Opaque(Arc::new(value.map_or_else(OptionalValue::none, OptionalValue::of)))
 }

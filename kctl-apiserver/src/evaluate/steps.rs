@@ -10,8 +10,6 @@ pub(super) const CHARS_PER_COST_UNIT: usize = 10;
 
 /// Checks the cost of creating a string of `len` bytes.
 ///
-/// Called before the string is created, since its size is known from its parts.
-///
 /// # Errors
 /// Returns [`EvaluationError::CostExceeded`] if it exceeds [`COST_MAX`].
 pub(super) fn check_text(len: usize) -> EvalResult<()> {

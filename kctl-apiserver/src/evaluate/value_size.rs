@@ -35,8 +35,6 @@ pub(crate) fn check<'a>(values: impl IntoIterator<Item = &'a Cel>) -> EvalResult
 
 /// Checks a value before it is stored in a variable.
 ///
-/// Used for variables that admission policies compose from expressions.
-///
 /// # Errors
 /// Returns [`EvaluationError::CostExceeded`] if the value is too large or deeper than decoded objects may be. Other
 /// expressions can nest variables, so their depth is bounded, too.

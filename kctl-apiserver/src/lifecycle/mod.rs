@@ -11,6 +11,6 @@ mod writer;
 
 pub(crate) use self::{
     delete::{DeleteOutcome, Deletion, delete},
-    update::{update, update_with_unread_fields},
+    update::update,
     writer::Writer,
 };

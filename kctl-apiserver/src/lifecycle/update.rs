@@ -32,31 +32,13 @@ pub(crate) fn update(
     if is_deletion_complete(resource, &new) {
         return remove(store, resource, key, new);
     }
-    // After a change of its CRD, an object may be read differently than it was written. It is then always written.
+    // An object that is read differently than it was written is always written: its CRD has changed, or it was sent
+    // with fields that reads drop.
     let is_as_written = store.get_stored(resource, key).is_none_or(|stored| stored.is_as_written());
     if is_as_written && is_same_object(old, &new) {
         return old.clone();
     }
     store.put(resource, key.clone(), new)
-}
-
-/// Updates an object like [`update`], but always writes it: it is stored with fields that reads drop. Such fields were
-/// sent for a custom object and are pruned by its schema. The next write then counts as a change too, even if it sends
-/// exactly what a reader sees.
-pub(crate) fn update_with_unread_fields(
-    store: &mut Store,
-    resource: &GroupResource,
-    key: &Key,
-    old: &Value,
-    new: Value,
-) -> Arc<Value> {
-    let new = with_version_of(old, new);
-    if is_deletion_complete(resource, &new) {
-        return remove(store, resource, key, new);
-    }
-    let put = store.put(resource, key.clone(), new);
-    store.mark_unread_fields(resource, key);
-    put
 }
 
 /// Returns an object with the `resourceVersion` of the stored one, so that both can be compared. `resourceVersion` is

@@ -2,7 +2,7 @@
 //!
 //! Upstream: `normalizeElementOrder` in `k8s.io/apimachinery/pkg/util/strategicpatch/patch.go`.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
@@ -143,15 +143,23 @@ pub(super) fn order_items(
 /// list before every other one, and also after it. Such items exist only if `$setElementOrder` is empty or leaves out an
 /// item with a directive.
 fn sort_by_identity(items: Vec<Value>, order: &Positions<'_>) -> Vec<(Option<usize>, Value)> {
-    let mut placed: Vec<(Option<usize>, Value)> = items.into_iter().map(|item| (order.get(&item), item)).collect();
-    if placed.iter().all(|(position, _)| position.is_some()) {
-        placed.sort_by_key(|(position, _)| *position);
-        return placed;
+    let placed: Vec<(Option<usize>, Value)> = items.into_iter().map(|item| (order.get(&item), item)).collect();
+    // The items that are inserted directly behind each item, and at the front. The last one comes first.
+    let mut behind: Vec<Vec<usize>> = vec![Vec::new(); placed.len()];
+    let mut left: Vec<usize> = Vec::new();
+    let mut last_at: BTreeMap<usize, usize> = BTreeMap::new();
+    for (index, (position, _)) in placed.iter().enumerate() {
+        match position.and_then(|position| last_at.range(..=position).next_back()) {
+            Some((_, before)) => behind[*before].push(index),
+            None => left.push(index),
+        }
+        last_at.extend(position.map(|position| (position, index)));
     }
-    let mut sorted: Vec<(Option<usize>, Value)> = Vec::with_capacity(placed.len());
-    for (position, item) in placed {
-        let last_before = sorted.iter().rposition(|(other, _)| other.is_some() && *other <= position);
-        sorted.insert(last_before.map_or(0, |index| index + 1), (position, item));
+    let mut placed: Vec<_> = placed.into_iter().map(Some).collect();
+    let mut sorted = Vec::with_capacity(placed.len());
+    while let Some(index) = left.pop() {
+        sorted.extend(placed[index].take());
+        left.append(&mut behind[index]);
     }
     sorted
 }

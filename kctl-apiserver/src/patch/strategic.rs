@@ -110,13 +110,13 @@ fn unknown_directive(directive: &Value) -> String {
 fn retain_keys(original: &mut Fields, patch: &Fields) -> Merge<()> {
     let Some(keys) = patch.get(RETAIN_KEYS) else { return Ok(()) };
     let keys = keys.as_array().ok_or(StrategicMergeError::BadRetainKeys)?;
-    let is_kept = |name: &str| keys.iter().any(|key| key.as_str() == Some(name));
+    let kept: HashSet<&str> = keys.iter().filter_map(Value::as_str).collect();
     for (name, value) in patch {
-        if !value.is_null() && !is_directive(name) && !is_kept(name) {
+        if !value.is_null() && !is_directive(name) && !kept.contains(name.as_str()) {
             return Err(StrategicMergeError::BadRetainKeys);
         }
     }
-    original.retain(|name, _| is_kept(name));
+    original.retain(|name, _| kept.contains(name.as_str()));
     Ok(())
 }
 

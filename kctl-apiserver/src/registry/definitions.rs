@@ -38,6 +38,8 @@ impl Registry {
         let versions: Arc<[Value]> = all().cloned().collect();
         let stored = all().find(|version| version["storage"] == true).unwrap_or(&Value::Null);
         let hash = (stored["served"] == true).then(|| storage_version_hash([&group, &text(&stored["name"]), &kind]));
+        let usable = all().filter(|version| version["served"] == true && version["deprecated"] != true);
+        let newest = usable.filter_map(|version| version["name"].as_str()).max_by_key(|other| version_order(other));
         for version in all().filter(|version| version["served"] == true) {
             let name = text(&version["name"]);
             if self.shadows_built_in(&id, &name) {
@@ -53,7 +55,7 @@ impl Registry {
             let subresources = whole.subresources_of(version);
             let warning = (version["deprecated"] == true).then(|| {
                 let own = version["deprecationWarning"].as_str();
-                own.map_or_else(|| deprecation(spec, &name), str::to_owned)
+                own.map_or_else(|| deprecation(spec, &name, newest), str::to_owned)
             });
             self.add(Resource {
                 id: id.clone(),
@@ -95,13 +97,10 @@ fn storage_version_hash(parts: [&str; 3]) -> String {
     BASE64_STANDARD.encode(&digest.as_ref()[..8])
 }
 
-/// Returns the default deprecation warning of a version, with the newer version to use if there is one.
-fn deprecation(spec: &Value, name: &str) -> String {
+/// Returns the default deprecation warning of a version, with the newest version to use if that is newer.
+fn deprecation(spec: &Value, name: &str, newest: Option<&str>) -> String {
     let (group, kind) = (text(&spec["group"]), text(&spec["names"]["kind"]));
-    let versions = spec["versions"].as_array().into_iter().flatten();
-    let usable = versions.filter(|version| version["served"] == true && version["deprecated"] != true);
-    let best = usable.filter_map(|version| version["name"].as_str()).max_by_key(|other| version_order(other));
-    let better = best.filter(|best| version_order(best) > version_order(name));
+    let better = newest.filter(|newest| version_order(newest) > version_order(name));
     let hint = better.map_or_else(String::new, |better| format!("; use {group}/{better} {kind}"));
     format!("{group}/{name} {kind} is deprecated{hint}")
 }

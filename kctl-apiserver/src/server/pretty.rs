@@ -6,6 +6,7 @@ use futures::FutureExt;
 use http::{HeaderMap, HeaderName, Response, Uri, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
+use serde_json::Value;
 
 use crate::request::{Params, clauses};
 use crate::response::{Body, full};
@@ -50,42 +51,11 @@ fn wants_pretty(uri: &Uri, headers: &HeaderMap) -> bool {
     }
 }
 
-/// Indents JSON by two spaces per level, as Go's `json.Indent`, without a final line feed. The input is valid JSON. It
-/// is not parsed, so numbers and the order of fields are unchanged.
+/// Indents JSON by two spaces per level, without a final line feed. JSON that is nested too deeply to be parsed is
+/// returned as it is.
 fn indent(json: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(json.len() * 2);
-    let (mut depth, mut in_text, mut is_escaped, mut was_opened) = (0_usize, false, false, false);
-    let line = |out: &mut Vec<u8>, depth: usize| {
-        out.push(b'\n');
-        out.resize(out.len() + depth * 2, b' ');
-    };
-    for byte in json.iter().copied() {
-        if in_text {
-            out.push(byte);
-            in_text = is_escaped || byte != b'"';
-            is_escaped = !is_escaped && byte == b'\\';
-            continue;
-        }
-        if byte.is_ascii_whitespace() {
-            continue;
-        }
-        let closes = b"]}".contains(&byte);
-        depth -= usize::from(closes);
-        // An empty object or list is left on its line.
-        if was_opened != closes {
-            line(&mut out, depth);
-        }
-        was_opened = b"[{".contains(&byte);
-        depth += usize::from(was_opened);
-        out.push(byte);
-        match byte {
-            b'"' => in_text = true,
-            b',' => line(&mut out, depth),
-            b':' => out.push(b' '),
-            _ => {}
-        }
-    }
-    out
+    let value = serde_json::from_slice::<Value>(json);
+    value.and_then(|value| serde_json::to_vec_pretty(&value)).unwrap_or_else(|_| json.to_vec())
 }
 
 #[cfg(test)]

@@ -3,31 +3,19 @@
 
 use std::fs::File;
 
-use http::request::Parts;
-
 use crate::{
-    authorizer::{Rbac, RuleCache},
-    clock::Rng,
-    controllers::Controllers,
-    feature_gates::FeatureGates,
-    impersonation::{self, LastModes},
-    metrics::Counts,
-    request::Caller,
-    request_log::RequestLog,
-    status::StatusError,
-    store::Store,
-    tokens::SharedSigner,
-    transport::Transport,
+    authorizer::RuleCache, clock::Rng, controllers::Controllers, feature_gates::FeatureGates, impersonation::LastModes,
+    metrics::Counts, request_log::RequestLog, tokens::SharedSigner, transport::Transport,
 };
 
 /// All of a server but its objects. None of it is in the journal of `--data`; the token key has a separate file there.
 pub(crate) struct Core {
     /// The server's own controllers and their queues.
     pub(crate) controllers: Controllers,
-    /// The RBAC rules of users, computed from roles and bindings.
+    /// The RBAC rules of users, computed from roles and bindings. All requests share them.
     pub(super) rule_cache: RuleCache,
     /// The impersonation mode that each user's last request used.
-    last_modes: LastModes,
+    pub(super) last_modes: LastModes,
     /// The key of service account tokens.
     pub(crate) signer: SharedSigner,
     /// The feature gates that differ from the defaults.
@@ -72,16 +60,5 @@ impl Core {
             transport: self.transport.clone(),
             ..Self::new(seed)
         }
-    }
-
-    /// Returns the authorizer with the roles and bindings of a store. All requests share the cached rules.
-    pub(super) fn rbac<'a>(&'a self, store: &'a Store) -> Rbac<'a> {
-        Rbac { store, cache: &self.rule_cache }
-    }
-
-    /// Returns the caller as which a request acts; see [`impersonation::impersonate`].
-    pub(super) fn impersonate(&mut self, store: &Store, caller: &Caller, parts: &Parts) -> Result<Caller, StatusError> {
-        let rbac = Rbac { store, cache: &self.rule_cache };
-        impersonation::impersonate(&rbac, &mut self.last_modes, caller, parts)
     }
 }

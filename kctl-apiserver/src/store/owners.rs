@@ -83,6 +83,12 @@ fn owner_uids(object: Option<&Value>) -> impl Iterator<Item = &str> {
     references(object).filter_map(|reference| reference["uid"].as_str())
 }
 
+/// Returns the uids of the owners whose foreground deletion an object blocks.
+fn blocked_owners(object: Option<&Value>) -> impl Iterator<Item = &str> {
+    let blocking = references(object).filter(|reference| reference["blockOwnerDeletion"] == true);
+    blocking.filter_map(|reference| reference["uid"].as_str())
+}
+
 /// Returns `true` if `metadata.finalizers` contains the name.
 pub(crate) fn has_finalizer(object: &Value, name: &str) -> bool {
     object["metadata"]["finalizers"]
@@ -166,7 +172,7 @@ impl Owners {
     }
 
     /// Adds the references of a written object to the graph. Queues the object if an owner is missing or a deletion
-    /// begins.
+    /// begins. Searches in sets: an object may have tens of thousands of references.
     fn add_references(&mut self, registry: &Registry, object_ref: ObjectRef, before: Option<&Value>, after: &Value) {
         let uid = after["metadata"]["uid"].as_str().unwrap_or_default();
         self.objects_by_uid.insert(uid.into(), object_ref.clone());
@@ -174,15 +180,12 @@ impl Owners {
             self.dependents.entry(owner.into()).or_default().insert(object_ref.clone());
         }
         // An owner that this object no longer blocks may be deleted now.
-        for reference in references(before).filter(|reference| reference["blockOwnerDeletion"] == true) {
-            let owner = reference["uid"].as_str().unwrap_or_default();
-            if !references(Some(after)).any(|reference| is_blocked_by(reference, owner)) {
-                self.delete_queue.extend(self.objects_by_uid.get(owner).cloned());
-            }
+        let blocked: HashSet<&str> = blocked_owners(Some(after)).collect();
+        for owner in blocked_owners(before).filter(|owner| !blocked.contains(owner)) {
+            self.delete_queue.extend(self.objects_by_uid.get(owner).cloned());
         }
-        let is_new = |reference: &&Value| {
-            !references(before).any(|reference_before| reference_before["uid"] == reference["uid"])
-        };
+        let known: HashSet<&str> = owner_uids(before).collect();
+        let is_new = |reference: &&Value| reference["uid"].as_str().is_none_or(|owner| !known.contains(owner));
         if references(Some(after)).filter(is_new).any(|reference| !self.has_owner(registry, reference, &object_ref.1)) {
             self.delete_queue.insert(object_ref.clone());
         }
@@ -272,5 +275,25 @@ impl Owners {
     /// Returns the length of the queue.
     pub(crate) fn n_suspects(&self) -> usize {
         self.delete_queue.order.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::{clock::Clock, status::GroupResource, store::Store};
+
+    /// Takes minutes if each reference is searched in the whole list.
+    #[test]
+    fn many_owners_are_compared_as_sets() {
+        let mut store = Store::new(crate::kinds::built_in(), Clock::System, 0);
+        for blocks in [true, false] {
+            let owner = |n: u32| json!({ "uid": n.to_string(), "blockOwnerDeletion": blocks });
+            let owners: Vec<_> = (0..50_000).map(owner).collect();
+            let object = json!({ "metadata": { "name": "a", "uid": "a", "ownerReferences": owners } });
+            store.put(&GroupResource::new("", "secrets"), ("default".into(), "a".into()), object);
+        }
+        assert_eq!(store.owners().n_suspects(), 1);
     }
 }

@@ -7,6 +7,8 @@
 mod legacy;
 mod signer;
 
+use std::collections::HashSet;
+
 use base64::{
     Engine, alphabet,
     engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig},
@@ -120,7 +122,8 @@ pub(crate) fn bearer(
     let own = [ISSUER.to_owned()];
     let audiences = if audiences.is_empty() { &own } else { audiences };
     let fitting = |meant: &[String]| {
-        let fitting: Vec<String> = audiences.iter().filter(|audience| meant.contains(audience)).cloned().collect();
+        let all: HashSet<&String> = meant.iter().collect();
+        let fitting: Vec<String> = audiences.iter().filter(|audience| all.contains(audience)).cloned().collect();
         let other = || invalid(format!("audiences {meant:?} are not among {audiences:?}"));
         if fitting.is_empty() { Err(other()) } else { Ok(fitting) }
     };

@@ -207,3 +207,14 @@ async fn token_marked_invalid_authenticates_no_user() {
     server.succeed("PUT", "/api/v1/namespaces/default/secrets/s", &secret).await;
     assert_eq!(server.authenticate(&data_of(&secret, "token")), None);
 }
+
+/// Takes minutes if each audience is searched in a list.
+#[tokio::test(start_paused = true)]
+async fn many_audiences_are_compared_as_sets() {
+    let server = with_account().await;
+    let many: Vec<String> = (0..100_000).map(|n| format!("a{n:06}")).collect();
+    let token = token(&server, json!({ "audiences": many })).await;
+    let state = server.state.lock();
+    let bearer = bearer(&state.store, &state.core.signer, &token, &many).unwrap();
+    assert!(bearer.audiences == many);
+}

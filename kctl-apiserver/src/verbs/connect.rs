@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{Payload, VerbResponse};
 use crate::{
-    admission,
+    admission::{self, Attributes},
     field_errors::Errors,
     kinds::core::node,
     registry::kind::{ConnectTarget, Subresource},
@@ -73,7 +73,7 @@ fn admit_options(state: &State, info: &RequestInfo) -> Result<Value, StatusError
     if info.dry_run() {
         return Err(StatusError::bad_request("dryRun is not supported"));
     }
-    admission::admit_connection(state, info, decode_options(info)?)
+    admission::admit(state, Attributes::connect(info, decode_options(info)?))
 }
 
 /// Decodes the options of a connection from the query: strings, lists of strings, and flags. The kind is the

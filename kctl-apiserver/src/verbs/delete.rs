@@ -50,7 +50,7 @@ pub(super) fn delete(state: &mut State, info: &RequestInfo) -> Result<VerbRespon
             return Err(StatusError::forbidden(group_resource, &info.name, why));
         }
         let attributes = Attributes::delete(info, &object, &options_for_admission(resource, &object, &options));
-        admission::admit_delete(state, attributes)?;
+        admission::admit(state, attributes)?;
     }
     let (mut response, is_removed) = if options.is_dry {
         dry_run_response(resource, &object, deletion)
@@ -187,7 +187,7 @@ fn admit_all(state: &State, info: &RequestInfo, options: &Options, all: &[Arc<Va
             if deletion == Deletion::Pending {
                 return Ok(());
             }
-            admission::admit_delete(state, Attributes::delete(info, object, &options.value))
+            admission::admit(state, Attributes::delete(info, object, &options.value)).map(|_| ())
         });
         match admitted {
             Ok(()) => n_admitted += 1,

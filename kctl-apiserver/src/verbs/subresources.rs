@@ -45,7 +45,7 @@ pub(super) fn create(state: &mut State, info: &RequestInfo) -> Result<VerbRespon
         }
         Subresource::Eviction => {
             evict::check_options(info, &sent["deleteOptions"])?;
-            let sent = admission::admit_sent(state, info, &info.name, sent)?;
+            let sent = admission::admit(state, Attributes::new(info, Operation::Create, &info.name, sent))?;
             let pod = find(&state.store)?;
             evict::evict(&mut state.store, info, &pod, &sent)
         }
@@ -90,13 +90,8 @@ pub(super) fn bind_named(
         return Err(StatusError::bad_request("Name parameter required."));
     }
     let pod = state.store.object(&pod::KIND, &info.namespace, name);
-    let pod = pod.ok_or_else(|| StatusError::not_found(&pods(), name))?;
+    let pod = pod.ok_or_else(|| StatusError::not_found(&pod::KIND.group_resource(), name))?;
     bind(&mut state.store, info, name, &pod, binding)
-}
-
-/// Returns the resource `pods`.
-fn pods() -> GroupResource {
-    pod::KIND.group_resource()
 }
 
 /// Validates a Binding (`ValidatePodBinding`). Upstream returns 500 for an invalid one. A kind other than `Node` is
@@ -147,7 +142,8 @@ fn bind(
     // A bound Pod is no longer nominated for a node.
     new["status"].as_object_mut().map(|status| status.remove("nominatedNodeName"));
     if !info.dry_run() {
-        lifecycle::update(store, &pods(), &(info.namespace.clone(), name.to_owned()), pod, new);
+        let key = (info.namespace.clone(), name.to_owned());
+        lifecycle::update(store, &pod::KIND.group_resource(), &key, pod, new);
     }
     Ok(VerbResponse::success(StatusCode::CREATED))
 }

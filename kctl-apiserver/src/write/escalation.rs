@@ -18,6 +18,11 @@ use crate::{
     status::{GroupResource, StatusError},
 };
 
+/// Maximum number of permissions that are checked for one write: pairs of a verb and a path, and combinations of a
+/// verb, a resource and a name. They are checked one by one under the lock of the server, and a few lists of 1,000
+/// strings would have a trillion combinations.
+const PERMISSIONS_LEN_MAX: usize = 100_000;
+
 /// Rejects a role or a binding that grants more than its writer has, unless the writer may `escalate` or `bind` it.
 /// `old` is the stored object. The writer of a role needs all of its rules, the writer of a binding all rules of the
 /// referenced role. The group `system:masters` is exempt. The error lists the missing rights.
@@ -49,6 +54,10 @@ pub(super) fn check(state: &State, info: &RequestInfo, old: Option<&Value>, obje
     };
     if is_exempt {
         return Ok(());
+    }
+    if n_permissions(&rules) > PERMISSIONS_LEN_MAX {
+        let why = format!("more than {PERMISSIONS_LEN_MAX} permissions cannot be checked: split the role");
+        return Err(StatusError::forbidden(&info.resource.id, name, &why));
     }
     let missing = missing_permissions(state, &info.caller.user, &info.namespace, &rules);
     if missing.is_empty() {
@@ -116,6 +125,17 @@ fn missing_permissions(state: &State, user: &User, namespace: &str, rules: &Valu
     lacking
 }
 
+/// Returns the number of permissions that [`missing_permissions`] checks.
+fn n_permissions(rules: &Value) -> usize {
+    let of_rule = |rule: &Value| {
+        let n = |field: &str| strings(rule, field).count();
+        let lists = [n("apiGroups"), n("resources"), n("verbs"), n("resourceNames").max(1)];
+        let n_paths = n("verbs").saturating_mul(n("nonResourceURLs"));
+        lists.into_iter().fold(1, usize::saturating_mul).saturating_add(n_paths)
+    };
+    rules.as_array().into_iter().flatten().map(of_rule).fold(0, usize::saturating_add)
+}
+
 /// Returns the group, resource and verb of all combinations in a rule, in this order.
 fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     strings(rule, "apiGroups").flat_map(move |group| {
@@ -127,4 +147,37 @@ fn triples(rule: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
 /// Returns the strings of a list field.
 fn strings<'a>(rule: &'a Value, field: &str) -> impl Iterator<Item = &'a str> {
     rule[field].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+    use crate::ApiServer;
+
+    /// Never ends if each combination is checked.
+    #[tokio::test]
+    async fn role_with_too_many_permissions_is_forbidden() {
+        let server = ApiServer::new();
+        let rule = json!({ "verbs": ["create"], "apiGroups": [RBAC], "resources": ["clusterroles"] });
+        let role = json!({ "metadata": { "name": "maker" }, "rules": [rule] });
+        let binding = json!({
+            "metadata": { "name": "maker" },
+            "roleRef": { "apiGroup": RBAC, "kind": "ClusterRole", "name": "maker" },
+            "subjects": [{ "apiGroup": RBAC, "kind": "User", "name": "jane" }],
+        });
+        for (kind, object) in [("clusterroles", role), ("clusterrolebindings", binding)] {
+            server.succeed("POST", &format!("/apis/{RBAC}/v1/{kind}"), &object).await;
+        }
+        for (n, code) in [(1_000, 403), (1, 201)] {
+            let many = vec!["create"; n];
+            let rule = json!({ "verbs": many, "apiGroups": vec![RBAC; n], "resources": vec!["clusterroles"; n] });
+            let role = json!({ "metadata": { "name": "many" }, "rules": [rule] }).to_string();
+            let request = Request::post(format!("/apis/{RBAC}/v1/clusterroles"));
+            let request = request.header("content-type", "application/json");
+            let response = server.service_as(User::new("jane")).send_request(request, role).await;
+            assert_eq!(response.status(), code, "{n}: {}", response.body());
+        }
+    }
 }

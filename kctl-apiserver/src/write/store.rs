@@ -101,7 +101,7 @@ fn dry_run_response(old: Option<&Value>, unstored: Arc<Value>) -> Arc<Value> {
 }
 
 /// Writes the object to the store. An update that changes nothing writes nothing and keeps the version, unless
-/// unpersisted fields count as a change.
+/// unpersisted fields count as a change: an object that is marked is always written.
 fn commit(
     store: &mut Store,
     info: &RequestInfo,
@@ -111,18 +111,19 @@ fn commit(
     unpersisted: Unpersisted,
 ) -> Arc<Value> {
     let resource = &info.resource.id;
-    let is_whole = unpersisted == Unpersisted::Nothing;
-    let Some(old) = old else {
-        let put = store.put(resource, key.clone(), object);
-        if !is_whole {
-            store.mark_unread_fields(resource, key);
+    let has_unread_fields = unpersisted != Unpersisted::Nothing;
+    let written = match old {
+        None => store.put(resource, key.clone(), object),
+        Some(old) => {
+            let before = store.get(resource, key).unwrap_or(old);
+            if has_unread_fields {
+                store.mark_unread_fields(resource, key);
+            }
+            lifecycle::update(store, resource, key, &before, object)
         }
-        return put;
     };
-    let before = store.get(resource, key).unwrap_or(old);
-    if is_whole {
-        lifecycle::update(store, resource, key, &before, object)
-    } else {
-        lifecycle::update_with_unread_fields(store, resource, key, &before, object)
+    if has_unread_fields {
+        store.mark_unread_fields(resource, key);
     }
+    written
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::{json_path::set_at, schema::Schema};
+use crate::{field_errors::Errors, json_path::set_at, schema::Schema};
 
 mod formats;
 mod rules;
@@ -133,6 +133,40 @@ fn absent_values_and_nulls_get_defaults() {
         crate::crd::default(Schema::structural(&schema), &mut object);
         assert_eq!(object, expected, "{scenario}: {fields}");
     }
+}
+
+/// Takes minutes if the path of each rule is searched in all errors.
+#[test]
+fn rules_of_many_wrong_schemas_are_skipped() {
+    let rules = json!([{"rule": "wrong"}]);
+    let field = json!({"type": "string", "uniqueItems": true, "x-kubernetes-validations": rules});
+    let fields: Map<String, Value> = (0..80_000).map(|n| (format!("k{n}"), field.clone())).collect();
+    let change = |object: &mut Value| {
+        let place = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+        set_at(object, place, Some(fields.into()));
+    };
+    let mut object = with(change);
+    crate::crd::default_definition(&mut object);
+    let errors = validate_definition(&object);
+    assert_eq!(errors.len(), 80_000);
+    assert!(errors.iter().all(|error| error.reason == "FieldValueForbidden"));
+}
+
+/// Takes minutes if each version or key is compared with all others.
+#[test]
+fn many_versions_and_keys_are_compared_as_sets() {
+    let version = |n: u32| {
+        let schema = json!({"openAPIV3Schema": {"type": "object", "properties": {"spec": {"type": "object"}}}});
+        json!({"name": format!("v{n}"), "served": true, "storage": n == 0, "schema": schema})
+    };
+    let change = |object: &mut Value| object["spec"]["versions"] = (0..20_000).map(version).collect();
+    check_definition(change, &[], "versions");
+    let keys: Vec<String> = (0..50_000).map(|n| format!("k{n}")).collect();
+    let fields: Map<String, Value> = keys.iter().map(|key| (key.clone(), json!({"type": "string"}))).collect();
+    let items = json!({"type": "object", "required": keys, "properties": fields});
+    let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": keys,
+        "items": items});
+    check_errors(&Errors::collect(|errors| keywords::check(&list, "list", errors)), &[], "keys");
 }
 
 #[test]

@@ -70,3 +70,25 @@ fn long_lists_are_merged_in_any_order() {
     let n_new = env.iter().filter(|item| item["value"] == "new").count();
     assert_eq!((env.len(), n_new), (60_000, 40_000));
 }
+
+/// Takes minutes if each field is searched in the whole list.
+#[test]
+fn many_keys_are_retained() {
+    let keys: Vec<String> = (0..100_000).map(|n| format!("k{n}")).collect();
+    let fields: Fields = keys.iter().map(|key| (key.clone(), json!("old"))).collect();
+    let mut object = json!({"a": fields});
+    object["a"]["other"] = json!("old");
+    strategic_merge(None, &mut object, &json!({"a": {"$retainKeys": keys}})).unwrap();
+    assert!(object == json!({"a": fields}));
+}
+
+/// Takes minutes if each item is inserted into a list.
+#[test]
+fn long_lists_without_positions_are_ordered() {
+    let ordered = |items, server: &[Value]| order::order_items(items, &[], server, Identity::Itself).unwrap();
+    let items: Vec<Value> = (0..200_000_u32).map(Value::from).collect();
+    assert!(ordered(items.clone(), &[]).iter().eq(items.iter().rev()));
+    let server: Vec<Value> = (1..9_u32).map(Value::from).collect();
+    let items = [90, 5, 7, 3, 80, 1, 5_u32].map(Value::from).to_vec();
+    assert_eq!(json!(ordered(items, &server)), json!([1, 80, 3, 5, 5, 7, 90]));
+}

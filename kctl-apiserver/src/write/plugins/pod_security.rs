@@ -141,7 +141,7 @@ pub(super) fn validate_namespace(
 }
 
 /// Returns the warnings about existing Pods. Pods with the same violations share a warning. At most `PODS_LEN_MAX` Pods
-/// are checked. A line about the namespace comes first, then one per set of violations, sorted.
+/// are checked. A line about the namespace comes first, then one per set of violations.
 fn warnings_of_pods(store: &Store, namespace: &str, standard: Standard) -> Vec<String> {
     let pods = by_priority(store.objects_of(&pod::KIND, Some(namespace)).collect());
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -161,9 +161,7 @@ fn warnings_of_pods(store: &Store, namespace: &str, standard: Standard) -> Vec<S
         let reason = "violate the new PodSecurity enforce level";
         warnings.push(format!("existing pods in namespace {namespace:?} {reason} \"{standard}\""));
     }
-    let mut of_pods: Vec<String> = found.iter().map(|(why, names)| pods_warning(names, why)).collect();
-    of_pods.sort();
-    warnings.extend(of_pods);
+    warnings.extend(found.iter().map(|(why, names)| pods_warning(names, why)));
     warnings
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Upstream: `RuntimeClass.Admit` and `Validate` in `plugin/pkg/admission/runtimeclass/admission.go`.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use serde_json::Value;
 
@@ -11,6 +11,10 @@ use crate::{
     admission::Attributes, amounts, field_errors::text, kinds::node::runtime_class, request::Operation,
     status::StatusError, store::Store,
 };
+
+/// Maximum number of tolerations that are compared with each other, which takes quadratic time under the lock of the
+/// server. In a longer list, only equal ones are merged.
+const TOLERATIONS_LEN_MAX: usize = 1_000;
 
 /// Returns the name of the Pod's `RuntimeClass`, and the class if it exists. `None` if the Pod names no class.
 fn runtime_class(store: &Store, pod: &Value) -> Option<(String, Option<Arc<Value>>)> {
@@ -63,6 +67,10 @@ pub(super) fn admit(store: &Store, mutation: &mut Mutation<'_>) -> Result<(), St
 /// Returns tolerations without the ones that another toleration covers (`MergeTolerations`). The order of the remaining
 /// ones is kept.
 fn merge_tolerations(all: &[Value]) -> Vec<Value> {
+    if all.len() > TOLERATIONS_LEN_MAX {
+        let mut seen = HashSet::new();
+        return all.iter().filter(|toleration| seen.insert(*toleration)).cloned().collect();
+    }
     let mut merged: Vec<Value> = Vec::new();
     for (index, toleration) in all.iter().enumerate() {
         let is_covered_before = merged.iter().any(|existing| covers(existing, toleration));
@@ -107,4 +115,22 @@ pub(super) fn validate(store: &Store, attributes: &Attributes<'_>, pod: &Value) 
     let fixed = class.as_ref().map(|class| &class["overhead"]["podFixed"]).filter(|fixed| fixed.is_object());
     let is_other = fixed.map_or(overhead.is_object(), |fixed| amounts::read(fixed) != amounts::read(overhead));
     if is_other { Err(rejection(attributes, OTHER_OVERHEAD)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Takes minutes if each toleration is compared with all others.
+    #[test]
+    fn many_tolerations_are_merged_if_equal() {
+        let toleration = |n: u32| json!({ "key": n.to_string(), "operator": "Exists", "effect": "NoSchedule" });
+        let of_pod: Vec<Value> = (0..60_000).map(toleration).collect();
+        let merged = merge_tolerations(&[&of_pod[..], &of_pod[..]].concat());
+        assert!(merged == of_pod);
+        let some = json!([{ "key": "a", "operator": "Exists" }, { "key": "a", "operator": "Equal", "value": "b" }]);
+        assert_eq!(merge_tolerations(some.as_array().unwrap()).len(), 1);
+    }
 }
