@@ -473,6 +473,7 @@ mod tests {
         let mut search = Search::new(&scenario, &servers, "", 0);
         search.points = FaultPoints {
             settled_times: [60, 90].map(Duration::from_secs).to_vec(),
+            settled: Duration::from_secs(90),
             write_times: (20..50).map(Duration::from_secs).collect(),
             writers: vec![0; 30],
             n_writes: 30,
