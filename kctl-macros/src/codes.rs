@@ -179,6 +179,8 @@ codes! {
     TYPE_NOT_STORABLE = 118, "a type that no object can store";
     /// A callback of `map`, `when`, `index` or `converged` in the same file.
     WRONG_FUNCTION = 119, "wrong signature of a callback";
+    /// `#[resource]` or `#[schema]` on a function, an `impl` or another item that is not a type.
+    NOT_A_STRUCT_OR_ENUM = 121, "not a struct or an enum";
 }
 
 /// Codes that only other crates report, with their titles. Most are diagnostics of traits; K0070, K0109, K0113 and

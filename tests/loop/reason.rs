@@ -158,12 +158,25 @@ async fn excess_triggers_are_rejected_until_the_first_list() {
     trigger("last").unwrap();
     trigger("last").unwrap();
     let error = trigger("one-more").unwrap_err().to_string();
-    assert_eq!(error, "10000 keys wait for the first list of their kind");
+    let expected = "default/one-more is not enqueued: 10000 other keys wait for the first list of their kind; trigger it again later";
+    assert_eq!(error, expected);
     world.faults.clear();
     advance_seconds(120).await;
     assert_eq!(log.take(), ["last: initial list, trigger"]);
     assert_eq!(view.controllers()[0].1.len(), 0);
     trigger("one-more").unwrap();
+}
+
+#[test]
+fn waiting_key_is_accepted_again_at_the_bound() {
+    let app = app().configs(|_config, _cx| async { Ok(Action::await_change()) });
+    let trigger = |name: &str| app.trigger::<Configs>(&Key::namespaced("default", name));
+    for n in 0..TRIGGERS_WAITING_MAX {
+        trigger(&n.to_string()).unwrap();
+    }
+    trigger("0").unwrap();
+    let error = trigger("one-more").unwrap_err().to_string();
+    assert!(error.starts_with("default/one-more of `configmap` is not enqueued: 10000 other keys wait"), "{error}");
 }
 
 #[test]

@@ -427,7 +427,7 @@ fn allowed_failure_never_excuses_failed_start() {
         (true, starts_without_disk),
     ];
     for (is_found, app) in cases {
-        let report = Sim::seeds(0..4).run(&with_a(Scenario::new(app).allowing_failures())).unwrap();
+        let report = Sim::seeds(0..2).run(&with_a(Scenario::new(app).allowing_failures())).unwrap();
         assert_eq!(report.failure().is_some(), is_found, "{:?}", report.failure().map(ToString::to_string));
     }
 }

@@ -17,13 +17,15 @@ async fn idles(_config: Arc<ConfigMap>, _cx: Context<idles>) -> Result<Action> {
     Ok(Action::await_change())
 }
 
-/// Set by the test once it is done, so that the abandoned threads end.
-static IS_FOUND: AtomicBool = AtomicBool::new(false);
+/// Set for each loop once it is found, so that its abandoned thread ends and leaves the processor to other tests.
+static LOOPS_FOUND: AtomicBool = AtomicBool::new(false);
+static POLLS_FOUND: AtomicBool = AtomicBool::new(false);
+static STEP_FOUND: AtomicBool = AtomicBool::new(false);
 
 /// Loops without waiting for anything.
 #[controller]
 async fn loops(_config: Arc<ConfigMap>, _cx: Context<loops>) -> Result<Action> {
-    while !IS_FOUND.load(Ordering::Relaxed) {
+    while !LOOPS_FOUND.load(Ordering::Relaxed) {
         std::hint::spin_loop();
     }
     Ok(Action::await_change())
@@ -32,7 +34,7 @@ async fn loops(_config: Arc<ConfigMap>, _cx: Context<loops>) -> Result<Action> {
 /// Lets other tasks run, but needs no time and no request.
 #[controller]
 async fn polls(_config: Arc<ConfigMap>, _cx: Context<polls>) -> Result<Action> {
-    while !IS_FOUND.load(Ordering::Relaxed) {
+    while !POLLS_FOUND.load(Ordering::Relaxed) {
         tokio::task::yield_now().await;
     }
     Ok(Action::await_change())
@@ -42,25 +44,25 @@ async fn polls(_config: Arc<ConfigMap>, _cx: Context<polls>) -> Result<Action> {
 #[test]
 fn loop_that_never_waits_is_found() {
     let in_step = Scenario::new(|| App::new("idler").controller::<idles>()).step("loop", |_| async {
-        while !IS_FOUND.load(Ordering::Relaxed) {
+        while !STEP_FOUND.load(Ordering::Relaxed) {
             tokio::task::yield_now().await;
         }
         Ok(())
     });
     let cases = [
-        ("configmap default/a in app-0.1", Scenario::new(|| App::new("loops").controller::<loops>())),
-        ("configmap default/a in app-0.1", Scenario::new(|| App::new("polls").controller::<polls>())),
-        ("code outside of a reconcile (a task of the app, a step or a rule)", in_step),
+        ("configmap default/a in app-0.1", Scenario::new(|| App::new("loops").controller::<loops>()), &LOOPS_FOUND),
+        ("configmap default/a in app-0.1", Scenario::new(|| App::new("polls").controller::<polls>()), &POLLS_FOUND),
+        ("code outside of a reconcile (a task of the app, a step or a rule)", in_step, &STEP_FOUND),
     ];
-    for (busy, scenario) in cases {
+    for (busy, scenario, is_found) in cases {
         let report = Sim::seeds(0..1).run(&with_a(scenario).stuck_after(3)).unwrap();
+        is_found.store(true, Ordering::Relaxed);
         let failure = report.failure().expect("nothing is found");
         assert_eq!((failure.checker(), failure.seed()), ("the app yields", "none"), "{failure}");
         let message = "has run for 3 s of real time without a request or a finished wait; a loop needs an end";
         assert!(failure.message().starts_with(&format!("{busy} {message}")), "{failure}");
         assert!(failure.to_string().contains("app-0.1  starts"), "the timeline until then: {failure}");
     }
-    IS_FOUND.store(true, Ordering::Relaxed);
 }
 
 /// Starts a task that works beside its reconciles, and that nothing ends.

@@ -88,7 +88,7 @@ fn serves(snapshot: &Snapshot) -> Result<(), String> {
 #[test]
 fn operator_of_jobs_and_deployments_survives_simulated_faults() {
     let scenario = scenario().with_workloads().settled("the database is served", serves);
-    let report = Sim::from_env(64).unwrap().run(&scenario).unwrap();
+    let report = Sim::from_env(24).unwrap().run(&scenario).unwrap();
     assert!(report.failure().is_none(), "{}", report.failure().unwrap());
     assert!(report.injected() > 0);
 }

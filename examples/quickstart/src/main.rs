@@ -120,7 +120,7 @@ mod tests {
         assert!(n_requests < 60, "{n_requests} requests for three pods");
 
         tokio::time::sleep(Duration::from_secs(240)).await;
-        assert_eq!(server.server().requests().len(), n_requests, "something goes on asking");
+        assert_eq!(server.server().requests().len(), n_requests, "the controller still sends requests");
     }
 
     async fn scaled_up_and_down(trial: &Trial) -> Result<()> {

@@ -28,7 +28,7 @@ pub(crate) fn rules(site: &Website, request: &Admission<Website>) -> Result<()> 
         invalid.forbidden("spec.hosts[0]", "the main host stays: others know it");
     }
     if site.spec.replicas == Some(1) {
-        request.warn("one replica is none while it is replaced");
+        request.warn("with one replica the website is down while that is replaced");
     }
     Ok(invalid.finish()?)
 }

@@ -3,7 +3,7 @@
 //! Only one mistake leaves no model, because there is nothing to derive for: an item that is neither a struct nor an enum.
 //! Every other mistake is recorded in `Model::errors`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, TokenStream};
 use syn::{Attribute, Data, DeriveInput, Field, Fields, Type};
 
 use super::{
@@ -22,14 +22,14 @@ use super::{
     none::NonePolicy,
     unreadable, unstorable,
 };
-use crate::{codes, crate_path::CratePath, diagnostics::Errors, source_file};
+use crate::{codes, crate_path::CratePath, diagnostics::Errors, function::item_keyword, source_file};
 
 /// Reads `#[resource(…)]` and the spec below it.
 pub(super) fn resource(options: &TokenStream, item: &TokenStream) -> syn::Result<Model> {
     let mut errors = Errors::default();
     let (krate, options) = crate_option::take(options, &mut errors);
     let (root, options) = markers::split_root(&options, &mut errors);
-    let mut item: DeriveInput = syn::parse2(item.clone())?;
+    let mut item = parse_item(item, "resource")?;
     generics::check_kind(&mut item, &mut errors);
     let options = kube_options::check(&options, &item.ident, &mut errors);
     if let Some(spec) = kube_options::spec_name(&options, &item, &mut errors) {
@@ -52,7 +52,24 @@ pub(super) fn schema(options: &TokenStream, item: &TokenStream) -> syn::Result<M
         let help = "write `#[schema]`, and field attributes as `#[kctl(…)]` below it";
         errors.push(options, codes::SCHEMA_WITH_OPTIONS, "`#[schema]` takes no option but `crate`", help);
     }
-    Ok(describe(syn::parse2(item.clone())?, "schema", krate, None, errors))
+    Ok(describe(parse_item(item, "schema")?, "schema", krate, None, errors))
+}
+
+/// Reads the struct or the enum below the attribute.
+///
+/// # Errors
+///
+/// K0121 for another item, and the error of the parser for a type that is half typed.
+fn parse_item(item: &TokenStream, attribute: &str) -> syn::Result<DeriveInput> {
+    let is_type = |word: &Ident| ["struct", "enum", "union"].iter().any(|keyword| word == keyword);
+    syn::parse2(item.clone()).map_err(|error| {
+        let Some(keyword) = item_keyword(item).filter(|word| !is_type(word)) else { return error };
+        let what = format!("`#[{attribute}]` must be applied to a struct or an enum");
+        let help = "put it on `struct Name { … }` or `enum Name { … }`; a function that reconciles has `#[controller]`";
+        let mut errors = Errors::default();
+        errors.push(keyword, codes::NOT_A_STRUCT_OR_ENUM, &what, help);
+        errors.into_error()
+    })
 }
 
 /// Reads what both attributes have in common. `status` is the type that `status = …` names: it is a part of the kind, too.

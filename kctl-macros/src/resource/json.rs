@@ -111,7 +111,7 @@ impl Parse for Json {
             if word == "null" {
                 return Ok(Self::Null);
             }
-            Err(Error::new(word.span(), "expected a JSON value: a number, a string in quotes, `true`, `[…]`, `{…}`"))
+            Err(Error::new(word.span(), not_json(&word)))
         } else {
             literal(&input.parse()?)
         }
@@ -156,10 +156,14 @@ fn literal(literal: &Lit) -> syn::Result<Json> {
         Lit::Str(text) => Ok(Json::Text(text.value())),
         Lit::Int(digits) => number(literal, digits.base10_digits()),
         Lit::Float(digits) => number(literal, digits.base10_digits()),
-        other => {
-            Err(Error::new_spanned(other, "expected a JSON value: a number, a string in quotes, `true`, `[…]`, `{…}`"))
-        }
+        other => Err(Error::new_spanned(other, not_json(other))),
     }
+}
+
+/// Returns the error for a token that is not JSON, such as the beginning of an expression.
+fn not_json(token: impl ToTokens) -> String {
+    let token = token.into_token_stream();
+    format!("`{token}` is not a JSON value: write a number, a string in quotes, `true`, `[…]` or `{{…}}`")
 }
 
 /// Returns a number of Rust in the grammar of JSON, which has digits on both sides of the point and no zeros before the

@@ -6,7 +6,7 @@
 //!
 //! | file | task | codes |
 //! |---|---|---|
-//! | `check` | the user's tokens → `Model`; calls the files below | K0029 |
+//! | `check` | the user's tokens → `Model`; calls the files below | K0029, K0121 |
 //! | `kube_options` | options of kube's derive | K0024, K0025, K0028, K0043–K0045, K0117 |
 //! | `nested_options`, `nested_values` | the parentheses of `printcolumn(…)` and `scale(…)` | K0018, K0025, K0044, K0045, K0074, K0083 |
 //! | `option_values` | options that take `true`, `false` or one of a few words | K0044, K0083 |

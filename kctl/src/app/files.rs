@@ -16,6 +16,8 @@ use kctl_runtime::{
 use kube::{Api, Client};
 use serde_json::{Value, json};
 
+use super::settings::closest_name;
+
 /// An object, and the file that it comes from, which error messages name.
 pub(crate) struct FromFile {
     pub(crate) object: Value,
@@ -63,10 +65,13 @@ pub(crate) async fn install(
 /// Parses a stream of documents, and checks that each has `apiVersion`, `kind` and `metadata.name`.
 pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Result<()> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(text).context(origin)?;
-    for object in documents.into_iter().flat_map(split_list).filter(|document| !document.is_null()) {
+    let found = documents.into_iter().flat_map(split_list).filter(|document| !document.is_null());
+    for (nth, object) in (1..).zip(found) {
         for field in ["/apiVersion", "/kind", "/metadata/name"] {
             if object.pointer(field).and_then(Value::as_str).is_none() {
-                return Err(Error::from(format!("{origin}: an object has no `{}`", field[1..].replace('/', "."))));
+                let kind = object["kind"].as_str().map_or_else(String::new, |kind| format!(" ({kind})"));
+                let field = field[1..].replace('/', ".");
+                return Err(Error::from(format!("{origin}: object {nth}{kind} has no `{field}`")));
             }
         }
         objects.push(FromFile { object, origin: origin.into() });
@@ -130,7 +135,12 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
     };
     let mut matching = served.resources.iter().filter(|resource| resource.kind == kind && !resource.name.contains('/'));
     let Some(resource) = matching.next() else {
-        return Err(Error::from(format!("no kind {kind} in {api}: is its CustomResourceDefinition missing?")));
+        let kinds = served.resources.iter().filter(|resource| !resource.name.contains('/'));
+        let hint = match closest_name(kind, kinds.map(|resource| resource.kind.as_str())) {
+            Some(meant) => format!("is `{meant}` meant?"),
+            None => "is its CustomResourceDefinition missing?".to_owned(),
+        };
+        return Err(Error::from(format!("no kind {kind} in {api}: {hint}")));
     };
     if !resource.namespaced {
         return Ok(format!("{root}/{}", resource.name));
@@ -185,10 +195,29 @@ mod tests {
     }
 
     #[test]
-    fn object_without_a_name_is_rejected() {
-        let mut objects = Vec::new();
-        let error = parse("apiVersion: v1\nkind: Pod\n", "web.yaml", &mut objects).unwrap_err().to_string();
-        assert_eq!(error, "web.yaml: an object has no `metadata.name`");
+    fn incomplete_object_is_rejected_by_its_position() {
+        let cases = [
+            ("apiVersion: v1\nkind: Pod\n", "web.yaml: object 2 (Pod) has no `metadata.name`"),
+            ("apiVersion: v1\nmetadata: {name: b}\n", "web.yaml: object 2 has no `kind`"),
+            ("hello\n", "web.yaml: object 2 has no `apiVersion`"),
+        ];
+        let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\n";
+        for (second, expected) in cases {
+            let error = parse(&format!("{pod}---\n{second}"), "web.yaml", &mut Vec::new()).unwrap_err().to_string();
+            assert_eq!(error, expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn misspelt_kind_gets_the_nearest_one() {
+        let client = Client::new(ApiServer::new().service(), "default");
+        for (kind, hint) in
+            [("Configmap", "is `ConfigMap` meant?"), ("Gateway", "is its CustomResourceDefinition missing?")]
+        {
+            let object = json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": "a" } });
+            let error = path(&client, &object).await.unwrap_err().to_string();
+            assert_eq!(error, format!("no kind {kind} in v1: {hint}"));
+        }
     }
 
     #[test]

@@ -373,7 +373,7 @@ fn parse_signed_duration(text: &str) -> Result<SignedDuration, String> {
 }
 
 pub(super) fn time(text: &str) -> Result<Duration, String> {
-    let negative = |_| format!("`{text}` is less than nothing: write for example `15s`");
+    let negative = |_| format!("`{text}` is negative: write for example `15s`");
     parse_signed_duration(text).and_then(|time| time.try_into().map_err(negative))
 }
 

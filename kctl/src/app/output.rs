@@ -169,7 +169,7 @@ pub(super) fn check_folder(option: &str, folder: &Path) -> Result<()> {
     match folder.ancestors().find(|path| path.exists()) {
         Some(existing) if !existing.is_dir() => {
             let (folder, existing) = (folder.display(), existing.display());
-            Err(Error::from(format!("{option} {folder}: {existing} is a file and must be a folder; name another one")))
+            Err(Error::from(format!("{option} {folder}: {existing} is a file and must be a folder; name another path")))
         }
         _ => Ok(()),
     }
@@ -472,7 +472,7 @@ mod tests {
             let options = OutputOptions { out: Some(path.clone()), check: None };
             let error = write_manifests(&[], &options, &OWNED).unwrap_err().to_string();
             let (path, file) = (path.display(), file.display());
-            assert_eq!(error, format!("--out {path}: {file} is a file and must be a folder; name another one"));
+            assert_eq!(error, format!("--out {path}: {file} is a file and must be a folder; name another path"));
         }
         check_folder("--helm", &folder.0.join("missing/chart")).unwrap();
     }

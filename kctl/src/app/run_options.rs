@@ -68,7 +68,9 @@ impl RunOptions {
             );
         }
         if self.outgoing.dry_run && self.manager.controller_ring().is_some() {
-            return Err("--dry-run does not go with --controller-ring, because a dry run can't write a Lease".into());
+            return Err("--dry-run does not go with --controller-ring, because a dry run can't write a Lease; leave one of them \
+                        out"
+                .into());
         }
         Ok(())
     }

@@ -92,7 +92,10 @@ impl RunningController {
                 return Ok(());
             }
             if self.early.len() >= TRIGGERS_WAITING_MAX && !self.early.contains(key) {
-                return Err(Error::from(format!("{TRIGGERS_WAITING_MAX} keys wait for the first list of their kind")));
+                return Err(Error::from(format!(
+                    "{key} is not enqueued: {TRIGGERS_WAITING_MAX} other keys wait for the first list of their kind; trigger \
+                     it again later"
+                )));
             }
             self.early.insert(key.clone());
             debug_assert!(self.early.len() <= TRIGGERS_WAITING_MAX, "further keys are rejected");
@@ -126,7 +129,7 @@ impl Triggers {
     /// ```
     ///
     /// # Errors
-    /// The app has no such controller, or [`TRIGGERS_WAITING_MAX`] keys wait for its start or for
+    /// The app has no such controller, or [`TRIGGERS_WAITING_MAX`] other keys wait for its start or for
     /// the first list.
     pub fn trigger<C: Controller>(&self, key: &Key<C::Primary>) -> Result<()> {
         let name = C::spec().name;
@@ -137,12 +140,16 @@ impl Triggers {
         if let Some(running) = shared.running.get_mut(&name) {
             return running.trigger(key.object());
         }
-        if shared.waiting.len() < TRIGGERS_WAITING_MAX {
-            shared.waiting.insert((name, key.object().clone()));
-            debug_assert!(shared.waiting.len() <= TRIGGERS_WAITING_MAX, "further keys are rejected");
-        } else {
-            return Err(Error::from(format!("{TRIGGERS_WAITING_MAX} keys wait for the app to be started")));
+        let waiting = (name, key.object().clone());
+        if shared.waiting.len() >= TRIGGERS_WAITING_MAX && !shared.waiting.contains(&waiting) {
+            let (name, key) = waiting;
+            return Err(Error::from(format!(
+                "{key} of `{name}` is not enqueued: {TRIGGERS_WAITING_MAX} other keys wait for the app to be started; trigger \
+                 it again later"
+            )));
         }
+        shared.waiting.insert(waiting);
+        debug_assert!(shared.waiting.len() <= TRIGGERS_WAITING_MAX, "further keys are rejected");
         Ok(())
     }
 

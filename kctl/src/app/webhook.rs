@@ -89,7 +89,7 @@ fn not_started(error: ServerError) -> Error {
     let ServerError::AddressUnusable { address, source, .. } = &error else { return error.into() };
     let port = address.port();
     let problem = match source.kind() {
-        ErrorKind::AddrInUse => format!("port {port} is in use; stop what uses it, or choose another one"),
+        ErrorKind::AddrInUse => format!("port {port} is in use; stop what uses it, or choose another port"),
         ErrorKind::PermissionDenied => {
             format!("this process may not listen on port {port}; choose one above 1023")
         }
@@ -503,7 +503,7 @@ fn write(file: &Path, yaml: &str) -> Result<()> {
     // `mktemp` creates an empty file.
     if !start.is_empty() && start != WRITTEN_BY.as_bytes() {
         return Err(Error::from(format!(
-            "{}: kctl did not write this file and does not replace it\nhelp: remove it, or name another one",
+            "{}: kctl did not write this file and does not replace it\nhelp: remove it, or name another file",
             file.display()
         )));
     }

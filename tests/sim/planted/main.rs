@@ -48,9 +48,12 @@ use kctl::{
 /// Number of seeds within which each bug has to be found.
 const SEEDS: u64 = 200;
 /// Number of seeds with which each twin has to pass. `KCTL_SEEDS` overrides it, as in the nightly workflow.
-const TWIN_SEEDS: u64 = 12;
+const TWIN_SEEDS: u64 = 8;
+/// Number of single faults and of seeds that a twin executes twice. The first single fault is a restart.
+const TWIN_REPEATS: usize = 2;
 
-/// Number of seeds for replicas that share the keys. Each renews eight Leases instead of one, so a run costs more.
+/// Number of seeds for replicas that share the keys. Each renews eight Leases instead of one, so a run costs more. Only
+/// their run without faults is executed twice; the sharded examples repeat others.
 const SHARDED_SEEDS: u64 = 2;
 /// Number of seeds with which the sharded examples run (`tests/sim/examples.rs`). A bug of the library has to be found
 /// within them.
@@ -71,16 +74,20 @@ fn check_found(bug: &Scenario, twin: &Scenario, shows: Shows, checker: &str) {
     println!("{} runs\n{failure}", report.runs());
     assert_eq!(failure.checker(), checker, "{failure}");
     assert_eq!(failure.seed() == "none", shows == WithoutFaults, "{failure}");
-    let report = Sim::run_with_faults_of(bug, failure.seed(), twin).unwrap();
+    let report = Sim::run_with_faults_of(failure, twin).unwrap();
     assert!(report.failure().is_none(), "the twin: {}", report.failure().unwrap());
 }
 
 fn check_clean(twin: &Scenario) {
-    check_clean_for(twin, TWIN_SEEDS);
+    check_clean_in(&Sim::from_env(TWIN_SEEDS).unwrap().twice(TWIN_REPEATS), twin);
 }
 
-fn check_clean_for(twin: &Scenario, n_seeds: u64) {
-    let report = Sim::from_env(n_seeds).unwrap().run(twin).unwrap();
+fn check_sharded(twin: &Scenario) {
+    check_clean_in(&Sim::from_env(SHARDED_SEEDS).unwrap().twice(0), twin);
+}
+
+fn check_clean_in(sim: &Sim, twin: &Scenario) {
+    let report = sim.run(twin).unwrap();
     if let Some(failure) = report.failure() {
         panic!("{failure}");
     }
@@ -143,38 +150,34 @@ fn replicas_that_hash_differently_are_found() {
 #[test]
 fn cache_that_ignores_overtaken_lists_is_found() {
     let (twin, bug) = (sharded::with_children(), sharded::with_children().plant(Planted::OvertakenListIgnored));
-    for seed in 0..EXAMPLE_SEEDS {
-        let clean = Sim::seeded(seed).twice(0).run(&twin).unwrap();
-        assert!(clean.failure().is_none(), "{}", clean.failure().unwrap());
-        let report = Sim::seeded(seed).run(&bug).unwrap();
-        if let Some(failure) = report.failure() {
-            println!("{} runs\n{failure}", report.runs());
-            assert_eq!(failure.checker(), "each owner of a site sees its key", "{failure}");
-            return;
-        }
-    }
-    panic!("the simulator does not find the bug");
+    let report = Sim::seeds_alone(0..EXAMPLE_SEEDS).twice(0).run(&bug).unwrap();
+    let failure = report.failure().expect("the simulator does not find the bug");
+    println!("{} runs\n{failure}", report.runs());
+    assert_eq!(failure.checker(), "each owner of a site sees its key", "{failure}");
+    let n_seeds = 1 + failure.seed().parse::<u64>().expect("the bug shows with the faults of a seed");
+    let clean = Sim::seeds_alone(0..n_seeds).twice(0).run(&twin).unwrap();
+    assert!(clean.failure().is_none(), "{}", clean.failure().unwrap());
 }
 
 #[test]
 fn replicas_that_share_keys_survive_faults() {
-    check_clean_for(&sharded::twin(), SHARDED_SEEDS);
+    check_sharded(&sharded::twin());
 }
 
 #[test]
 fn replicas_that_share_namespaces_survive_faults() {
-    check_clean_for(&sharded::by_namespace(ShardBy::Namespace), SHARDED_SEEDS);
+    check_sharded(&sharded::by_namespace(ShardBy::Namespace));
 }
 
 #[test]
 fn replicas_whose_objects_the_server_selects_survive_faults() {
-    check_clean_for(&sharded::by_namespace(ShardBy::NamespaceRange), SHARDED_SEEDS);
+    check_sharded(&sharded::by_namespace(ShardBy::NamespaceRange));
 }
 
 /// Replicas have to work alike on a server without the feature.
 #[test]
 fn replicas_that_select_their_objects_survive_faults() {
-    check_clean_for(&sharded::by_namespace(ShardBy::NamespaceRange).without_server_selection(), SHARDED_SEEDS);
+    check_sharded(&sharded::by_namespace(ShardBy::NamespaceRange).without_server_selection());
 }
 
 #[test]
@@ -186,30 +189,29 @@ fn watch_kept_when_slots_move_is_found() {
 /// Random seeds also let Leases expire, so they find the missing permit without the list of single faults.
 #[test]
 fn missing_permit_is_found_by_seeds_alone() {
-    let found = (0..SEEDS).find_map(|seed| {
-        let report = Sim::seeded(seed).run(&no_permit::bug()).unwrap();
-        report.failure().map(|failure| (seed, failure.checker().to_owned(), failure.to_string()))
-    });
-    let (seed, checker, text) = found.expect("the simulator does not find the bug");
-    println!("seed {seed}: {text}");
-    assert_eq!(checker, "only the leader writes", "{text}");
+    let report = Sim::seeds_alone(0..SEEDS).twice(0).run(&no_permit::bug()).unwrap();
+    let failure = report.failure().expect("the simulator does not find the bug");
+    println!("{} runs\n{failure}", report.runs());
+    assert_eq!(failure.checker(), "only the leader writes", "{failure}");
 }
 
 /// A reconcile that continues before the election does not know that its Lease has expired. Only the permit stops its write.
 #[test]
 fn missing_permit_is_found_by_a_frozen_leader() {
     let (twin, bug) = (sharded::with_leader_election(), sharded::with_leader_election().without_fencing());
-    let found = (0..SEEDS).find_map(|seed| {
-        let report = Sim::seeded(seed).twice(0).run(&bug).unwrap();
-        let failure = report.failure()?;
-        let is_frozen = matches!(failure.faults(), [only] if only.contains("the leader is frozen"));
-        is_frozen.then(|| (failure.seed().to_owned(), failure.checker().to_owned(), failure.to_string()))
-    });
-    let (seed, checker, text) = found.expect("no frozen leader reveals the bug");
-    println!("seed {seed}: {text}");
-    assert_eq!(checker, "only the leader writes", "{text}");
-    let report = Sim::run_with_faults_of(&bug, &seed, &twin).unwrap();
-    assert!(report.failure().is_none(), "the twin: {}", report.failure().unwrap());
+    let mut next = 0;
+    loop {
+        let report = Sim::seeds_alone(next..SEEDS).twice(0).run(&bug).unwrap();
+        let failure = report.failure().expect("no frozen leader reveals the bug");
+        if matches!(failure.faults(), [only] if only.contains("the leader is frozen")) {
+            println!("{failure}");
+            assert_eq!(failure.checker(), "only the leader writes", "{failure}");
+            let report = Sim::run_with_faults_of(failure, &twin).unwrap();
+            assert!(report.failure().is_none(), "the twin: {}", report.failure().unwrap());
+            return;
+        }
+        next = 1 + failure.seed().parse::<u64>().expect("the bug shows with the faults of a seed");
+    }
 }
 
 /// The program has to be down when the user deletes, and no request of it is near.
@@ -220,7 +222,7 @@ fn deletion_missed_by_a_quiet_program_is_found() {
     assert_eq!(failure.checker(), "one record for each site", "{failure}");
     assert_eq!(failure.faults(), ["all processes are down during step 1"], "{failure}");
     let twin = missing_finalizer::twin();
-    let report = Sim::run_with_faults_of(&missing_finalizer::quiet_bug(), failure.seed(), &twin).unwrap();
+    let report = Sim::run_with_faults_of(failure, &twin).unwrap();
     assert!(report.failure().is_none(), "the twin: {}", report.failure().unwrap());
 }
 

@@ -47,8 +47,7 @@ pub(super) fn primary(entry: &Entry, errors: &mut Errors) -> Option<PrimaryOptio
             Argument::Word(word) if word == READ_ONLY => set_once(word, &mut read_only, errors),
             Argument::Word(word) if word == OPTIONAL => {
                 let what = "a primary is not optional: without it there is nothing to reconcile";
-                let help =
-                    "remove it: a controller of a kind that is not there waits for it, and others of the app go on";
+                let help = "remove it: a controller of a kind that is not there waits for it, and the app's others run";
                 errors.push(word, codes::NEITHER_VERB_NOR_OPTION, what, help);
             }
             Argument::Word(word) if word == METADATA => {

@@ -47,7 +47,7 @@ async fn webhook_port_in_use_names_its_flag() {
     let (address, port) = (options.address, options.address.port());
     let error = not_started(Server::listen(Routes::default(), options).await.err().unwrap()).to_string();
     let expected =
-        format!("--webhook-bind-address={address}: port {port} is in use; stop what uses it, or choose another one");
+        format!("--webhook-bind-address={address}: port {port} is in use; stop what uses it, or choose another port");
     assert_eq!(error, expected);
 }
 

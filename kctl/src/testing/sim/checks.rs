@@ -338,7 +338,8 @@ impl Checks {
     /// They run within the request that made the change. A panic that left this function would unwind through the
     /// server into the app's reconcile, which turns it into an error of the key.
     fn check_invariants(&mut self) {
-        for invariant in self.invariants.clone() {
+        let invariants = std::mem::take(&mut self.invariants);
+        for invariant in &invariants {
             let holds = AssertUnwindSafe(|| (invariant.holds)(&self.snapshot));
             match catch_unwind(holds) {
                 Ok(Ok(())) => {}
@@ -346,6 +347,7 @@ impl Checks {
                 Err(panic) => self.find(Violation::from_panic(&format!("invariant {:?}", invariant.name), &*panic)),
             }
         }
+        self.invariants = invariants;
     }
 
     /// Records the creator of an object if the app created it, or if it was created for an object

@@ -249,27 +249,25 @@ impl Sim {
         Ok(Self::seeds(0..n))
     }
 
-    /// Runs a scenario with the faults of a run of `other`, which `seed` names: a corrected twin has to survive those
-    /// that reveal the bug.
+    /// Chooses one run per seed, as [`seeds`](Self::seeds) does, and no single faults.
+    #[doc(hidden)]
+    pub fn seeds_alone(seeds: Range<u64>) -> Self {
+        Self::new(vec![Cases::Seeds(seeds)])
+    }
+
+    /// Runs a scenario with the faults of another scenario's failure, before these were reduced: a corrected twin has to
+    /// survive those that reveal the bug.
     ///
     /// # Errors
-    /// A scenario can't be set up, or the other scenario has no such run.
+    /// The scenario can't be set up.
     #[doc(hidden)]
-    pub fn run_with_faults_of(other: &Scenario, seed: &str, scenario: &Scenario) -> Result<Report> {
-        let sim = Self::from_seed(seed)?.twice(0);
-        let servers = prepare(other)?;
-        let mut search = Search::new(other, &servers, &sim.replay, sim.twice);
-        // A bug that shows without faults has no plan.
-        let mut cases = Vec::new();
-        if search.begin() {
-            for part in &sim.cases {
-                cases.extend(part.select(&search)?);
-            }
-        }
+    pub fn run_with_faults_of(failure: &Failure, scenario: &Scenario) -> Result<Report> {
+        let (sim, case) = (Self::new(vec![Cases::FaultFree]), Case::from_failure(failure));
         let servers = prepare(scenario)?;
-        let mut search = Search::new(scenario, &servers, &sim.replay, sim.twice);
-        if search.begin() {
-            search.run_cases(&cases);
+        let mut search = Search::new(scenario, &servers, &sim.replay, 0);
+        // A bug that shows without faults has no plan.
+        if search.begin() && !failure.plan.is_empty() {
+            search.run_cases(&[case]);
         }
         Ok(search.report())
     }

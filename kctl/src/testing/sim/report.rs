@@ -10,6 +10,7 @@ use std::{
 
 use super::{
     SECONDS_VARIABLE,
+    plan::Fault,
     trace::{LEFT_OUT, Line},
 };
 
@@ -135,8 +136,8 @@ pub struct Failure {
     pub(super) seed: String,
     pub(super) replay: String,
     pub(super) faults: Vec<String>,
-    /// Number of faults in the plan before it was reduced.
-    pub(super) n_faults_before: usize,
+    /// The plan before it was reduced.
+    pub(super) plan: Vec<Fault>,
     /// Advice for the case that the app is right, and the scenario should say so.
     pub(super) help: Vec<String>,
     pub(super) lines: Vec<Line>,
@@ -175,7 +176,7 @@ impl fmt::Display for Failure {
             [] => writeln!(formatter, "without any fault (seed {})", self.seed)?,
             faults => {
                 let n = faults.len();
-                writeln!(formatter, "seed {}, {n} of {} faults are enough:", self.seed, self.n_faults_before)?;
+                writeln!(formatter, "seed {}, {n} of {} faults are enough:", self.seed, self.plan.len())?;
                 for fault in faults {
                     writeln!(formatter, "  {fault}")?;
                 }

@@ -188,8 +188,7 @@ async fn run_phases(
         ended = phases => ended.unwrap_or_else(|panic| Err(Violation::from_panic("a step", &*panic))).err(),
         never = progress::tick_with_time() => match never {},
     };
-    let mut points = world.points();
-    points.length = world.shared.simulated_time();
+    let points = world.points();
     let (mut injected, met) = (world.shared.faults.counts(), Some(world.shared.met.targets()));
     injected.extend(world.shared.external_counts());
     let (changes_by_app, n_reconciles) = {

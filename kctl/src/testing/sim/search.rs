@@ -49,6 +49,13 @@ pub(super) struct Case {
     plan: Vec<Fault>,
 }
 
+impl Case {
+    /// Returns the run in which a failure was found, with all of its faults.
+    pub(super) fn from_failure(failure: &Failure) -> Self {
+        Self { name: failure.seed.clone(), plan: failure.plan.clone() }
+    }
+}
+
 /// The shortest plan so far that reveals a finding.
 struct Shortest {
     plan: Vec<Fault>,
@@ -265,11 +272,10 @@ impl<'a> Search<'a> {
         if found.checker == SAME_STATE && outcome.reference.differs_before.is_none() {
             found.message += self.verdict(&outcome.reference).unwrap_or_default();
         }
-        let n_before = case.plan.len();
         let outcome = self.with_app_logs(&plan, &found, outcome, Some(&self.expected));
         self.record_failure(&Case { plan, ..case.clone() }, found, outcome);
         if let Some(failure) = &mut self.report.failure {
-            failure.n_faults_before = n_before;
+            failure.plan.clone_from(&case.plan);
             failure
                 .help
                 .extend(other.map(|message| format!("another finding, with fewer or simpler faults: {message}")));
@@ -399,7 +405,7 @@ impl<'a> Search<'a> {
             replay: self.replay.replace("{seed}", &case.name),
             faults: describe_faults(&case.plan, outcome.met.as_ref()),
             help,
-            n_faults_before: case.plan.len(),
+            plan: case.plan.clone(),
             lines: outcome.lines,
             backtrace: outcome.backtrace,
         });
@@ -473,6 +479,7 @@ mod tests {
         let mut search = Search::new(&scenario, &servers, "", 0);
         search.points = FaultPoints {
             settled_times: [60, 90].map(Duration::from_secs).to_vec(),
+            settled: Duration::from_secs(90),
             write_times: (20..50).map(Duration::from_secs).collect(),
             writers: vec![0; 30],
             n_writes: 30,

@@ -129,7 +129,7 @@ impl fmt::Display for StaleServer {
 }
 
 pub(in crate::testing::sim) fn slow_lists(delay: Duration) -> String {
-    format!("take {delay:?} for {SLOW_LISTS_DURATION:?}, while its watches go on")
+    format!("take {delay:?} for {SLOW_LISTS_DURATION:?}, while its watches continue")
 }
 
 /// Returns the word for a moment relative to the effect of a write.

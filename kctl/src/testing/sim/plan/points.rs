@@ -29,8 +29,6 @@ pub(in crate::testing::sim) struct FaultPoints {
     pub(in crate::testing::sim) n_steps: usize,
     /// Time at which the final state was reached.
     pub(in crate::testing::sim) settled: Duration,
-    /// Length of the run.
-    pub(in crate::testing::sim) length: Duration,
     pub(in crate::testing::sim) instances: usize,
     /// Number of slots; 0 if the instances do not share the keys.
     pub(in crate::testing::sim) n_slots: u32,
@@ -99,6 +97,13 @@ impl FaultPoints {
 
     pub(super) fn delayed_write(&self) -> Option<RequestFault> {
         self.longest_delay().map(RequestFault::Late)
+    }
+
+    /// Returns the times of the writes before the final state. Faults at a time are over before the final deletion begins, so
+    /// they meet none of its writes.
+    pub(super) fn write_times_of_work(&self) -> &[Duration] {
+        debug_assert!(self.write_times.is_sorted(), "writes are recorded as they are sent");
+        &self.write_times[..self.write_times.partition_point(|time| *time < self.settled)]
     }
 
     /// Returns the revisions that an outdated server can have; the newest one is not outdated.

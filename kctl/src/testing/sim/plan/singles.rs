@@ -146,7 +146,8 @@ impl FaultPoints {
         if self.instances < 2 || self.n_slots > 0 || self.without_freezes {
             return Vec::new();
         }
-        let mut times: Vec<_> = self.write_times.iter().filter_map(|time| time.checked_sub(FREEZE_BEFORE)).collect();
+        let writes = self.write_times_of_work().iter();
+        let mut times: Vec<_> = writes.filter_map(|time| time.checked_sub(FREEZE_BEFORE)).collect();
         times.dedup();
         let freeze = Freeze { instance: None, length: FREEZE_DURATION, order: ThawOrder::Reversed };
         let at = |time| Fault::At { time, what: TimedFault::Freeze(freeze) };
@@ -177,7 +178,7 @@ impl FaultPoints {
         };
         let lapse = LeaseLapse { renewals: Renewals::Rejected, length: LAPSE_DURATION, write_delay, slot: None };
         let at = |time| Fault::At { time, what: TimedFault::Lapse(lapse) };
-        self.write_times.iter().flat_map(before).map(at).collect()
+        self.write_times_of_work().iter().flat_map(before).map(at).collect()
     }
 }
 

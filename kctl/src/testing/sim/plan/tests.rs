@@ -37,8 +37,10 @@ fn restarts_of_settled_states_come_first() {
 
 #[test]
 fn leaders_are_frozen_shortly_before_each_write() {
-    let write_times = [0, 20, 20, 40].map(Duration::from_secs).to_vec();
-    let points = FaultPoints { write_times, n_writes: 4, instances: 2, ..FaultPoints::default() };
+    // The last write is one of the final deletion, which no freeze could meet.
+    let write_times = [0, 20, 20, 40, 90].map(Duration::from_secs).to_vec();
+    let settled = Duration::from_secs(60);
+    let points = FaultPoints { write_times, n_writes: 5, instances: 2, settled, ..FaultPoints::default() };
     let times = |points: &FaultPoints| -> Vec<u64> {
         let seconds = |fault| match fault {
             Fault::At { time, what: TimedFault::Freeze(Freeze { instance: None, .. }) } => Some(time.as_secs()),
@@ -149,7 +151,7 @@ fn seeds_choose_servers_and_their_past_states() {
 
 #[test]
 fn clock_jump_faults_cover_every_process() {
-    let points = FaultPoints { instances: 3, length: Duration::from_secs(9), ..FaultPoints::default() };
+    let points = FaultPoints { instances: 3, settled: Duration::from_secs(9), ..FaultPoints::default() };
     let jumps = (0..400).flat_map(|seed| points.choose_faults(seed)).filter_map(|fault| match fault {
         Fault::At { what: TimedFault::ClockJump { instance, .. }, .. } => Some(instance),
         _ => None,
@@ -157,11 +159,35 @@ fn clock_jump_faults_cover_every_process() {
     assert_eq!(jumps.collect::<std::collections::BTreeSet<_>>(), [0, 1, 2].into());
 }
 
+/// A run waits for the ends of these faults before it checks the final state, so later ones would meet an idle app.
+#[test]
+fn timed_faults_of_seeds_meet_the_work() {
+    let (work, deletion) = ([20, 40].map(Duration::from_secs), Duration::from_secs(200));
+    let (write_times, settled) = ([work[0], work[1], deletion].to_vec(), Duration::from_secs(60));
+    for (instances, n_slots) in [(1, 0), (3, 0), (3, 4)] {
+        let points = FaultPoints {
+            write_times: write_times.clone(),
+            writers: vec![0; 3],
+            n_writes: 3,
+            settled,
+            instances,
+            n_slots,
+            ..FaultPoints::default()
+        };
+        let times: Vec<_> = (0..400)
+            .flat_map(|seed| points.choose_faults(seed))
+            .filter_map(|fault| if let Fault::At { time, .. } = fault { Some(time) } else { None })
+            .collect();
+        assert!(times.len() > 50, "{} faults", times.len());
+        assert!(times.iter().all(|time| *time < settled), "{instances} instances, {n_slots} slots: {times:?}");
+    }
+}
+
 #[test]
 fn only_sharded_replicas_get_slow_lists() {
     for n_slots in [0, 4] {
         let settled = Duration::from_secs(60);
-        let points = FaultPoints { instances: 3, n_slots, settled, length: 3 * settled, ..FaultPoints::default() };
+        let points = FaultPoints { instances: 3, n_slots, settled, ..FaultPoints::default() };
         let slow = (0..400).flat_map(|seed| points.choose_faults(seed)).filter_map(|fault| match fault {
             Fault::At { time, what: TimedFault::SlowLists { instance, .. } } => Some((time, instance)),
             _ => None,
@@ -187,6 +213,7 @@ fn seeds_freeze_the_process_of_a_write() {
             n_writes: 2,
             instances: 3,
             n_slots,
+            settled: Duration::from_secs(60),
             ..FaultPoints::default()
         };
         let freezes = |seeds: std::ops::Range<u64>| -> Vec<(Duration, Freeze)> {
@@ -225,16 +252,8 @@ fn only_several_replicas_are_frozen() {
     for (instances, n_slots, is_frozen) in [(1, 0, false), (2, 0, true), (2, 4, true)] {
         let (write_times, writers) = (vec![Duration::from_secs(20)], vec![0]);
         let settled = Duration::from_secs(60);
-        let points = FaultPoints {
-            write_times,
-            writers,
-            n_writes: 1,
-            instances,
-            n_slots,
-            settled,
-            length: settled,
-            ..FaultPoints::default()
-        };
+        let points =
+            FaultPoints { write_times, writers, n_writes: 1, instances, n_slots, settled, ..FaultPoints::default() };
         assert_eq!(n_frozen(&points) > 0, is_frozen, "{instances} instances, {n_slots} slots");
         assert_eq!(n_frozen(&FaultPoints { without_freezes: true, ..points }), 0);
     }
@@ -243,7 +262,7 @@ fn only_several_replicas_are_frozen() {
 #[test]
 fn seeds_lapse_the_lease_of_one_slot() {
     let settled = Duration::from_secs(60);
-    let points = FaultPoints { instances: 3, n_slots: 4, settled, length: 3 * settled, ..FaultPoints::default() };
+    let points = FaultPoints { instances: 3, n_slots: 4, settled, ..FaultPoints::default() };
     let lapses = |seeds: std::ops::Range<u64>| -> Vec<(Duration, u32)> {
         let of = |fault| match fault {
             Fault::At { time, what: TimedFault::Lapse(LeaseLapse { slot, .. }) } => slot.map(|slot| (time, slot)),
@@ -260,7 +279,7 @@ fn seeds_lapse_the_lease_of_one_slot() {
 #[test]
 fn seeds_let_clocks_of_sharded_replicas_jump() {
     let settled = Duration::from_secs(60);
-    let points = FaultPoints { instances: 3, n_slots: 4, settled, length: 3 * settled, ..FaultPoints::default() };
+    let points = FaultPoints { instances: 3, n_slots: 4, settled, ..FaultPoints::default() };
     for (without_clock_faults, n_expected) in [(true, 0..=0), (false, 3..=16)] {
         let points = FaultPoints { without_clock_faults, ..points.clone() };
         let faults = (0..EXAMPLE_SEEDS).flat_map(|seed| points.choose_faults(seed));
@@ -272,8 +291,8 @@ fn seeds_let_clocks_of_sharded_replicas_jump() {
 
 #[test]
 fn without_clock_faults_other_faults_remain() {
-    let length = Duration::from_secs(9);
-    let with = FaultPoints { instances: 2, n_writes: 3, length, ..FaultPoints::default() };
+    let settled = Duration::from_secs(9);
+    let with = FaultPoints { instances: 2, n_writes: 3, settled, ..FaultPoints::default() };
     let without = FaultPoints { without_clock_faults: true, ..with.clone() };
     let faults = |points: &FaultPoints| {
         [points.singles(), (0..400).flat_map(|seed| points.choose_faults(seed)).collect()].concat()
@@ -322,9 +341,9 @@ fn leases_lapse_shortly_before_a_write() {
         faults.into_iter().filter_map(of).collect()
     };
     for instances in [1, 2] {
-        let length = Duration::from_secs(30);
-        let points =
-            FaultPoints { write_times: vec![early, at], n_writes: 2, instances, length, ..FaultPoints::default() };
+        // The last write is one of the final deletion, which no lapse could meet.
+        let (write_times, settled) = (vec![early, at, Duration::from_secs(60)], Duration::from_secs(30));
+        let points = FaultPoints { write_times, n_writes: 3, instances, settled, ..FaultPoints::default() };
         let singles: Vec<_> = lapses(points.singles()).into_iter().map(|(time, _)| at.saturating_sub(time)).collect();
         let seeded = lapses((0..400).flat_map(|seed| points.choose_faults(seed)).collect());
         if instances == 1 {
@@ -361,7 +380,7 @@ fn lapse_report_includes_its_write_delay() {
 fn seeds_stop_replicas_while_the_state_changes() {
     let settled = Duration::from_secs(20);
     for (instances, expected) in [(1, false), (3, true)] {
-        let points = FaultPoints { instances, settled, length: Duration::from_secs(200), ..FaultPoints::default() };
+        let points = FaultPoints { instances, settled, ..FaultPoints::default() };
         let (mut stopped, mut has_update) = (BTreeSet::new(), false);
         for fault in (0..400).flat_map(|seed| points.choose_faults(seed)) {
             let Fault::At { time, what: what @ (TimedFault::Stop { .. } | TimedFault::RollingUpdate) } = fault else {
@@ -379,7 +398,7 @@ fn seeds_stop_replicas_while_the_state_changes() {
 
 #[test]
 fn one_seed_gives_one_combination() {
-    let points = FaultPoints { n_writes: 3, instances: 2, length: Duration::from_secs(9), ..FaultPoints::default() };
+    let points = FaultPoints { n_writes: 3, instances: 2, settled: Duration::from_secs(9), ..FaultPoints::default() };
     assert_eq!(points.choose_faults(7), points.choose_faults(7));
     assert!((0..20).any(|seed| points.choose_faults(seed) != points.choose_faults(7)));
 }

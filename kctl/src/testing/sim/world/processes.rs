@@ -17,7 +17,8 @@ use crate::testing::sim::plan::MISSED_STEP_DELAY;
 #[derive(Clone, Default)]
 pub(super) struct Process {
     pub(super) connection: Option<Connection>,
-    pub(super) view: Option<View>,
+    /// Shared, because each poll of a run looks at all views.
+    pub(super) view: Option<Arc<View>>,
     /// The last process of the replica that has ended, and how.
     pub(super) ended: Option<String>,
     /// Tells the process to stop, as SIGTERM does.
@@ -46,7 +47,7 @@ impl Shared {
 
     /// Records that the manager of a replica exists; from now on it counts for [`World::is_idle`](super::World::is_idle).
     pub(in crate::testing::sim) fn record_start(&self, index: usize, view: View) {
-        self.processes.lock().entry(index).or_default().view = Some(view);
+        self.processes.lock().entry(index).or_default().view = Some(Arc::new(view));
     }
 
     /// Records the end of a replica: by a crash, a stop, or by itself. Its running reconciles have ended with it.

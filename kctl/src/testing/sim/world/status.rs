@@ -34,7 +34,7 @@ impl World {
     pub(in crate::testing::sim) fn is_idle(&self) -> bool {
         let server = &self.shared.server;
         let views: Vec<_> = self.shared.processes.lock().values().map(|process| process.view.clone()).collect();
-        let leads = |view: &View| view.leadership().is_none_or(Leadership::is_leading);
+        let leads = |view: &Arc<View>| view.leadership().is_none_or(Leadership::is_leading);
         // During a partition, idle caches don't show that events are held back.
         let is_partitioned = self.shared.held_until.lock().is_some_and(|until| Instant::now() < until);
         !is_partitioned
@@ -42,7 +42,7 @@ impl World {
             && server.pending() == 0
             && self.shared.others.iter().all(|(_, other)| other.pending() == 0)
             && self.simulated.iter().all(Simulation::is_idle)
-            && views.iter().all(|view| view.as_ref().is_some_and(process::is_idle))
+            && views.iter().all(|view| view.as_ref().is_some_and(|view| process::is_idle(view)))
             && views.iter().flatten().any(leads)
             && self.unowned_slots() == 0
     }
@@ -52,6 +52,11 @@ impl World {
         while self.shared.pending_updates.load(Ordering::Relaxed) > 0 {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
+    }
+
+    /// Returns the views of all replicas that have started.
+    fn views(&self) -> Vec<Arc<View>> {
+        self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect()
     }
 
     /// Returns the number of slots that no replica owns.
@@ -64,8 +69,8 @@ impl World {
 
     /// Returns the key that comes due next: its wait and its controller.
     pub(in crate::testing::sim) fn next_requeue(&self) -> Option<(Duration, String)> {
-        let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
-        let due = views.iter().flat_map(View::controllers).filter_map(|(spec, queue)| {
+        let views = self.views();
+        let due = views.iter().flat_map(|view| view.controllers()).filter_map(|(spec, queue)| {
             let (key, wait) = queue.next_due()?;
             Some((wait, format!("{} {key}", spec.name)))
         });
@@ -75,7 +80,7 @@ impl World {
     /// Describes the keys whose last reconcile failed. Keys with a terminal error are not retried: they count as long
     /// as their object exists.
     pub(in crate::testing::sim) fn failing(&self) -> Vec<String> {
-        let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
+        let views = self.views();
         let ends = self.shared.checks.lock().ends.clone();
         let describe = |((name, key), end): (&(String, ObjectKey), &End)| {
             let (mut n_failures, mut exists) = (None, false);
@@ -101,7 +106,7 @@ impl World {
     /// Objects that are being deleted, that no controller sees, or whose last reconcile failed are left out. So are
     /// objects whose status depends on time or is ignored.
     pub(in crate::testing::sim) fn stale_generations(&self) -> Vec<String> {
-        let views: Vec<_> = self.shared.processes.lock().values().filter_map(|process| process.view.clone()).collect();
+        let views = self.views();
         let checks = self.shared.checks.lock();
         let is_ignored = |id: &Id| {
             let mut ignored =
