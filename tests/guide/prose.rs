@@ -224,6 +224,33 @@ fn translated_phrases_do_not_come_back() {
     }
 }
 
+/// Folders with pages that no folder of [`TRANSLATED_MAX`] contains. The pages in `tests/golden` and `tests/ui` are
+/// generated.
+const PAGE_FOLDERS: [&str; 7] = [
+    "",
+    "benches",
+    "benches/kube-controller",
+    "benches/peers/harness",
+    "tests/conformance",
+    "tests/envtest",
+    "tests/loop",
+];
+
+#[test]
+fn root_pages_and_readmes_have_no_translated_phrases() {
+    let patterns = translated();
+    let folders = PAGE_FOLDERS.into_iter().chain(LIMITS.map(|(name, _)| name));
+    let files =
+        folders.flat_map(|folder| fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path()));
+    let is_page = |file: &PathBuf| file.extension().is_some_and(|extension| extension == "md");
+    // Bullets of the changelog have a separate test.
+    let pages: Vec<PathBuf> = files.filter(|file| is_page(file) && !file.ends_with("CHANGELOG.md")).collect();
+    assert!(pages.len() > 20, "{pages:?}");
+    let phrases = |page: &PathBuf| odd(page, without_spans(markdown(&fs::read_to_string(page).unwrap())), &patterns);
+    let found: Vec<String> = pages.iter().flat_map(phrases).collect();
+    assert!(found.is_empty(), "{} lines:\n{}", found.len(), found.join("\n"));
+}
+
 #[test]
 fn translated_phrases_are_found_in_comments_alone() {
     let text = "//! The file stays.\nlet stays = 1; // It goes on.\n    // Beside `stays`, `another one`.\n\
