@@ -107,3 +107,8 @@ pub use response::Body;
 pub use serve::{Listening, ServeOptions};
 pub use server::{ApiServer, InProcess};
 pub use store::Change;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
