@@ -11,6 +11,9 @@ the final state:
 
     cargo test
 
+`kctl add controller NAME` and `kctl add webhook KIND` add to the project. The [concepts](https://github.com/kctl-rs/kctl/blob/main/guide/concepts.md)
+explain the loop, and the [recipes](https://github.com/kctl-rs/kctl/blob/main/guide/recipes/README.md) are complete controllers with tests.
+
 `rust-toolchain.toml` pins the version of Rust, and the `Dockerfile` the same one, so that a new release of Rust does not break CI. To
 move, change both and fix what clippy reports.
 
@@ -36,9 +39,9 @@ after a change of the kind, of the declaration or of the image:
 
     cargo run -- generate-manifests --leader-elect --image registry.example.com/{{name}}:1 --out deploy
 
-With `--check` at its end, this command compares and changes nothing.
+With `--check` at its end, this command compares the files and changes nothing.
 
-CI runs it so. If you change its options, such as the image or `--namespace`, change them in `.github/workflows/ci.yml` too.
+CI runs it that way. If you change its options, such as the image or `--namespace`, change them in `.github/workflows/ci.yml` too.
 
 The same as a [Helm chart](https://github.com/kctl-rs/kctl/blob/main/guide/operations.md#a-helm-chart), for `helm install {{name}} chart`:
 

@@ -47,3 +47,8 @@ mod workloads;
 
 pub use kubelet::Kubelet;
 pub use workloads::Workloads;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -63,7 +63,7 @@ impl Authenticator {
     pub(super) fn decide<B>(&self, request: &Request<B>) -> Result<InProcess, Box<Response<Body>>> {
         let reject = |code, reason, why| Box::new(self.server.reject(request, &StatusError::new(code, reason, why)));
         if !self.has_allowed_host(request) {
-            let why = "Host is not a name of this server: it answers to localhost, to its own addresses and to those of --tls-san";
+            let why = "Host is not a name of this server: it answers to localhost, to its own addresses and to the names of --tls-san";
             return Err(reject(StatusCode::FORBIDDEN, "Forbidden", why));
         }
         let path = request.uri().path();

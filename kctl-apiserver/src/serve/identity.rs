@@ -147,7 +147,7 @@ impl StoredIdentity {
         let broken = |why: BoxError| {
             format!(
                 "{file}: these are not the certificates that kctl has written: {why}; put back a copy, or remove the file for \
-                 new ones, with which every kubeconfig has to be written anew"
+                 new ones, with which every kubeconfig has to be written again"
             )
         };
         if let Some(text) = private_file::read(&path).map_err(|error| format!("{file}: {error}"))? {
@@ -155,7 +155,7 @@ impl StoredIdentity {
             if stored.is_valid_at(now.checked_add(LEFT_MIN)?).map_err(broken)? {
                 return Ok(stored);
             }
-            tracing::warn!(%file, "the certificates run out and are replaced: every kubeconfig has to be written anew");
+            tracing::warn!(%file, "the certificates run out and are replaced: every kubeconfig has to be written again");
         }
         let made = Self::new(now)?;
         private_file::write(&path, &made.text())
@@ -187,7 +187,7 @@ impl StoredIdentity {
             // The DER of a certificate contains the DER of its public key.
             let public = key.subject_public_key_info();
             if !certificate.windows(public.len()).any(|part| part == public) {
-                return Err(format!("the key of the {whose} is not that of the certificate").into());
+                return Err(format!("the key of the {whose} does not belong to its certificate").into());
             }
         }
         Ok(Self { authority, authority_key, admin, admin_key })
@@ -366,11 +366,11 @@ mod tests {
             (whole.replace(&own.authority_key.serialize_pem(), ""), "two certificates and two keys"),
             (
                 whole.replace(&own.authority_key.serialize_pem(), &other.authority_key.serialize_pem()),
-                "the key of the authority is not",
+                "the key of the authority does not",
             ),
             (
                 whole.replace(&own.admin_key.serialize_pem(), &other.admin_key.serialize_pem()),
-                "the key of the administrator is not",
+                "the key of the administrator does not",
             ),
             (
                 whole

@@ -183,7 +183,7 @@ fn path(name: &Ident, field: &Field, paths: &[Attribute], errors: &mut Errors) -
     };
     let parsed = match &one.meta {
         Meta::List(list) => list.parse_args::<Expr>(),
-        other => Err(syn::Error::new(other.span(), "a path stands in parentheses")),
+        other => Err(syn::Error::new(other.span(), "a path is written in parentheses")),
     };
     let Ok(expr) = parsed else {
         report_not_a_path(one, errors);

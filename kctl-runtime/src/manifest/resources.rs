@@ -131,7 +131,7 @@ impl FromStr for Quantities {
                 )));
             }
             if quantities.insert(name.to_owned(), quantity.to_owned()).is_some() {
-                return Err(QuantityError(format!("`{name}` stands twice in `{text}`: leave one out")));
+                return Err(QuantityError(format!("`{name}` is given twice in `{text}`: leave one out")));
             }
         }
         Ok(Self(quantities))
@@ -176,7 +176,7 @@ mod tests {
             assert!(text.parse::<Quantities>().is_err(), "{text}");
         }
         let twice = "cpu=1,cpu=2".parse::<Quantities>().unwrap_err().to_string();
-        assert_eq!(twice, "`cpu` stands twice in `cpu=1,cpu=2`: leave one out");
+        assert_eq!(twice, "`cpu` is given twice in `cpu=1,cpu=2`: leave one out");
     }
 
     #[test]

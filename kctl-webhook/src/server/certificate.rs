@@ -409,7 +409,7 @@ impl SelfSignedAuthority {
         // A certificate contains its public key in the same encoding.
         let public = key.subject_public_key_info();
         if !der.windows(public.len()).any(|part| part == public) {
-            return Err("the key is not that of the certificate".into());
+            return Err("the key does not belong to the certificate".into());
         }
         Ok(Self { certificate: certificate.to_owned(), key })
     }

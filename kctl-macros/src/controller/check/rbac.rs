@@ -34,7 +34,7 @@ pub(super) fn rbac(entry: &Entry, errors: &mut Errors) -> Option<Rules> {
         if let Argument::Nested(option, verb) = argument
             && option == "primary"
         {
-            let help = format!("write `primary({verb})` beside `rbac(…)`, not in it");
+            let help = format!("write `primary({verb})` next to `rbac(…)`, not in it");
             push(option, "verbs of the primary don't belong in `rbac`", &help);
             return None;
         }

@@ -32,7 +32,7 @@ fn verbs_in_other_forms_get_help() {
         ("owns = Pod(verbs = \"*\")", format!("{none}write for example `owns = Pod(create)`")),
         ("owns = Pod(create = true)", format!("{none}write `owns = Pod(create)`")),
         ("owns = Pod(status / patch)", format!("{none}write `owns = Pod(status, patch)`")),
-        ("owns = Pod(status(patch))", "`status` takes no parentheses / help: write `owns = Pod(status)`; `patch` beside it would be of the object itself".into()),
+        ("owns = Pod(status(patch))", "`status` takes no parentheses / help: write `owns = Pod(status)`; `patch` next to it would be a verb of the object itself".into()),
         ("reads = Secret(\"live\")", format!("{none}write `reads = Secret(live)`")),
         ("reads = Secret(live = true)", format!("{none}write `reads = Secret(live)`")),
         ("reads = Secret(live = cluster)", format!("{none}write `reads = Secret(live(cluster))`")),

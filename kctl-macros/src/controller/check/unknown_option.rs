@@ -70,11 +70,11 @@ pub(super) fn unknown_option(entry: &Entry, unknown: &str, errors: &mut Errors) 
     let help = match closest_match(unknown, &OPTIONS) {
         _ if other.is_some() => other.unwrap_or_default().to_owned(),
         _ if RelationOption::of(unknown).is_some() => {
-            format!("it belongs in the parentheses of a kind: `owns = Kind({unknown} = …)`")
+            format!("write it in the parentheses of a kind: `owns = Kind({unknown} = …)`")
         }
         // `create` is nearest to `crate`.
         None | Some("crate") if Verb::of(unknown).is_some() => {
-            format!("a verb belongs in the parentheses of a kind: `owns = Kind({unknown})`")
+            format!("write a verb in the parentheses of a kind: `owns = Kind({unknown})`")
         }
         Some(candidate) => format!("did you mean `{candidate}`?"),
         // `owns = Pod, Secret`: a second kind after a comma.

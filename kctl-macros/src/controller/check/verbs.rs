@@ -212,7 +212,7 @@ impl Parentheses {
         } else if !is_verb(word) {
             format!("write for example `{prefix}(patch)`")
         } else if is_verb(inner) && inner != word {
-            format!("write `{prefix}({word})`; `{inner}` beside it would be of the object itself")
+            format!("write `{prefix}({word})`; `{inner}` next to it would be a verb of the object itself")
         } else {
             format!("write `{prefix}({word})`")
         };

@@ -214,7 +214,7 @@ fn compare_schemas(old: &Value, new: &Value, path: &str, changes: &mut Vec<Chang
                 display_path,
                 what,
                 &breaks,
-                "add a field of the new type beside it, copy the values, then stop reading the old one",
+                "add a field of the new type, copy the values, then stop reading the old one",
             ));
             return;
         }

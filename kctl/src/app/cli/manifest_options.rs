@@ -128,8 +128,8 @@ pub(super) struct DiffOptions {
 /// Options for the program in a cluster.
 #[derive(clap::Args, Clone, Copy)]
 pub(super) struct DeployOptions {
-    /// Run two replicas with leader election: adds the flag, a `PodDisruptionBudget`, and the RBAC rules for the Lease, which has the
-    /// name of the roles. `generate-rbac` prints only the rules
+    /// Run two replicas with leader election: adds the flag, and the RBAC rules for the Lease, which has the name of the roles.
+    /// `generate-rbac` prints only the rules
     #[arg(long)]
     pub(super) leader_elect: bool,
     /// Split the objects into N slots (1–256; 24 without N) that all replicas share; 0 disables sharding [default: the value of

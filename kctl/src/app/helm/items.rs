@@ -34,7 +34,7 @@ pub(super) fn items(options: &ChartOptions, parts: &Parts) -> Vec<Item> {
         ),
         value(
             "shards",
-            "Number of slots by which all replicas share the objects; 0 for none. It takes the place of leaderElection.\n\
+            "Number of slots that the replicas share; 0 for none. It takes the place of leaderElection.\n\
              Replicas with different numbers, or with other watchNamespaces, don't work side by side, so change them with `--set strategy.type=Recreate`.",
             json!(slots),
             json!({ "type": "integer", "minimum": 0, "maximum": SLOTS_MAX }),
@@ -162,7 +162,7 @@ fn objects(parts: &Parts, options: &ChartOptions) -> Vec<Item> {
         "The service account of the Pods.",
         vec![
             switch("create", "Create it.", Switch::On),
-            string("name", "Its name; empty for that of the other objects. Needed if it is not created.", ""),
+            string("name", "Its name; empty for the name of the other objects. Needed if it is not created.", ""),
             map("annotations", "Its annotations, for example for the identity in a cloud.", json!({})),
         ],
     ));
@@ -245,7 +245,7 @@ fn disruption_budget() -> Item {
             value("maxUnavailable", "Number or percentage of Pods that may be unavailable.", json!(1), number.clone()),
             value(
                 "minAvailable",
-                "Number or percentage of Pods that stay available, instead of maxUnavailable.",
+                "Number or percentage of Pods that remain available, instead of maxUnavailable.",
                 "".into(),
                 number,
             ),
@@ -295,7 +295,7 @@ fn metrics(options: &ChartOptions) -> Item {
                     ),
                     list("relabelings", "Rules for the labels of targets."),
                     list("metricRelabelings", "Rules for the labels of samples."),
-                    map("labels", "More labels, by which Prometheus selects it.", json!({})),
+                    map("labels", "More labels, for the selector of Prometheus.", json!({})),
                 ],
             ),
             section(
@@ -303,7 +303,7 @@ fn metrics(options: &ChartOptions) -> Item {
                 "Needs the Prometheus Operator.",
                 vec![
                     switch_of_option("enabled", "Create a PrometheusRule with alerts.", monitoring()),
-                    map("labels", "More labels, by which Prometheus selects it.", json!({})),
+                    map("labels", "More labels, for the selector of Prometheus.", json!({})),
                 ],
             ),
             section(
@@ -311,7 +311,7 @@ fn metrics(options: &ChartOptions) -> Item {
                 "Needs the sidecar of Grafana's chart.",
                 vec![
                     switch_of_option("enabled", "Create a ConfigMap with a dashboard.", monitoring()),
-                    map("labels", "Labels by which the sidecar finds it.", json!({ "grafana_dashboard": "1" })),
+                    map("labels", "Labels that the sidecar selects.", json!({ "grafana_dashboard": "1" })),
                 ],
             ),
         ],

@@ -44,7 +44,7 @@ fn head(chart: &Chart) -> String {
     let crds = if chart.definitions.is_empty() {
         ""
     } else {
-        "\nThe CRDs are upgraded with the release (`crds.enabled`), and stay after an uninstall (`crds.keep`).\n"
+        "\nThe CRDs are upgraded with the release (`crds.enabled`), and kept at an uninstall (`crds.keep`).\n"
     };
     format!(
         "# {name}\n\nInstalls {name} with the roles that it needs.\n\n\

@@ -1,4 +1,4 @@
-//! Verbs stand in the parentheses of a kind, without a name.
+//! Verbs are written in the parentheses of a kind, without a name.
 use kctl::prelude::*;
 
 #[controller(owns = Pod(verbs = [create, delete]))]
