@@ -40,6 +40,7 @@ mod tests {
     #[test]
     fn null_attribute_has_no_values() {
         let user = User::deserialize(json!({ "username": "ann", "extra": { "scopes": ["a"], "team": null } })).unwrap();
-        assert_eq!(user.extra, [("scopes".into(), vec!["a".into()]), ("team".into(), Vec::new())].into());
+        let expected = [("scopes".to_owned(), vec!["a".to_owned()]), ("team".to_owned(), Vec::new())];
+        assert_eq!(user.extra, BTreeMap::from(expected));
     }
 }
