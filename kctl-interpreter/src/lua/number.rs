@@ -39,8 +39,8 @@ pub(super) fn parse(text: &str) -> Option<f64> {
         #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
         return digits.and_then(|digits| i64::from_str_radix(digits, 16).ok()).map(|int| sign * int as f64);
     }
-    // Rust also parses `inf` and `nan`, which are not numbers in Lua, so a digit is required.
-    if text.contains(|c: char| c.is_ascii_digit()) { text.parse().ok() } else { None }
+    // Rust also parses `inf` and `nan`, which are not numbers in Lua, and reads a number that is too large as infinite.
+    text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// Parses a number like `tonumber(text, base)`. Without a point only an integer of that base is valid, so `1e3` is not.
@@ -95,6 +95,7 @@ mod tests {
             ("abc", None, None),
             ("1.2.3", None, None),
             ("-7", None, Some(-7.0)),
+            ("1.5e400", None, None),
         ] {
             assert_eq!(to_number(input, base), expected, "{input:?}");
         }
