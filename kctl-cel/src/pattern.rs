@@ -314,7 +314,13 @@ impl Translator<'_> {
         }
         let Some(after) = self.rest.strip_prefix("{^") else {
             self.out.extend(['\\', c]);
-            self.copy_braced();
+            if braced.is_some() {
+                self.copy_braced();
+            } else {
+                // A name of one letter, as in `\pL`. It is copied here because it begins no range of a class.
+                let name = self.next();
+                self.out.extend(name);
+            }
             return Ok(());
         };
         self.out.push_str(if c == 'p' { "\\P{" } else { "\\p{" });
