@@ -207,7 +207,7 @@ fn interpret_reads_json_or_yaml_from_stdin() {
 }
 
 #[test]
-fn octal_numbers_of_yaml_are_read_as_by_karmadactl() {
+fn octal_numbers_are_read_as_in_go() {
     let object = "apiVersion: v1\nkind: X\nmetadata: {name: a}\nspec: {mode: 0644, n: 10}\n";
     let pruned = answer(&["--operation", "Prune", "--object", "-"], object);
     assert_eq!(pruned["pruned"]["spec"], json!({ "mode": 420, "n": 10 }));
