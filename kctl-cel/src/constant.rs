@@ -4,8 +4,6 @@
 
 use kctl_apimachinery::{duration, strconv, time};
 
-/// Strings that `bool('…')` accepts (`strconv.ParseBool`).
-const BOOLS: [&str; 12] = ["1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False"];
 /// Run-time name of timestamps.
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 /// Run-time name of durations.
@@ -207,7 +205,7 @@ fn to_string(constant: Constant) -> Result<Option<Constant>, String> {
 /// Converts to `bool` from the strings of `strconv.ParseBool`.
 fn to_bool(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
-        Constant::Text(text) if BOOLS.contains(&text.as_str()) => Ok(Some(Constant::Other("bool"))),
+        Constant::Text(text) if strconv::parse_bool(&text).is_some() => Ok(Some(Constant::Other("bool"))),
         Constant::Text(_) => conversion_error("string", "bool"),
         Constant::Other("bool") => Ok(Some(constant)),
         // `string(true)` converts back, so an unknown string may be valid.
