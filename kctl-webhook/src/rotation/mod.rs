@@ -199,8 +199,8 @@ impl Stored {
 ///
 /// `names` are the DNS names and addresses that callers use. A name that the served certificate
 /// lacks makes it due. The new one keeps the old names until the next renewal, since other replicas
-/// may still want them. If the stored key is not the key of the newest authority, the leader adds an authority, which signs
-/// once it is trusted.
+/// may still want them. If the stored key is not the key of the newest authority, the leader adds
+/// an authority, which signs once it is trusted.
 ///
 /// # Errors
 /// A certificate could not be created.
