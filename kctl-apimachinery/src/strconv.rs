@@ -1,6 +1,6 @@
 //! Numbers and escapes as Go reads and prints them.
 //!
-//! Upstream: `strconv` (`FormatFloat`, `ParseUint`), the verb `%v` of `fmt`, `floatEncoder` of `encoding/json`.
+//! Upstream: `strconv` (`FormatFloat`, `ParseBool`, `ParseUint`), the verb `%v` of `fmt`, `floatEncoder` of `encoding/json`.
 //!
 //! ```
 //! use kctl_apimachinery::strconv;
@@ -60,6 +60,22 @@ pub fn format_json_float(number: f64) -> String {
     }
     let text = format!("{number:e}");
     if text.contains("e-") { text } else { text.replace('e', "e+") }
+}
+
+/// Parses a boolean from the strings that Go accepts (`strconv.ParseBool`).
+///
+/// ```
+/// use kctl_apimachinery::strconv::parse_bool;
+///
+/// assert_eq!((parse_bool("T"), parse_bool("0"), parse_bool("yes")), (Some(true), Some(false), None));
+/// ```
+#[must_use]
+pub fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Some(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Some(false),
+        _ => None,
+    }
 }
 
 /// Parses an unsigned integer, which has no sign (`strconv.ParseUint`).

@@ -12,6 +12,7 @@ use std::{
     sync::LazyLock,
 };
 
+use kctl_apimachinery::strconv;
 use serde::Deserialize;
 
 /// Fields of disabled gates that decoding keeps, because a function of their kind does more than drop the field.
@@ -61,7 +62,7 @@ impl FromStr for FeatureGates {
         for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
             let wrong = || FeatureGateError(pair.to_owned());
             let (name, value) = pair.split_once('=').ok_or_else(wrong)?;
-            let is_enabled = value.trim().to_ascii_lowercase().parse().map_err(|_| wrong())?;
+            let is_enabled = strconv::parse_bool(value.trim()).ok_or_else(wrong)?;
             gates = match name.trim() {
                 "ShardedListAndWatch" => gates.sharded_list_and_watch(is_enabled),
                 _ => return Err(wrong()),
@@ -195,12 +196,18 @@ mod tests {
     #[test]
     fn gates_are_parsed_from_name_and_boolean() {
         let on = FeatureGates::default().sharded_list_and_watch(true);
-        let cases =
-            [("", FeatureGates::default()), ("ShardedListAndWatch=TRUE", on), (" ShardedListAndWatch=true, ", on)];
+        let cases = [
+            ("", FeatureGates::default()),
+            ("ShardedListAndWatch=TRUE", on),
+            ("ShardedListAndWatch=1", on),
+            (" ShardedListAndWatch=true, ", on),
+        ];
         for (text, expected) in cases {
             assert_eq!(text.parse(), Ok(expected), "{text}");
         }
-        for text in ["ShardedListAndWatch", "ShardedListAndWatch=on", "AllAlpha=true", "=true"] {
+        for text in
+            ["ShardedListAndWatch", "ShardedListAndWatch=on", "ShardedListAndWatch=tRUE", "AllAlpha=true", "=true"]
+        {
             let error = text.parse::<FeatureGates>().unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!("{text:?} is not")) && error.ends_with("ShardedListAndWatch=true"),

@@ -2,10 +2,8 @@
 //!
 //! Upstream: `maybeOptimizeConstUnary` in `interpreter/decorators.go` of cel-go, and the types of `common/types`.
 
-use kctl_apimachinery::{duration, time};
+use kctl_apimachinery::{duration, strconv, time};
 
-/// Strings that `bool('…')` accepts (`strconv.ParseBool`).
-const BOOLS: [&str; 12] = ["1", "t", "T", "true", "TRUE", "True", "0", "f", "F", "false", "FALSE", "False"];
 /// Run-time name of timestamps.
 const TIMESTAMP: &str = "google.protobuf.Timestamp";
 /// Run-time name of durations.
@@ -107,10 +105,8 @@ fn to_uint(constant: Constant) -> Result<Option<Constant>, String> {
         Constant::Int(number) => u64::try_from(number).map_err(|_| overflow())?,
         Constant::Double(number) if (0.0..UINT).contains(&number) => number as u64,
         Constant::Double(_) => return Err(overflow()),
-        Constant::Text(text) if !text.starts_with('+') => {
-            text.parse().or_else(|_| conversion_error("string", "uint"))?
-        }
-        Constant::Text(_) | Constant::UnknownText => return conversion_error("string", "uint"),
+        Constant::Text(text) => strconv::parse_uint(&text).map_or_else(|| conversion_error("string", "uint"), Ok)?,
+        Constant::UnknownText => return conversion_error("string", "uint"),
         _ => return Ok(None),
     })))
 }
@@ -195,7 +191,7 @@ fn to_string(constant: Constant) -> Result<Option<Constant>, String> {
         Constant::Text(text) => text,
         Constant::Int(number) => number.to_string(),
         Constant::Uint(number) => number.to_string(),
-        Constant::Double(number) => number.to_string(),
+        Constant::Double(number) => strconv::format_float(number),
         Constant::Bytes(bytes) => {
             String::from_utf8(bytes).map_err(|_| "invalid UTF-8 in bytes, cannot convert to string".to_owned())?
         }
@@ -209,7 +205,7 @@ fn to_string(constant: Constant) -> Result<Option<Constant>, String> {
 /// Converts to `bool` from the strings of `strconv.ParseBool`.
 fn to_bool(constant: Constant) -> Result<Option<Constant>, String> {
     match constant {
-        Constant::Text(text) if BOOLS.contains(&text.as_str()) => Ok(Some(Constant::Other("bool"))),
+        Constant::Text(text) if strconv::parse_bool(&text).is_some() => Ok(Some(Constant::Other("bool"))),
         Constant::Text(_) => conversion_error("string", "bool"),
         Constant::Other("bool") => Ok(Some(constant)),
         // `string(true)` converts back, so an unknown string may be valid.

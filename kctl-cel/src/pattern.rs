@@ -1,11 +1,20 @@
 //! Regular expressions in Go's RE2 syntax, translated to the syntax of the `regex` crate.
 
-use std::{iter::Peekable, str::Chars};
-
 use regex::{Regex, RegexBuilder};
 
-/// Maximum count of a repetition in Go's regexp (`a{1000}`).
+/// Maximum count of a repetition in Go's regexp (`a{1000}`), also of nested ones together (`(a{10}){100}`).
 const REPEAT_MAX: u64 = 1000;
+
+/// Names of the POSIX classes (`[[:alpha:]]`), which both syntaxes have.
+const POSIX_CLASSES: [&str; 14] = [
+    "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print", "punct", "space", "upper", "word",
+    "xdigit",
+];
+
+/// Letters that name a class after a backslash. Such a class neither begins nor ends a range.
+const CLASS_LETTERS: &str = "dDsSwWpP";
+
+const OCTAL_DIGITS: &str = "01234567";
 
 /// Maximum size of a compiled pattern, in bytes.
 pub const PATTERN_BYTES_MAX: usize = 10 << 20;
@@ -33,7 +42,7 @@ pub fn pattern(text: &str) -> Result<Regex, String> {
 ///
 /// ```
 /// assert!(kctl_cel::pattern_within("^[a-z]+$", 64 << 10).is_ok());
-/// assert!(kctl_cel::pattern_within("^([a-z]{1,100}){1,100}$", 64 << 10).is_err());
+/// assert!(kctl_cel::pattern_within(r"^\pL{100}$", 64 << 10).is_err());
 /// ```
 ///
 /// # Errors
@@ -54,169 +63,298 @@ pub fn pattern_within(text: &str, bytes_max: usize) -> Result<Regex, String> {
 /// # Errors
 /// Go rejects the pattern, though the crate would accept it.
 fn translate(pattern: &str) -> Result<String, String> {
-    let mut out = String::with_capacity(pattern.len());
-    let mut rest = pattern.chars().peekable();
-    let mut in_class = false;
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' if in_class => escape(&mut rest, &mut out)?,
-            '\\' => escape_outside_class(&mut rest, &mut out)?,
-            '[' if in_class && rest.peek() != Some(&':') => out.push_str("\\["),
-            '[' if in_class => copy_posix_class(&mut rest, &mut out),
-            '[' => {
-                in_class = true;
-                out.push('[');
-                out.extend(rest.next_if_eq(&'^'));
-                if rest.next_if_eq(&']').is_some() {
-                    out.push_str("\\]");
-                }
-            }
-            ']' => {
-                in_class = false;
-                out.push(']');
-            }
-            '&' | '~' if in_class => out.extend(['\\', c]),
-            '-' if in_class && rest.peek() == Some(&'-') => return Err("`--` is not a range".into()),
-            '{' if !in_class && !is_repetition(rest.clone()) => out.push_str("\\{"),
-            '*' | '+' | '?' | '{' if !in_class => repetition(c, &mut rest, &mut out)?,
-            '(' if !in_class => {
-                flags(rest.clone())?;
-                out.push('(');
-                // The question mark of `(?…)` starts flags or a name, and is not a repetition.
-                out.extend(rest.next_if_eq(&'?'));
-            }
-            _ => out.push(c),
-        }
+    let out = String::with_capacity(pattern.len());
+    let mut translator = Translator { rest: pattern, out, groups: vec![1], last: 1, may_name_class: true };
+    while let Some(c) = translator.next() {
+        translator.outside_class(c)?;
     }
-    Ok(out)
+    Ok(translator.out)
 }
 
-/// Copies a repetition (`*`, `+`, `?`, `{n,m}`) with its lazy mark `?`. Go rejects two repetitions in a row.
-fn repetition(sign: char, rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
-    out.push(sign);
-    if sign == '{' {
-        let mut inside = String::new();
-        while let Some(c) = rest.next_if(|c| *c != '}') {
-            inside.push(c);
+/// The state of a translation.
+struct Translator<'a> {
+    /// The part of the pattern that is not read yet.
+    rest: &'a str,
+    /// The translated part.
+    out: String,
+    /// The largest number of copies of an expression in the whole pattern and in each open group, the innermost group
+    /// last. Invariant: never empty.
+    groups: Vec<u64>,
+    /// The number of copies of the expression that a repetition at this point would repeat.
+    last: u64,
+    /// `false` once no `:]` follows, so that a pattern with many `[:` is not searched for it again and again.
+    may_name_class: bool,
+}
+
+impl Translator<'_> {
+    /// Returns the next character, and moves behind it.
+    fn next(&mut self) -> Option<char> {
+        let c = self.rest.chars().next()?;
+        self.rest = &self.rest[c.len_utf8()..];
+        Some(c)
+    }
+
+    /// Returns `true` if the next character is one of these.
+    fn is_next(&self, characters: &str) -> bool {
+        self.rest.starts_with(|c: char| characters.contains(c))
+    }
+
+    /// Copies the next character if it is `expected`.
+    fn copy_if(&mut self, expected: char) {
+        if let Some(rest) = self.rest.strip_prefix(expected) {
+            self.out.push(expected);
+            self.rest = rest;
         }
-        if inside.split(',').any(|bound| !bound.is_empty() && bound.parse::<u64>().is_ok_and(|n| n > REPEAT_MAX)) {
+    }
+
+    /// Copies the next bytes.
+    fn copy(&mut self, n_bytes: usize) {
+        let (copied, rest) = self.rest.split_at(n_bytes);
+        self.out.push_str(copied);
+        self.rest = rest;
+    }
+
+    /// Translates what begins with a character outside a class.
+    fn outside_class(&mut self, c: char) -> Result<(), String> {
+        match c {
+            '*' | '+' | '?' => {
+                self.out.push(c);
+                return self.end_repetition();
+            }
+            '{' if is_repetition(self.rest) => return self.counted_repetition(),
+            '(' => return self.open_group(),
+            ')' => {
+                self.close_group();
+                return Ok(());
+            }
+            _ => self.begin_expression(),
+        }
+        match c {
+            '\\' => return self.escape_outside_class(),
+            '[' => return self.class(),
+            '{' => self.out.push_str("\\{"),
+            c => self.out.push(c),
+        }
+        Ok(())
+    }
+
+    /// Copies `{n}`, `{n,}` or `{n,m}` after its brace.
+    ///
+    /// Go counts the copies that a repetition and the repetitions in it make together (`repeatIsValid` in
+    /// `regexp/syntax/parse.go`): `(a{100}){100}` is invalid.
+    fn counted_repetition(&mut self) -> Result<(), String> {
+        let inside = self.rest.split('}').next().unwrap_or_default();
+        let bound = |digits: &str| digits.parse::<u64>().unwrap_or(u64::MAX);
+        let (from, to) = inside.split_once(',').unwrap_or((inside, inside));
+        let copies = match (bound(from), to) {
+            (from, "") => from.max(1).saturating_mul(self.last),
+            (from, to) => from.max(bound(to)).saturating_mul(if bound(to) == 0 { 1 } else { self.last }),
+        };
+        if copies > REPEAT_MAX {
             return Err(format!("`{{{inside}}}` repeats more than {REPEAT_MAX} times"));
         }
-        out.push_str(&inside);
-        out.extend(rest.next_if_eq(&'}'));
+        self.last = copies.max(1);
+        self.out.push('{');
+        self.copy(inside.len() + 1);
+        self.end_repetition()
     }
-    out.extend(rest.next_if_eq(&'?'));
-    match rest.peek().copied() {
-        Some('{') if !is_repetition(rest.clone().skip(1)) => Ok(()),
-        Some(next @ ('*' | '+' | '?' | '{')) => Err(format!("`{next}` after another repetition")),
-        _ => Ok(()),
-    }
-}
 
-/// Fails for a flag of a group that only the crate knows, such as `x`.
-fn flags(mut group: Peekable<Chars>) -> Result<(), String> {
-    if group.next_if_eq(&'?').is_none() {
-        return Ok(());
-    }
-    let letters: String = group.take_while(|c| c.is_ascii_alphabetic() && *c != 'P' || *c == '-').collect();
-    match letters.chars().find(|c| !"imsU-".contains(*c)) {
-        Some(flag) => Err(format!("Go's regexp knows no flag `{flag}`")),
-        None => Ok(()),
-    }
-}
-
-/// Copies `:name:]` of a class such as `[[:alpha:]]`.
-fn copy_posix_class(rest: &mut Peekable<Chars>, out: &mut String) {
-    out.push('[');
-    for c in rest.by_ref() {
-        out.push(c);
-        if c == ']' {
-            break;
+    /// Copies the lazy mark `?` of a repetition. Go rejects two repetitions in a row.
+    fn end_repetition(&mut self) -> Result<(), String> {
+        self.copy_if('?');
+        match self.rest.chars().next() {
+            Some('{') if !is_repetition(&self.rest[1..]) => Ok(()),
+            Some(next @ ('*' | '+' | '?' | '{')) => Err(format!("`{next}` after another repetition")),
+            _ => Ok(()),
         }
     }
-}
 
-/// Copies an escape outside a class, where assertions and `\Q…\E` are allowed too.
-fn escape_outside_class(rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
-    match rest.next_if(|c| "bBQEAz".contains(*c)) {
-        Some('Q') => copy_literal(rest, out),
-        // Go ignores `\E` without `\Q`.
-        Some('E') => {}
-        Some(c @ ('b' | 'B')) => out.push_str(&format!("(?-u:\\{c})")),
-        Some(c) => out.extend(['\\', c]),
-        None => return escape(rest, out),
-    }
-    Ok(())
-}
-
-/// Copies an escape that is allowed everywhere, or its meaning in Go if the crate differs.
-fn escape(rest: &mut Peekable<Chars>, out: &mut String) -> Result<(), String> {
-    match rest.next() {
-        Some('d') => out.push_str("[0-9]"),
-        Some('D') => out.push_str("[^0-9]"),
-        Some('w') => out.push_str("[0-9A-Za-z_]"),
-        Some('W') => out.push_str("[^0-9A-Za-z_]"),
-        Some('s') => out.push_str("[\\t\\n\\x0C\\r ]"),
-        Some('S') => out.push_str("[^\\t\\n\\x0C\\r ]"),
-        Some('0') => octal(rest, out),
-        Some(c @ ('a' | 'f' | 'n' | 'r' | 't' | 'v')) => out.extend(['\\', c]),
-        Some(c @ ('x' | 'p' | 'P')) => {
-            out.extend(['\\', c]);
-            copy_braced(rest, out);
+    /// Begins another expression of the same group: nothing repeats the last one any more.
+    fn begin_expression(&mut self) {
+        if let Some(group) = self.groups.last_mut() {
+            *group = self.last.max(*group);
         }
-        Some(c @ ('<' | '>')) => out.push(c),
-        Some(c) if c.is_ascii() && !c.is_ascii_alphanumeric() => out.push_str(&regex::escape(&c.to_string())),
-        Some(c) => return Err(format!("Go's regexp knows no `\\{c}`")),
-        None => return Err("a backslash at the end".into()),
+        self.last = 1;
     }
-    Ok(())
-}
 
-/// Copies `{…}`, the name of a class or the number of a character.
-fn copy_braced(rest: &mut Peekable<Chars>, out: &mut String) {
-    if rest.next_if_eq(&'{').is_none() {
-        return;
+    /// Copies the beginning of a group. Fails for a flag that only the crate knows, such as `x`.
+    fn open_group(&mut self) -> Result<(), String> {
+        if let Some(group) = self.rest.strip_prefix('?') {
+            let mut letters = group.chars().take_while(|c| c.is_ascii_alphabetic() && *c != 'P' || *c == '-');
+            if let Some(flag) = letters.find(|c| !"imsU-".contains(*c)) {
+                return Err(format!("Go's regexp knows no flag `{flag}`"));
+            }
+        }
+        self.begin_expression();
+        self.groups.push(1);
+        self.out.push('(');
+        // The question mark of `(?…)` starts flags or a name, and is not a repetition.
+        self.copy_if('?');
+        Ok(())
     }
-    out.push('{');
-    for c in rest.by_ref() {
-        out.push(c);
-        if c == '}' {
-            break;
+
+    /// Copies the end of a group. The crate reports one that was not opened.
+    fn close_group(&mut self) {
+        self.out.push(')');
+        self.begin_expression();
+        if self.groups.len() > 1 {
+            self.last = self.groups.pop().unwrap_or(1);
         }
     }
-}
 
-/// Copies a literal between `\Q` and `\E`, or up to the end of the pattern.
-fn copy_literal(rest: &mut Peekable<Chars>, out: &mut String) {
-    let text: String = rest.clone().collect();
-    let text = text.split("\\E").next().unwrap_or_default();
-    out.push_str(&regex::escape(text));
-    // The closing `\E` is not consumed here. It is skipped later like any `\E` without `\Q`.
-    for _ in text.chars() {
-        rest.next();
+    /// Translates a class after its `[`. The crate reports one that is not closed.
+    fn class(&mut self) -> Result<(), String> {
+        self.out.push('[');
+        self.copy_if('^');
+        let mut is_first = true;
+        while let Some(c) = self.next() {
+            match c {
+                ']' if !is_first => {
+                    self.out.push(']');
+                    break;
+                }
+                '[' if self.posix_class()? => {}
+                c => self.class_item(c)?,
+            }
+            is_first = false;
+        }
+        Ok(())
+    }
+
+    /// Copies `:name:]` of a class such as `[[:alpha:]]`. Returns `false` if there is no name.
+    fn posix_class(&mut self) -> Result<bool, String> {
+        let Some(after) = self.rest.strip_prefix(':').filter(|_| self.may_name_class) else { return Ok(false) };
+        let Some((name, rest)) = after.split_once(":]") else {
+            self.may_name_class = false;
+            return Ok(false);
+        };
+        if !POSIX_CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+            return Err(format!("Go's regexp knows no class `[:{name}:]`"));
+        }
+        self.out.push_str(&format!("[:{name}:]"));
+        self.rest = rest;
+        Ok(true)
+    }
+
+    /// Translates a character, a range or an escaped class within a class.
+    fn class_item(&mut self, c: char) -> Result<(), String> {
+        if c == '\\' && self.is_next(CLASS_LETTERS) {
+            return self.escape();
+        }
+        self.class_character(c)?;
+        if self.rest.len() < 2 || !self.is_next("-") || self.rest.starts_with("-]") {
+            return Ok(());
+        }
+        self.copy_if('-');
+        match self.next() {
+            Some('\\') if self.is_next(CLASS_LETTERS) => Err("a class can't end a range".into()),
+            Some(end) => self.class_character(end),
+            None => Ok(()),
+        }
+    }
+
+    /// Translates one character of a class, which may be an escape.
+    fn class_character(&mut self, c: char) -> Result<(), String> {
+        if c == '\\' {
+            return self.escape();
+        }
+        self.out.push_str(&regex::escape(c.encode_utf8(&mut [0; 4])));
+        Ok(())
+    }
+
+    /// Translates an escape outside a class, where assertions and `\Q…\E` are allowed too.
+    fn escape_outside_class(&mut self) -> Result<(), String> {
+        if !self.is_next("bBQEAz") {
+            return self.escape();
+        }
+        match self.next() {
+            Some('Q') => {
+                // The closing `\E` is skipped later, like any `\E` without `\Q`.
+                let text = self.rest.split("\\E").next().unwrap_or_default();
+                self.out.push_str(&regex::escape(text));
+                self.rest = &self.rest[text.len()..];
+            }
+            // Go ignores `\E` without `\Q`.
+            Some('E') => {}
+            Some(c @ ('b' | 'B')) => self.out.push_str(&format!("(?-u:\\{c})")),
+            c => self.out.extend(['\\'].into_iter().chain(c)),
+        }
+        Ok(())
+    }
+
+    /// Translates an escape that is allowed everywhere.
+    fn escape(&mut self) -> Result<(), String> {
+        match self.next() {
+            Some('d') => self.out.push_str("[0-9]"),
+            Some('D') => self.out.push_str("[^0-9]"),
+            Some('w') => self.out.push_str("[0-9A-Za-z_]"),
+            Some('W') => self.out.push_str("[^0-9A-Za-z_]"),
+            Some('s') => self.out.push_str("[\\t\\n\\x0C\\r ]"),
+            Some('S') => self.out.push_str("[^\\t\\n\\x0C\\r ]"),
+            // A single digit from 1 to 9 would be a backreference.
+            Some(c @ '0'..='7') if c == '0' || self.is_next(OCTAL_DIGITS) => self.octal(c),
+            Some(c @ ('a' | 'f' | 'n' | 'r' | 't' | 'v')) => self.out.extend(['\\', c]),
+            Some('x') => {
+                self.out.push_str("\\x");
+                self.copy_braced();
+            }
+            Some(c @ ('p' | 'P')) => return self.unicode_class(c),
+            Some(c) if c.is_ascii() && !c.is_ascii_alphanumeric() => self.out.push_str(&regex::escape(&c.to_string())),
+            Some(c) => return Err(format!("Go's regexp knows no `\\{c}`")),
+            None => return Err("a backslash at the end".into()),
+        }
+        Ok(())
+    }
+
+    /// Translates a Unicode class after `\p` or `\P`. In Go, `\p{^L}` is `\P{L}`, and properties have no values.
+    fn unicode_class(&mut self, c: char) -> Result<(), String> {
+        let braced = self.rest.strip_prefix('{').and_then(|after| after.split_once('}'));
+        if let Some((name, _)) = braced.filter(|(name, _)| name.contains(['=', ':'])) {
+            return Err(format!("Go's regexp knows no class `{name}`"));
+        }
+        let Some(after) = self.rest.strip_prefix("{^") else {
+            self.out.extend(['\\', c]);
+            if braced.is_some() {
+                self.copy_braced();
+            } else {
+                // A name of one letter, as in `\pL`. It is copied here because it begins no range of a class.
+                let name = self.next();
+                self.out.extend(name);
+            }
+            return Ok(());
+        };
+        self.out.push_str(if c == 'p' { "\\P{" } else { "\\p{" });
+        self.rest = after;
+        self.copy(after.find('}').map_or(after.len(), |end| end + 1));
+        Ok(())
+    }
+
+    /// Copies `{…}`, the name of a class or the number of a character.
+    fn copy_braced(&mut self) {
+        if self.is_next("{") {
+            self.copy(self.rest.find('}').map_or(self.rest.len(), |end| end + 1));
+        }
+    }
+
+    /// Translates an octal escape after its first digit: up to two more digits follow.
+    fn octal(&mut self, first: char) {
+        let n_more = self.rest.chars().take(2).take_while(|c| OCTAL_DIGITS.contains(*c)).count();
+        let (more, rest) = self.rest.split_at(n_more);
+        let digits = [first].into_iter().chain(more.chars());
+        let value = digits.filter_map(|digit| digit.to_digit(8)).fold(0, |value, digit| value * 8 + digit);
+        self.out.push_str(&format!("\\x{{{value:x}}}"));
+        self.rest = rest;
     }
 }
 
-/// Copies an octal escape: `\0` with up to two further digits.
-fn octal(rest: &mut Peekable<Chars>, out: &mut String) {
-    let mut value = 0;
-    for _ in 0..2 {
-        let digit = rest.next_if(|c| ('0'..='7').contains(c)).and_then(|c| c.to_digit(8));
-        value = digit.map_or(value, |digit| value * 8 + digit);
-    }
-    out.push_str(&format!("\\x{{{value:x}}}"));
-}
-
-/// Returns `true` if `n}`, `n,}` or `n,m}` follows a brace: then it is a repetition rather than a literal.
-fn is_repetition(rest: impl Iterator<Item = char>) -> bool {
-    let mut is_closed = false;
-    let read = rest.take_while(|&c| {
-        is_closed = c == '}';
-        !is_closed
-    });
-    let inside: String = read.collect();
-    let (from, to) = inside.split_once(',').unwrap_or((&inside, ""));
-    is_closed && !from.is_empty() && from.chars().chain(to.chars()).all(|c| c.is_ascii_digit())
+/// Returns `true` if `n}`, `n,}` or `n,m}` follows a brace: then it is a repetition rather than a literal. A number has no
+/// leading zeros.
+fn is_repetition(rest: &str) -> bool {
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != ',').unwrap_or(rest.len());
+    let (inside, after) = rest.split_at(end);
+    let (from, to) = inside.split_once(',').unwrap_or((inside, ""));
+    let is_number = |digits: &str| digits == "0" || !digits.is_empty() && !digits.starts_with('0');
+    after.starts_with('}') && is_number(from) && (to.is_empty() || is_number(to)) && !to.contains(',')
 }
 
 #[cfg(test)]
@@ -232,14 +370,16 @@ mod tests {
     fn patterns_that_go_reads_are_accepted() {
         let patterns = r"a*? a{2}? (a*)* ^* ^^* \01 \x41 \x{41} \Q**\E \Qa \Qa\E* a\z \_ [^]a] (?i)a (?i:a) (?s-m:a) \p{L}
             \p{greek} \PL (?P<n>a) (?<n>a) a{,5} a{1000} x{2}{ [a~~b] [[a] \< \b{start} [&&] [a-z&&[^b]]
-            [[:^alpha:]] [\]] [a\-z] \b+ $*";
+            [[:^alpha:]] [\]] [a\-z] \b+ $* [+--] [--/] [\w-z] [\pL-z] [[:] \12 \p{^Greek} (a{30}){1,33}
+            (a{500}){1,} ((a{500}){0}){500} (a{500}|b{2}){2}";
         assert_eq!(rejected(patterns), Vec::<&str>::new());
     }
 
     #[test]
     fn patterns_that_only_this_crate_reads_are_rejected() {
         let patterns = r"a** a*?? a{2}{3} a{2}* * (*) \1 a\Z \h \R \X \K \e \cA \é [z-a] [] [a (?u)a (?R)a (?x)ab (?=a) (?#c)
-            \pX a{5,2} {2} [a--b] [\b] a{1,1001} \u1234 (a";
+            \pX a{5,2} {2} [a--b] [\b] a{1,1001} \u1234 (a [.-\d] [+-\pL] [[:foo:]] [[:a-b:]] \p{Script=Greek} \12\8
+            ([a-z]{1,63}\.){1,127} ((a{500})*){3} (a{500}){3,} (b|a{501}){2} a{99999999999999999999}";
         assert_eq!(rejected(patterns), patterns.split_whitespace().collect::<Vec<_>>());
     }
 }

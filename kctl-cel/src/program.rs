@@ -87,6 +87,9 @@ mod tests {
             ("int('a') == 1 || true", error("int")),
             ("self.hosts.all(x, int(dyn('a')) == 1)", error("int")),
             ("int(string(' 1')) == 1", error("int")),
+            // `string(1000000.0)` is `1e+06`.
+            ("int(string(1000000.0)) == 1", error("int")),
+            ("int(string(100000.0)) == 1", Ok(())),
             ("int('9223372036854775808') == 1", error("int")),
             ("int('-1') == 1", Ok(())),
             ("uint('+1') == 1u", error("uint")),

@@ -19,7 +19,6 @@ use kctl_interpreter::{
     operation::{AggregatedStatusItem, Inputs, Operation, UnknownOperationError},
     thirdparty::{self, FolderError},
 };
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::Failure;
@@ -264,7 +263,8 @@ fn status_items(path: &Path) -> Result<Option<Vec<AggregatedStatusItem>>, Interp
     let json = serde_json::Deserializer::from_str(&text).into_iter().collect::<Result<Vec<Value>, _>>();
     let documents = match json {
         Ok(documents) => documents,
-        Err(_) => serde_saphyr::from_multiple(&text).map_err(|error| malformed(error.to_string()))?,
+        Err(_) => serde_saphyr::from_multiple_with_options(&text, yaml_options())
+            .map_err(|error| malformed(error.to_string()))?,
     };
     if text.trim() == "null" {
         return Ok(None);
@@ -287,27 +287,25 @@ fn status_items(path: &Path) -> Result<Option<Vec<AggregatedStatusItem>>, Interp
     serde_json::from_value(items.into()).map(Some).map_err(|error| malformed(error.to_string()))
 }
 
-/// Reads an object, and checks that it has `apiVersion` and `kind`.
+/// Reads an object in JSON, or else in YAML, and checks that it has `apiVersion` and `kind`.
 ///
 /// The chain chooses the layer by them; without the check, its error would be about a kind with an empty name.
 fn object(path: &Path) -> Result<Value, InterpretError> {
-    let object: Value = parse_file(path, "an object")?;
+    let (text, shown) = (read(path)?, path.display().to_string());
+    // JSON is YAML, but only its own parser keeps all digits of numbers and knows all escapes.
+    let object = match serde_json::from_str(&text) {
+        Ok(object) => object,
+        Err(_) => serde_saphyr::from_str_with_options::<Value>(&text, yaml_options()).map_err(|error| {
+            InterpretError::FileMalformed { path: shown.clone(), expected: "an object", problem: error.to_string() }
+        })?,
+    };
     let has = |field: &str| object.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
-    if has("apiVersion") && has("kind") {
-        return Ok(object);
-    }
-    Err(InterpretError::ObjectIncomplete { path: path.display().to_string() })
+    if has("apiVersion") && has("kind") { Ok(object) } else { Err(InterpretError::ObjectIncomplete { path: shown }) }
 }
 
-/// Parses a file as JSON, or else as YAML.
-fn parse_file<T: DeserializeOwned>(path: &Path, expected: &'static str) -> Result<T, InterpretError> {
-    let text = read(path)?;
-    let malformed = |problem| InterpretError::FileMalformed { path: path.display().to_string(), expected, problem };
-    // JSON is YAML, but only its own parser keeps all digits of numbers and knows all escapes.
-    if let Ok(value) = serde_json::from_str(&text) {
-        return Ok(value);
-    }
-    serde_saphyr::from_str(&text).map_err(|error| malformed(error.to_string()))
+/// Returns the options with which the YAML parser reads numbers as Go's does: `0644`, a mode of a file, is octal.
+fn yaml_options() -> serde_saphyr::Options {
+    serde_saphyr::options! { legacy_octal_numbers: true }
 }
 
 /// Reads a file or standard input, up to [`FILE_LEN_MAX`].

@@ -207,6 +207,16 @@ fn interpret_reads_json_or_yaml_from_stdin() {
 }
 
 #[test]
+fn octal_numbers_are_read_as_in_go() {
+    let object = "apiVersion: v1\nkind: X\nmetadata: {name: a}\nspec: {mode: 0644, n: 10}\n";
+    let pruned = answer(&["--operation", "Prune", "--object", "-"], object);
+    assert_eq!(pruned["pruned"]["spec"], json!({ "mode": 420, "n": 10 }));
+    let (deployment, items) = (file(DEPLOYMENT), "@- clusterName: m1\n  status: {replicas: 010}\n");
+    let arguments = ["--operation", "AggregateStatus", "--desired", &deployment, "--status-items", items];
+    assert_eq!(answer(&arguments, "")["aggregatedStatus"]["status"], json!({ "replicas": 8 }));
+}
+
+#[test]
 fn failure_has_status_1_and_a_message() {
     let broken = r#"@{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":"ten"}}"#;
     let cases: [(&str, &[&str], &str); 7] = [

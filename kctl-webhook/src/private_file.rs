@@ -24,8 +24,8 @@ pub fn write(path: &Path, text: &str) -> io::Result<()> {
 pub fn write_with_suffix(path: &Path, suffix: &str, text: &str) -> io::Result<()> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(suffix);
-    let beside = path.with_file_name(name);
-    match fs::remove_file(&beside) {
+    let temporary = path.with_file_name(name);
+    match fs::remove_file(&temporary) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
@@ -33,12 +33,12 @@ pub fn write_with_suffix(path: &Path, suffix: &str, text: &str) -> io::Result<()
     options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&beside)?;
+    let mut file = options.open(&temporary)?;
     let written =
-        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&beside, path));
+        file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // The error of the write is the one to report.
-        let _removed = fs::remove_file(&beside);
+        let _removed = fs::remove_file(&temporary);
     }
     written
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, LazyLock};
 
 use chrono::{DateTime, FixedOffset, TimeDelta};
 use jiff::SignedDuration;
+use kctl_apimachinery::{strconv, time::SECONDS};
 use kube_cel::{
     KubeCelExt,
     cel::{
@@ -13,7 +14,7 @@ use kube_cel::{
     },
 };
 
-use crate::evaluate::{SECONDS, TYPE, type_name};
+use crate::evaluate::{TYPE, type_name};
 
 /// Names of types that expressions use as values, as in `type(x) == int`.
 const TYPES: [&str; 10] =
@@ -69,11 +70,9 @@ pub(super) fn add(context: &mut Context<'static>) {
     context.add_function("dyn", |value: Cel| ResolveResult::Ok(value));
     context.add_function("bool", |value: Cel| match &value {
         Cel::Bool(_) => Ok(value),
-        Cel::String(text) => match text.as_str() {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Cel::Bool(true)),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Cel::Bool(false)),
-            _ => invalid(text, "bool"),
-        },
+        Cel::String(text) => {
+            strconv::parse_bool(text).map_or_else(|| invalid(text, "bool"), |value| Ok(Cel::Bool(value)))
+        }
         _ => Err(ExecutionError::NoSuchOverload),
     });
     context.add_function("timestamp", |value: Cel| match &value {

@@ -44,7 +44,6 @@ use kube_cel::cel::{
 pub(crate) use self::{
     equality::{Kinds, ListKind},
     optional::wrap as optional,
-    times::SECONDS,
 };
 
 /// The value of an expression, or the reason why it has none.

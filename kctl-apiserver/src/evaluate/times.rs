@@ -6,14 +6,10 @@
 
 use chrono::{DateTime, Datelike, FixedOffset, NaiveDateTime, TimeDelta, Timelike};
 use jiff::{Timestamp, tz::TimeZone};
+use kctl_apimachinery::time::SECONDS;
 use kube_cel::cel::Value as Cel;
 
 use super::{EvalResult, OVERFLOW};
-
-/// The seconds since 1970 of the years 1 to 9999.
-///
-/// The range of `google.protobuf.Timestamp`.
-pub(crate) const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
 /// Adds or subtracts durations and timestamps; `None` for other operand types. Durations are bounded to 64-bit
 /// nanoseconds, as in `cel-go`.

@@ -1,6 +1,6 @@
 //! URLs in expressions. Upstream: `pkg/cel/library/urls.go` of apiserver.
 //!
-//! The URL type itself is `crate::url`, which webhook validation uses too.
+//! The URL type itself is in `kctl_apimachinery::url`, which webhook validation uses too.
 
 use std::{collections::HashMap, sync::Arc};
 

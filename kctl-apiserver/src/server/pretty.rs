@@ -6,6 +6,7 @@ use futures::FutureExt;
 use http::{HeaderMap, HeaderName, Response, Uri, header};
 use http_body::Body as _;
 use http_body_util::BodyExt;
+use kctl_apimachinery::strconv;
 use serde_json::Value;
 
 use crate::request::{Params, clauses};
@@ -41,8 +42,7 @@ fn wants_pretty(uri: &Uri, headers: &HeaderMap) -> bool {
     let parameters = if query.contains("pretty") { Params::parse(query) } else { Params::default() };
     match parameters.text("pretty") {
         "" if AGENTS.iter().any(|agent| text(header::USER_AGENT).starts_with(agent)) => true,
-        // The values that `strconv.ParseBool` reads as true.
-        "1" | "t" | "T" | "true" | "TRUE" | "True" => true,
+        value if strconv::parse_bool(value) == Some(true) => true,
         _ => {
             let accept = text(header::ACCEPT);
             accept.contains("pretty")

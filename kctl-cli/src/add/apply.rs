@@ -43,7 +43,7 @@ impl Project {
         if !changed.iter().any(|(path, _text)| *path == self.root) {
             by_hand.insert(0, {
                 let Added { module, call, .. } = added;
-                format!("{}:\nmod {module};  // beside `App::new(…)`\n{call}  // on the app", self.root.display())
+                format!("{}:\nmod {module};  // next to `App::new(…)`\n{call}  // on the app", self.root.display())
             });
         }
         if let Some(command) = self.generate_command() {

@@ -31,14 +31,16 @@ pub(super) fn text(number: f64) -> String {
 /// Reads a number as the arithmetic of Lua does: decimal or hexadecimal, spaces around it.
 pub(super) fn parse(text: &str) -> Option<f64> {
     let text = text.trim_matches([' ', '\n', '\t']);
-    let unsigned = text.trim_start_matches(['-', '+']);
-    let (sign, prefix) = (if text.starts_with('-') { -1.0 } else { 1.0 }, unsigned.get(..2));
-    if prefix.is_some_and(|prefix| prefix.eq_ignore_ascii_case("0x")) {
+    let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
+    if let Some(digits) = unsigned.strip_prefix("0x").or_else(|| unsigned.strip_prefix("0X")) {
+        let sign = if text.starts_with('-') { -1.0 } else { 1.0 };
+        // `from_str_radix` accepts a sign.
+        let digits = Some(digits).filter(|digits| !digits.starts_with(['-', '+']));
         #[expect(clippy::cast_precision_loss, reason = "Lua's numbers are doubles")]
-        return i64::from_str_radix(&unsigned[2..], 16).ok().map(|int| sign * int as f64);
+        return digits.and_then(|digits| i64::from_str_radix(digits, 16).ok()).map(|int| sign * int as f64);
     }
-    // Rust also parses `inf` and `nan`, which are not numbers in Lua, so a digit is required.
-    if text.contains(|c: char| c.is_ascii_digit()) { text.parse().ok() } else { None }
+    // Rust also parses `inf` and `nan`, which are not numbers in Lua, and reads a number that is too large as infinite.
+    text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
 /// Parses a number like `tonumber(text, base)`. Without a point only an integer of that base is valid, so `1e3` is not.
@@ -93,6 +95,7 @@ mod tests {
             ("abc", None, None),
             ("1.2.3", None, None),
             ("-7", None, Some(-7.0)),
+            ("1.5e400", None, None),
         ] {
             assert_eq!(to_number(input, base), expected, "{input:?}");
         }
@@ -100,9 +103,16 @@ mod tests {
 
     #[test]
     fn arithmetic_reads_exponents_and_no_words() {
-        for (input, expected) in
-            [("1e3", Some(1000.0)), ("-0x10", Some(-16.0)), ("inf", None), ("nan", None), ("", None)]
-        {
+        for (input, expected) in [
+            ("1e3", Some(1000.0)),
+            ("-0x10", Some(-16.0)),
+            ("--0x10", None),
+            ("0x-10", None),
+            ("--1", None),
+            ("inf", None),
+            ("nan", None),
+            ("", None),
+        ] {
             assert_eq!(parse(input), expected, "{input:?}");
         }
     }

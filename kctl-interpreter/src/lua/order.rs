@@ -59,10 +59,10 @@ pub(super) fn rewrite(source: &str) -> Cow<'_, str> {
     Cow::Owned(apply(source, edits))
 }
 
-/// Returns `true` if a table after the token is the argument of a call, as in `f{}`.
+/// Returns `true` if a table after the token is the argument of a call, as in `f{}` and `f{}{}`.
 fn is_call(before: Option<Token<'_>>) -> bool {
     before.is_some_and(|token| match token.text {
-        ")" | "]" => true,
+        ")" | "]" | "}" => true,
         "and" | "or" | "not" | "in" | "return" => false,
         _ => token.is_name(),
     })
@@ -96,6 +96,7 @@ mod tests {
             ),
             ("return {1, a == b, ['k'] = 2}", "return ordered({1, a == b, ['k'] = 2})"),
             ("f{} g{a = 1} t[1]{} (h){}", "f{} g{a = 1} t[1]{} (h){}"),
+            ("x = f{a = 1}{b = {}}", "x = f{a = 1}{b = ordered({})}"),
             ("for k in pairs({}) do end", "for k in pairs(ordered({})) do end"),
             ("x = {}\n(f)()", "x = {}\n(f)()"),
             ("x = y or {}", "x = y or ordered({})"),

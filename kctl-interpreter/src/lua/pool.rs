@@ -118,12 +118,12 @@ mod tests {
         let inputs = ScriptInputs { desired: Some(&object), ..ScriptInputs::default() };
         let run = |script: &Script| pool.interpret("InterpretHealth", script, &inputs).unwrap();
         run(&first);
-        assert!(pool.take(&second).is_none(), "whose text is the same is somebody else");
+        assert!(pool.take(&second).is_none(), "a script with the same source is another script");
         run(&second);
         run(&first.clone());
-        assert_eq!(pool.idle.lock().len(), 2, "a copy of a script is that script");
+        assert_eq!(pool.idle.lock().len(), 2, "a clone uses the states of its script");
         assert!(pool.take(&first).is_some());
-        assert!(pool.take(&first).is_none(), "the other one's is left");
+        assert!(pool.take(&first).is_none(), "the remaining state belongs to the second script");
         assert!(pool.take(&second).is_some());
     }
 }

@@ -339,7 +339,7 @@ impl<'a> From<&'a Inputs> for OtherInputs<'a> {
 /// A borrowed object is copied only by operations that change it. Dependencies are verified here,
 /// so that every kind reports a broken reference the same way. An empty list of dependencies
 /// becomes `null`, as Go's nil slice does.
-fn interpret_object(operation: Operation, object: Option<Cow<'_, Value>>, beside: &OtherInputs<'_>) -> Result<Value> {
+fn interpret_object(operation: Operation, object: Option<Cow<'_, Value>>, others: &OtherInputs<'_>) -> Result<Value> {
     let missing = |input| NativeError::InputMissing { operation, input };
     let object = object.ok_or_else(|| missing("object"))?;
     let kind = Gvk::from_object(&object);
@@ -352,17 +352,17 @@ fn interpret_object(operation: Operation, object: Option<Cow<'_, Value>>, beside
         }
         Operation::ReviseReplica => {
             let field = rules.and_then(|rules| rules.revised).ok_or_else(not_found)?;
-            let replicas = beside.replicas.ok_or_else(|| missing("replicas"))?;
+            let replicas = others.replicas.ok_or_else(|| missing("replicas"))?;
             workload::revise(object.into_owned(), field, replicas)?
         }
         Operation::Retain => {
             let retain = rules.and_then(|rules| rules.retain).ok_or_else(not_found)?;
-            let observed = beside.observed.ok_or_else(|| missing("observed"))?;
+            let observed = others.observed.ok_or_else(|| missing("observed"))?;
             retain(object.into_owned(), observed)?
         }
         Operation::AggregateStatus => {
             let aggregate = rules.and_then(|rules| rules.aggregate).ok_or_else(not_found)?;
-            aggregate(object.into_owned(), beside.items)?
+            aggregate(object.into_owned(), others.items)?
         }
         Operation::InterpretStatus => match rules.and_then(|rules| rules.status) {
             Some(status) => status(&object)?,

@@ -5,8 +5,10 @@ use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, date_time_ymd,
 };
+use tokio_rustls::rustls::pki_types::{CertificateDer, pem::PemObject};
 
 use super::RotationError;
+use crate::server::has_key;
 
 /// Certificates are valid since yesterday, because clocks differ and days begin at different times.
 const BACKDATED: SignedDuration = SignedDuration::from_hours(24);
@@ -45,6 +47,12 @@ pub(super) fn certificate(
     let key = KeyPair::generate()?;
     let made = params.signed_by(&key, &issuer)?;
     Ok((made.pem(), key.serialize_pem()))
+}
+
+/// Returns `true` if a private key belongs to a certificate. Both are PEM.
+pub(super) fn is_key_of(certificate: &str, key: &str) -> bool {
+    let (certificate, key) = (CertificateDer::from_pem_slice(certificate.as_bytes()), KeyPair::from_pem(key));
+    certificate.is_ok_and(|certificate| key.is_ok_and(|key| has_key(&certificate, &key)))
 }
 
 /// Returns the parameters of an authority, from which signing derives the issuer.

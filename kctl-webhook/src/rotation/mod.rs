@@ -199,7 +199,8 @@ impl Stored {
 ///
 /// `names` are the DNS names and addresses that callers use. A name that the served certificate
 /// lacks makes it due. The new one keeps the old names until the next renewal, since other replicas
-/// may still want them.
+/// may still want them. If the stored key is not the key of the newest authority, the leader adds
+/// an authority, which signs once it is trusted.
 ///
 /// # Errors
 /// A certificate could not be created.
@@ -212,7 +213,8 @@ pub fn next_contents(
     let Some(stored) = stored.filter(|stored| is_valid(stored, now)) else {
         return replace_all(stored, names, now).map(Some);
     };
-    if !names.iter().all(|name| stored.state.serving.names.contains(name)) {
+    let can_sign = issue::is_key_of(&stored.state.authorities[0].certificate, &stored.authority_key);
+    if can_sign && !names.iter().all(|name| stored.state.serving.names.contains(name)) {
         return add_names(stored, names, now, role);
     }
     let ReplicaRole::Leader { trusted } = role else { return Ok(None) };
@@ -221,7 +223,7 @@ pub fn next_contents(
     next.state.authorities.retain(|authority| authority.id == stored.state.serving.by || authority.needed_until > now);
     let newest = &stored.state.authorities[0];
     let signs = newest.id == stored.state.serving.by;
-    if signs && remaining_lifetime(newest.not_after, now) < AUTHORITY_LEFT {
+    if !can_sign || signs && remaining_lifetime(newest.not_after, now) < AUTHORITY_LEFT {
         let authority = add_authority(&mut next.state, now)?;
         next.authority_key = authority.key;
     } else if !signs && trusted && now.duration_since(newest.since) >= TRUST_PROPAGATION_DELAY

@@ -137,6 +137,21 @@ fn added_name_waits_for_a_trusted_authority() {
 }
 
 #[test]
+fn broken_authority_key_is_replaced_without_interruption() {
+    let make = || next_contents(None, &names(), start(), LEADER).unwrap().unwrap();
+    let (first, now) = (make(), start() + DAY);
+    for key in ["x".to_owned(), make().authority_key] {
+        let broken = Stored { authority_key: key, ..first.clone() };
+        assert_eq!(next_contents(Some(&broken), &names(), now, ReplicaRole::Standby).unwrap(), None);
+        let both = next_contents(Some(&broken), &names(), now, LEADER).unwrap().unwrap();
+        assert_eq!((both.state.authorities.len(), both.pair()), (2, first.pair()));
+        let later = now + TRUST_PROPAGATION_DELAY;
+        let signed = next_contents(Some(&both), &names(), later, LEADER).unwrap().unwrap();
+        assert!(verifies(&both.bundle(), signed.pair(), later));
+    }
+}
+
+#[test]
 fn names_of_a_certificate_are_bounded() {
     let name = |number: usize| format!("web-{number}.default.svc");
     let mut stored = next_contents(None, &[name(0)], start(), LEADER).unwrap().unwrap();

@@ -357,6 +357,12 @@ fn authority_of_file(path: &Path) -> Result<String, CertificateError> {
     Err(CertificateError::AuthorityInvalid { path: path.to_owned() })
 }
 
+/// Returns `true` if a private key belongs to a certificate, which contains the public key in the same encoding.
+pub(crate) fn has_key(certificate: &CertificateDer<'_>, key: &KeyPair) -> bool {
+    let public = key.subject_public_key_info();
+    certificate.windows(public.len()).any(|part| part == public)
+}
+
 /// Name of the file with an authority and its key.
 const AUTHORITY_FILE: &str = "webhook-authority.pem";
 
@@ -406,9 +412,7 @@ impl SelfSignedAuthority {
         let (certificate, _key) = text.split_once("-----BEGIN PRIVATE KEY-----").ok_or("there is no key in it")?;
         let key = KeyPair::from_pem(&text[certificate.len()..])?;
         let der = CertificateDer::from_pem_slice(certificate.as_bytes())?;
-        // A certificate contains its public key in the same encoding.
-        let public = key.subject_public_key_info();
-        if !der.windows(public.len()).any(|part| part == public) {
+        if !has_key(&der, &key) {
             return Err("the key does not belong to the certificate".into());
         }
         Ok(Self { certificate: certificate.to_owned(), key })

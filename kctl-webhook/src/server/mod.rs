@@ -40,6 +40,8 @@ use axum::{Router, http::StatusCode, routing::get};
 use tokio::net::TcpListener;
 
 use self::certificate::Identity;
+#[cfg(feature = "function")] // of the rotation
+pub(crate) use self::certificate::has_key;
 pub use self::certificate::{Certificate, CertificateError, Pair, Served};
 #[doc(hidden)] // shared with the other crates of kctl
 pub use self::{

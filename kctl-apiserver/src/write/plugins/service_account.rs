@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use kctl_apimachinery::strconv;
 use serde_json::{Value, json};
 
 use super::{Mutation, forbidden};
@@ -34,8 +35,6 @@ const MIRROR: &str = "kubernetes.io/config.mirror";
 /// The annotation of accounts whose Pods may use only the Secrets of the account. Deprecated upstream, and still
 /// evaluated.
 const ENFORCE: &str = "kubernetes.io/enforce-mountable-secrets";
-/// The strings that Go's `strconv.ParseBool` reads as true.
-const TRUE: [&str; 6] = ["1", "t", "T", "TRUE", "true", "True"];
 
 /// Completes a new Pod. The plugin is off if its controller is off, because then no account exists.
 pub(super) fn admit(state: &mut State, mutation: &mut Mutation<'_>) -> Result<(), StatusError> {
@@ -82,7 +81,7 @@ fn complete_pod(store: &mut Store, info: &RequestInfo, pod: &mut Value) -> Resul
             pod["spec"]["imagePullSecrets"] = secrets.into();
         }
     }
-    let is_enforced = account["metadata"]["annotations"][ENFORCE].as_str().is_some_and(|value| TRUE.contains(&value));
+    let is_enforced = account["metadata"]["annotations"][ENFORCE].as_str().and_then(strconv::parse_bool) == Some(true);
     if is_enforced { check_secrets(info, pod, &account) } else { Ok(()) }
 }
 

@@ -13,14 +13,14 @@ local base = {
   _printregs = rust.print,
 }
 
--- An error of C names the line that called it: here it would be one of this file.
+-- A C function reports the line of its caller, which would be a line of this file. So arguments are checked here.
 local function check_table(value, name)
   if type(value) ~= "table" then
     raise("bad argument #1 to " .. name .. " (table expected, got " .. type(value) .. ")")
   end
 end
 
--- C counts the results in an `int`: beyond its range the count wraps around, and the stack is overwritten.
+-- The C function counts results in an `int`. A larger count wraps around, and the stack is overwritten.
 local INT_MAX, UNPACKED_MAX = 2147483647, 8000
 
 function base.unpack(list, from, to)
@@ -38,8 +38,8 @@ function base.unpack(list, from, to)
   return unpack(list, from, to)
 end
 
--- Results go through `pcall` in one table: the C function has room for about twenty, and a debug build of Lua aborts
--- the process at the next.
+-- Results pass through `pcall` in one table. The C function has room for about twenty of them, and a debug build of Lua
+-- aborts the process if there are more.
 local function pack(...)
   return { n = select("#", ...), ... }
 end
@@ -48,8 +48,8 @@ local function call_packed(f, ...)
   return pack(f(...))
 end
 
--- Returns what a script sees of an error, and raises again what must end the run. Not in Rust: each error from there writes
--- a traceback, which takes a millisecond where the stack is deep.
+-- Returns an error as the script sees it, or raises it again if it must end the run. It is raised here because an error
+-- from Rust writes a traceback, which takes a millisecond on a deep stack.
 local function caught(e)
   local is_caught, value = rust.caught(e)
   if not is_caught then error(e, 0) end
@@ -86,8 +86,8 @@ function base.assert(...)
 end
 
 -- gopher-lua visits keys in the order in which they were set, and scripts that build lists from maps rely on it. The
--- source is rewritten so that its tables come through `ordered`: `orders` has the names of their fields in order, and
--- as keys, to know them.
+-- rewritten source passes its tables to `ordered`. `orders` maps a table to the names of its fields in order. Each name
+-- is also a key there, for lookups.
 local rawset, rawget, setmetatable, next = lua.rawset, lua.rawget, lua.setmetatable, lua.next
 local orders = setmetatable({}, { __mode = "k" })
 
@@ -119,7 +119,7 @@ local function ordered(t, ...)
   return setmetatable(t, order_metatable)
 end
 
--- First what is no name, with the elements of the list in front; then names in their order; then those without one.
+-- Visits keys that are not strings first, beginning with the list, then names in their order, then all other names.
 function base.pairs(...)
   local t = ...
   check_table(t, "pairs")
@@ -148,7 +148,7 @@ function base.pairs(...)
   end, t, nil
 end
 
--- Small integers, nearly all numbers there are, look the same in C and in Go.
+-- C and Go format small integers alike, and nearly all numbers are small integers.
 function base.tostring(...)
   local v = ...
   if type(v) == "number" and (v == 0 or v % 1 ~= 0 or v >= 1e14 or v <= -1e14) then
@@ -157,7 +157,9 @@ function base.tostring(...)
   return native_tostring(...)
 end
 
--- `..` would write numbers as C does. The source is rewritten so that `dots` stands between any two operands: `..` goes from right to left, so it gets the right one first, and then both. No table: a script could keep things in it.
+-- Formats the numbers of a concatenation as Go does. The rewritten source has `dots` between any two operands. `..` is
+-- right-associative, so the metamethod gets the right operand first, and then the left one. `dots` is a userdata because
+-- a script could store values in a table.
 local dots, right = lua.newproxy(true), nil
 
 local function concat_text(v)
@@ -168,7 +170,7 @@ local function concat_text(v)
   raise("attempt to concatenate a " .. kind .. " value")
 end
 
--- From this length on a copy takes longer than the steps that it is counted as.
+-- A longer copy takes more time than the instructions that it counts as, so its bytes are charged.
 local COPIED_FREE = 4096
 
 lua.getmetatable(dots).__concat = function(a, b)
@@ -184,7 +186,7 @@ lua.getmetatable(dots).__concat = function(a, b)
   return text
 end
 
--- The position of the message is line 1 of a chunk of its own: so Karmada's reads.
+-- Each function is a separate chunk, because Karmada's message has the position `<string>:1`.
 for _, name in lua.ipairs({
   "collectgarbage", "dofile", "getfenv", "getmetatable", "load", "loadfile", "loadstring", "module",
   "newproxy", "rawequal", "rawget", "rawset", "setfenv", "setmetatable",
@@ -203,7 +205,7 @@ function table_base.maxn(list)
   return lua.table.maxn(list)
 end
 
--- Moving elements is a loop in C, which the hook does not see.
+-- C moves the elements in a loop, which the hook does not see.
 function table_base.insert(list, ...)
   check_table(list, "insert")
   local n, at = select("#", ...), ...
@@ -212,8 +214,8 @@ function table_base.insert(list, ...)
   if type(at) ~= "number" then raise("bad argument #2 to insert (number expected, got " .. type(at) .. ")") end
   if at ~= at then raise("bad argument #2 to insert (number expected, got NaN)") end
   at = at < 0 and lua.math.ceil(at) or lua.math.floor(at)
-  -- In front of the list and behind it nothing moves in gopher-lua. C moves what is not there, two thousand million times: in front
-  -- of the list, and where a position has more than 31 bits.
+  -- gopher-lua moves nothing for a position outside of the list. C would move up to two thousand million absent elements
+  -- for a position in front of the list, or for one that has more than 31 bits.
   if at < 1 or at > #list then
     rawset(list, at, (select(2, ...)))
     return
@@ -232,9 +234,9 @@ function table_base.remove(list, ...)
   return lua.table.remove(list, at)
 end
 
--- Without a function to compare, C sorts in one go: a second for half a million elements, or for fewer that are long
--- strings. So does one that is itself of C, as `next`. A function of Lua shows the comparisons to the hook, where that
--- matters.
+-- Without a comparison function, C sorts without an instruction of Lua: a second for half a million elements, or for
+-- fewer that are long strings. The same applies to a comparison function in C, such as `next`. So a long list is sorted
+-- with a function of Lua, whose instructions the hook counts.
 local function less(a, b)
   return a < b
 end
@@ -301,8 +303,8 @@ for _, name in lua.ipairs({ "accuratePodRequirements", "getPodDependencies", "ge
   kube_base[name] = rust["kube." .. name]
 end
 
--- Returns a function that copies a table whose keys are names, through a constructor: it knows the size, and needs no
--- walk. Each run has copies of all that is here.
+-- Returns a function that copies a table whose keys are names. A constructor makes the copy: it knows the size, and does
+-- not iterate. Each run gets copies of all tables of the library.
 local function copier(from)
   local fields = {}
   for name in lua.pairs(from) do

@@ -174,7 +174,7 @@ impl Spec {
         self.pad(match verb {
             'x' => hex(&bytes, b"0123456789abcdef"),
             'X' => hex(&bytes, b"0123456789ABCDEF"),
-            'q' => quote(&String::from_utf8_lossy(&bytes)).into_bytes(),
+            'q' => quote(&bytes).into_bytes(),
             _ => bytes,
         })
     }
@@ -288,27 +288,34 @@ fn format_significant(magnitude: f64, precision: usize) -> String {
     format!("{magnitude:.*}", usize::try_from(n_decimals).unwrap_or(0))
 }
 
-/// Quotes a string as Go's `strconv.Quote` does.
-fn quote(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
+/// Quotes a string as Go's `strconv.Quote` does: a byte that is not UTF-8 is an escape such as `\xff`.
+fn quote(bytes: &[u8]) -> String {
+    let mut quoted = String::with_capacity(bytes.len() + 2);
     quoted.push('"');
-    for char in text.chars() {
-        match char {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            '\r' => quoted.push_str("\\r"),
-            '\u{7}' => quoted.push_str("\\a"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{b}' => quoted.push_str("\\v"),
-            '\u{c}' => quoted.push_str("\\f"),
-            char if char.is_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(char))),
-            char => quoted.push(char),
-        }
+    for chunk in bytes.utf8_chunks() {
+        chunk.valid().chars().for_each(|char| quote_char(char, &mut quoted));
+        quoted.extend(chunk.invalid().iter().map(|byte| format!("\\x{byte:02x}")));
     }
     quoted.push('"');
     quoted
+}
+
+/// Adds a character of a quoted string, or its escape.
+fn quote_char(char: char, quoted: &mut String) {
+    match char {
+        '"' => quoted.push_str("\\\""),
+        '\\' => quoted.push_str("\\\\"),
+        '\n' => quoted.push_str("\\n"),
+        '\t' => quoted.push_str("\\t"),
+        '\r' => quoted.push_str("\\r"),
+        '\u{7}' => quoted.push_str("\\a"),
+        '\u{8}' => quoted.push_str("\\b"),
+        '\u{b}' => quoted.push_str("\\v"),
+        '\u{c}' => quoted.push_str("\\f"),
+        char if char.is_ascii_control() => quoted.push_str(&format!("\\x{:02x}", u32::from(char))),
+        char if char.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(char))),
+        char => quoted.push(char),
+    }
 }
 
 #[cfg(test)]
@@ -361,8 +368,11 @@ mod tests {
             ("%d", "12", "12"),
             ("%d", "x", "0"),
             ("%f", "x", "%!f(string=x)"),
+            ("%q", "\u{7f}\u{85}", "\"\\x7f\\u0085\""),
         ] {
             assert_eq!(text(format, value), expected, "{format} {value}");
         }
+        let (quoted, _) = Spec::parse(b"q");
+        assert_eq!(quoted.bytes('q', b"a\xff"), b"\"a\\xff\"");
     }
 }
