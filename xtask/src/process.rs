@@ -164,7 +164,7 @@ impl Run {
         let succeeded = self.env("CARGO_TERM_COLOR", "never").lines(|line| ledger.read(line))?;
         let n_passed = ledger.n_passed() - before;
         if !succeeded {
-            return Err(format!("{line}: tests failed"));
+            return Err(format!("{line}: tests failed{}", ledger.describe_unfinished()));
         }
         if n_passed < at_least {
             return Err(format!("{line}: {n_passed} tests ran, fewer than {at_least}: did a name or a filter change?"));

@@ -223,6 +223,16 @@ fn skips_without_kubectl(gate: &mut Gate, test: &'static str) -> Vec<&'static st
     vec!["--skip", test]
 }
 
+/// Builds the server and Helm, so that the suites that need them don't wait.
+///
+/// # Errors
+/// The Go modules of the server are available but don't compile.
+pub(crate) fn prepare(gate: &mut Gate) -> Result {
+    let _servers = Servers::prepare(gate, None)?;
+    let _path = path_with_helm(gate);
+    Ok(())
+}
+
 /// Compares a real server of the recorded version with the recorded answers that the embedded one has to give.
 ///
 /// # Errors
