@@ -280,7 +280,7 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
     cargo_test(&["--lib", "operator_works_on_a_real_api_server", "--", "--ignored"])
         .envs(&operator)
         .tests(&mut gate.ledger, 1)?;
-    cargo_test(&["--test", "outside", "real_server", "--", "--ignored"]).envs(&operator).tests(&mut gate.ledger, 1)?;
+    cargo_test(&["--test", "website", "real_server", "--", "--ignored"]).envs(&operator).tests(&mut gate.ledger, 1)?;
     servers.down("operator");
     servers.down("podset");
     let webhooks = named(servers.up("webhooks")?);
