@@ -116,10 +116,17 @@ impl Step {
     }
 
     /// Returns the time after which the processes of the step are killed. Compilers and linters get more, because they take
-    /// only the CPU time that suites leave.
+    /// only the CPU time that suites leave, and suites on a real server, because they may have to build it first.
     const fn time_max(self) -> Duration {
         match self {
-            Self::Clippy | Self::Features | Self::Docs | Self::Packages | Self::Image => Duration::from_secs(45 * 60),
+            Self::Clippy
+            | Self::Features
+            | Self::Docs
+            | Self::Packages
+            | Self::Image
+            | Self::Conformance
+            | Self::RealServer
+            | Self::Roles => LONG_TIME_MAX,
             _ => TIME_MAX,
         }
     }
@@ -170,6 +177,8 @@ fn cpu_time() -> Option<Duration> {
 /// Time after which the processes of a suite, a check or the build of the tests are killed, so that one hung test or
 /// download does not use up the time of the gate.
 const TIME_MAX: Duration = Duration::from_secs(30 * 60);
+/// The same for steps that wait for others.
+const LONG_TIME_MAX: Duration = Duration::from_secs(45 * 60);
 /// Time between later attempts, because a step may start other processes after one was killed.
 const KILL_INTERVAL: Duration = Duration::from_secs(5 * 60);
 

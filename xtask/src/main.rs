@@ -52,8 +52,8 @@ enum Command {
     /// Runs the named steps, or all of the gate, and prints their times. 38 minutes on two cores, and 8 more for the first
     /// build of kube-apiserver.
     ///
-    /// A failed step does not end the run. The processes of a step that takes half an hour, or 45 minutes for a compiler or
-    /// linter, are killed. In the end, every test that `test` ignored has to have passed in another step, unless that step
+    /// A failed step does not end the run. The processes of a step that takes half an hour are killed, after 45 minutes for
+    /// linters and for suites on a real server. In the end, every test that `test` ignored has to have passed in another step, unless that step
     /// printed what this machine lacks.
     Ci {
         /// The steps, in this order.
