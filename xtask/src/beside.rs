@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn failure_and_results_of_a_process_reach_the_gate() {
+    fn failure_and_results_reach_the_gate() {
         let output = scratch("beside-test").unwrap().join("output");
         let script =
             "echo 'test a ... ok'; echo 'test result: ok. 1 passed; 0 failed'; echo 'error: clippy: lints' >&2; exit 1";

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn profile_of_an_absent_crate_is_no_warning() {
+    fn profile_of_absent_crate_causes_no_warning() {
         assert!(!is_warning("warning: profile package spec `kctl-cel` in profile `dev` did not match any packages"));
         assert!(is_warning("warning: unused import: `std::path::Path`"));
         assert!(is_warning("warning: `kctl` (lib) generated 1 warning"));
