@@ -69,6 +69,13 @@ impl Beside {
         self.process.id()
     }
 
+    /// Prints that a step has failed if the process has ended with a failure. The output follows when all steps have ended.
+    pub(crate) fn print_failure(&mut self) {
+        if matches!(self.process.try_wait(), Ok(Some(status)) if !status.success()) {
+            eprintln!("error: a step failed: see {}", self.output.display());
+        }
+    }
+
     /// Waits for the end of the steps, prints their output, and adds their results to the gate.
     ///
     /// # Errors

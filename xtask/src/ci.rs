@@ -348,6 +348,8 @@ impl Lanes {
 
     /// Runs a step in this process. Returns `true` if it succeeded.
     fn run(&mut self, times: &mut Times, step: Step, name: &'static str, run: impl FnOnce() -> Result) -> bool {
+        // So that a user can see a failure before the end of the run.
+        self.running.iter_mut().for_each(Beside::print_failure);
         // Systems without `/proc` list no descendants, so a step has no bound there.
         let others: Vec<u32> = self.running.iter().map(Beside::id).collect();
         let kill = || {
