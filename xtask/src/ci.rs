@@ -247,7 +247,7 @@ impl Times {
     }
 }
 
-/// Suites that one process runs one after another.
+/// Steps that one process runs one after another.
 #[derive(Clone)]
 pub(crate) struct Chain(Vec<Step>);
 
@@ -269,15 +269,16 @@ pub(crate) struct Plan {
     pub(crate) waiting: Vec<Chain>,
     /// Checks that compile nothing of the workspace: they begin at once, at low priority.
     pub(crate) early: Vec<Step>,
-    /// Compilers and linters: they begin when the tests are compiled, at the lowest priority.
-    pub(crate) beside: Vec<Step>,
+    /// Compilers and linters: the chains begin when the tests are compiled, at the lowest priority. While one compiles a
+    /// single crate, another uses the second core.
+    pub(crate) beside: Vec<Chain>,
 }
 
 impl Plan {
     /// Returns `true` if another process runs the step.
     fn has_beside(&self, step: Step) -> bool {
-        let waits = self.waiting.iter().any(|chain| chain.0.contains(&step));
-        waits || self.early.contains(&step) || self.beside.contains(&step)
+        let mut chains = self.waiting.iter().chain(&self.beside);
+        self.early.contains(&step) || chains.any(|chain| chain.0.contains(&step))
     }
 
     /// Returns the steps to run one after another.
@@ -339,6 +340,13 @@ impl Lanes {
         }
     }
 
+    /// Starts a process for each chain.
+    fn start_chains(&mut self, lane: Lane, chains: &[Chain]) {
+        for chain in chains {
+            self.start_steps(lane, &chain.0);
+        }
+    }
+
     /// Starts `cargo xtask ci STEPS`. Does nothing without steps.
     fn start_steps(&mut self, lane: Lane, steps: &[Step]) {
         let Some(first) = steps.first() else { return };
@@ -380,26 +388,20 @@ fn run_in_order(plan: &Plan, gate: &mut Gate, times: &mut Times, lanes: &mut Lan
             return;
         }
         if step != Step::Fmt
-            && let Some(steps) = compilers.take()
+            && let Some(chains) = compilers.take()
         {
-            lanes.start_steps(Lane::Idle, steps);
+            lanes.start_chains(Lane::Idle, chains);
         }
         if step != Step::Fmt
             && step != Step::Test
             && let Some(chains) = suites.take()
         {
-            for chain in chains {
-                lanes.start_steps(Lane::Waiting, &chain.0);
-            }
+            lanes.start_chains(Lane::Waiting, chains);
         }
         lanes.run(times, step, step.name(), || step.run(gate));
     }
-    if let Some(steps) = compilers {
-        lanes.start_steps(Lane::Idle, steps);
-    }
-    for chain in suites.into_iter().flatten() {
-        lanes.start_steps(Lane::Waiting, &chain.0);
-    }
+    lanes.start_chains(Lane::Idle, compilers.map_or(&[][..], |chains| chains));
+    lanes.start_chains(Lane::Waiting, suites.map_or(&[][..], |chains| chains));
 }
 
 #[cfg(test)]
@@ -412,7 +414,7 @@ mod tests {
             steps: Vec::new(),
             waiting: vec![Chain::parse("conformance,helm").unwrap(), Chain::parse("roles").unwrap()],
             early: vec![Step::Spelling],
-            beside: vec![Step::Clippy],
+            beside: vec![Chain::parse("clippy").unwrap()],
         };
         let in_order = plan.in_order();
         assert_eq!(in_order.len(), Step::ALL.len() - 5, "{in_order:?}");

@@ -61,9 +61,10 @@ enum Command {
         /// Steps that begin at once at low priority, for checks that compile nothing of the workspace.
         #[arg(long, value_delimiter = ',', value_name = "STEP")]
         early: Vec<Step>,
-        /// Steps that run at the lowest priority as soon as the tests are compiled, for compilers and linters.
-        #[arg(long, value_delimiter = ',', value_name = "STEP")]
-        beside: Vec<Step>,
+        /// Compilers and linters, for example `clippy,features`: one after another, at the lowest priority, as soon as the tests
+        /// are compiled. With several such options, these run at the same time as each other.
+        #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
+        beside: Vec<Chain>,
         /// Suites that mostly wait for a server, for example `roles,kubectl`: one after another, at the same time as the steps
         /// after `test`. With several such options, these run at the same time as each other.
         #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
