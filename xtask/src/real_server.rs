@@ -276,13 +276,13 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .envs(&podset)
         .env("KCTL_CRASH_API_SERVER", crash)
         .tests(&mut gate.ledger, 2)?;
+    servers.down("podset");
     let operator = named(servers.up("operator")?);
     cargo_test(&["--lib", "operator_works_on_a_real_api_server", "--", "--ignored"])
         .envs(&operator)
         .tests(&mut gate.ledger, 1)?;
     cargo_test(&["--test", "website", "real_server", "--", "--ignored"]).envs(&operator).tests(&mut gate.ledger, 1)?;
     servers.down("operator");
-    servers.down("podset");
     let webhooks = named(servers.up("webhooks")?);
     cargo_test(&["--test", "webhooks", "--", "--include-ignored"])
         .envs(&webhooks)
