@@ -396,6 +396,15 @@ mod tests {
     }
 
     #[test]
+    fn command_of_the_gate_matches_xtask() {
+        let gate = std::fs::read_to_string(process::root().join(".ci/run")).unwrap();
+        let (_comments, command) = gate.split_once("\ncargo run --quiet --bin xtask -- ").unwrap();
+        let command = command.replace("${CI:+--install}", "--install").replace('\\', "");
+        let parsed = Cli::try_parse_from(["cargo xtask"].into_iter().chain(command.split_whitespace()));
+        assert!(parsed.is_ok(), "{command}: {}", parsed.err().unwrap());
+    }
+
+    #[test]
     fn release_workflow_runs_documented_commands() {
         let documented = std::fs::read_to_string(process::root().join("RELEASING.md")).unwrap();
         let mut n_commands = 0;
