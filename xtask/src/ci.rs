@@ -208,6 +208,23 @@ fn run_bounded(time_max: Duration, kill: impl Fn() + Send, run: impl FnOnce() ->
     Err(format!("killed after {} s{error}", time_max.as_secs()))
 }
 
+/// Kills the processes of a step, but not the processes in `others`, which belong to other steps.
+///
+/// Systems without `/proc` list no descendants, so a step has no bound there.
+fn kill_processes(step: &str, others: &[u32]) {
+    let found = descendants::of(std::process::id(), others);
+    eprintln!("{step} takes too long: its {} processes are killed", found.len());
+    descendants::kill(&found);
+}
+
+/// Builds what several suites need, with the bound of a step, because these suites wait until it ends.
+///
+/// # Errors
+/// The Go modules of the server don't compile, or the builds took too long.
+pub(crate) fn prepare(gate: &mut Gate) -> Result {
+    run_bounded(TIME_MAX, || kill_processes("prepare", &[]), || real_server::prepare(gate))
+}
+
 /// The duration of a step.
 struct StepTime {
     /// The name of the step that ran, whether it succeeded or failed.
@@ -358,13 +375,8 @@ impl Lanes {
     fn run(&mut self, times: &mut Times, step: Step, name: &'static str, run: impl FnOnce() -> Result) -> bool {
         // So that a user can see a failure before the end of the run.
         self.running.iter_mut().for_each(Beside::print_failure);
-        // Systems without `/proc` list no descendants, so a step has no bound there.
         let others: Vec<u32> = self.running.iter().map(Beside::id).collect();
-        let kill = || {
-            let found = descendants::of(std::process::id(), &others);
-            eprintln!("{name} takes too long: its {} processes are killed", found.len());
-            descendants::kill(&found);
-        };
+        let kill = || kill_processes(name, &others);
         let result = times.measure(name, || run_bounded(step.time_max(), kill, run));
         if let Err(error) = &result {
             eprintln!("error: {error}");

@@ -300,7 +300,7 @@ fn run(command: Command) -> Result {
         Command::Ci { steps, waiting, early, beside, options } => {
             ci::run(&Plan { steps, waiting, early, beside }, options)
         }
-        Command::Prepare(options) => run_single_step(options, real_server::prepare),
+        Command::Prepare(options) => run_single_step(options, ci::prepare),
         Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
         Command::Msrv(options) => run_single_step(options, steps::msrv),
         Command::Semver(options) => run_single_step(options, steps::semver),
