@@ -99,11 +99,10 @@ pub(crate) fn run(options: &Options) -> Result<(), Failure> {
     texts.retain(|(file, _)| (!file.starts_with(".github/") || runs_workflow) && (file != TOOLCHAIN || pins_rust));
     let is_absent = |file: &&str| !texts.iter().any(|(kept, _)| kept == *file);
     let absent: Vec<&str> = [WORKFLOW, DEPENDABOT, TOOLCHAIN].into_iter().filter(is_absent).collect();
-    for (file, text) in texts {
-        let text = if file == "README.md" { without_paragraphs_about(&absent, &text) } else { text };
-        write(&folder.join(file), &text)?;
+    for (_, page) in texts.iter_mut().filter(|(file, _)| file == "README.md") {
+        *page = without_paragraphs_about(&absent, page);
     }
-    set_workspace(folder)?;
+    create(folder, &texts)?;
     format_file(&folder.join("src/main.rs"));
     if vcs == Vcs::Git && !is_repository {
         init_git(folder);
@@ -163,6 +162,34 @@ fn name_of(options: &Options) -> Result<String, NewFailure> {
     let last = last.or_else(|| Some(options.path.canonicalize().ok()?.file_name()?.to_owned()));
     let last = last.ok_or_else(|| NewFailure::NoFolder(options.path.clone()))?;
     Ok(last.to_string_lossy().into_owned())
+}
+
+/// Writes the files of a project, and makes it the root or a member of a workspace. If that fails, removes what it has
+/// written, so that the same command works once the reason is gone.
+///
+/// # Errors
+/// A file cannot be written.
+fn create(folder: &Path, files: &[(String, String)]) -> Result<(), NewFailure> {
+    let is_absent = |above: &&Path| !above.as_os_str().is_empty() && !above.exists();
+    let absent: Vec<&Path> = folder.ancestors().take_while(is_absent).collect();
+    let written = files.iter().try_for_each(|(file, text)| write(&folder.join(file), text));
+    let created = written.and_then(|()| set_workspace(folder));
+    if created.is_err() {
+        for (file, _) in files {
+            let path = folder.join(file);
+            let _removed = std::fs::remove_file(&path);
+            remove_empty(path.ancestors().skip(1).take_while(|above| *above != folder));
+        }
+        remove_empty(absent);
+    }
+    created
+}
+
+/// Removes folders, the inner ones first. One that is not empty remains.
+fn remove_empty<'a>(folders: impl IntoIterator<Item = &'a Path>) {
+    for folder in folders {
+        let _removed = std::fs::remove_dir(folder);
+    }
 }
 
 /// Writes a file of the new project and creates its folders.
@@ -234,6 +261,24 @@ mod tests {
 
     fn rejected(options: &Options) -> String {
         project(options).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn failed_write_leaves_nothing_behind() {
+        let files = ["Cargo.toml", ".github/workflows/ci.yml", "src/main.rs", "src/main.rs/below-a-file"];
+        let files = files.map(|file| (file.to_owned(), String::new()));
+        let outer = std::env::temp_dir().join(format!("kctl-new-failed-{}", std::process::id()));
+        for existing in ["", "empty", "clone/.git"] {
+            std::fs::create_dir_all(outer.join(existing)).unwrap();
+        }
+        for (folder, remains) in [("some/place/web", None), ("empty", Some(0)), ("clone", Some(1))] {
+            let failed = create(&outer.join(folder), &files).unwrap_err().to_string();
+            assert!(failed.ends_with("below-a-file cannot be written"), "{failed}");
+            let left = std::fs::read_dir(outer.join(folder)).ok().map(Iterator::count);
+            assert_eq!(left, remains, "{folder}");
+            assert!(!outer.join("some").exists());
+        }
+        std::fs::remove_dir_all(&outer).unwrap();
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Version `{{version}}` of `{{kind}}`, and the conversions between it and `{{old}}`, which stays the version that is stored.
+//! Version `{{version}}` of `{{kind}}`, and the conversions between it and `{{old}}`, which remains the stored version.
 use kctl::prelude::*;
 {{imports}}
 {{attributes}}

@@ -1,6 +1,6 @@
 //! Deploys a project from `kctl new` with the commands of its README.
 
-use std::path::Path;
+use std::{path::Path, process::Command};
 
 use kctl::json;
 
@@ -11,16 +11,18 @@ use crate::{
     program::{DeployOptions, Program},
 };
 
-/// Name of the project. No example has a kind of this name.
+/// Name of the project whose commands run. No example has a kind of this name.
 const NAME: &str = "tea-room";
+/// Name of the project that is deployed. Both tests may run at the same time, and share a folder of programs.
+const DEPLOYED_NAME: &str = "tea-garden";
 /// Commit that the image's build is given.
 const COMMIT: &str = "abc1234";
 
 /// Creates and builds the project with the dependency versions and profiles of this repository. With the table
 /// of `cargo xtask`, it has the same features of third-party crates too, so none of them is compiled again.
-fn project(folder: &Folder) -> std::path::PathBuf {
-    run(std::process::Command::new(programs().join("kctl")).args(["new", NAME]).current_dir(&**folder));
-    let project = folder.join(NAME);
+fn project(folder: &Folder, name: &str) -> std::path::PathBuf {
+    run(Command::new(programs().join("kctl")).args(["new", name]).current_dir(&**folder));
+    let project = folder.join(name);
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     std::fs::copy(root.join("Cargo.lock"), project.join("Cargo.lock")).unwrap();
     std::fs::create_dir(folder.join(".cargo")).unwrap();
@@ -40,22 +42,23 @@ fn project(folder: &Folder) -> std::path::PathBuf {
 async fn new_project_is_deployed_on_a_real_server() {
     let cluster = Cluster::from_env("KUBECONFIG").await;
     let folder = Folder::new();
-    let project = project(&folder);
-    let program = build::target().join("debug").join(NAME);
-    let version = run(std::process::Command::new(&program).arg("--version"));
-    let starts = format!("{NAME} 0.1.0, commit {COMMIT}\nkctl {}, debug build for ", env!("CARGO_PKG_VERSION"));
+    let project = project(&folder, DEPLOYED_NAME);
+    let program = build::target().join("debug").join(DEPLOYED_NAME);
+    let version = run(Command::new(&program).arg("--version"));
+    let starts =
+        format!("{DEPLOYED_NAME} 0.1.0, commit {COMMIT}\nkctl {}, debug build for ", env!("CARGO_PKG_VERSION"));
     assert!(version.starts_with(&starts), "{version}");
-    let image = format!("registry.example.com/{NAME}:1");
+    let image = format!("registry.example.com/{DEPLOYED_NAME}:1");
     let generate = ["generate-manifests", "--leader-elect", "--metrics", "--image", &image, "--out", "deploy"];
-    run(std::process::Command::new(&program).args(generate).current_dir(&project));
+    run(Command::new(&program).args(generate).current_dir(&project));
     for dry_run in [&["--dry-run=server"][..], &[]] {
-        let mut kubectl = std::process::Command::new("kubectl");
+        let mut kubectl = Command::new("kubectl");
         run(kubectl.args(["apply", "-k", "deploy"]).args(dry_run).current_dir(&project));
     }
     let manifests = kustomization_objects(&project.join("deploy"));
     let options = DeployOptions::default();
     let running = Program::start_applied(&cluster, &program, "default", manifests, Folder::new(), options).await;
-    let mut kubectl = std::process::Command::new("kubectl");
+    let mut kubectl = Command::new("kubectl");
     run(kubectl.args(["apply", "-n", "default", "-f", "sample.yaml"]).current_dir(&project));
     let sample = crate::files::objects(&std::fs::read_to_string(project.join("sample.yaml")).unwrap()).remove(0);
     let config = json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": { "name": sample["metadata"]["name"] } });
@@ -81,22 +84,33 @@ fn block_commands(project: &Path) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
+/// Returns a command of the project. With `KCTL_LINTS_TARGET`, clippy and `cargo check` use that target folder, where
+/// `cargo xtask` has checked the dependencies for them.
+fn command(line: &str) -> Command {
+    let mut command = shell(line);
+    let is_lint = ["cargo clippy ", "cargo check "].iter().any(|begin| line.starts_with(begin));
+    if let Some(folder) = std::env::var_os("KCTL_LINTS_TARGET").filter(|_| is_lint) {
+        command.env("CARGO_TARGET_DIR", folder);
+    }
+    command
+}
+
 /// Runs the commands of README and workflow in order, except image builds, which `cargo xtask image` runs, and `run`, which
 /// never ends. Without a cluster, `kubectl` commands are skipped, and without Helm those of `helm`.
 #[test]
 #[ignore = "takes minutes: cargo xtask new-project"]
 fn every_command_of_a_new_project_works() {
     let folder = Folder::new();
-    let project = project(&folder);
+    let project = project(&folder, NAME);
     let (readme, workflow) =
         (commands(&project, "README.md", "    "), commands(&project, ".github/workflows/ci.yml", "      - run: "));
     let chart = block_commands(&project);
     assert_eq!((readme.len(), workflow.len(), chart.len()), (10, 5, 3), "{readme:?} {workflow:?} {chart:?}");
     // Before the README's command writes the folder: `kctl new` made it without the program.
     let check = workflow.iter().find(|line| line.ends_with("--out deploy --check")).unwrap();
-    run(shell(check).current_dir(&project));
+    run(command(check).current_dir(&project));
     let has_cluster = std::env::var_os("KUBECONFIG").is_some();
-    let has_helm = std::process::Command::new("helm").arg("version").output().is_ok();
+    let has_helm = Command::new("helm").arg("version").output().is_ok();
     for line in readme.iter().chain(&workflow).chain(&chart) {
         let needs_docker = line.starts_with("docker ");
         let lacks_tool = (!has_cluster && line.contains("kubectl")) || (!has_helm && line.starts_with("helm "));
@@ -104,7 +118,7 @@ fn every_command_of_a_new_project_works() {
             eprintln!("skipped: {line}");
         } else {
             eprintln!("{line}");
-            run(shell(line).current_dir(&project));
+            run(command(line).current_dir(&project));
         }
     }
     add_everything(&project);
@@ -117,7 +131,7 @@ fn every_command_of_a_new_project_works() {
 /// additions.
 fn add_everything(project: &Path) {
     let kctl = |line: &str| {
-        let mut kctl = std::process::Command::new(programs().join("kctl"));
+        let mut kctl = Command::new(programs().join("kctl"));
         run(kctl.arg("add").args(line.split(' ')).current_dir(project));
     };
     kctl("controller tea-house --kind Inn");
@@ -133,7 +147,7 @@ fn add_everything(project: &Path) {
     }
     for line in ["cargo fmt --check", "cargo clippy --all-targets -- -D warnings", "cargo test"] {
         eprintln!("{line}");
-        run(shell(line).env("KUBECONFIG", "/dev/null").current_dir(project));
+        run(command(line).env("KUBECONFIG", "/dev/null").current_dir(project));
     }
 }
 
@@ -154,5 +168,5 @@ fn name_more(file: &Path) {
     let function = "\nfn default_port() -> u16 {\n    80\n}\n";
     let (code, tests) = text.split_once("\n#[cfg(test)]").unwrap();
     std::fs::write(file, format!("{code}{function}\n#[cfg(test)]{tests}")).unwrap();
-    run(std::process::Command::new("rustfmt").args(["--edition", "2024"]).arg(file));
+    run(Command::new("rustfmt").args(["--edition", "2024"]).arg(file));
 }

@@ -1,22 +1,22 @@
-//! The gate: runs steps, and reports their times and the tests that no step ran.
+//! The gate: runs steps, and reports their times, their failures and the tests that no step ran.
 //!
 //! Each step checks one thing and works alone. A step whose tool is missing reports that, and succeeds unless
 //! `--strict` is set.
 
 use std::{
-    path::PathBuf,
-    process::Child,
+    sync::mpsc::{RecvTimeoutError, channel},
+    thread,
     time::{Duration, Instant},
 };
 
 use clap::ValueEnum;
 
 use crate::{
-    Options, Result, features,
+    Options, Result,
+    beside::{Beside, Lane},
+    descendants, features,
     gate::Gate,
-    image, new_project, packages,
-    process::{Run, find, scratch, target},
-    real_server, shared_build, steps,
+    image, new_project, packages, real_server, steps,
 };
 
 /// A step of the gate.
@@ -115,6 +115,22 @@ impl Step {
         }
     }
 
+    /// Returns the time after which the processes of the step are killed. Compilers and linters get more, because they take
+    /// only the CPU time that suites leave, and suites on a real server, because they may have to build it first.
+    const fn time_max(self) -> Duration {
+        match self {
+            Self::Clippy
+            | Self::Features
+            | Self::Docs
+            | Self::Packages
+            | Self::Image
+            | Self::Conformance
+            | Self::RealServer
+            | Self::Roles => LONG_TIME_MAX,
+            _ => TIME_MAX,
+        }
+    }
+
     /// Runs the step.
     ///
     /// # Errors
@@ -158,6 +174,57 @@ fn cpu_time() -> Option<Duration> {
     Some(TICK * ticks)
 }
 
+/// Time after which the processes of a suite, a check or the build of the tests are killed, so that one hung test or
+/// download does not use up the time of the gate.
+const TIME_MAX: Duration = Duration::from_secs(30 * 60);
+/// The same for steps that wait for others.
+const LONG_TIME_MAX: Duration = Duration::from_secs(45 * 60);
+/// Time between later attempts, because a step may start other processes after one was killed.
+const KILL_INTERVAL: Duration = Duration::from_secs(5 * 60);
+
+/// Runs a step. After `time_max`, calls `kill`, which ends the command that the step waits for.
+///
+/// # Errors
+/// The errors of the step, and a step that took too long.
+fn run_bounded(time_max: Duration, kill: impl Fn() + Send, run: impl FnOnce() -> Result) -> Result {
+    let (ended, end) = channel::<()>();
+    let (result, was_killed) = thread::scope(|scope| {
+        let watchdog = scope.spawn(move || {
+            let (mut wait, mut was_killed) = (time_max, false);
+            while end.recv_timeout(wait) == Err(RecvTimeoutError::Timeout) {
+                kill();
+                (wait, was_killed) = (KILL_INTERVAL, true);
+            }
+            was_killed
+        });
+        let result = run();
+        drop(ended);
+        (result, watchdog.join().unwrap_or(false))
+    });
+    if !was_killed {
+        return result;
+    }
+    let error = result.err().map_or_else(String::new, |error| format!(": {error}"));
+    Err(format!("killed after {} s{error}", time_max.as_secs()))
+}
+
+/// Kills the processes of a step, but not the processes in `others`, which belong to other steps.
+///
+/// Systems without `/proc` list no descendants, so a step has no bound there.
+fn kill_processes(step: &str, others: &[u32]) {
+    let found = descendants::of(std::process::id(), others);
+    eprintln!("{step} takes too long: its {} processes are killed", found.len());
+    descendants::kill(&found);
+}
+
+/// Builds what several suites need, with the bound of a step, because these suites wait until it ends.
+///
+/// # Errors
+/// The Go modules of the server don't compile, or the builds took too long.
+pub(crate) fn prepare(gate: &mut Gate) -> Result {
+    run_bounded(TIME_MAX, || kill_processes("prepare", &[]), || real_server::prepare(gate))
+}
+
 /// The duration of a step.
 struct StepTime {
     /// The name of the step that ran, whether it succeeded or failed.
@@ -197,165 +264,203 @@ impl Times {
     }
 }
 
-/// The way in which a process runs steps at the same time as this one.
-#[derive(Clone, Copy)]
-enum Lane {
-    /// Compilers and linters, which take only CPU time that nothing else wants. At normal priority, a compiler would make
-    /// tests miss their deadlines. They have a separate target directory, because Cargo locks it while it compiles.
-    Idle,
-    /// Suites at normal priority, which spend most of their time waiting.
-    Waiting,
-}
+/// Steps that one process runs one after another.
+#[derive(Clone)]
+pub(crate) struct Chain(Vec<Step>);
 
-/// Steps in a separate process.
-struct Beside {
-    /// The running `cargo xtask ci`, which is killed on drop.
-    process: Child,
-    /// The file with standard output and standard error, so that the output of different steps does not mix.
-    output: PathBuf,
-}
-
-impl Beside {
-    /// Starts `cargo xtask ci STEPS`. Returns `None` without steps.
-    fn start(steps: &[Step], lane: Lane, options: Options) -> Result<Option<Self>> {
-        let Some(first) = steps.first() else { return Ok(None) };
-        let output = scratch("beside")?.join(first.name());
-        let xtask = std::env::current_exe().map_err(|error| format!("failed to find the xtask program: {error}"))?;
-        let run = match (lane, find("nice")) {
-            (Lane::Idle, Some(nice)) => Run::new(nice).args(["-n", "19"]).arg(xtask),
-            _ => Run::new(xtask),
-        };
-        let run = match lane {
-            Lane::Idle => {
-                let own = target().join("beside");
-                shared_build::seed(&target(), &own)?;
-                run.env("CARGO_TARGET_DIR", own)
-            }
-            Lane::Waiting => run,
-        };
-        let run = run.arg("ci").args(steps.iter().map(|step| step.name()));
-        let run = run.args(options.install.then_some("--install")).args(options.strict.then_some("--strict"));
-        let process = run.start(&output)?;
-        eprintln!("\n=== beside the next steps: {}; see {}", names(steps), output.display());
-        Ok(Some(Self { process, output }))
-    }
-
-    /// Returns `true` if the steps have already failed.
-    fn has_failed(&mut self) -> bool {
-        matches!(self.process.try_wait(), Ok(Some(status)) if !status.success())
-    }
-
-    /// Waits for the end of the steps, prints their output, and adds their results to the gate.
-    fn finish(mut self, gate: &mut Gate) -> Result {
-        let status = self.process.wait().map_err(|error| format!("failed to wait for the steps beside: {error}"));
-        let output = std::fs::read(&self.output).unwrap_or_default();
-        let output = String::from_utf8_lossy(&output);
-        eprintln!("\n=== beside the other steps:\n{output}");
-        gate.read(&output);
-        if status?.success() {
-            Ok(())
-        } else {
-            Err(format!("a step beside failed: see above or {}", self.output.display()))
-        }
+impl Chain {
+    /// Parses the names of steps, separated by commas.
+    ///
+    /// # Errors
+    /// No step has one of the names.
+    pub(crate) fn parse(names: &str) -> Result<Self> {
+        names.split(',').map(|name| Step::from_str(name, false)).collect::<Result<_>>().map(Self)
     }
 }
 
-impl Drop for Beside {
-    /// Kills the steps if they still run, and stops their API servers.
-    fn drop(&mut self) {
-        let _ended = self.process.kill();
-        let _reaped = self.process.wait();
-        real_server::stop_servers_of(self.process.id());
-    }
-}
-
-/// Returns the names of steps for the log.
-fn names(steps: &[Step]) -> String {
-    steps.iter().map(|step| step.name()).collect::<Vec<_>>().join(", ")
-}
-
-/// The steps of a run. Each step is in one of the three lists.
+/// The steps of a run. Each step is in one of the four lists.
 pub(crate) struct Plan {
     /// The steps one after another; all steps that are in no other list if it is empty.
     pub(crate) steps: Vec<Step>,
-    /// Suites that wait for a server: they run at the same time as each other and as the steps after `test`.
-    pub(crate) waiting: Vec<Step>,
-    /// Compilers and linters: they begin when the tests are compiled, at low priority.
-    pub(crate) beside: Vec<Step>,
+    /// Suites that mostly wait: the chains run at the same time as each other and as the steps after `test`.
+    pub(crate) waiting: Vec<Chain>,
+    /// Checks that compile nothing of the workspace: they begin at once, at low priority.
+    pub(crate) early: Vec<Step>,
+    /// Compilers and linters: the chains begin when the tests are compiled, at the lowest priority. While one compiles a
+    /// single crate, another uses the second core.
+    pub(crate) beside: Vec<Chain>,
 }
 
 impl Plan {
+    /// Returns `true` if another process runs the step.
+    fn has_beside(&self, step: Step) -> bool {
+        let mut chains = self.waiting.iter().chain(&self.beside);
+        self.early.contains(&step) || chains.any(|chain| chain.0.contains(&step))
+    }
+
     /// Returns the steps to run one after another.
     fn in_order(&self) -> Vec<Step> {
         let steps = if self.steps.is_empty() { &Step::ALL[..] } else { &self.steps };
-        steps.iter().copied().filter(|step| !self.waiting.contains(step) && !self.beside.contains(step)).collect()
+        steps.iter().copied().filter(|step| !self.has_beside(*step)).collect()
     }
 
     /// Returns `true` if the run contains every step.
     fn has_all_steps(&self) -> bool {
         let in_order = self.in_order();
-        let has = |step: &Step| in_order.contains(step) || self.waiting.contains(step) || self.beside.contains(step);
-        Step::ALL.iter().all(has)
+        Step::ALL.iter().all(|step| in_order.contains(step) || self.has_beside(*step))
     }
 }
 
-/// Runs steps. The first failure ends the run. Times are printed in any case.
+/// Runs steps. A failed one does not end the run, so that one run reports all failures. Tests that do not compile end it, and
+/// the other processes are killed. Times are printed in any case.
 ///
 /// # Errors
-/// A step failed, a test ran in no step of a complete run, or something was left out with `--strict`.
+/// Steps failed, a test ran in no step of a complete run, or something was left out with `--strict`.
 pub(crate) fn run(plan: &Plan, options: Options) -> Result {
     let mut gate = Gate::new(options);
     let mut times = Times { steps: Vec::new(), begun: Instant::now() };
-    let mut beside = Vec::new();
-    let result = run_in_order(plan, options, &mut gate, &mut times, &mut beside);
+    let mut lanes = Lanes { options, running: Vec::new(), failures: Vec::new() };
+    run_in_order(plan, &mut gate, &mut times, &mut lanes);
     times.print();
-    result?;
-    for running in beside {
-        running.finish(&mut gate)?;
+    let Lanes { running, mut failures, .. } = lanes;
+    for beside in running {
+        failures.extend(beside.finish(&mut gate).err());
     }
     eprintln!("the last step ended {} s after the start", times.begun.elapsed().as_secs());
     let forgotten = gate.unexplained_ignored_tests();
-    if plan.has_all_steps() && !forgotten.is_empty() {
-        return Err(format!("these tests were ignored and no step ran them:\n{}", forgotten.join("\n")));
+    if failures.is_empty() && plan.has_all_steps() && !forgotten.is_empty() {
+        failures.push(format!("these tests were ignored and no step ran them:\n{}", forgotten.join("\n")));
     }
-    gate.finish()?;
+    failures.extend(gate.finish().err());
+    if !failures.is_empty() {
+        return Err(failures.join("\n"));
+    }
     let n_skipped = gate.ledger.never_ran().len();
     eprintln!("tests: {} passed, {} failed, {n_skipped} skipped", gate.ledger.n_passed(), gate.ledger.n_failed());
     Ok(())
 }
 
-/// Runs the steps that run one after another, and starts the other ones between them. Ends early, without an error, if
-/// a concurrent step has failed: its end reports that.
-fn run_in_order(plan: &Plan, options: Options, gate: &mut Gate, times: &mut Times, beside: &mut Vec<Beside>) -> Result {
+/// The processes that run steps at the same time as this one, and the failures so far.
+struct Lanes {
+    options: Options,
+    /// In the order of their start.
+    running: Vec<Beside>,
+    failures: Vec<String>,
+}
+
+impl Lanes {
+    /// Starts a process with a command of xtask.
+    fn start(&mut self, lane: Lane, name: &str, arguments: &[&str]) {
+        match Beside::start(lane, name, arguments, self.options) {
+            Ok(beside) => self.running.push(beside),
+            Err(error) => self.failures.push(error),
+        }
+    }
+
+    /// Starts a process for each chain.
+    fn start_chains(&mut self, lane: Lane, chains: &[Chain]) {
+        for chain in chains {
+            self.start_steps(lane, &chain.0);
+        }
+    }
+
+    /// Starts `cargo xtask ci STEPS`. Does nothing without steps.
+    fn start_steps(&mut self, lane: Lane, steps: &[Step]) {
+        let Some(first) = steps.first() else { return };
+        let arguments: Vec<&str> = std::iter::once("ci").chain(steps.iter().map(|step| step.name())).collect();
+        self.start(lane, first.name(), &arguments);
+    }
+
+    /// Runs a step in this process. Returns `true` if it succeeded.
+    fn run(&mut self, times: &mut Times, step: Step, name: &'static str, run: impl FnOnce() -> Result) -> bool {
+        // So that a user can see a failure before the end of the run.
+        self.running.iter_mut().for_each(Beside::print_failure);
+        let others: Vec<u32> = self.running.iter().map(Beside::id).collect();
+        let kill = || kill_processes(name, &others);
+        let result = times.measure(name, || run_bounded(step.time_max(), kill, run));
+        if let Err(error) = &result {
+            eprintln!("error: {error}");
+        }
+        let has_succeeded = result.is_ok();
+        self.failures.extend(result.err());
+        has_succeeded
+    }
+}
+
+/// Runs the steps that run one after another, and starts the other ones between them.
+fn run_in_order(plan: &Plan, gate: &mut Gate, times: &mut Times, lanes: &mut Lanes) {
+    if !plan.waiting.is_empty() {
+        lanes.start(Lane::Early, "prepare", &["prepare"]);
+    }
+    lanes.start_steps(Lane::Early, &plan.early);
     let (mut compilers, mut suites) = (Some(&plan.beside), Some(&plan.waiting));
     for step in plan.in_order() {
-        if step == Step::Test {
-            times.measure("build", steps::build_tests)?;
+        if step == Step::Test && !lanes.run(times, step, "build", steps::build_tests) {
+            lanes.running.clear();
+            return;
         }
         if step != Step::Fmt
-            && let Some(steps) = compilers.take()
+            && let Some(chains) = compilers.take()
         {
-            beside.extend(Beside::start(steps, Lane::Idle, options)?);
+            lanes.start_chains(Lane::Idle, chains);
         }
         if step != Step::Fmt
             && step != Step::Test
-            && let Some(steps) = suites.take()
+            && let Some(chains) = suites.take()
         {
-            start_waiting(steps, options, beside)?;
+            lanes.start_chains(Lane::Waiting, chains);
         }
-        if beside.iter_mut().any(Beside::has_failed) {
-            return Ok(());
-        }
-        times.measure(step.name(), || step.run(gate))?;
+        lanes.run(times, step, step.name(), || step.run(gate));
     }
-    beside.extend(Beside::start(compilers.map_or(&[][..], |steps| steps), Lane::Idle, options)?);
-    start_waiting(suites.map_or(&[][..], |steps| steps), options, beside)
+    lanes.start_chains(Lane::Idle, compilers.map_or(&[][..], |chains| chains));
+    lanes.start_chains(Lane::Waiting, suites.map_or(&[][..], |chains| chains));
 }
 
-/// Starts suites that wait for a server, each in a separate process.
-fn start_waiting(steps: &[Step], options: Options, beside: &mut Vec<Beside>) -> Result {
-    for step in steps {
-        beside.extend(Beside::start(std::slice::from_ref(step), Lane::Waiting, options)?);
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn step_beside_others_is_not_run_in_order() {
+        let plan = Plan {
+            steps: Vec::new(),
+            waiting: vec![Chain::parse("conformance,helm").unwrap(), Chain::parse("roles").unwrap()],
+            early: vec![Step::Spelling],
+            beside: vec![Chain::parse("clippy").unwrap()],
+        };
+        let in_order = plan.in_order();
+        assert_eq!(in_order.len(), Step::ALL.len() - 5, "{in_order:?}");
+        assert!([Step::Conformance, Step::Helm, Step::Roles].iter().all(|step| !in_order.contains(step)));
+        assert!(plan.has_all_steps());
+        assert!(!Plan { steps: vec![Step::Fmt], ..plan }.has_all_steps());
     }
-    Ok(())
+
+    #[test]
+    fn chain_of_an_unknown_step_is_rejected() {
+        assert!(Chain::parse("conformance,nothing").is_err());
+    }
+
+    /// The first failure must not hide the second one.
+    #[test]
+    fn failed_step_does_not_stop_the_next() {
+        let mut times = Times { steps: Vec::new(), begun: Instant::now() };
+        let mut lanes = Lanes { options: Options::default(), running: Vec::new(), failures: Vec::new() };
+        assert!(!lanes.run(&mut times, Step::Fmt, "fmt", || Err("unformatted".into())));
+        assert!(lanes.run(&mut times, Step::Test, "test", || Ok(())));
+        assert!(!lanes.run(&mut times, Step::Docs, "docs", || Err("broken link".into())));
+        assert_eq!(lanes.failures, ["fmt: unformatted", "docs: broken link"]);
+        assert_eq!(times.steps.len(), 3);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn hung_command_of_a_step_is_killed() {
+        let output = crate::process::scratch("bound").unwrap().join("output");
+        let mut hung = crate::process::Run::new("sleep").arg("600").start(&output).unwrap();
+        let id = hung.id();
+        let wait = || Err(hung.wait().unwrap().to_string());
+        let error = run_bounded(Duration::from_millis(1), || descendants::kill(&[id]), wait).unwrap_err();
+        assert!(error.starts_with("killed after 0 s: signal: 9"), "{error}");
+        assert_eq!(run_bounded(TIME_MAX, || unreachable!(), || Ok(())), Ok(()));
+    }
 }

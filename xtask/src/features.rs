@@ -99,6 +99,13 @@ fn sets(names: &[&str], of: Extent) -> Vec<String> {
     sets
 }
 
+/// Returns the smallest set of features: the oldest Kubernetes version, or no feature in a crate without versions.
+///
+/// The third-party crates that a set needs do not depend on the version, so one version of this set finds what they lack.
+fn smallest<'a>(names: &[&'a str]) -> &'a str {
+    versions(names).first().copied().unwrap_or_default()
+}
+
 fn manifest(krate: &str) -> Result<String> {
     let file = root().join(krate).join("Cargo.toml");
     std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))
@@ -122,9 +129,10 @@ fn documented_features(manifest: &str) -> Vec<&str> {
 /// Checks each published crate with each of its features alone, and with all of them.
 ///
 /// With [`Extent::All`], clippy lints the crate and its dependencies for each set. In the gate, it lints only the crate (the
-/// step `clippy` lints the others), and only for the smallest set of each Kubernetes version. The other sets are compiled by
-/// [`compile`], where a third-party crate keeps the features of the workspace. So the gate finds what a feature of kctl
-/// lacks. In these sets, `features --all`, which GitHub runs for each change, finds a missing feature of a third-party crate.
+/// step `clippy` lints the others), and only for the smallest set of the oldest Kubernetes version. The other sets are
+/// compiled by [`compile`], where a third-party crate keeps the features of the workspace. So the gate finds what a feature of
+/// kctl lacks. In these sets, `features --all`, which GitHub runs for each change, finds a missing feature of a third-party
+/// crate.
 ///
 /// # Errors
 /// A feature does not compile without another feature, or causes a warning, typically about an unused import.
@@ -138,10 +146,14 @@ pub(crate) fn check(of: Extent) -> Result {
     let third_party = third_party::write()?;
     for krate in GATE_CRATES {
         let manifest = manifest(krate)?;
-        let (smallest, others): (Vec<_>, Vec<_>) =
-            sets(&names(&manifest), of).into_iter().partition(|set| set.is_empty() || number(set).is_some());
-        smallest.iter().try_for_each(|set| clippy(krate, set, &["--no-deps"]))?;
-        others.iter().try_for_each(|set| compile(krate, set, &third_party))?;
+        let names = names(&manifest);
+        for set in sets(&names, of) {
+            if set == smallest(&names) {
+                clippy(krate, &set, &["--no-deps"])?;
+            } else {
+                compile(krate, &set, &third_party)?;
+            }
+        }
     }
     Ok(())
 }
@@ -153,15 +165,22 @@ fn clippy(krate: &str, set: &str, options: &[&str]) -> Result {
 }
 
 /// Returns the manifest of a project that depends on a crate with a set of features, and on the table of
-/// [`third_party::write`].
+/// [`third_party::write`]. With the profiles of a new project, the step `new-project` reuses what is checked here.
 fn project(krate: &Path, name: &str, set: &str, third_party: &str) -> String {
     let features: Vec<String> = set.split(',').map(|feature| format!("\"{feature}\"")).collect();
     let features = features.join(", ");
     format!(
         "[package]\nname = \"features\"\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n[workspace]\n\n\
-         [dependencies]\n{name} = {{ path = '{}', default-features = false, features = [{features}] }}\n{third_party}",
-        krate.display()
+         [dependencies]\n{name} = {{ path = '{}', default-features = false, features = [{features}] }}\n{third_party}{}",
+        krate.display(),
+        assertions()
     )
+}
+
+/// Returns `true` if a line of Cargo's output is a warning. It ignores tables of [`assertions`] for crates that the project
+/// does not depend on.
+fn is_warning(line: &str) -> bool {
+    line.starts_with("warning") && !line.starts_with("warning: profile package spec ")
 }
 
 /// Compiles a crate with a set of features in a project outside the workspace, whose third-party crates have the features
@@ -180,7 +199,7 @@ fn compile(krate: &str, set: &str, third_party: &str) -> Result {
     std::fs::write(folder.join("Cargo.toml"), manifest).map_err(failed)?;
     let check = cargo("check").env("CARGO_TARGET_DIR", target()).env("CARGO_TERM_COLOR", "never").folder(&folder);
     let (succeeded, output) = check.output()?;
-    let has_warning = output.lines().any(|line| line.starts_with("warning"));
+    let has_warning = output.lines().any(is_warning);
     if succeeded && !has_warning { Ok(()) } else { Err(format!("{krate} with the features {set}: see above")) }
 }
 
@@ -234,6 +253,18 @@ mod tests {
     }
 
     #[test]
+    fn smallest_set_is_among_the_checked_ones() {
+        assert_eq!(smallest(&names(MANIFEST)), "v1_32");
+        assert_eq!(smallest(&names("[features]\ncheck = []\n")), "");
+        for krate in GATE_CRATES {
+            let manifest = manifest(krate).unwrap();
+            let names = names(&manifest);
+            let n_smallest = sets(&names, Extent::Gate).iter().filter(|set| *set == smallest(&names)).count();
+            assert_eq!(n_smallest, 1, "{krate}");
+        }
+    }
+
+    #[test]
     fn version_is_found_by_name_or_age() {
         let names = names(MANIFEST);
         assert_eq!(version_named(&names, "oldest"), Ok("v1_32"));
@@ -266,7 +297,15 @@ mod tests {
     fn project_enables_only_its_features() {
         let manifest = project(Path::new("/kctl"), "kctl", "v1_37,dev", "\n[others]\n");
         let expected = "[dependencies]\nkctl = { path = '/kctl', default-features = false, features = [\"v1_37\", \"dev\"] }\n\n[others]\n";
-        assert!(manifest.ends_with(expected), "{manifest}");
+        assert!(manifest.ends_with(&format!("{expected}{}", assertions())), "{manifest}");
+    }
+
+    #[test]
+    fn profile_of_absent_crate_causes_no_warning() {
+        assert!(!is_warning("warning: profile package spec `kctl-cel` in profile `dev` did not match any packages"));
+        assert!(is_warning("warning: unused import: `std::path::Path`"));
+        assert!(is_warning("warning: `kctl` (lib) generated 1 warning"));
+        assert!(!is_warning("    Checking kctl v0.1.0"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! It parses the human-readable output, because libtest's JSON format is unstable.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A test: its binary and its name.
 type Test = (String, String);
@@ -15,6 +15,8 @@ pub(crate) struct Ledger {
     /// A test whose result has not been printed yet. With `--nocapture`, its own output comes between its name and its
     /// result.
     pending: Option<String>,
+    /// Tests of the current `cargo test` that ran for longer than a minute, as long as they have no result.
+    slow: BTreeSet<Test>,
     /// Number of times that each test passed, in all steps.
     passed: BTreeMap<Test, usize>,
     /// The tests that libtest skipped, with the reason of each.
@@ -47,6 +49,11 @@ fn binary(line: &str) -> Option<String> {
     Some(file.rsplit_once('-')?.0.to_owned())
 }
 
+/// Parses the line that libtest prints once for a test that runs for longer than a minute, and returns the name of the test.
+fn slow_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" has been running for over 60 seconds")
+}
+
 /// Returns the number before a word of the line `test result: …`, or 0 if the line lacks the word.
 fn count(line: &str, word: &str) -> usize {
     let number = |part: &str| part.trim().strip_suffix(word)?.split_whitespace().last()?.parse().ok();
@@ -60,6 +67,7 @@ impl Ledger {
     /// The counts of earlier runs are kept.
     pub(crate) fn begin(&mut self) {
         self.pending = None;
+        self.slow.clear();
     }
 
     /// Reads a line of the output of `cargo test`.
@@ -72,6 +80,8 @@ impl Ledger {
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             self.n_passed += count(counts, "passed");
             self.n_failed += count(counts, "failed");
+        } else if let Some(name) = slow_test(line) {
+            self.slow.insert((self.binary.clone(), name.to_owned()));
         } else if let Some((name, result)) = line.strip_prefix("test ").and_then(|line| line.split_once(" ... ")) {
             if !self.note(name, result) {
                 self.pending = Some(name.to_owned());
@@ -86,6 +96,7 @@ impl Ledger {
     /// Records the result of a test. Returns `false` if `result` is other output.
     fn note(&mut self, name: &str, result: &str) -> bool {
         let test = (self.binary.clone(), name.to_owned());
+        self.slow.remove(&test);
         if result == "ok" {
             *self.passed.entry(test).or_default() += 1;
         } else if let Some(reason) = result.strip_prefix("ignored") {
@@ -99,6 +110,16 @@ impl Ledger {
             return false;
         }
         true
+    }
+
+    /// Returns the end of an error message with the tests that ran for longer than a minute and have no result, or an empty
+    /// string. They are the ones that hung if the step was killed.
+    pub(crate) fn describe_unfinished(&self) -> String {
+        if self.slow.is_empty() {
+            return String::new();
+        }
+        let names: Vec<String> = self.slow.iter().map(|(binary, name)| format!("{binary}: {name}")).collect();
+        format!(", and these did not end: {}", names.join(", "))
     }
 
     /// Returns the number of passed tests.
@@ -162,6 +183,19 @@ test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 1 filtered out; fini
         assert_eq!(ledger(&format!("{FIRST}{later}")).never_ran(), []);
         let elsewhere = later.replace("podset-", "website-");
         assert_eq!(ledger(&format!("{FIRST}{elsewhere}")).never_ran().len(), 1);
+    }
+
+    #[test]
+    fn slow_tests_without_result_are_named() {
+        let slow = "     Running tests/cluster.rs (target/debug/deps/cluster-0)
+test hangs has been running for over 60 seconds
+test slow has been running for over 60 seconds
+test slow ... ok
+";
+        let mut ledger = ledger(slow);
+        assert_eq!(ledger.describe_unfinished(), ", and these did not end: cluster: hangs");
+        ledger.begin();
+        assert_eq!(ledger.describe_unfinished(), "");
     }
 
     #[test]

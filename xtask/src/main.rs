@@ -1,7 +1,9 @@
 //! `cargo xtask`: runs one or all steps of the gate, runs a real API server, and moves to another Kubernetes version.
 
+mod beside;
 mod bump;
 mod ci;
+mod descendants;
 mod dist;
 mod features;
 mod gate;
@@ -26,7 +28,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::{
-    ci::{Plan, Step},
+    ci::{Chain, Plan, Step},
     gate::Gate,
 };
 
@@ -50,20 +52,28 @@ enum Command {
     /// Runs the named steps, or all of the gate, and prints their times. 38 minutes on two cores, and 8 more for the first
     /// build of kube-apiserver.
     ///
-    /// In the end, every test that `test` ignored has to have passed in another step, unless that step printed what this
-    /// machine lacks.
+    /// A failed step does not end the run. The processes of a step that takes half an hour are killed, after 45 minutes for
+    /// linters and for suites on a real server. In the end, every test that `test` ignored has to have passed in another
+    /// step, unless that step printed what this machine lacks.
     Ci {
         /// The steps, in this order.
         steps: Vec<Step>,
-        /// Steps that run at low priority as soon as the tests are compiled, for compilers and linters.
+        /// Steps that begin at once at low priority, for checks that compile nothing of the workspace.
         #[arg(long, value_delimiter = ',', value_name = "STEP")]
-        beside: Vec<Step>,
-        /// Steps that run at the same time as those after `test`, for suites that mostly wait for a server.
-        #[arg(long, value_delimiter = ',', value_name = "STEP")]
-        waiting: Vec<Step>,
+        early: Vec<Step>,
+        /// Compilers and linters, for example `clippy,features`: one after another, at the lowest priority, as soon as the tests
+        /// are compiled. With several such options, these run at the same time as each other.
+        #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
+        beside: Vec<Chain>,
+        /// Suites that mostly wait for a server, for example `roles,kubectl`: one after another, at the same time as the steps
+        /// after `test`. With several such options, these run at the same time as each other.
+        #[arg(long, value_parser = Chain::parse, value_name = "STEPS")]
+        waiting: Vec<Chain>,
         #[command(flatten)]
         options: Options,
     },
+    /// Builds kube-apiserver and Helm, which other steps wait for. Needs Go. 11 minutes, and seconds after that.
+    Prepare(Options),
     /// Compiles the workspace without running anything: for other operating systems. 3 minutes.
     Check,
     /// Compiles the workspace with the oldest supported Rust. Needs that toolchain (rustup). 5 minutes.
@@ -287,7 +297,10 @@ fn run_step(command: StepCommand) -> Result {
 fn run(command: Command) -> Result {
     match command {
         Command::Step(step) => run_step(step),
-        Command::Ci { steps, waiting, beside, options } => ci::run(&Plan { steps, waiting, beside }, options),
+        Command::Ci { steps, waiting, early, beside, options } => {
+            ci::run(&Plan { steps, waiting, early, beside }, options)
+        }
+        Command::Prepare(options) => run_single_step(options, ci::prepare),
         Command::Check => process::cargo("check").args(["--workspace", "--all-targets", "--locked"]).run(),
         Command::Msrv(options) => run_single_step(options, steps::msrv),
         Command::Semver(options) => run_single_step(options, steps::semver),
@@ -380,6 +393,15 @@ mod tests {
         }
         assert!(n_commands > 20, "{n_commands}");
         assert_eq!(with_values("dist --target ${{ matrix.target }} --x"), "dist --target x --x");
+    }
+
+    #[test]
+    fn command_of_the_gate_matches_xtask() {
+        let gate = std::fs::read_to_string(process::root().join(".ci/run")).unwrap();
+        let (_comments, command) = gate.split_once("\ncargo run --quiet --bin xtask -- ").unwrap();
+        let command = command.replace("${CI:+--install}", "--install").replace('\\', "");
+        let parsed = Cli::try_parse_from(["cargo xtask"].into_iter().chain(command.split_whitespace()));
+        assert!(parsed.is_ok(), "{command}: {}", parsed.err().unwrap());
     }
 
     #[test]

@@ -24,6 +24,9 @@ const CLIENTS: [&str; 2] = [
 /// Cargo's configuration with the profiles. A target folder elsewhere has no parent with it.
 const CONFIG: &str = ".cargo/config.toml";
 
+/// The environment variable with the target folder for clippy and `cargo check` in the project.
+const LINTS_TARGET: &str = "KCTL_LINTS_TARGET";
+
 /// Returns tables for the end of the project's manifest, after which it shares what the workspace has compiled.
 ///
 /// # Errors
@@ -51,12 +54,13 @@ fn is_rejected(output: &str, line: usize) -> bool {
 /// # Errors
 /// A command of the project fails, or clippy accepts the forbidden code.
 pub(crate) fn run(gate: &mut Gate) -> Result {
-    // Clippy has compiled the dependencies there, if it ran.
+    // Clippy has checked the dependencies there, if it ran. Programs are built in the folder of the tests, which shares the
+    // compiled crates with the project of the step `roles`.
     let beside = target().join("beside");
-    let target = if beside.exists() { beside } else { target() };
+    let lints_target = if beside.exists() { beside } else { target() };
     let tables = tables()?;
     let test = cargo_test(&["--test", "deploy", "every_command_of_a_new_project_works", "--", "--ignored"]);
-    let test = test.env("CARGO_TARGET_DIR", &target).env(third_party::VARIABLE, &tables);
+    let test = test.env(LINTS_TARGET, &lints_target).env(third_party::VARIABLE, &tables);
     // Without Helm, the test skips the commands that check the chart.
     let test = match path_with_helm(gate) {
         Some(path) => test.env("PATH", path),
@@ -68,7 +72,7 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
     if project.exists() {
         std::fs::remove_dir_all(&project).map_err(|error| format!("{}: {error}", project.display()))?;
     }
-    let kctl = target.join("debug").join(format!("kctl{}", std::env::consts::EXE_SUFFIX));
+    let kctl = target().join("debug").join(format!("kctl{}", std::env::consts::EXE_SUFFIX));
     // Within this repository a project has no workflow, unless it is a separate repository.
     Run::new(kctl).args(["new", "web-site", "--vcs", "git"]).folder(&folder).run()?;
     std::fs::create_dir_all(folder.join(".cargo")).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -87,7 +91,8 @@ pub(crate) fn run(gate: &mut Gate) -> Result {
     let (first, rest) = text.split_once('\n').ok_or("src/main.rs of the new project has one line")?;
     write(&main, &format!("{first}\npub mod own;\n{rest}"))?;
     write(&project.join("src/own.rs"), &format!("{}\n", CLIENTS.join("\n")))?;
-    let clippy = cargo("clippy").env("CARGO_TARGET_DIR", &target).env("CARGO_TERM_COLOR", "never").folder(&project);
+    let clippy =
+        cargo("clippy").env("CARGO_TARGET_DIR", &lints_target).env("CARGO_TERM_COLOR", "never").folder(&project);
     let (_succeeded, output) = clippy.output()?;
     for (client, line) in CLIENTS.iter().zip(1..) {
         if !is_rejected(&output, line) {

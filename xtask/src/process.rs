@@ -2,12 +2,19 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    io::{BufRead, BufReader, Write, pipe},
+    io::{BufRead, BufReader, Read, Write, pipe},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    sync::mpsc::{Receiver, RecvTimeoutError, channel},
+    thread,
+    time::Duration,
 };
 
 use crate::{Result, ledger::Ledger};
+
+/// Longest silence after which the output of a command that has ended is complete. A process that it left behind may hold the
+/// pipe open.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Returns the root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -164,7 +171,7 @@ impl Run {
         let succeeded = self.env("CARGO_TERM_COLOR", "never").lines(|line| ledger.read(line))?;
         let n_passed = ledger.n_passed() - before;
         if !succeeded {
-            return Err(format!("{line}: tests failed"));
+            return Err(format!("{line}: tests failed{}", ledger.describe_unfinished()));
         }
         if n_passed < at_least {
             return Err(format!("{line}: {n_passed} tests ran, fewer than {at_least}: did a name or a filter change?"));
@@ -181,16 +188,55 @@ impl Run {
         let (reader, writer) = pipe().map_err(failed)?;
         self.command.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
         let mut child = self.command.spawn().map_err(failed)?;
-        // The command holds write ends of the pipe, and the loop below ends once all write ends are closed.
+        // The command holds write ends of the pipe, and the output ends once all write ends are closed.
         drop(self);
-        let mut reader = BufReader::new(reader);
-        let mut bytes = Vec::new();
-        while reader.read_until(b'\n', &mut bytes).map_err(failed)? > 0 {
-            let mut out = std::io::stdout().lock();
-            out.write_all(&bytes).and_then(|()| out.flush()).map_err(failed)?;
-            read(String::from_utf8_lossy(&bytes).trim_end());
-            bytes.clear();
+        let lines = read_lines(reader);
+        loop {
+            match lines.recv_timeout(DRAIN_TIMEOUT) {
+                Ok(bytes) => {
+                    let mut out = std::io::stdout().lock();
+                    out.write_all(&bytes).and_then(|()| out.flush()).map_err(failed)?;
+                    read(String::from_utf8_lossy(&bytes).trim_end());
+                }
+                Err(RecvTimeoutError::Timeout) if child.try_wait().map_err(failed)?.is_none() => {}
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            }
         }
         Ok(child.wait().map_err(failed)?.success())
+    }
+}
+
+/// Reads lines in a thread, so that the caller can wait for one with a bound. The thread ends with the input.
+fn read_lines(reader: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        let mut reader = BufReader::new(reader);
+        let mut line = Vec::new();
+        while reader.read_until(b'\n', &mut line).is_ok_and(|n_bytes| n_bytes > 0) {
+            if sender.send(std::mem::take(&mut line)).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    /// Otherwise a server that a killed test has left would hold up the gate.
+    #[test]
+    fn process_left_behind_does_not_block_its_command() {
+        let (succeeded, output) = Run::new("sh").args(["-c", "sleep 20 & echo started"]).output().unwrap();
+        assert!(succeeded);
+        assert_eq!(output, "started\n");
+    }
+
+    #[test]
+    fn output_without_newline_is_read() {
+        let (succeeded, output) = Run::new("sh").args(["-c", "echo one; printf two >&2; exit 3"]).output().unwrap();
+        assert!(!succeeded);
+        assert_eq!(output, "one\ntwo\n");
     }
 }

@@ -223,6 +223,16 @@ fn skips_without_kubectl(gate: &mut Gate, test: &'static str) -> Vec<&'static st
     vec!["--skip", test]
 }
 
+/// Builds the server and Helm, so that the suites that need them don't wait.
+///
+/// # Errors
+/// The Go modules of the server are available but don't compile.
+pub(crate) fn prepare(gate: &mut Gate) -> Result {
+    let _servers = Servers::prepare(gate, None)?;
+    let _path = path_with_helm(gate);
+    Ok(())
+}
+
 /// Compares a real server of the recorded version with the recorded answers that the embedded one has to give.
 ///
 /// # Errors
@@ -266,13 +276,13 @@ pub(crate) fn suites(gate: &mut Gate, version: Option<&str>) -> Result {
         .envs(&podset)
         .env("KCTL_CRASH_API_SERVER", crash)
         .tests(&mut gate.ledger, 2)?;
+    servers.down("podset");
     let operator = named(servers.up("operator")?);
     cargo_test(&["--lib", "operator_works_on_a_real_api_server", "--", "--ignored"])
         .envs(&operator)
         .tests(&mut gate.ledger, 1)?;
-    cargo_test(&["--test", "outside", "real_server", "--", "--ignored"]).envs(&operator).tests(&mut gate.ledger, 1)?;
+    cargo_test(&["--test", "website", "real_server", "--", "--ignored"]).envs(&operator).tests(&mut gate.ledger, 1)?;
     servers.down("operator");
-    servers.down("podset");
     let webhooks = named(servers.up("webhooks")?);
     cargo_test(&["--test", "webhooks", "--", "--include-ignored"])
         .envs(&webhooks)

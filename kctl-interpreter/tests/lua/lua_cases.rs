@@ -1,12 +1,11 @@
 //! Compares the answers of scripts with those recorded from Karmada. Volatile paths are skipped, unordered lists are
 //! compared as sets, quantities by value and errors by class.
-#![cfg(feature = "lua")]
 
 use kctl_interpreter::lua::{ErrorClass, Limits, Pool, Script, ScriptError, ScriptInputs};
 use serde_json::Value;
 
-const CASES: &str = include_str!("cases/lua.jsonl");
-const MORE: &str = include_str!("cases/lua-more.jsonl");
+const CASES: &str = include_str!("../cases/lua.jsonl");
+const MORE: &str = include_str!("../cases/lua-more.jsonl");
 
 #[test]
 fn scripts_answer_as_in_karmada() {

@@ -1,5 +1,4 @@
 //! The Lua library, function by function: each expression and the JSON of its result in gopher-lua.
-#![cfg(feature = "lua")]
 
 use kctl_interpreter::lua::{Limits, Pool, Script, ScriptInputs};
 use serde_json::{Value, json};

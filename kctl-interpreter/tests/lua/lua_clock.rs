@@ -3,7 +3,7 @@
 //!
 //! Only the time limit applies here, as in production. The tests measure the CPU time of the thread, because wall-clock
 //! time grows on a loaded machine.
-#![cfg(all(feature = "lua", target_os = "linux"))]
+#![cfg(target_os = "linux")]
 
 use std::time::Duration;
 

@@ -1,5 +1,4 @@
 //! Hostile scripts: each attempt fails with the error of the limit that it hits, and does not affect the next run.
-#![cfg(feature = "lua")]
 
 use std::time::Duration;
 
