@@ -221,7 +221,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// Copies `:name:]` of a class such as `[[:alpha:]]`. Returns `false` if there is no name.
+    /// Copies `:name:]` of a class such as `[[:alpha:]]`. Returns `false` if the class has no name here.
     fn posix_class(&mut self) -> Result<bool, String> {
         let Some(after) = self.rest.strip_prefix(':').filter(|_| self.may_name_class) else { return Ok(false) };
         let Some((name, rest)) = after.split_once(":]") else {
