@@ -13,7 +13,6 @@ const BY_HAND: &[(&str, &[&str], &str, &str)] = &[
     // The document has another enum: the rule accepts only some of its values.
     (ADMISSION_POLICIES, &["*", "CONNECT", "CREATE", "UPDATE"], "v1.NamedRuleWithOperations", "operations"),
     (WEBHOOKS, &["None", "NoneOnDryRun"], "admissionregistration.v1.ValidatingWebhook", "sideEffects"),
-    (JOB, &["Never", "OnFailure"], "core.v1.PodSpec", "restartPolicy"),
     (QUOTA, &["In", "NotIn"], "core.v1.ScopedResourceSelectorRequirement", "operator"),
     ("kinds/storage/storage_class.rs", &["Delete", "Retain"], "storage.v1.StorageClass", "reclaimPolicy"),
     ("validation/affinity.rs", &["In", "NotIn"], "core.v1.NodeSelectorRequirement", "operator"),

@@ -176,7 +176,8 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets the verbs of `primary(patch, …)`, in addition to those that the loop itself needs. There are none by default.
+    /// Sets the verbs of `primary(patch, …)`, in addition to those that the loop itself needs. The default is an empty
+    /// list.
     #[must_use]
     pub fn primary(mut self, verbs: &[&'static str]) -> Self {
         self.primary = self.primary.verbs(verbs);
@@ -301,7 +302,7 @@ impl<C: Controller> SpecBuilder<C> {
         self
     }
 
-    /// Sets `timeout = "30s"`: a reconcile that takes longer is dropped, and counts as a failure. There is no timeout by
+    /// Sets `timeout = "30s"`: a reconcile that takes longer is dropped, and counts as a failure. No timeout is set by
     /// default. One of zero would drop every reconcile, and [`declaration_problem`](super::declaration_problem) reports it.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {

@@ -1,6 +1,12 @@
 //! The run loop of a source: one future per scope, which performs the requests of its reflector until it is dropped.
 
-use std::{future::pending, sync::atomic::Ordering, time::Duration};
+use std::{
+    future::poll_fn,
+    pin::{Pin, pin},
+    sync::atomic::Ordering,
+    task::Poll,
+    time::Duration,
+};
 
 use futures::{
     StreamExt,
@@ -38,16 +44,18 @@ pub(super) enum Start {
 ///
 /// They are polled also while the future waits for room in the queue of the store: room is given in the order of the
 /// requests, and a scope that is not polled would keep the room that it was given.
-pub(super) async fn drive_until<S: Future, T>(running: &mut FuturesUnordered<S>, until: impl Future<Output = T>) -> T {
-    let reflect = async {
-        while running.next().await.is_some() {}
-        pending::<T>().await
-    };
-    tokio::select! {
-        biased;
-        output = until => output,
-        output = reflect => output,
-    }
+pub(super) async fn drive_until<S: Future, T>(
+    running: &mut FuturesUnordered<S>,
+    mut until: Pin<&mut impl Future<Output = T>>,
+) -> T {
+    poll_fn(|cx| {
+        if let Poll::Ready(output) = until.as_mut().poll(cx) {
+            return Poll::Ready(output);
+        }
+        while let Poll::Ready(Some(_)) = running.poll_next_unpin(cx) {}
+        Poll::Pending
+    })
+    .await
 }
 
 impl Source {
@@ -63,15 +71,17 @@ impl Source {
         let (mut running, mut handles) = (FuturesUnordered::new(), Handles::new());
         let mut start = Start::First;
         loop {
-            let update = Box::pin(self.update_scopes(&mut handles, start));
-            for scope in drive_until(&mut running, update).await {
+            let mut update = Box::pin(self.update_scopes(&mut handles, start));
+            let added = drive_until(&mut running, update.as_mut()).await;
+            drop(update);
+            for scope in added {
                 let (reflect, handle) = abortable(self.reflect(scope.clone()));
                 // Boxed: `FuturesUnordered` keeps one empty node of that size.
                 running.push(Box::pin(reflect));
                 handles.push((scope, handle));
             }
             start = Start::Later;
-            drive_until(&mut running, self.scopes.change()).await;
+            drive_until(&mut running, pin!(self.scopes.change())).await;
         }
     }
 

@@ -1,6 +1,6 @@
 //! Tests of a source: unreadable objects, removed scopes and lost slots.
 
-use std::{convert::Infallible, future::pending};
+use std::{convert::Infallible, future::pending, pin::pin};
 
 use futures::{future::AbortHandle, stream::FuturesUnordered};
 use k8s_openapi::api::core::v1::Pod;
@@ -84,12 +84,12 @@ async fn scopes_are_polled_while_others_change() {
     // As many scopes ask for room as the store has in all, and the change asks after them.
     let mut running: FuturesUnordered<_> = (0..DELTAS_MAX).map(|_| source.store().push(bookmark())).collect();
     let moment = Duration::from_secs(1);
-    assert!(timeout(moment, drive_until(&mut running, pending::<()>())).await.is_err());
+    assert!(timeout(moment, drive_until(&mut running, pin!(pending::<()>()))).await.is_err());
     source.scopes().remove(&Some("a".into()));
     let mut handles = Handles::new();
     let update = source.update_scopes(&mut handles, Start::Later);
     tokio::spawn(source.store().clone().write());
-    let added = timeout(moment, drive_until(&mut running, update)).await;
+    let added = timeout(moment, drive_until(&mut running, pin!(update))).await;
     assert!(added.expect("the store makes room").is_empty());
 }
 

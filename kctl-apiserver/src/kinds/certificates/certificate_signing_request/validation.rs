@@ -31,7 +31,7 @@ pub(crate) fn validate_request(object: &Value, errors: &mut Errors) {
     let (spec, status) = (object.at("spec"), object.at("status"));
     let [request, usages, signer] = ["request", "usages", "signerName"].map(|name| spec.at(name));
     let detail = "must be the base64 of a PEM block CERTIFICATE REQUEST that its key has signed";
-    request.invalid_if(!is_signed_request(&decoded(&request)), detail);
+    request.invalid_if(!is_signed_request(&decode_base64(&request)), detail);
     usages.required_if(usages.is_empty());
     usages.unique(|usage| usage);
     if *signer == LEGACY_SIGNER {
@@ -42,12 +42,12 @@ pub(crate) fn validate_request(object: &Value, errors: &mut Errors) {
     spec.at("expirationSeconds").at_least(EXPIRATION_SECONDS_MIN);
     validate_conditions(&status.at("conditions"));
     let certificate = status.at("certificate");
-    let is_wrong = !certificate.is_empty() && !are_certificates(&decoded(&certificate));
+    let is_wrong = !certificate.is_empty() && !are_certificates(&decode_base64(&certificate));
     certificate.invalid_without_value_if(is_wrong, "must be the base64 of PEM blocks CERTIFICATE without headers");
 }
 
 /// Decodes base64 to a string; empty if it is invalid.
-fn decoded(base64: &Field<'_>) -> String {
+fn decode_base64(base64: &Field<'_>) -> String {
     String::from_utf8_lossy(&STANDARD.decode(base64.text()).unwrap_or_default()).into_owned()
 }
 
