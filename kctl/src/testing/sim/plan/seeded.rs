@@ -49,6 +49,10 @@ const STARTS: [Start; 6] = {
 /// With slots, one of this many timed faults deletes a Lease.
 const LEASES_DELETED_ONE_IN: u64 = 3;
 
+/// Shortest time within which crashes, partitions and clock jumps begin. A run with one of them ends later, so that an app
+/// that should act at a time, and does not, is found although it has settled early.
+const CRASH_WINDOW_MIN: Duration = Duration::from_secs(100);
+
 /// Faults at a time, each for one random number, as for [`KINDS`].
 const TIMED: [AnyTimed; 4] = {
     use AnyTimed::{ClockJump, Crash, Partition};
@@ -330,12 +334,11 @@ impl FaultPoints {
     /// A run waits for the ends of its timed faults before it checks the final state. A later fault would only meet an app
     /// that has nothing to do, and would never meet the deletion of all objects.
     fn any_time_of_work(&self, rng: &mut Rng) -> Duration {
-        let settled = u64::try_from(self.settled.as_millis()).unwrap_or(u64::MAX);
-        Duration::from_millis(rng.below(settled))
+        any_time_before(self.settled, rng)
     }
 
     fn any_timed(&self, rng: &mut Rng) -> Fault {
-        let time = self.any_time_of_work(rng);
+        let time = any_time_before(self.settled.max(CRASH_WINDOW_MIN), rng);
         // Draws no number without slots, so that the plans of other scenarios are unchanged.
         if self.n_slots > 0 && rng.below(LEASES_DELETED_ONE_IN) == 0 {
             let slot = u32::try_from(rng.below(self.n_slots.into())).unwrap_or_default();
@@ -353,6 +356,11 @@ impl FaultPoints {
         };
         Fault::At { time, what }
     }
+}
+
+/// Returns a time before a limit.
+fn any_time_before(limit: Duration, rng: &mut Rng) -> Duration {
+    Duration::from_millis(rng.below(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
 }
 
 /// Returns the number of places among which a fault is chosen. It is a quarter more than in the run without faults,

@@ -160,10 +160,11 @@ fn clock_jump_faults_cover_every_process() {
 }
 
 /// A run waits for the ends of these faults before it checks the final state, so later ones would meet an idle app.
+/// [`CRASH_WINDOW_MIN`] is shorter than this work.
 #[test]
 fn timed_faults_of_seeds_meet_the_work() {
     let (work, deletion) = ([20, 40].map(Duration::from_secs), Duration::from_secs(200));
-    let (write_times, settled) = ([work[0], work[1], deletion].to_vec(), Duration::from_secs(60));
+    let (write_times, settled) = ([work[0], work[1], deletion].to_vec(), Duration::from_secs(120));
     for (instances, n_slots) in [(1, 0), (3, 0), (3, 4)] {
         let points = FaultPoints {
             write_times: write_times.clone(),
