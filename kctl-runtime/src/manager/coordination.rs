@@ -47,8 +47,10 @@ impl Manager {
     /// # Errors
     /// As [`elect`](Self::elect).
     pub fn elect_by(mut self, client: Client, config: ElectionConfig) -> Result<Self, ElectionError> {
+        let seed = config.seed;
         let elector = Elector::new(client, config, self.shared_options.clock())?;
         self.sole_lease.set("elect")?;
+        self.informers.0.seed_jitter(seed);
         self.permit.bind(&elector.leadership().permit());
         self.elector = Some(elector);
         Ok(self)
@@ -143,6 +145,7 @@ impl Manager {
         // The coordinator logs why this replica waits for the Lease of the settings.
         let elector = elector.with_role(config.role_options()).without_failure_log();
         self.sole_lease.set("shard")?;
+        self.informers.0.seed_jitter(config.process());
         let mut coordinator = Coordinator::new(client, clock, config, elector.leadership());
         if let Some(bug) = bug {
             coordinator = coordinator.plant(bug);

@@ -113,7 +113,7 @@ impl Source {
         let (gained, n_moves) = (self.n_gained().max(n_begun), self.n_moves());
         let has_gained = self.filter().is_some() && self.listed_gains.load(Ordering::Relaxed) != gained;
         'scopes: for scope in self.scopes().all() {
-            let mut jitter = Jitter::new((self.config(), &scope, "current"));
+            let mut jitter = Jitter::new(self.jitter_seed(), (self.config(), &scope, "current"));
             let (mut wait, mut n_opaque) = (RETRY_MIN, 0);
             // Retries end when the namespace is removed from the scopes; its deletion may be why the list fails.
             while self.scopes().has(&scope) {

@@ -96,6 +96,8 @@ pub struct Source {
     unreadable: Unreadables,
     /// Is `true` if the initial state is requested as a stream.
     streams: AtomicBool,
+    /// Seed of the jitter: 0, or the seed of this replica's election.
+    jitter_seed: AtomicU64,
     /// Notified when a watch may have to be requested again. Each watch looks if it is one of those.
     pub(super) reopen: Notify,
     /// Number of calls of [`check_served`](Self::check_served), which each end all watches.
@@ -154,6 +156,7 @@ impl Source {
             condition: Condition::default(),
             unreadable: Unreadables::default(),
             streams: AtomicBool::new(false),
+            jitter_seed: AtomicU64::new(0),
             reopen: Notify::new(),
             n_served_checks: AtomicU32::new(0),
             compared: OnceCell::new(),
@@ -176,6 +179,15 @@ impl Source {
     /// the source falls back to lists. client-go uses streams by default (`WatchListClient`), with the same fallback.
     pub fn stream_state(&self) {
         self.streams.store(true, Ordering::Relaxed);
+    }
+
+    /// Makes the jitter differ from that of other processes. Call it before [`run`](Self::run).
+    pub(crate) fn seed_jitter(&self, seed: u64) {
+        self.jitter_seed.store(seed, Ordering::Relaxed);
+    }
+
+    pub(crate) fn jitter_seed(&self) -> u64 {
+        self.jitter_seed.load(Ordering::Relaxed)
     }
 
     /// Sets the options of `generate-rbac` that print the permissions for this source, for the log: ` --shards 24`.

@@ -5,7 +5,7 @@ use std::{
     panic::AssertUnwindSafe,
     sync::{
         Arc, Weak,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -37,6 +37,8 @@ pub(crate) struct Informers {
     mailboxes: Arc<Mutex<Vec<Weak<Mailbox>>>>,
     /// Is `true` if initial states are requested as streams (`sendInitialEvents`).
     streams: Arc<AtomicBool>,
+    /// Seed of the jitter of each informer.
+    jitter_seed: Arc<AtomicU64>,
     /// Held while the set of namespaces changes: one change at a time.
     changing: Arc<tokio::sync::Mutex<()>>,
     list_limiter: ListLimiter,
@@ -108,6 +110,7 @@ impl Informers {
             closed: watch::Sender::new(false),
             mailboxes: Arc::default(),
             streams: Arc::default(),
+            jitter_seed: Arc::default(),
             changing: Arc::default(),
             list_limiter: ListLimiter::default(),
         }
@@ -180,6 +183,7 @@ impl Informers {
             let store = Arc::new(SharedStore::for_namespaces(&config.namespaces));
             let source = Source::new(client.clone(), config.clone(), store).with_field_mask(field_mask.clone());
             let source = Arc::new(source.with_list_limiter(self.list_limiter.clone()));
+            source.seed_jitter(self.jitter_seed.load(Ordering::Relaxed));
             if self.streams.load(Ordering::Relaxed) {
                 source.stream_state();
             }
@@ -198,6 +202,12 @@ impl Informers {
     pub(crate) fn stream_states(&self) {
         self.streams.store(true, Ordering::Relaxed);
         self.open().iter().for_each(|(source, _)| source.stream_state());
+    }
+
+    /// Makes the jitter of all informers differ from that of other replicas, also for open informers that have not begun.
+    pub(crate) fn seed_jitter(&self, seed: u64) {
+        self.jitter_seed.store(seed, Ordering::Relaxed);
+        self.open().iter().for_each(|(source, _)| source.seed_jitter(seed));
     }
 
     /// Returns the open informers and their numbers of users. If several have one watch config, the one of the controllers

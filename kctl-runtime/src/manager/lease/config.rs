@@ -59,7 +59,8 @@ pub struct ElectionConfig {
     /// `true`, the default, to release the Lease when the process stops, so that the next leader starts at
     /// once. A write that may still be on its way prevents it.
     pub release_on_stop: bool,
-    /// Seed of the random part of candidates' waits. [`new`](Self::new) picks a random one.
+    /// Seed of the random part of candidates' waits, and of the jitter of the process's lists and watches.
+    /// [`new`](Self::new) picks a random one.
     pub seed: u64,
 }
 

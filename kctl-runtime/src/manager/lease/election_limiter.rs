@@ -26,7 +26,7 @@ impl Default for ElectionLimiter {
 }
 
 /// The turn of one election. A candidate has it from the end of a wait to the begin of the next, and a holder for its
-/// release. The deadlines of the requests bound it.
+/// release. It ends early if a request gets no response for a retry period.
 ///
 /// Without a limiter an election never waits for it.
 #[derive(Debug, Default)]
@@ -83,7 +83,8 @@ mod tests {
         *,
     };
 
-    /// A slow API server: another process holds the Lease `held`, and no other Lease exists.
+    /// A slow API server: another process holds the Lease `held`, no other Lease exists, and requests for the Lease
+    /// `hanging` get no response.
     #[derive(Default)]
     struct SlowServer {
         /// Number of requests that wait for their response.
@@ -95,6 +96,9 @@ mod tests {
         async fn respond(self: Arc<Self>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
             let n_waiting = self.n_waiting.fetch_add(1, Ordering::Relaxed) + 1;
             self.n_waiting_max.fetch_max(n_waiting, Ordering::Relaxed);
+            if request.uri().path().ends_with("/hanging") {
+                return pending().await;
+            }
             sleep(Duration::from_millis(100)).await;
             self.n_waiting.fetch_sub(1, Ordering::Relaxed);
             if *request.method() != Method::GET {
@@ -159,6 +163,22 @@ mod tests {
         elections.spawn(elector.run(pending()));
         let leads = timeout(Duration::from_secs(1), leadership.wait_until_leading()).await;
         assert_eq!(leads, Ok(true), "the others wait for their next try");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn hanging_requests_delay_others_for_one_period() {
+        let (limiter, mut elections) = (ElectionLimiter::default(), JoinSet::new());
+        let client = client(&Arc::default());
+        for _ in 0..AT_ONCE_MAX {
+            elections.spawn(candidate(&client, "hanging", &limiter).run(pending()));
+        }
+        tokio::task::yield_now().await;
+        let elector = candidate(&client, "free", &limiter);
+        let (leadership, period) = (elector.leadership(), ElectionConfig::new("free", "default", "a").retry_period);
+        elections.spawn(elector.run(pending()));
+        assert!(timeout(period, leadership.wait_until_leading()).await.is_err(), "it has no turn yet");
+        let leads = timeout(Duration::from_secs(1), leadership.wait_until_leading()).await;
+        assert_eq!(leads, Ok(true), "before the others time out");
     }
 
     #[tokio::test(start_paused = true)]

@@ -38,6 +38,7 @@ pub(super) async fn watch_for_release(
         ..WatchConfig::of::<Lease>()
     };
     let source = Source::new(client, leases, Arc::new(SharedStore::default())).with_role(role);
+    source.seed_jitter(config.seed);
     let store = source.store().clone();
     let shared = Some(config.identity.clone()).filter(|_| holders == Holders::Together);
     let handler: Handler = Arc::new(move |change, _origin| {

@@ -26,17 +26,22 @@ impl SoleLease {
 mod tests {
     use std::{convert::Infallible, sync::Arc};
 
+    use k8s_openapi::api::core::v1::{ConfigMap, Secret};
     use kube::{Client, client::Body};
 
     use crate::{
         manager::{Manager, lease::ElectionConfig, ring::RingConfig, shards::ShardConfig},
         shard::ShardBy,
+        source::WatchConfig,
     };
 
     type SetLease = fn(Manager, Client) -> Result<Manager, String>;
 
+    const CALLS: [(&str, SetLease); 3] = [("elect", elect), ("shard", shard), ("join_ring", join_ring)];
+    const SEED: u64 = 7;
+
     fn lease() -> ElectionConfig {
-        ElectionConfig::new("web", "shop", "a")
+        ElectionConfig { seed: SEED, ..ElectionConfig::new("web", "shop", "a") }
     }
 
     fn elect(manager: Manager, _client: Client) -> Result<Manager, String> {
@@ -53,15 +58,30 @@ mod tests {
         manager.join_ring(client, config).map_err(|error| error.to_string())
     }
 
-    #[tokio::test]
-    async fn second_lease_of_a_manager_is_rejected() {
+    fn client() -> Client {
         let service = tower::service_fn(|_request: http::Request<Body>| {
             std::future::pending::<Result<http::Response<Body>, Infallible>>()
         });
-        let client = Client::new(service, "default");
-        let calls: [(&str, SetLease); 3] = [("elect", elect), ("shard", shard), ("join_ring", join_ring)];
-        for (first, set_first) in calls {
-            for (second, set_second) in calls {
+        Client::new(service, "default")
+    }
+
+    #[tokio::test]
+    async fn lease_of_a_manager_seeds_its_jitter() {
+        let client = client();
+        for (call, set) in CALLS {
+            let manager = Manager::new(client.clone(), "web", Arc::new(|_report| {}));
+            let before = manager.informers.0.acquire(WatchConfig::of::<ConfigMap>(), &client).unwrap();
+            let manager = set(manager, client.clone()).expect(call);
+            let after = manager.informers.0.acquire(WatchConfig::of::<Secret>(), &client).unwrap();
+            assert_eq!([before, after].map(|informer| informer.source().jitter_seed()), [SEED; 2], "{call}");
+        }
+    }
+
+    #[tokio::test]
+    async fn second_lease_of_a_manager_is_rejected() {
+        let client = client();
+        for (first, set_first) in CALLS {
+            for (second, set_second) in CALLS {
                 let manager = Manager::new(client.clone(), "web", Arc::new(|_report| {}));
                 let manager = set_first(manager, client.clone()).expect(first);
                 let expected = format!(

@@ -93,6 +93,7 @@ impl Manager {
     pub fn join_ring(mut self, client: Client, config: RingConfig) -> Result<Self, RingError> {
         let elector = Elector::new(client, config.lease(), self.shared_options.clock())?;
         self.sole_lease.set("join_ring")?;
+        self.informers.0.seed_jitter(config.lease().seed);
         // No other process waits for this Lease, so no watch has to notice that it is free.
         let elector = elector.with_role(format!(" --controller-ring {}", config.ring()));
         let elector = elector.with_process_number(config.lease().seed).with_watch(ObservedLease {

@@ -160,12 +160,16 @@ impl Guard {
     async fn allows(&self, user: &UserInfo, path: &str) -> Result<bool, ApiError> {
         // Users of one name differ only in their groups, so name and groups are the key.
         let key = (format!("{}\n{}", user.username, user.groups.join("\n")), path.to_owned());
-        let cached = self.allowed.lock().get(&key);
-        if let Some(cached) = cached {
-            return Ok(cached);
+        let cached = || self.allowed.lock().get(&key);
+        if let Some(allowed) = cached() {
+            return Ok(allowed);
         }
         // The semaphore is never closed.
         let _permit = self.reviews.acquire().await;
+        // As for tokens, another request may have got the answer.
+        if let Some(allowed) = cached() {
+            return Ok(allowed);
+        }
         let allowed = access(&self.client, user, path).await?;
         self.allowed.lock().put(key, allowed, if allowed { ALLOW_TTL } else { DENY_TTL });
         Ok(allowed)
@@ -324,6 +328,18 @@ mod tests {
         assert_eq!(requests.lock().len(), REVIEWS_MAX);
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(requests.lock().len(), 2 * REVIEWS_MAX, "the first ones have timed out");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn concurrent_requests_share_cached_reviews() {
+        let (client, requests) = cluster();
+        let guard = Guard::new(client);
+        let statuses = futures::future::join_all((0..100).map(|_| status(&guard, Some("Bearer good")))).await;
+        assert_eq!(statuses, [200; 100]);
+        for review in ["whose is good", "may prometheus"] {
+            let n_sent = requests.lock().iter().filter(|request| request.as_str() == review).count();
+            assert!((1..=REVIEWS_MAX).contains(&n_sent), "{review}: {n_sent}");
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -221,7 +221,7 @@ impl ShardConfig {
     }
 
     /// Returns the number that distinguishes this process from others with the same identity.
-    pub(super) fn process(&self) -> u64 {
+    pub(in crate::manager) fn process(&self) -> u64 {
         self.leases.seed
     }
 

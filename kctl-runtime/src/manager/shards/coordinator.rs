@@ -490,7 +490,9 @@ fn source(client: Client, config: &ShardConfig) -> Source {
         ..WatchConfig::new(kind)
     };
     let store = SharedStore::for_namespaces(&leases.namespaces);
-    Source::new(client, leases, Arc::new(store)).with_role(&config.role_options())
+    let source = Source::new(client, leases, Arc::new(store)).with_role(&config.role_options());
+    source.seed_jitter(config.process());
+    source
 }
 
 #[cfg(test)]

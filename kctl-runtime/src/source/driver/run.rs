@@ -116,7 +116,7 @@ impl Source {
         let streams = self.streams.load(Ordering::Relaxed) && self.filter().is_none();
         let reflector = if streams { Reflector::streaming(scope.clone()) } else { Reflector::new(scope.clone()) };
         let mut reflector = reflector.with_presence(self.config.presence);
-        let mut jitter = Jitter::new((&self.config, &scope));
+        let mut jitter = Jitter::new(self.jitter_seed(), (&self.config, &scope));
         // Held from the first list until the watch after it has begun.
         let (mut permit, mut begun) = (None, ListBegin::default());
         loop {

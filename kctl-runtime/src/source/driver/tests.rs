@@ -1,10 +1,15 @@
 //! Tests of a source: unreadable objects, removed scopes and lost slots.
 
-use std::{convert::Infallible, future::pending, pin::pin};
+use std::{
+    convert::Infallible,
+    future::{pending, ready},
+    pin::pin,
+};
 
 use futures::{future::AbortHandle, stream::FuturesUnordered};
 use k8s_openapi::api::core::v1::Pod;
 use kube::client::Body;
+use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 use tower::service_fn;
 
@@ -91,6 +96,29 @@ async fn scopes_are_polled_while_others_change() {
     tokio::spawn(source.store().clone().write());
     let added = timeout(moment, drive_until(&mut running, pin!(update))).await;
     assert!(added.expect("the store makes room").is_empty());
+}
+
+/// Returns the times of the requests of a process with this seed. None of them gets a response.
+async fn request_times(seed: u64) -> Vec<Duration> {
+    let (begun, times) = (Instant::now(), Arc::<Mutex<Vec<Duration>>>::default());
+    let noted = times.clone();
+    let unreachable = service_fn(move |_request: http::Request<Body>| {
+        noted.lock().push(begun.elapsed());
+        ready(Err::<http::Response<Body>, _>(std::io::Error::other("unreachable")))
+    });
+    let source = Source::new(Client::new(unreachable, "default"), WatchConfig::of::<Pod>(), Arc::default());
+    source.seed_jitter(seed);
+    assert!(timeout(Duration::from_secs(30), source.run()).await.is_err(), "it retries");
+    times.lock().clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn replicas_retry_at_different_times() {
+    let (a, b) = (request_times(1).await, request_times(2).await);
+    assert_eq!((a[0], b[0]), (Duration::ZERO, Duration::ZERO));
+    // Timers have a resolution of a millisecond.
+    let n_apart = a.iter().zip(&b).filter(|(a, b)| a.abs_diff(**b) > Duration::from_millis(5)).count();
+    assert!(n_apart > 0, "{a:?} {b:?}");
 }
 
 #[tokio::test]

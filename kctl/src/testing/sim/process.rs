@@ -175,7 +175,7 @@ fn report_reconciles(shared: &Arc<Shared>, name: &str, manager: Manager) -> Mana
 }
 
 /// Returns the seed of a process, which is the same in each run. It decides the trace ids, which an app may write into
-/// objects, and the jitter of leader election.
+/// objects. For a replica it also decides the jitter of leader election, and of lists and watches.
 fn seed_of_process(index: usize, incarnation: u32) -> u64 {
     u64::from(incarnation) << 8 | index as u64
 }
