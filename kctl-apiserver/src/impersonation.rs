@@ -40,7 +40,7 @@ const LAST_MODES_LEN_MAX: usize = 10_000;
 /// The extra field of a service account token with the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Returns the caller as which a request acts: the impersonated user, or the caller itself without these headers. All
+/// Returns the caller that a request acts as: the impersonated user, or the caller itself without these headers. All
 /// modes that fit the headers are tried, the last successful one of this user first. The first mode that allows the
 /// impersonation is used. The audit log and admission then see the impersonated user only.
 ///
