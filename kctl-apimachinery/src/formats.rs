@@ -187,7 +187,7 @@ fn is_ipv4(text: &str) -> bool {
     parts.len() == 4 && parts.iter().all(is_byte)
 }
 
-/// Returns `true` for a MAC address of 6, 8 or 20 bytes (`net.ParseMAC`). The first separator decides about the others.
+/// Returns `true` for a MAC address of 6, 8 or 20 bytes (`net.ParseMAC`). All separators equal the first one.
 fn is_mac(text: &str) -> bool {
     let (separator, n_digits) = match text.as_bytes().get(2) {
         Some(b':') => (':', 2),

@@ -58,9 +58,9 @@ pub mod strconv;
 #[cfg(feature = "time")]
 pub mod time;
 pub mod url;
+pub mod validation;
 
 /// Compiles and runs the example of the README.
 #[cfg(all(doctest, feature = "time"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
-pub mod validation;

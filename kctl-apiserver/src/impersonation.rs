@@ -40,7 +40,7 @@ const LAST_MODES_LEN_MAX: usize = 10_000;
 /// The extra field of a service account token with the node of its Pod.
 const NODE_NAME: &str = "authentication.kubernetes.io/node-name";
 
-/// Returns the caller as which a request acts: the impersonated user, or the caller itself without these headers. All
+/// Returns the caller that a request acts as: the impersonated user, or the caller itself without these headers. All
 /// modes that fit the headers are tried, the last successful one of this user first. The first mode that allows the
 /// impersonation is used. The audit log and admission then see the impersonated user only.
 ///
@@ -106,7 +106,7 @@ fn requested_user(headers: &HeaderMap) -> Result<Option<Caller>, StatusError> {
     if caller.user.groups.is_empty() && caller.uid.is_empty() && caller.extra.is_empty() {
         return Ok(None);
     }
-    Err(StatusError::bad_request("Impersonate-User must be set beside the other headers of impersonation"))
+    Err(StatusError::bad_request("the other Impersonate-* headers need Impersonate-User"))
 }
 
 /// A mode of impersonation.

@@ -84,7 +84,7 @@ pub(crate) fn entries(list: &Value) -> impl Iterator<Item = (usize, &Value)> {
     list.as_array().into_iter().flatten().enumerate()
 }
 
-/// Returns the items of a list by their `name`. The first of several items with a name counts.
+/// Returns the items of a list by their `name`; of several items with one name, the first.
 pub(crate) fn by_name(list: &Value) -> BTreeMap<&str, &Value> {
     let mut items = BTreeMap::new();
     for (_, item) in entries(list) {

@@ -11,23 +11,23 @@
 //! # });
 //! ```
 //!
-//! Use it to test a client of any library against the behaviour of kube-apiserver 1.37: defaults, validation, watches, server-side
-//! apply, CRDs with CEL, admission, RBAC and field managers. [What it promises][promises] is compared with recorded answers
-//! of kube-apiserver. Tests of a kctl program begin with `kctl::testing` instead.
+//! Use it to test a client of any library against the behaviour of kube-apiserver 1.37: defaults, validation, watches,
+//! server-side apply, CRDs with CEL, admission and RBAC. Its [promises] are compared with recorded responses of
+//! kube-apiserver. Tests of a kctl program begin with `kctl::testing` instead.
 //!
 //! | to | use |
 //! |---|---|
 //! | send requests as a user that RBAC restricts | [`ApiServer::service_as`] |
 //! | serve other programs over HTTPS | `ApiServer::listen` (feature `serve`) |
-//! | run the garbage collector and the end of namespaces | [`ApiServer::controllers`], a future to spawn |
+//! | run the garbage collector, and delete the objects of deleted namespaces | [`ApiServer::controllers`], a future to spawn |
 //! | run Pods | the crate `kctl-workloads`, a client |
-//! | assert which requests and writes came | [`ApiServer::requests`], [`ApiServer::observe`], [`ApiServer::observe_changes`] |
-//! | begin many tests with one state | [`ApiServer::fork`] |
+//! | assert which requests and writes were made | [`ApiServer::requests`], [`ApiServer::observe`], [`ApiServer::observe_changes`] |
+//! | start many tests from one state | [`ApiServer::fork`] |
 //! | make requests and watches fail | [`faults`] |
-//! | keep the objects over a restart | [`ApiServer::persist_in`] |
+//! | keep the objects across restarts | [`ApiServer::persist_in`] |
 //!
-//! A bare server writes nothing by itself: without its controllers, owner references have no effect. Its clock is simulated and
-//! follows tokio's, so that tests with a paused clock get the same times in each run.
+//! A bare server writes nothing by itself: without its controllers, owner references have no effect. Its clock is
+//! simulated and advances with tokio's, so that tests with a paused clock get the same times in each run.
 //!
 //! [promises]: https://github.com/kctl-rs/kctl/blob/main/docs/decisions/promises-of-the-embedded-server.md
 

@@ -75,7 +75,7 @@ impl State {
         Ok(())
     }
 
-    /// Returns the caller as which a request acts; see [`impersonation::impersonate`].
+    /// Returns the caller that a request acts as; see [`impersonation::impersonate`].
     pub(crate) fn impersonate(&mut self, caller: &Caller, parts: &http::request::Parts) -> Result<Caller, StatusError> {
         let Self { store, core } = self;
         let rbac = Rbac { store, cache: &core.rule_cache };

@@ -182,7 +182,7 @@ impl Translator<'_> {
         if let Some(group) = self.rest.strip_prefix('?') {
             let mut letters = group.chars().take_while(|c| c.is_ascii_alphabetic() && *c != 'P' || *c == '-');
             if let Some(flag) = letters.find(|c| !"imsU-".contains(*c)) {
-                return Err(format!("Go's regexp knows no flag `{flag}`"));
+                return Err(format!("Go's regexp has no flag `{flag}`"));
             }
         }
         self.begin_expression();
@@ -229,7 +229,7 @@ impl Translator<'_> {
             return Ok(false);
         };
         if !POSIX_CLASSES.contains(&name.strip_prefix('^').unwrap_or(name)) {
-            return Err(format!("Go's regexp knows no class `[:{name}:]`"));
+            return Err(format!("Go's regexp has no class `[:{name}:]`"));
         }
         self.out.push_str(&format!("[:{name}:]"));
         self.rest = rest;
@@ -264,18 +264,15 @@ impl Translator<'_> {
 
     /// Translates an escape outside a class, where assertions and `\Q…\E` are allowed too.
     fn escape_outside_class(&mut self) -> Result<(), String> {
-        if !self.is_next("bBQEAz") {
+        if !self.is_next("bBQAz") {
             return self.escape();
         }
         match self.next() {
             Some('Q') => {
-                // The closing `\E` is skipped later, like any `\E` without `\Q`.
-                let text = self.rest.split("\\E").next().unwrap_or_default();
+                let (text, rest) = self.rest.split_once("\\E").unwrap_or((self.rest, ""));
                 self.out.push_str(&regex::escape(text));
-                self.rest = &self.rest[text.len()..];
+                self.rest = rest;
             }
-            // Go ignores `\E` without `\Q`.
-            Some('E') => {}
             Some(c @ ('b' | 'B')) => self.out.push_str(&format!("(?-u:\\{c})")),
             c => self.out.extend(['\\'].into_iter().chain(c)),
         }
@@ -300,36 +297,36 @@ impl Translator<'_> {
             }
             Some(c @ ('p' | 'P')) => return self.unicode_class(c),
             Some(c) if c.is_ascii() && !c.is_ascii_alphanumeric() => self.out.push_str(&regex::escape(&c.to_string())),
-            Some(c) => return Err(format!("Go's regexp knows no `\\{c}`")),
+            Some(c) => return Err(format!("Go's regexp has no escape `\\{c}`")),
             None => return Err("a backslash at the end".into()),
         }
         Ok(())
     }
 
     /// Translates a Unicode class after `\p` or `\P`. In Go, `\p{^L}` is `\P{L}`, and properties have no values.
+    /// The name is translated here, so that its last letter begins no range of a class.
     fn unicode_class(&mut self, c: char) -> Result<(), String> {
-        let braced = self.rest.strip_prefix('{').and_then(|after| after.split_once('}'));
-        if let Some((name, _)) = braced.filter(|(name, _)| name.contains(['=', ':'])) {
-            return Err(format!("Go's regexp knows no class `{name}`"));
-        }
-        let Some(after) = self.rest.strip_prefix("{^") else {
-            self.out.extend(['\\', c]);
-            if braced.is_some() {
-                self.copy_braced();
-            } else {
-                // A name of one letter, as in `\pL`. It is copied here because it begins no range of a class.
-                let name = self.next();
-                self.out.extend(name);
-            }
+        let Some(after) = self.rest.strip_prefix('{') else {
+            // A name of one letter, as in `\pL`.
+            let name = self.next();
+            self.out.extend(['\\', c].into_iter().chain(name));
             return Ok(());
         };
-        self.out.push_str(if c == 'p' { "\\P{" } else { "\\p{" });
-        self.rest = after;
-        self.copy(after.find('}').map_or(after.len(), |end| end + 1));
+        // A missing brace ends the translation: a search for it from each class would take quadratic time.
+        let (name, rest) = after.split_once('}').ok_or("a class name without `}`")?;
+        if name.contains(['=', ':']) {
+            return Err(format!("Go's regexp has no class `{name}`"));
+        }
+        let (c, name) = match name.strip_prefix('^') {
+            Some(name) => (if c == 'p' { 'P' } else { 'p' }, name),
+            None => (c, name),
+        };
+        self.out.push_str(&format!("\\{c}{{{name}}}"));
+        self.rest = rest;
         Ok(())
     }
 
-    /// Copies `{…}`, the name of a class or the number of a character.
+    /// Copies `{…}`, the number of a character.
     fn copy_braced(&mut self) {
         if self.is_next("{") {
             self.copy(self.rest.find('}').map_or(self.rest.len(), |end| end + 1));
@@ -378,8 +375,15 @@ mod tests {
     #[test]
     fn patterns_that_only_this_crate_reads_are_rejected() {
         let patterns = r"a** a*?? a{2}{3} a{2}* * (*) \1 a\Z \h \R \X \K \e \cA \é [z-a] [] [a (?u)a (?R)a (?x)ab (?=a) (?#c)
-            \pX a{5,2} {2} [a--b] [\b] a{1,1001} \u1234 (a [.-\d] [+-\pL] [[:foo:]] [[:a-b:]] \p{Script=Greek} \12\8
-            ([a-z]{1,63}\.){1,127} ((a{500})*){3} (a{500}){3,} (b|a{501}){2} a{99999999999999999999}";
+            \pX a{5,2} {2} [a--b] [\b] a{1,1001} \u1234 (a a\E \Qa\E\E \p{L [.-\d] [+-\pL] [[:foo:]] [[:a-b:]]
+            \p{Script=Greek} \12\8 ([a-z]{1,63}\.){1,127} ((a{500})*){3} (a{500}){3,} (b|a{501}){2}
+            a{99999999999999999999}";
         assert_eq!(rejected(patterns), patterns.split_whitespace().collect::<Vec<_>>());
+    }
+
+    /// Takes minutes if each class is searched for its brace in the whole rest.
+    #[test]
+    fn many_classes_without_a_brace_are_rejected() {
+        assert!(pattern(&r"\p{".repeat(1_000_000)).is_err());
     }
 }

@@ -41,8 +41,8 @@ fn aggregate_rules<'a>(role: &Value, roles: impl Iterator<Item = &'a Value> + Cl
 
 /// Updates all aggregated roles. The rules are applied with force, so that this controller owns them: a user who wrote
 /// them loses the field. Roles that aggregate aggregated roles take another pass, because each write queues all roles
-/// again. Each role sees the new rules of those before it, so roles that aggregate each other agree. A role whose rules
-/// are up to date is not written. A failure is logged, and the role keeps its rules.
+/// again. Each role sees the new rules of the roles before it, so two roles that aggregate each other agree. A role
+/// whose rules are up to date is not written. A failure is logged, and the role keeps its rules.
 pub(super) fn aggregate(store: &mut Store) {
     let group_resource = cluster_role::KIND.group_resource();
     let Some(resource) = store.registry.any_version(&group_resource) else { return };

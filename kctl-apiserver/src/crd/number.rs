@@ -125,7 +125,7 @@ impl Range<'_> {
 }
 
 /// Returns the float as an integer, if it has no fraction.
-#[expect(clippy::cast_possible_truncation, reason = "the cast saturates far above what is asked of it")]
+#[expect(clippy::cast_possible_truncation, reason = "the cast saturates far above the ranges of all formats")]
 fn whole_number(number: f64) -> Option<i128> {
     (number.fract() == 0.0).then_some(number as i128)
 }

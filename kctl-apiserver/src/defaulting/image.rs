@@ -23,7 +23,7 @@ static REFERENCE: LazyLock<Regex> = LazyLock::new(|| {
     let part = "[a-z0-9]+(?:(?:[.]|_|__|-+)[a-z0-9]+)*";
     let digest = "sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]{128}";
     let whole = format!(r"^{host}/({part}(?:/{part})*)(?::([0-9A-Za-z_][0-9A-Za-z_.-]{{0,127}}))?(?:@({digest}))?$");
-    Regex::new(&whole).expect("the pattern is one")
+    Regex::new(&whole).expect("the pattern is valid")
 });
 
 /// Returns the default of `imagePullPolicy`.

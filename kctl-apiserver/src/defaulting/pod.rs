@@ -221,7 +221,7 @@ fn admit(spec: &mut Value) {
 }
 
 /// Returns the QoS class (`ComputePodQOS`): from the Pod-level resources if they are set, else from the containers.
-/// Zero amounts do not count, and ephemeral containers do not either.
+/// Zero amounts and ephemeral containers do not count.
 pub(crate) fn quality_of_service(spec: &mut Value) -> &'static str {
     if value_at(spec, ["resources"]).is_some_and(|whole| !whole.is_null()) {
         return quality_of_whole(spec);

@@ -144,7 +144,8 @@ pub(super) fn order_items(
 /// item with a directive.
 fn sort_by_identity(items: Vec<Value>, order: &Positions<'_>) -> Vec<(Option<usize>, Value)> {
     let placed: Vec<(Option<usize>, Value)> = items.into_iter().map(|item| (order.get(&item), item)).collect();
-    // The items that are inserted directly behind each item, and at the front. The last one comes first.
+    // Indexes of the items that are inserted directly behind each item, and in `left`, at the front. Of several, the
+    // last one comes first.
     let mut behind: Vec<Vec<usize>> = vec![Vec::new(); placed.len()];
     let mut left: Vec<usize> = Vec::new();
     let mut last_at: BTreeMap<usize, usize> = BTreeMap::new();

@@ -155,7 +155,7 @@ impl StoredIdentity {
             if stored.is_valid_at(now.checked_add(LEFT_MIN)?).map_err(broken)? {
                 return Ok(stored);
             }
-            tracing::warn!(%file, "the certificates run out and are replaced: every kubeconfig has to be written again");
+            tracing::warn!(%file, "the certificates expire soon and are replaced: write every kubeconfig again");
         }
         let made = Self::new(now)?;
         private_file::write(&path, &made.text())

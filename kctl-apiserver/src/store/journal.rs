@@ -366,7 +366,7 @@ fn with_path(file: &Path, error: &io::Error) -> io::Error {
 /// Returns the error for a journal without objects in a folder with certificates.
 fn lost_objects_error(file: &Path) -> io::Error {
     let why = format!(
-        "{}: the file has no objects, but {CERTIFICATES} beside it is of an earlier start: the objects are lost; put back a copy of the folder, or \
+        "{}: the file has no objects, but {CERTIFICATES} next to it is of an earlier start: the objects are lost; put back a copy of the folder, or \
          remove the file to start without objects",
         file.display()
     );

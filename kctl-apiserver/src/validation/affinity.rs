@@ -150,7 +150,7 @@ pub(crate) fn validate_tolerations(list: &Field<'_>) {
 }
 
 /// Validates a toleration. A tag of the API validates the form of its key. Errors about the value are reported at
-/// `operator`, as upstream does. `Gt` and `Lt` are of the feature gate `TaintTolerationComparisonOperators`.
+/// `operator`, as upstream does. `Gt` and `Lt` need the feature gate `TaintTolerationComparisonOperators`.
 fn validate_toleration(toleration: &Field<'_>) {
     let [key, operator, value, effect] = ["key", "operator", "value", "effect"].map(|name| toleration.at(name));
     let lacks_key = key.is_empty() && operator.text() != "Exists";

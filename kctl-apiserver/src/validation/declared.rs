@@ -298,6 +298,28 @@ mod tests {
         assert!(errors.is_empty());
     }
 
+    /// `validation::status::validate_condition_list` leaves this rule to the tags of the lists that it validates.
+    #[test]
+    fn repeated_types_of_conditions_are_duplicates() {
+        let conditions = json!([{ "type": "A" }, { "type": "A" }]);
+        let status = json!({ "conditions": conditions, "devices": [{ "conditions": conditions }] });
+        for (api_version, kind, expected) in [
+            ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy", "status.conditions[1]"),
+            ("certificates.k8s.io/v1", "PodCertificateRequest", "status.conditions[1]"),
+            ("policy/v1", "PodDisruptionBudget", "status.conditions[1]"),
+            ("resource.k8s.io/v1", "DeviceTaintRule", "status.conditions[1]"),
+            ("resource.k8s.io/v1", "ResourceClaim", "status.devices[0].conditions[1]"),
+            ("storagemigration.k8s.io/v1", "StorageVersionMigration", "status.conditions[1]"),
+        ] {
+            let object = json!({ "apiVersion": api_version, "kind": kind, "status": status });
+            let mut errors = Errors::default();
+            validate_status(&object, &object, &mut errors);
+            let duplicates = errors.into_iter().filter(|error| error.reason == "FieldValueDuplicate");
+            let fields: Vec<String> = duplicates.map(|error| error.field).collect();
+            assert_eq!(fields, [expected], "{kind}");
+        }
+    }
+
     #[test]
     fn immutable_field_is_reported_once() {
         let class =

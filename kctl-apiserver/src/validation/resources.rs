@@ -91,7 +91,7 @@ pub(crate) fn validate_value(name: &str, amount: &Field<'_>) {
 /// Upstream takes `Quantity.MilliValue`, which overflows. The remainder by 1000 of an overflowed number differs from
 /// the exact one. So kube-apiserver rejects some huge integers as not being integers, and this server does the same.
 fn wrap_to_i64(thousandths: i128) -> i128 {
-    #[expect(clippy::cast_possible_truncation, reason = "that is the point")]
+    #[expect(clippy::cast_possible_truncation, reason = "upstream overflows in the same way")]
     let lower = thousandths as i64;
     if thousandths / 1000 > i128::from(i64::MAX) { i128::from(lower) } else { thousandths }
 }

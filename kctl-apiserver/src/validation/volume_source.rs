@@ -111,7 +111,7 @@ fn validate_storage_with_secret(kind: &str, source: &Field<'_>, owner: SourceOwn
 /// expression is not anchored at its start, as in upstream: characters before `iqn.` are accepted. The dots after `eui`
 /// and `naa` match any character.
 static INITIATORS: LazyLock<[(&str, Regex); 3]> = LazyLock::new(|| {
-    let regex = |pattern| Regex::new(pattern).expect("the pattern is one");
+    let regex = |pattern| Regex::new(pattern).expect("the pattern is valid");
     [
         ("iqn", regex(r"iqn\.[0-9]{4}-[0-9]{2}\.([[:alnum:].-]+)(:[^,;*&$|\t\n\f\r ]+)$")),
         ("eui", regex(r"^eui.[[:alnum:]]{16}$")),

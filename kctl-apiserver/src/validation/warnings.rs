@@ -295,7 +295,7 @@ fn warn_about_ports(spec: &Value, path: &str, texts: &mut Vec<String>) {
                 }
             }
             if !name.is_empty() && !names.insert(name) {
-                texts.push(format!("{path}: an earlier port has the same name {name:?}, which selects only that one"));
+                texts.push(format!("{path}: an earlier port has the same name, so {name:?} selects only that port"));
             }
             others.push((path, port));
         }

@@ -24,7 +24,7 @@ const NOT_IN_USERS: &str = "\"/\\:;|=,+*?<>@[]";
 static DOMAIN: LazyLock<Regex> = LazyLock::new(|| {
     let label = "[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?";
     let netbios = r#"[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}"#;
-    Regex::new(&format!(r"^(?:{netbios}|{label}(?:\.{label})*)$")).expect("the pattern is one")
+    Regex::new(&format!(r"^(?:{netbios}|{label}(?:\.{label})*)$")).expect("the pattern is valid")
 });
 
 /// Validates the Windows options of a Pod or container (`validateWindowsSecurityContextOptions`). `hostProcess` is

@@ -117,6 +117,7 @@ fn commit(
         Some(old) => {
             let before = store.get(resource, key).unwrap_or(old);
             if has_unread_fields {
+                // A marked object is always written. The write drops the mark.
                 store.mark_unread_fields(resource, key);
             }
             lifecycle::update(store, resource, key, &before, object)

@@ -26,7 +26,7 @@ pub(crate) fn parameter_kind(object: &Value) -> String {
     if kind.is_object() { format!("{}/{}", text(kind, "/apiVersion"), text(kind, "/kind")) } else { UNSET.to_owned() }
 }
 
-/// Returns the parameters of a binding. The namespace `*` is the one of each request.
+/// Returns the parameters of a binding. With the namespace `*` they are in the namespace of each request.
 fn parameter(object: &Value) -> String {
     let parameter = value_at(object, "/spec/paramRef");
     if !parameter.is_object() {

@@ -108,11 +108,11 @@ fn keep_families(old: &Value, new: &mut Value) {
     if is[policy].is_null() {
         set(is, policy, was.get(policy).cloned());
     }
-    let stays = was[policy] == is[policy];
-    let unsaid = is[families].as_array().is_none_or(Vec::is_empty);
-    if unsaid && stays {
+    let keeps_policy = was[policy] == is[policy];
+    let lacks_families = is[families].as_array().is_none_or(Vec::is_empty);
+    if lacks_families && keeps_policy {
         set(is, families, was.get(families).cloned());
-    } else if !unsaid && !stays && is[policy] == SINGLE && was[families] == is[families] {
+    } else if !lacks_families && !keeps_policy && is[policy] == SINGLE && was[families] == is[families] {
         is[families].as_array_mut().into_iter().for_each(|families| families.truncate(1));
     }
 }

@@ -32,10 +32,8 @@ fn warn(_: Option<&Value>, object: &Value, warnings: &mut Vec<String>) {
     warnings.extend(old.map(|why| format!("scheduling.nodeSelector: {why}")));
 }
 
-/// Validates overhead and scheduling (`ValidateRuntimeClass`).
-///
-/// Tolerations are unique by key, operator,
-/// value and effect (`FieldValueDuplicate`); seconds do not count.
+/// Validates overhead and scheduling (`ValidateRuntimeClass`). Tolerations are unique by key, operator, value and
+/// effect; their seconds are not compared.
 fn validate(object: &Value, errors: &mut Errors) {
     resources::validate_overhead(&Field::new(&object["overhead"]["podFixed"], "overhead", errors));
     let scheduling = Field::new(&object["scheduling"], "scheduling", errors);

@@ -184,8 +184,8 @@ pub(crate) fn job_spec(spec: &Field<'_>) {
 
 /// Validates the limits of the completion mode.
 ///
-/// Beyond 100,000 completions with `backoffLimitPerIndex`, both `parallelism` and `maxFailedIndexes` are bounded more.
-/// This bounds the size of the status, which lists the failed indexes.
+/// Beyond 100,000 completions with `backoffLimitPerIndex`, the maxima of `parallelism` and `maxFailedIndexes` are
+/// lower. This bounds the size of the status, which lists the failed indexes.
 fn validate_completion(spec: &Field<'_>) {
     let [completions, parallelism, per_index, failed] =
         ["completions", "parallelism", "backoffLimitPerIndex", "maxFailedIndexes"].map(|name| spec.at(name));

@@ -88,9 +88,9 @@ fn validate_modes(modes: &Field<'_>) {
 /// A `VolumeAttachment` has one for volumes of a Pod that were migrated to CSI. Fields about binding and reclaiming
 /// make no sense there.
 pub(crate) fn inline_volume(spec: &Field<'_>) {
-    let unsaid = "may not be specified for inline volumes";
-    spec.check_children(&["claimRef", "nodeAffinity"], |field| field.forbidden_if(!field.is_null(), unsaid));
-    spec.check_children(&["capacity", "storageClassName"], |field| field.forbidden_if(!field.is_empty(), unsaid));
+    let detail = "may not be specified for inline volumes";
+    spec.check_children(&["claimRef", "nodeAffinity"], |field| field.forbidden_if(!field.is_null(), detail));
+    spec.check_children(&["capacity", "storageClassName"], |field| field.forbidden_if(!field.is_empty(), detail));
     let [policy, mode, csi] = ["persistentVolumeReclaimPolicy", "volumeMode", "csi"].map(|name| spec.at(name));
     csi.required_if(csi.is_null());
     validate_modes(&spec.at("accessModes"));

@@ -143,5 +143,5 @@ static SEMVER: LazyLock<Regex> = LazyLock::new(|| {
     let word = "[0-9A-Za-z-]+";
     let core = format!(r"{number}\.{number}\.{number}");
     let rest = format!(r"(?:-{identifier}(?:\.{identifier})*)?(?:\+{word}(?:\.{word})*)?");
-    Regex::new(&format!("^{core}{rest}$")).expect("the pattern is one")
+    Regex::new(&format!("^{core}{rest}$")).expect("the pattern is valid")
 });
