@@ -17,6 +17,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::settings::closest_name;
+use crate::yaml::from_yaml_stream;
 
 /// An object, and the file that it comes from, which error messages name.
 pub(crate) struct FromFile {
@@ -64,7 +65,7 @@ pub(crate) async fn install(
 
 /// Parses a stream of documents, and checks that each has `apiVersion`, `kind` and `metadata.name`.
 pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Result<()> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).context(origin)?;
+    let documents: Vec<Value> = from_yaml_stream(text).context(origin)?;
     let found = documents.into_iter().flat_map(split_list).filter(|document| !document.is_null());
     for (nth, object) in (1..).zip(found) {
         for field in ["/apiVersion", "/kind", "/metadata/name"] {
@@ -192,6 +193,13 @@ mod tests {
         let mut objects = Vec::new();
         let error = parse("a: 1\nb: [", "web.yaml", &mut objects).unwrap_err().to_string();
         assert!(error.starts_with("web.yaml: ") && error.contains("line 2"), "{error}");
+    }
+
+    #[test]
+    fn modes_of_files_are_octal() {
+        let mut objects = Vec::new();
+        parse("{apiVersion: v1, kind: X, metadata: {name: a}, spec: {mode: 0644}}", "a.yaml", &mut objects).unwrap();
+        assert_eq!(objects[0].object["spec"]["mode"], 420);
     }
 
     #[test]
