@@ -137,9 +137,13 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
     let mut matching = served.resources.iter().filter(|resource| resource.kind == kind && !resource.name.contains('/'));
     let Some(resource) = matching.next() else {
         let kinds = served.resources.iter().filter(|resource| !resource.name.contains('/'));
+        let is_missing = "is its CustomResourceDefinition missing?";
+        // Groups of CRDs have a dot, and their kinds may differ in a few letters, such as TCPRoute and UDPRoute.
+        let may_be_custom = api.split_once('/').is_some_and(|(group, _version)| group.contains('.'));
         let hint = match closest_name(kind, kinds.map(|resource| resource.kind.as_str())) {
+            Some(meant) if may_be_custom => format!("is `{meant}` meant, or {is_missing}"),
             Some(meant) => format!("is `{meant}` meant?"),
-            None => "is its CustomResourceDefinition missing?".to_owned(),
+            None => is_missing.to_owned(),
         };
         return Err(Error::from(format!("no kind {kind} in {api}: {hint}")));
     };
@@ -219,12 +223,15 @@ mod tests {
     #[tokio::test]
     async fn misspelt_kind_gets_the_nearest_one() {
         let client = Client::new(ApiServer::new().service(), "default");
-        for (kind, hint) in
-            [("Configmap", "is `ConfigMap` meant?"), ("Gateway", "is its CustomResourceDefinition missing?")]
-        {
-            let object = json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": "a" } });
+        let rbac = "rbac.authorization.k8s.io/v1";
+        for (api, kind, hint) in [
+            ("v1", "Configmap", "is `ConfigMap` meant?"),
+            ("v1", "Gateway", "is its CustomResourceDefinition missing?"),
+            (rbac, "Roles", "is `Role` meant, or is its CustomResourceDefinition missing?"),
+        ] {
+            let object = json!({ "apiVersion": api, "kind": kind, "metadata": { "name": "a" } });
             let error = path(&client, &object).await.unwrap_err().to_string();
-            assert_eq!(error, format!("no kind {kind} in v1: {hint}"));
+            assert_eq!(error, format!("no kind {kind} in {api}: {hint}"));
         }
     }
 
