@@ -115,6 +115,9 @@ enum InterpretError {
     /// An object lacks `apiVersion` or `kind`, which select its interpreters.
     #[error("{path}: not an object with apiVersion and kind")]
     ObjectIncomplete { path: String },
+    /// A list has no or several objects, and an operation takes one.
+    #[error("{path}: a list of {n} objects: give a file with one")]
+    ListNotSingle { path: String, n: usize },
     /// Karmada's webhook would reject the customizations; all errors are printed.
     #[error("{}", errors.iter().map(|error| join_sources(error)).collect::<Vec<_>>().join("\n"))]
     CustomizationsRejected { errors: Vec<CustomizationError> },
@@ -188,7 +191,7 @@ fn scripts(paths: &[PathBuf]) -> Result<Scripts, InterpretError> {
             InterpretError::FileMalformed { path: path.display().to_string(), expected, problem }
         };
         let parsed = serde_saphyr::from_multiple::<Value>(&read(path)?);
-        documents.extend(parsed.map_err(|error| malformed(error.to_string()))?);
+        documents.extend(parsed.map_err(|error| malformed(error.to_string()))?.into_iter().flat_map(split_list));
     }
     Scripts::parse(documents.iter().filter(|document| !document.is_null()))
         .map_err(|errors| InterpretError::CustomizationsRejected { errors })
@@ -293,14 +296,25 @@ fn status_items(path: &Path) -> Result<Option<Vec<AggregatedStatusItem>>, Interp
 fn object(path: &Path) -> Result<Value, InterpretError> {
     let (text, shown) = (read(path)?, path.display().to_string());
     // JSON is YAML, but only its own parser keeps all digits of numbers and knows all escapes.
-    let object = match serde_json::from_str(&text) {
-        Ok(object) => object,
+    let document = match serde_json::from_str(&text) {
+        Ok(document) => document,
         Err(_) => serde_saphyr::from_str_with_options::<Value>(&text, yaml_options()).map_err(|error| {
             InterpretError::FileMalformed { path: shown.clone(), expected: "an object", problem: error.to_string() }
         })?,
     };
+    let not_single = |items: Vec<Value>| InterpretError::ListNotSingle { path: shown.clone(), n: items.len() };
+    let [object] = <[Value; 1]>::try_from(split_list(document)).map_err(not_single)?;
     let has = |field: &str| object.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if has("apiVersion") && has("kind") { Ok(object) } else { Err(InterpretError::ObjectIncomplete { path: shown }) }
+}
+
+/// Returns the items of a list, as `kubectl get -o yaml` prints several objects; other documents as they are.
+fn split_list(mut document: Value) -> Vec<Value> {
+    let is_list = document.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.ends_with("List"));
+    match document.get_mut("items") {
+        Some(Value::Array(items)) if is_list => std::mem::take(items),
+        _ => vec![document],
+    }
 }
 
 /// Returns the options with which the YAML parser reads numbers as Go's does: `0644`, a mode of a file, is octal.

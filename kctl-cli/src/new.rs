@@ -186,7 +186,7 @@ fn create(folder: &Path, files: &[(String, String)]) -> Result<(), NewFailure> {
 }
 
 /// Removes folders, the inner ones first. One that is not empty remains.
-fn remove_empty<'a>(folders: impl IntoIterator<Item = &'a Path>) {
+pub(crate) fn remove_empty<'a>(folders: impl IntoIterator<Item = &'a Path>) {
     for folder in folders {
         let _removed = std::fs::remove_dir(folder);
     }

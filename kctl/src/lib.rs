@@ -258,6 +258,7 @@ pub mod prelude;
 mod rejection;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod yaml;
 
 pub use app::App;
 pub use k8s_openapi as k8s;
@@ -748,14 +749,4 @@ pub use serde_json::Value as Json;
 #[doc(inline)]
 pub use serde_json::from_value as from_json;
 pub use serde_json::json;
-/// Parses one YAML document into a type. `App::dev_objects` and `TestServer::start_with` take
-/// streams of documents.
-///
-/// ```
-/// use kctl::k8s::api::core::v1::ConfigMap;
-///
-/// let config: ConfigMap = kctl::from_yaml("{metadata: {name: web}, data: {color: blue}}").unwrap();
-/// assert_eq!(config.data.unwrap()["color"], "blue");
-/// ```
-#[doc(inline)]
-pub use serde_saphyr::from_str as from_yaml;
+pub use yaml::from_yaml;

@@ -219,6 +219,14 @@ async fn conversion_via_hub_version_preserves_metadata() {
     }
 }
 
+/// Go writes a nil slice as null.
+#[tokio::test]
+async fn null_list_of_objects_converts_nothing() {
+    let body = conversion("hooks.example.com/v1", &Json::Null);
+    let response = send_review(&router(&Metrics::default()), "/convert", "application/json", body).await;
+    assert_eq!(response, json!({ "uid": "u1", "convertedObjects": [], "result": { "status": "Success" } }));
+}
+
 #[tokio::test]
 async fn failed_conversion_keeps_uid_and_names_object() {
     let router = router(&Metrics::default());
@@ -243,9 +251,16 @@ async fn failed_conversion_keeps_uid_and_names_object() {
         let message = response["result"]["message"].as_str().unwrap();
         assert_eq!(message, format!("Site here/web, hooks.example.com/{text}"));
     }
-    let body = conversion("hooks.example.com/v1", &json!([1]));
-    let response = send_review(&router, "/convert", "application/json", body).await;
-    assert_eq!(response["result"]["message"], "objects[0] is not an object");
+    let mut without_metadata = of("v1alpha1", json!({ "host": "a" }));
+    without_metadata["metadata"] = "web".into();
+    for (objects, message) in [
+        (json!([1]), "objects[0] is not an object"),
+        (json!([without_metadata]), "objects[0].metadata is not an object"),
+    ] {
+        let body = conversion("hooks.example.com/v1", &objects);
+        let response = send_review(&router, "/convert", "application/json", body).await;
+        assert_eq!((&response["uid"], &response["result"]["message"]), (&json!("u1"), &json!(message)));
+    }
 }
 
 /// The logged lines.

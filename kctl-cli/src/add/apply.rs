@@ -1,6 +1,6 @@
 //! Writes the new files, and inserts lines into the user's files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::{
     Added,
@@ -9,13 +9,13 @@ use super::{
     project::{BYTE_ORDER_MARK, Project},
     source::{self, Insertion},
 };
-use crate::new::{format_file, format_source};
+use crate::new::{format_file, format_source, remove_empty};
 
 impl Project {
     /// Writes the new files, and inserts the lines into the user's files.
     ///
-    /// Nothing is written if one of the new files exists, and the new files are removed if a write fails: a second run would
-    /// reject them. The changed source must parse, else its lines are left to the user. A wrong guess in someone's file costs
+    /// Nothing is written if one of the new files exists. The new files and their new folders are removed if a write fails: a
+    /// second run would reject the files. The changed source must parse, else its lines are left to the user. A wrong guess in someone's file costs
     /// more than two lines to copy.
     pub(super) fn apply(&self, added: &Added) -> Result<(), AddFailure> {
         let mut by_hand = Vec::new();
@@ -28,11 +28,12 @@ impl Project {
         let changed = [(self.folder.join("Cargo.toml"), changed_manifest), (self.root.clone(), changed_root)];
         let changed: Vec<(PathBuf, String)> =
             changed.into_iter().filter_map(|(path, text)| Some((path, text?))).collect();
-        let mut created = Vec::new();
+        let (absent, mut created) = (self.absent_folders(added), Vec::new());
         self.write_all(added, &changed, &mut created).inspect_err(|_error| {
             for path in &created {
                 let _absent = std::fs::remove_file(path);
             }
+            remove_empty(absent.iter().map(PathBuf::as_path));
         })?;
         for path in &created {
             say!("created {}", path.display());
@@ -54,6 +55,15 @@ impl Project {
         }
         say!("Try it: {}", added.next);
         Ok(())
+    }
+
+    /// Returns the folders that the new files need and that do not exist, the inner ones first.
+    fn absent_folders(&self, added: &Added) -> Vec<PathBuf> {
+        let absent_of = |(file, _text): &(PathBuf, String)| -> Vec<PathBuf> {
+            let path = self.folder.join(file);
+            path.ancestors().skip(1).take_while(|folder| !folder.exists()).map(Path::to_path_buf).collect()
+        };
+        added.files.iter().flat_map(absent_of).collect()
     }
 
     /// Writes the new files, whose paths are added to `created`, and then the changed ones.

@@ -121,7 +121,11 @@ fn new_files_are_removed_if_a_write_fails() {
     std::fs::create_dir(folder.0.join("src/.main.rs.kctl")).unwrap();
     let error = fails_without_a_change(&folder, "tea-room");
     assert!(error.contains("src/main.rs: "), "{error}");
-    assert!(!folder.0.join("samples/tea-room.yaml").exists());
+    assert!(!folder.0.join("samples").exists(), "its folder did not exist before");
+    let kept = folder.0.join("samples/.gitkeep");
+    write(&kept, "").unwrap();
+    fails_without_a_change(&folder, "tea-room");
+    assert!(kept.exists() && !folder.0.join("samples/tea-room.yaml").exists());
     std::fs::remove_dir(folder.0.join("src/.main.rs.kctl")).unwrap();
     folder.add(controller("tea-room")).unwrap();
 }

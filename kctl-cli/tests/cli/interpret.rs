@@ -217,6 +217,25 @@ fn octal_numbers_are_read_as_in_go() {
 }
 
 #[test]
+fn lists_of_kubectl_are_split() {
+    let list = |items: &str| format!(r#"{{"apiVersion":"v1","kind":"List","items":[{items}]}}"#);
+    let read = |text: &str| kctl(&["--operation", "InterpretReplica", "--object", "-"], text);
+    for (items, n) in [(String::new(), 0), (format!("{DEPLOYMENT},{POD}"), 2)] {
+        let output = read(&list(&items));
+        assert_eq!(output.status.code(), Some(1));
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(errors.contains(&format!("-: a list of {n} objects: give a file with one")), "{errors}");
+    }
+    let one = |kind: &str, n: u8| {
+        let yaml = customization(kind, kind, &format!("function GetReplicas(o) return {n} end"));
+        serde_saphyr::from_str::<Value>(&yaml).unwrap().to_string()
+    };
+    let scripts = file(&list(&[one("Job", 8), one("Deployment", 9)].join(",")));
+    let arguments = ["--operation", "InterpretReplica", "--object", "-", "--customization", &scripts];
+    assert_eq!(answer(&arguments, &list(DEPLOYMENT)), json!({ "replica": 9, "requires": null }));
+}
+
+#[test]
 fn failure_has_status_1_and_a_message() {
     let broken = r#"@{"apiVersion":"apps/v1","kind":"Deployment","spec":{"replicas":"ten"}}"#;
     let cases: [(&str, &[&str], &str); 7] = [

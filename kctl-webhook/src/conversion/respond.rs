@@ -40,8 +40,8 @@ struct Request {
     uid: String,
     #[serde(default, rename = "desiredAPIVersion")]
     desired_api_version: String,
-    #[serde(default)]
-    objects: Vec<Value>,
+    /// Go writes a nil slice as null.
+    objects: Option<Vec<Value>>,
 }
 
 /// The reason why objects were not converted.
@@ -79,6 +79,7 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
         }
     };
     let Request { uid, desired_api_version, objects } = request;
+    let objects = objects.unwrap_or_default();
     state.uid.clone_from(&uid);
     let (conversions, called) = (conversions.clone(), state.running.clone());
     // All objects are converted in one task: a list has hundreds, and most functions return at once.
@@ -86,8 +87,8 @@ pub(crate) async fn respond(conversions: &Arc<Conversions>, body: &[u8], state: 
     let converted = state.in_own_task(async move {
         let mut converted = Vec::with_capacity(objects.len());
         for (index, object) in objects.into_iter().enumerate() {
-            if !object.is_object() {
-                let text = format!("objects[{index}] is not an object");
+            if let Some(part) = malformed_part(&object) {
+                let text = format!("objects[{index}]{part} is not an object");
                 return Err(ConversionFailure { logged: text.clone(), text, code: 400 });
             }
             converted.push(convert(&conversions, object, &desired_api_version, &running, &called).await?);
@@ -113,6 +114,12 @@ fn decode_request(body: &[u8]) -> Result<Request, String> {
         return Err(format!("{}: expected {API_VERSION} {KIND}", format_review(&review.api_version, &review.kind)));
     }
     review.request.ok_or_else(|| format!("the {KIND} has no request"))
+}
+
+/// Returns the part of an object that has to be an object and is not; an empty path for all of it.
+fn malformed_part(object: &Value) -> Option<&'static str> {
+    let Some(fields) = object.as_object() else { return Some("") };
+    fields.get("metadata").filter(|metadata| !metadata.is_object() && !metadata.is_null()).map(|_| ".metadata")
 }
 
 /// Converts one object along the path between its version and the desired one.

@@ -224,6 +224,8 @@ pub fn next_contents(
     let newest = &stored.state.authorities[0];
     let signs = newest.id == stored.state.serving.by;
     if !can_sign || signs && remaining_lifetime(newest.not_after, now) < AUTHORITY_LEFT {
+        // An authority that has signed nothing, and whose key is lost, would drop a needed one at `AUTHORITIES_LEN_MAX`.
+        next.state.authorities.retain(|authority| can_sign || signs || authority.id != newest.id);
         let authority = add_authority(&mut next.state, now)?;
         next.authority_key = authority.key;
     } else if !signs && trusted && now.duration_since(newest.since) >= TRUST_PROPAGATION_DELAY

@@ -152,6 +152,19 @@ fn broken_authority_key_is_replaced_without_interruption() {
 }
 
 #[test]
+fn repeatedly_broken_key_keeps_the_serving_authority() {
+    let first = next_contents(None, &names(), start(), LEADER).unwrap().unwrap();
+    let mut stored = first.clone();
+    for minutes in 1..=6 {
+        let now = start() + SignedDuration::from_mins(minutes);
+        let broken = Stored { authority_key: "x".to_owned(), ..stored };
+        stored = next_contents(Some(&broken), &names(), now, LEADER).unwrap().unwrap();
+        assert_eq!((stored.state.authorities.len(), stored.pair()), (2, first.pair()));
+        assert!(verifies(&stored.bundle(), first.pair(), now), "after {minutes} minutes");
+    }
+}
+
+#[test]
 fn names_of_a_certificate_are_bounded() {
     let name = |number: usize| format!("web-{number}.default.svc");
     let mut stored = next_contents(None, &[name(0)], start(), LEADER).unwrap().unwrap();

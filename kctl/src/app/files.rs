@@ -17,6 +17,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 
 use super::settings::closest_name;
+use crate::yaml::from_yaml_stream;
 
 /// An object, and the file that it comes from, which error messages name.
 pub(crate) struct FromFile {
@@ -64,7 +65,7 @@ pub(crate) async fn install(
 
 /// Parses a stream of documents, and checks that each has `apiVersion`, `kind` and `metadata.name`.
 pub(crate) fn parse(text: &str, origin: &str, objects: &mut Vec<FromFile>) -> Result<()> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).context(origin)?;
+    let documents: Vec<Value> = from_yaml_stream(text).context(origin)?;
     let found = documents.into_iter().flat_map(split_list).filter(|document| !document.is_null());
     for (nth, object) in (1..).zip(found) {
         for field in ["/apiVersion", "/kind", "/metadata/name"] {
@@ -136,9 +137,13 @@ pub(crate) async fn path(client: &Client, object: &Value) -> Result<String> {
     let mut matching = served.resources.iter().filter(|resource| resource.kind == kind && !resource.name.contains('/'));
     let Some(resource) = matching.next() else {
         let kinds = served.resources.iter().filter(|resource| !resource.name.contains('/'));
+        let is_missing = "is its CustomResourceDefinition missing?";
+        // Groups of CRDs have a dot, and their kinds may differ in a few letters, such as TCPRoute and UDPRoute.
+        let may_be_custom = api.split_once('/').is_some_and(|(group, _version)| group.contains('.'));
         let hint = match closest_name(kind, kinds.map(|resource| resource.kind.as_str())) {
+            Some(meant) if may_be_custom => format!("is `{meant}` meant, or {is_missing}"),
             Some(meant) => format!("is `{meant}` meant?"),
-            None => "is its CustomResourceDefinition missing?".to_owned(),
+            None => is_missing.to_owned(),
         };
         return Err(Error::from(format!("no kind {kind} in {api}: {hint}")));
     };
@@ -195,6 +200,13 @@ mod tests {
     }
 
     #[test]
+    fn modes_of_files_are_octal() {
+        let mut objects = Vec::new();
+        parse("{apiVersion: v1, kind: X, metadata: {name: a}, spec: {mode: 0644}}", "a.yaml", &mut objects).unwrap();
+        assert_eq!(objects[0].object["spec"]["mode"], 420);
+    }
+
+    #[test]
     fn incomplete_object_is_rejected_by_its_position() {
         let cases = [
             ("apiVersion: v1\nkind: Pod\n", "web.yaml: object 2 (Pod) has no `metadata.name`"),
@@ -211,12 +223,15 @@ mod tests {
     #[tokio::test]
     async fn misspelt_kind_gets_the_nearest_one() {
         let client = Client::new(ApiServer::new().service(), "default");
-        for (kind, hint) in
-            [("Configmap", "is `ConfigMap` meant?"), ("Gateway", "is its CustomResourceDefinition missing?")]
-        {
-            let object = json!({ "apiVersion": "v1", "kind": kind, "metadata": { "name": "a" } });
+        let rbac = "rbac.authorization.k8s.io/v1";
+        for (api, kind, hint) in [
+            ("v1", "Configmap", "is `ConfigMap` meant?"),
+            ("v1", "Gateway", "is its CustomResourceDefinition missing?"),
+            (rbac, "Roles", "is `Role` meant, or is its CustomResourceDefinition missing?"),
+        ] {
+            let object = json!({ "apiVersion": api, "kind": kind, "metadata": { "name": "a" } });
             let error = path(&client, &object).await.unwrap_err().to_string();
-            assert_eq!(error, format!("no kind {kind} in v1: {hint}"));
+            assert_eq!(error, format!("no kind {kind} in {api}: {hint}"));
         }
     }
 

@@ -137,6 +137,8 @@ pub struct Sim {
     /// The command that replays a run, for reports; `{seed}` is replaced by the name of the run.
     replay: String,
     twice: usize,
+    /// The value of [`TWICE_VARIABLE`], which wins over `twice`; `None` if it is unset.
+    twice_of_env: Option<usize>,
     /// No run starts after this real time; `None` without a limit.
     within: Option<Duration>,
 }
@@ -176,7 +178,8 @@ impl Cases {
 
 impl Sim {
     fn new(cases: Vec<Cases>) -> Self {
-        Self { cases, replay: format!("{SEED_VARIABLE}={{seed}}, with Sim::from_env"), twice: TWICE, within: None }
+        let replay = format!("{SEED_VARIABLE}={{seed}}, with Sim::from_env");
+        Self { cases, replay, twice: TWICE, twice_of_env: None, within: None }
     }
 
     /// Chooses one run, with a combination of up to five faults that the seed determines.
@@ -228,14 +231,10 @@ impl Sim {
         if let Ok(text) = std::env::var(SECONDS_VARIABLE) {
             sim.within = Some(Duration::from_secs(parse_above_zero(SECONDS_VARIABLE, &text)?));
         }
-        Ok(match std::env::var(TWICE_VARIABLE) {
-            Ok(all) if all == "all" => sim.twice(usize::MAX),
-            Ok(text) => {
-                let wrong = |_| Error::from(format!("{TWICE_VARIABLE} has to be a number or `all`, not `{text}`"));
-                sim.twice(text.parse().map_err(wrong)?)
-            }
-            Err(_unset) => sim,
-        })
+        if let Ok(text) = std::env::var(TWICE_VARIABLE) {
+            sim.twice_of_env = Some(parse_twice(&text)?);
+        }
+        Ok(sim)
     }
 
     fn named_by_env(n: u64) -> Result<Self> {
@@ -296,6 +295,8 @@ impl Sim {
     ///
     /// A difference means that the app depends on something outside of the simulation, such as the
     /// order of a `HashMap`.
+    ///
+    /// After [`from_env`](Self::from_env), `KCTL_TWICE` wins over `n`.
     #[must_use]
     pub fn twice(mut self, n: usize) -> Self {
         self.twice = n;
@@ -318,7 +319,7 @@ impl Sim {
     /// simulation are in the report.
     pub fn run(&self, scenario: &Scenario) -> Result<Report> {
         let servers = prepare(scenario)?;
-        let mut search = Search::new(scenario, &servers, &self.replay, self.twice).within(self.within);
+        let mut search = Search::new(scenario, &servers, &self.replay, self.n_twice()).within(self.within);
         if search.begin() {
             for part in &self.cases {
                 let cases = part.select(&search)?;
@@ -330,6 +331,11 @@ impl Sim {
 }
 
 impl Sim {
+    /// Returns the number of single faults, and of seeds, that are executed twice.
+    fn n_twice(&self) -> usize {
+        self.twice_of_env.unwrap_or(self.twice)
+    }
+
     /// Returns a message if no fault of many runs has met the app. The replay of one run may have no such fault.
     fn unmet_faults_message(&self, report: &Report, test: &str) -> Option<String> {
         let has_many = self.cases.iter().any(|cases| match cases {
@@ -351,6 +357,14 @@ impl Sim {
 fn parse_above_zero(variable: &str, text: &str) -> Result<u64> {
     let n = text.parse().ok().filter(|n| *n > 0);
     n.ok_or_else(|| Error::from(format!("{variable} has to be a number above 0, not `{text}`")))
+}
+
+/// Parses the number of runs that are executed twice.
+fn parse_twice(text: &str) -> Result<usize> {
+    if text == "all" {
+        return Ok(usize::MAX);
+    }
+    text.parse().map_err(|_| Error::from(format!("{TWICE_VARIABLE} has to be a number or `all`, not `{text}`")))
 }
 
 /// Returns a message if the app has controllers, and none of them has reconciled an object in any run.
@@ -455,6 +469,17 @@ mod tests {
             let expected = format!("KCTL_SEEDS has to be a number above 0, not `{text}`");
             assert_eq!(parse_above_zero(SEEDS_VARIABLE, text).unwrap_err().to_string(), expected);
         }
+    }
+
+    #[test]
+    fn repeats_of_the_environment_win() {
+        let n_twice = |twice_of_env| Sim { twice_of_env, ..Sim::seeds(0..1) }.twice(2).n_twice();
+        assert_eq!(n_twice(None), 2);
+        for (text, n) in [("all", usize::MAX), ("7", 7), ("0", 0)] {
+            assert_eq!(n_twice(Some(parse_twice(text).unwrap())), n);
+        }
+        let error = parse_twice("some").unwrap_err().to_string();
+        assert_eq!(error, "KCTL_TWICE has to be a number or `all`, not `some`");
     }
 
     #[test]
