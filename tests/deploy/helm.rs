@@ -197,7 +197,7 @@ podDisruptionBudget: { minAvailable: 0 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Helm: cargo xtask helm"]
-async fn numbers_in_values_stay_as_they_are_written() {
+async fn numbers_in_values_are_rendered_as_written() {
     let helm = Helm::new("shop");
     let chart = helm.chart("podset", "--leader-elect");
     let file = helm.files.join("numbers.yaml");

@@ -50,7 +50,7 @@ async fn delete_secret(world: &World, name: &str) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn equal_watches_share_one_list_whatever_their_type() {
+async fn equal_watches_of_any_type_share_one_list() {
     let mut world = World::new();
     world.create_secret("a").await;
     let watches = world.run_with_watches(idle()).await;

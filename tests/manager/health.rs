@@ -314,7 +314,7 @@ async fn controller_starts_after_its_incomparable_namespace_is_removed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn idle_workers_beside_waiting_keys_are_reported() {
+async fn idle_workers_despite_waiting_keys_are_reported() {
     let contest = Contest::new();
     let manager = App::new("configs").controller::<configs>().manager(contest.client.clone()).await.unwrap();
     let view = manager.view();
@@ -475,7 +475,7 @@ async fn start_probe_server() -> (String, tokio::task::JoinHandle<()>) {
 }
 
 #[tokio::test]
-async fn probes_are_answered_beside_stalled_clients() {
+async fn probes_are_answered_despite_stalled_clients() {
     let begun = [
         "",
         "GET /livez HTTP/1.1\r\nhost: x\r\n",

@@ -206,7 +206,7 @@ async fn candidate_without_permission_asks_once_a_retry_period() {
 
 /// Slots of a busy replica come one by one, as its reconciles end. The list of the first ones is not repeated for each.
 #[tokio::test(start_paused = true)]
-async fn slots_gained_during_slow_list_delay_none() {
+async fn slots_gained_during_slow_list_delay_no_others() {
     let world = ShardWorld::new(Duration::from_millis(1500)).await;
     let a = world.start("a").await;
     world.wait_until_reconciled_at(0).await;

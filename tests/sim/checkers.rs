@@ -546,7 +546,7 @@ async fn keeps_back(config: Arc<ConfigMap>, cx: Context<keeps_back>) -> Result<A
 }
 
 #[test]
-fn undeclared_finalizer_that_stays_is_found() {
+fn undeclared_finalizer_that_remains_is_found() {
     let held = r#"configmaps default/a (being deleted, held by the finalizers ["checkers.example.com/back"])"#;
     check("no leaked objects", held, Scenario::new(|| App::new("keeper").controller::<keeps_back>()));
 }

@@ -140,7 +140,7 @@ fn bytes_of_an_idle_informer() -> usize {
 
 /// A single test, because the allocations of tests that run concurrently would be counted as well.
 #[test]
-fn memory_stays_within_its_bounds() {
+fn memory_is_within_its_bounds() {
     let whole = FieldMask::whole();
     let decoded = bytes_of_decoded::<Pod>(server::pod);
     assert!((DECODED_BYTES_MAX / 2..DECODED_BYTES_MAX).contains(&decoded), "{decoded} bytes of decoded Pods");

@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn names_become_actions_and_braces_stay_text() {
+    fn names_become_actions_and_braces_remain_text() {
         let object = json!({
             "kind": "ConfigMap",
             "metadata": { "name": NAME, "namespace": NAMESPACE },
