@@ -135,7 +135,7 @@ mod choice {
         B {},
     }
 
-    /// A part of which the attributes of kctl know nothing: it writes `null`.
+    /// A part that the attributes of kctl do not know: it writes `null`.
     #[derive(
         Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize, kctl_runtime::__private_0_1::schemars::JsonSchema,
     )]

@@ -185,7 +185,7 @@ async fn wrong_values_are_rejected_with_a_reason() {
     }
 }
 
-/// Values that are numbers in YAML. Helm reads those of a file as floats, and those of `--set` as integers.
+/// Values that are numbers in YAML. Helm reads numbers of a file as floats, and numbers of `--set` as integers.
 const NUMBERS: &str = "
 fullnameOverride: 20241105
 image: { tag: 20241106 }

@@ -37,7 +37,7 @@ fn anchor(heading: &str) -> String {
     kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect()
 }
 
-/// Returns the URL below which GitHub shows the files of this repository. Its address is that of `Cargo.toml`.
+/// Returns the URL below which GitHub shows the files of this repository. `Cargo.toml` has its address.
 fn files_on_github() -> String {
     let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let address = manifest.lines().find_map(|line| line.strip_prefix("repository = \"")?.strip_suffix('"')).unwrap();

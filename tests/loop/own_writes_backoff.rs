@@ -33,7 +33,7 @@ enum Fails {
     Usually,
     Terminally,
     InConflict,
-    /// Fails late, so that another client can change something meanwhile.
+    /// Fails late, so that another client can change something before.
     AfterAMinute,
     /// Fails late, and not terminally.
     AfterAMinuteUsually,

@@ -64,7 +64,7 @@ fn only_writer_sends_requests() {
     check_only(&[], &["client.request", "Api::all", "Api::namespaced", "kube_runtime", "kube::runtime"]);
 }
 
-/// A task that is spawned in another way goes on while the simulator has frozen its process. The listed places serve
+/// A task that is spawned in another way continues while the simulator has frozen its process. The listed places serve
 /// sockets or run programs, which a simulated process does not do.
 #[test]
 fn tasks_of_the_runtime_can_be_frozen() {
@@ -187,7 +187,7 @@ fn every_example_is_in_the_readme() {
 }
 
 /// Parameters of type `bool` or tuple that are right where they are: the file, the parameter and the reason. The
-/// classes are those of docs/decisions/parameters-are-enums.md. `BOOL_PARAMETERS` has those of `kctl-apiserver`.
+/// classes are in docs/decisions/parameters-are-enums.md. `BOOL_PARAMETERS` has the parameters of `kctl-apiserver`.
 const FLAGS_ALLOWED: [(&str, &str, &str); 15] = [
     ("kctl-cel/src/check.rs", "is_optional", "a field of the syntax tree"),
     ("kctl-runtime/src/handler/mod.rs", "(index, origin)", "the origin of a change, with the relation that it is for"),

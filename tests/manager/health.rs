@@ -214,7 +214,7 @@ async fn candidate_without_lease_permission_is_unready_until_granted() {
     });
     let process = start_with(&contest, Some(config("a")), faults).await;
     for _ in 0..30 {
-        // The check also has to fail between two tries, each of which starts with a successful read of the Lease.
+        // The check also has to fail between two tries, although each starts with a successful read of the Lease.
         tokio::time::sleep(Duration::from_millis(310)).await;
         let check = process.ready()[2].clone();
         assert!(check.starts_with("leader-election FAILS: create the lease default/podset: "), "{check}");

@@ -235,7 +235,7 @@ async fn wait_for_slot(replica: &Replica) -> Instant {
     Instant::now()
 }
 
-/// Makes a process a shard whose clock differs from that of the API server by these minutes.
+/// Makes a process a shard whose clock differs from the API server's by these minutes.
 fn shard_with_clock(
     world: &ShardWorld,
     identity: &'static str,
