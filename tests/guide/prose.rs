@@ -2,8 +2,8 @@
 //!
 //! CONTRIBUTING.md asks writers to avoid these patterns. `LIMITS` has the number of lines with such a phrase in each
 //! crate's docs, which may only decrease. `TRANSLATED_MAX` does the same for phrases in all comments that read as if they
-//! were translated, also in tests, examples and benchmarks. CHANGELOG.md has short bullets, so that a user finds a change
-//! at a glance. Each published crate has a bound for how much of it is documentation.
+//! were translated, also in tests, examples and benchmarks. CHANGELOG.md has short bullets, so that a user finds a
+//! change at a glance. Each published crate has a bound for how much of it is documentation.
 
 use std::{
     fs,

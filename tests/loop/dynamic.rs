@@ -131,7 +131,7 @@ async fn watch_stops_with_last_subscriber_then_relists() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropped_watch_gets_nothing_and_others_go_on() {
+async fn dropped_watch_gets_nothing_and_others_continue() {
     let mut world = World::new();
     let watches = world.run_with_watches(idle()).await;
     let mut stays = watches.watch::<Secret>(secrets()).await.unwrap();

@@ -32,8 +32,8 @@ const NAMESPACES: [&str; 8] = ["argocd", "billing", "ingress", "logging", "monit
 const N_SLOTS: u32 = 8;
 /// Time within which all objects are reconciled.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// The same while compilers and other suites run: two replicas acquire 256 Leases of a real API server, which alone takes
-/// 3 s.
+/// The same while compilers and other suites run: two replicas acquire 256 Leases of a real API server, which takes 3 s
+/// alone.
 const BUSY_MACHINE_TIMEOUT: Duration = Duration::from_secs(240);
 
 /// Copies the state of each `ConfigMap` to a Secret.
