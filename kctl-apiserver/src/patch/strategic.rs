@@ -29,7 +29,7 @@ const DELETE_FROM_LIST: &str = "$deleteFromPrimitiveList/";
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StrategicMergeError {
     /// `$retainKeys` is not a list, or does not list a field of the patch. kube-apiserver responds with 400 to it.
-    #[error("$retainKeys: must list all fields of the patch beside it")]
+    #[error("$retainKeys: must list all other fields of the patch")]
     BadRetainKeys,
     /// A directive or a list does not fit. kube-apiserver responds with 500 to it.
     #[error("{0}")]

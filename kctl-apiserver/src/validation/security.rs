@@ -40,7 +40,7 @@ pub(crate) fn validate_container_context(context: &Field<'_>, spec: &Value) {
     mounted.invalid_if(is_unmasked, "`hostUsers` must be false to use `Unmasked`");
     let is_admin = entries(&context["capabilities"]["add"]).any(|(_, capability)| capability == "CAP_SYS_ADMIN");
     let may_escalate = context["privileged"] == true || is_admin;
-    let detail = "cannot set `allowPrivilegeEscalation` to false beside `privileged` or the capability CAP_SYS_ADMIN";
+    let detail = "cannot set `allowPrivilegeEscalation` to false with `privileged` or the capability CAP_SYS_ADMIN";
     context.invalid_if(context["allowPrivilegeEscalation"] == false && may_escalate, detail);
     validate_shared(context);
 }

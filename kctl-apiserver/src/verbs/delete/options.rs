@@ -49,7 +49,7 @@ impl Options {
         let runs: Vec<&Value> = value["dryRun"].as_array().into_iter().flatten().collect();
         let mut errors = Errors::default();
         if policy.is_some() && !value["orphanDependents"].is_null() {
-            let detail = "must not be set beside orphanDependents";
+            let detail = "must not be set together with orphanDependents";
             errors.invalid("propagationPolicy", &value["propagationPolicy"], detail);
         }
         if found == Some(None) {

@@ -129,7 +129,7 @@ fn sources(encoder: &mut DescriptorEncoder<'_>, caches: &[OpenCache]) -> fmt::Re
     )?;
     counts(
         encoder,
-        Metric::new("kctl_source_undecodable", "Objects that could not be decoded; their last good state stays"),
+        Metric::new("kctl_source_undecodable", "Objects that could not be decoded; their last good state is kept"),
         samples(caches, |source| source.health().undecodable),
     )?;
     encode_gauges(
